@@ -88,8 +88,8 @@ format: setup $(PACKAGES) ## put the code in shape
 	@$(NODE) npm run --silent format
 
 openapi: setup $(PACKAGES) ## write the OpenAPI file, the console's types and the CLI reference anew
-	@$(BIN)/python -m corral.server.openapi > docs/reference/openapi.json
-	@$(BIN)/python -m corral.cli.reference > docs/reference/cli.md
+	@$(BIN)/python -m corral.server.http.openapi > docs/reference/openapi.json
+	@$(BIN)/python -m corral.cli.terminal.reference > docs/reference/cli.md
 	@$(NODE) npm run --silent types
 
 screenshots: setup console ## pictures of every page of the console for the documentation (Chromium, 10 minutes)

@@ -23,9 +23,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.tables import Row, print_table
-from corral.core.installation import PreemptionRules
 from corral.core.model import Blocking
-from corral.core.ordering.cost import OrderingRules
+from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.snapshot.installation import PreemptionRules
 from corral.simulator.outcome import Outcome
 from corral.simulator.replay import Rules, replay
 from corral.simulator.traces import philly

@@ -13,19 +13,19 @@ from typing import Any
 
 from benchmarks.scheduling import NOW, fleet_and_jobs, started
 from benchmarks.tables import Row, median, print_table, spread
-from corral.control import views
-from corral.control.catalog import Catalog
-from corral.control.policies import Policies
+from corral.control.fleet.catalog import Catalog
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import Caller
 from corral.control.ports import GpuReading
 from corral.control.records import AttemptRecord, JobSpec
-from corral.control.state import State
-from corral.control.suggestions import suggestions
-from corral.control.work import Caller
-from corral.core.changes import PutMembership, PutQueue
+from corral.control.scheduling import views
+from corral.control.scheduling.suggestions import suggestions
+from corral.control.system.policies import Policies
 from corral.core.model import Job, JobState, Membership, Queue
-from corral.core.scheduler import schedule
-from corral.server.gpumap import fleet_now, map_of
-from corral.server.schemas.fleet import gpu_view
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.snapshot.changes import PutMembership, PutQueue
+from corral.server.fleet.gpu_map import fleet_now, map_of
+from corral.server.schemas.fleet.nodes import gpu_view
 from corral.telemetry.readings import LatestReadings
 
 MAP_NODES = 125

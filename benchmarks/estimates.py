@@ -23,16 +23,16 @@ from pathlib import Path
 from benchmarks import fairness
 from benchmarks.scheduling import NOW, fleet_and_jobs, started
 from benchmarks.tables import Row, median, print_table, spread
-from corral.core.accuracy import Told, accuracy_of, by_horizon, calibrate
-from corral.core.arriving import DAY, Recent
-from corral.core.changes import PutNode, PutQueue, PutRules
-from corral.core.forecasting import Forecaster
-from corral.core.installation import Limits
-from corral.core.mirroring import Mirror, picture_of
 from corral.core.model import Job, Queue
 from corral.core.quantities import format_duration
-from corral.core.scheduler import schedule
-from corral.core.snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.forecast.accuracy import Told, accuracy_of, by_horizon, calibrate
+from corral.core.scheduling.forecast.arrivals import DAY, Recent
+from corral.core.scheduling.forecast.estimates import Forecaster
+from corral.core.snapshot.changes import PutNode, PutQueue, PutRules
+from corral.core.snapshot.cluster_snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
+from corral.core.snapshot.installation import Limits
+from corral.core.snapshot.replica import Mirror, picture_of
 from corral.simulator.fleets import parse_fleet
 from corral.simulator.simulation import Simulation
 from corral.simulator.traces import philly

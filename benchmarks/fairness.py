@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks.tables import Row, print_table
-from corral.core.installation import BackfillRules
+from corral.core.snapshot.installation import BackfillRules
 from corral.simulator.fleets import parse_fleet
 from corral.simulator.outcome import HOUR, Outcome, jain_index
 from corral.simulator.replay import Rules, replay

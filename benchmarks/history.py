@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from benchmarks.tables import Row, median, percentile, print_table, spread
 from corral.control.ports import GPU_METRICS, GpuReading, Metric, Round
-from corral.server.recording import Recorder
+from corral.server.monitoring.recorder import Recorder
 from corral.telemetry.history import EmbeddedHistory
 from corral.telemetry.history.columns import raw_columns
 from corral.telemetry.history.compaction import rollup_rows, write_rows

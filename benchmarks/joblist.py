@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.tables import Row, median, print_table, spread
+from corral.control.live.unit_of_work import Caller
 from corral.control.ports import Store
 from corral.control.records import JobFilter, JobRecord, JobSpec
-from corral.control.search import search
-from corral.control.work import Caller
+from corral.control.system.search import search
 from corral.core.model import Job, JobKind, JobState, Request
 from corral.stores import open_store
-from corral.stores.cursors import Position, encode_cursor, parse_sort
-from corral.stores.jobs import SORTS as SORTS_BY_TYPE
+from corral.stores.database.cursors import Position, encode_cursor, parse_sort
+from corral.stores.jobs.jobs import SORTS as SORTS_BY_TYPE
 
 JOBS = int(os.environ.get("CORRAL_BENCH_JOBS", "100000"))
 BEGIN = 1_700_000_000.0

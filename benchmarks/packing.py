@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.tables import Row, print_table
-from corral.core.fleet import Fleet
-from corral.core.mix import MixCounter, kind_of, mix_of
 from corral.core.model import DEFAULT_POOL, WHOLE, Job, Node, Request
-from corral.core.placing import find_place
+from corral.core.scheduling.placement.search import find_place
+from corral.core.snapshot.node_index import Fleet
+from corral.core.snapshot.request_mix import MixCounter, kind_of, mix_of
 from corral.simulator.traces import openb
 
 FIRST_SEED = 42

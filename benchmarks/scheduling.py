@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from benchmarks.tables import Row, median, percentile, print_table, spread
-from corral.core.changes import Change, DropJob, PutJob, PutMix, PutNode, PutQueue, PutRules
-from corral.core.explain import explain
-from corral.core.installation import BackfillRules, Limits
-from corral.core.mix import kind_of, mix_of
 from corral.core.model import DEFAULT_POOL, Gpu, Job, JobState, Node, Prediction, Queue, Request
-from corral.core.plan import Plan
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.cycle.plan import Plan
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.explain.reasons import explain
+from corral.core.snapshot.changes import Change, DropJob, PutJob, PutMix, PutNode, PutQueue, PutRules
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import BackfillRules, Limits
+from corral.core.snapshot.request_mix import kind_of, mix_of
 
 NOW = 1_000_000.0
 RUNS = 3

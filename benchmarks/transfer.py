@@ -16,9 +16,9 @@ from pathlib import Path
 from benchmarks.live import LiveServer, live_server
 from benchmarks.tables import Row, median, print_table, spread
 from corral.client.client import Client
-from corral.client.places import LocalSide, VolumeSide
-from corral.client.retrying import Persistence
-from corral.client.transfers import Transfer, prepared
+from corral.client.http.retries import Persistence
+from corral.client.storage.places import LocalSide, VolumeSide
+from corral.client.storage.transfers import Transfer, prepared
 
 MIB = 1024 * 1024
 LARGE_BYTES = 256 * MIB

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from corral.cli.main import main
-from corral.engines.slurm import attempts
+from corral.engines.slurm.attempts import slurm_attempt
 
 
 def crash_before_the_id_is_stored(file: Path) -> None:
-    note_job = attempts.note_job
+    note_job = slurm_attempt.note_job
 
     def dying(*words: Any) -> None:
         if file.exists():
@@ -24,7 +24,7 @@ def crash_before_the_id_is_stored(file: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         note_job(*words)
 
-    attempts.note_job = dying
+    slurm_attempt.note_job = dying
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from corral.client.client import Client
-from corral.client.dataset_transfer import commit
-from corral.datasets.packs import encode_index
-from corral.datasets.records import Entry, digest_of, encode_list, encode_tree
+from corral.client.datasets.dataset_transfer import commit
+from corral.datasets.content.packs import encode_index
+from corral.datasets.history.records import Entry, digest_of, encode_list, encode_tree
 from tests.attacks.conftest import SharedMachine
 
 SECRET = b"what only ann knows\n" * 100

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from corral.core.checksums import checksum_of
+from corral.core.storage.checksums import checksum_of
 from tests.attacks.conftest import SharedMachine
 
 pytestmark = pytest.mark.slow

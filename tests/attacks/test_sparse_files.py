@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from corral.checkpoint.layout import Manifest, SealedFile, encode_manifest
-from corral.core.checksums import checksum_of
+from corral.core.storage.checksums import checksum_of
 from tests.attacks.conftest import SharedMachine
 from tests.integration.waiting import wait_until
 

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from corral.control.ports import GpuReading, HostReading, Metric, Round
-from corral.server.recording import Recorder
+from corral.server.monitoring.recorder import Recorder
 from corral.telemetry.history import EmbeddedHistory, compaction
 
 GPUS = 24

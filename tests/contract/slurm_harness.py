@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from corral.control.ports import Engine
-from corral.engines.slurm import attempts
-from corral.engines.slurm.commands import Slurm, SlurmCommands
+from corral.engines.slurm.attempts import slurm_attempt
+from corral.engines.slurm.attempts.job_orders import SlurmRules
+from corral.engines.slurm.attempts.run_directory import Layout, read_lines
 from corral.engines.slurm.engine import SlurmEngine
-from corral.engines.slurm.orders import SlurmRules
-from corral.engines.slurm.rest import SlurmRest
-from corral.engines.slurm.rundir import Layout, read_lines
-from corral.engines.slurm.tokens import Tokens
+from corral.engines.slurm.slurm_api.commands import Slurm, SlurmCommands
+from corral.engines.slurm.slurm_api.rest import SlurmRest
+from corral.engines.slurm.slurm_api.rest_tokens import Tokens
 from tests.contract.engine_harness import EngineHarness
 from tests.servers.slurm import SlurmCluster
 
@@ -56,7 +56,7 @@ class SlurmHarness(EngineHarness):
 
     def slurm_name(self, attempt_id: str = "j-1.1") -> str:
         """Of the attempt's job in Slurm."""
-        attempt = attempts.load(Layout(str(self.root)), attempt_id)
+        attempt = slurm_attempt.load(Layout(str(self.root)), attempt_id)
         assert attempt is not None
         return attempt.job_name(self.engine.describe()["mark"])
 

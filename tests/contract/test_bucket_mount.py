@@ -15,7 +15,7 @@ import pytest
 
 from corral.control.ports import AttemptPhase, StorageKind, StorageOrder
 from corral.core.model import EndReason
-from corral.engines.local.storage.orders import StoragePlaces
+from corral.engines.storage.storage_specs import StoragePlaces
 from corral.objects.access import ObjectAccess, open_filesystem
 from corral.objects.mounting import (
     DIRECTORY_VARIABLE,

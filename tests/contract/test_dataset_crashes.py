@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from corral.datasets import Progress, Repository
-from corral.datasets.leases import LEASE_SECONDS
+from corral.datasets.history.leases import LEASE_SECONDS
 from tests.unit.datasets.trees_of_files import noise, read_files, repository_in, write_files
 
 pytestmark = pytest.mark.slow

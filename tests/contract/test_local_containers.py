@@ -13,10 +13,10 @@ import pytest
 
 from corral.control.ports import AttemptPhase, LaunchOrder, LaunchRefused, Mount, RegistryLogin
 from corral.core.model import EndReason
-from corral.engines.local.accounts import AccountRules
+from corral.engines.attempts.accounts import AccountRules
+from corral.engines.attempts.instance_specs import Isolation
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support
-from corral.engines.local.container_runtime import find_runtime
-from corral.engines.local.instance_specs import Isolation
+from corral.engines.local.containers.container_runtime import find_runtime
 from tests.contract.engine_harness import LocalHarness, kill, order, script, wait_until
 from tests.servers.images import busybox_image, containers, needs_podman
 from tests.servers.registry import private_registry

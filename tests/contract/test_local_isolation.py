@@ -14,9 +14,9 @@ import pytest
 
 from corral.control.ports import AttemptPhase, LaunchRefused
 from corral.core.model import EndReason
-from corral.engines.local.accounts import AccountRules
+from corral.engines.attempts.accounts import AccountRules
+from corral.engines.attempts.instance_specs import Isolation
 from corral.engines.local.cgroups import cgroup_support
-from corral.engines.local.instance_specs import Isolation
 from tests.contract.engine_harness import LocalHarness, kill, order, process_exists, script, wait_until
 
 LIMITS = cgroup_support()

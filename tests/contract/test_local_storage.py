@@ -13,10 +13,10 @@ import pytest
 
 from corral.control.ports import LaunchRefused, StorageKind, StorageOrder
 from corral.core.model import EndReason
-from corral.engines.local.accounts import AccountRules
-from corral.engines.local.instance_specs import Isolation
-from corral.engines.local.storage import mounting
-from corral.engines.local.storage.driver import DirectoryVolumes
+from corral.engines.attempts.accounts import AccountRules
+from corral.engines.attempts.instance_specs import Isolation
+from corral.engines.storage import job_mounts
+from corral.engines.storage.driver import DirectoryVolumes
 from tests.contract.engine_harness import LocalHarness, kill, order, script, wait_until
 from tests.servers.images import busybox_image, needs_podman
 
@@ -182,10 +182,10 @@ def test_what_cannot_be_bound_is_refused(
     def refused() -> None:
         raise PermissionError(1, "Operation not permitted", "a mount namespace")
 
-    monkeypatch.setattr(mounting.namespace, "enter", refused)
+    monkeypatch.setattr(job_mounts.namespace, "enter", refused)
     owner = spec(harmful, harmful.instances[0], None)["owner"]
     with pytest.raises(PermissionError, match="a mount namespace"):
-        mounting.enter_mounts(storage, owner, "", str(place_of(mapped)))
+        job_mounts.enter_mounts(storage, owner, "", str(place_of(mapped)))
 
 
 def test_the_nodes_own_disk_is_empty_at_first_and_gone_with_the_attempt(local: LocalHarness, place: Path) -> None:
@@ -247,7 +247,7 @@ def test_a_link_in_the_way_leads_nowhere(
      ("/corral-not-there", True), ("/tmp", True)],
 )  # fmt: skip
 def test_mounts_cover_nothing_of_the_system(path: str, can_be: bool) -> None:
-    assert mounting.is_outside_system(path) is can_be
+    assert job_mounts.is_outside_system(path) is can_be
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_mounts_cover_nothing_of_the_system(path: str, can_be: bool) -> None:
      ("/tmp", None), ("/tmp/corral-not-there", None), ("/usr/corral-not-there", None)],
 )  # fmt: skip
 def test_mount_points_are_made_in_few_places(path: str, copied: str | None) -> None:
-    assert mounting.missing_point(path) == copied
+    assert job_mounts.missing_point(path) == copied
 
 
 @needs_podman

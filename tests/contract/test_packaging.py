@@ -80,7 +80,7 @@ def test_a_wheel_carries_the_console_and_none_of_its_sources(tree: Path, tmp_pat
         name.removeprefix("corral/server/console/") for name in names if name.startswith("corral/server/console/")
     }
     assert carried == {name for name in MADE_UP if not name.startswith(".")}
-    assert "corral/server/pages/corral.css" in names
+    assert "corral/server/http/pages/corral.css" in names
     strays = [name for name in names if "node_modules" in name or not re.match(r"corral(/|-[\d.]+\.dist-info/)", name)]
     assert strays == []
     assert [name for name in names if name.endswith((".ts", ".tsx"))] == []

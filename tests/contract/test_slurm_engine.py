@@ -9,8 +9,9 @@ import pytest
 
 from corral.control.ports import LaunchRefused
 from corral.core.model import EndReason
-from corral.engines.slurm import following, occupancy
-from corral.engines.slurm.commands import SlurmCommands
+from corral.engines.slurm.attempts import tracking
+from corral.engines.slurm.cluster import occupancy
+from corral.engines.slurm.slurm_api.commands import SlurmCommands
 from tests.contract.engine_harness import order, script, wait_until
 from tests.contract.slurm_harness import SlurmHarness
 from tests.servers.accounts import temporary_account
@@ -84,8 +85,8 @@ def test_an_id_of_a_stranger_is_neither_followed_nor_cancelled(
     harness: SlurmHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """sbatch runs as the account of the job, which may make it print any number."""
-    monkeypatch.setattr(following, "FRESH_SECONDS", 0.0)
-    monkeypatch.setattr(following, "LOST_SECONDS", 1.0)
+    monkeypatch.setattr(tracking, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(tracking, "LOST_SECONDS", 1.0)
     with temporary_account(f"corral-str-{os.getpid()}", 1_000_000 + 3 * os.getpid()) as stranger:
         who = ("setpriv", f"--reuid={stranger.pw_name}", f"--regid={stranger.pw_gid}", "--clear-groups")
         options = ("--parsable", "--job-name=stranger", "--chdir=/", "--output=/dev/null", "--wrap=sleep 600")

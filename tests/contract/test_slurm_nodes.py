@@ -8,9 +8,9 @@ import pytest
 
 from corral.control.ports import AttemptPhase
 from corral.core.model import NodeState
-from corral.engines.slurm import reserving
-from corral.engines.slurm.commands import SlurmCommands
-from corral.engines.slurm.fleet import FleetRules
+from corral.engines.slurm.cluster import reservation_nodes
+from corral.engines.slurm.cluster.nodes import FleetRules
+from corral.engines.slurm.slurm_api.commands import SlurmCommands
 from tests.contract.engine_harness import order, script, wait_until
 from tests.contract.slurm_harness import SlurmHarness, SlurmRestHarness
 from tests.servers.slurm import SlurmCluster
@@ -46,7 +46,7 @@ def taken_on(harness: SlurmHarness, name: str) -> int:
 
 
 def test_corrals_reservation_is_where_its_jobs_run(harness: SlurmHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reserving, "ASK_SECONDS", 0.5)
+    monkeypatch.setattr(reservation_nodes, "ASK_SECONDS", 0.5)
     harness.rules = {"extra": ("--reservation=corral",)}
     harness.restart()
     scontrol = ("scontrol", "create", "reservation", "ReservationName=corral", "Users=root", "Flags=IGNORE_JOBS")

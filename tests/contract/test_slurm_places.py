@@ -12,8 +12,8 @@ import pytest
 
 from corral.control.ports import Instance, LaunchOrder, LaunchRefused
 from corral.core.model import EndReason, NodeState
-from corral.engines.slurm import partitions
-from corral.engines.slurm.fleet import FleetRules
+from corral.engines.slurm.cluster import partitions
+from corral.engines.slurm.cluster.nodes import FleetRules
 from tests.contract.engine_harness import order, script, wait_until
 from tests.contract.slurm_harness import SlurmHarness, SlurmRestHarness
 from tests.servers.slurm import HOW_TO_INSTALL, SlurmCluster, is_installed

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from corral.core.model import EndReason
-from corral.engines.slurm.commands import Account, SlurmCommands, SlurmRefused, SlurmUnavailable, Submission
-from corral.engines.slurm.rest import SlurmRest
-from corral.engines.slurm.seen import SlurmJob, SlurmNode
-from corral.engines.slurm.tokens import Tokens
+from corral.engines.slurm.slurm_api.commands import Account, SlurmCommands, SlurmRefused, SlurmUnavailable, Submission
+from corral.engines.slurm.slurm_api.rest import SlurmRest
+from corral.engines.slurm.slurm_api.rest_tokens import Tokens
+from corral.engines.slurm.slurm_api.slurm_records import SlurmJob, SlurmNode
 from tests.contract.engine_harness import order, wait_until
 from tests.contract.slurm_harness import SlurmRestHarness
 from tests.servers.accounts import temporary_account

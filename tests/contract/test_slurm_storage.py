@@ -17,10 +17,10 @@ import pytest
 from corral.control.ports import AttemptPhase, LaunchRefused, StorageKind, StorageOrder
 from corral.core.model import EndReason
 from corral.datasets import DirectoryBlobs, DirectoryVersions, Repository
-from corral.engines.local.accounts import account_named
-from corral.engines.local.storage.driver import DirectoryVolumes
-from corral.engines.local.storage.orders import StoragePlaces
-from corral.engines.slurm.submitters import Submitter
+from corral.engines.attempts.accounts import account_named
+from corral.engines.slurm.attempts.submitters import Submitter
+from corral.engines.storage.driver import DirectoryVolumes
+from corral.engines.storage.storage_specs import StoragePlaces
 from tests.contract.engine_harness import order, script, wait_until
 from tests.contract.slurm_harness import SlurmHarness
 from tests.servers.accounts import temporary_account

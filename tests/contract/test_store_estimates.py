@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from corral.control.ports import Store
-from corral.core.accuracy import Told
+from corral.core.scheduling.forecast.accuracy import Told
 
 pytest_plugins = ("tests.servers.fixtures",)
 

@@ -8,8 +8,8 @@ import pytest
 
 from corral.control.ports import Store
 from corral.control.records import IdleWarning
-from corral.core.health.model import Condition, Evidence, Sign
 from corral.core.model import GpuHealth
+from corral.core.monitoring.health.model import Condition, Evidence, Sign
 
 pytest_plugins = ("tests.servers.fixtures",)
 

@@ -24,7 +24,7 @@ from corral.control.records import (
     VolumeQuotaRecord,
 )
 from corral.core.model import JobKind, Quota
-from corral.core.volumes import VolumeType
+from corral.core.storage.volumes import VolumeType
 
 pytest_plugins = ("tests.servers.fixtures",)
 

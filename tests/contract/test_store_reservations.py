@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from corral.control.policies import Policies
+from corral.control.live.state import load_state
 from corral.control.ports import Store
 from corral.control.records import ReservationRecord
-from corral.control.state import load_state
-from corral.core.installation import AllocationRules, Strategy
+from corral.control.system.policies import Policies
 from corral.core.model import Reservation
+from corral.core.snapshot.installation import AllocationRules, Strategy
 
 pytest_plugins = ("tests.servers.fixtures",)
 

@@ -16,8 +16,8 @@ from sqlalchemy import create_engine, inspect, text
 
 from corral.core.model import Queue
 from corral.stores import SchemaTooNew, open_store
-from corral.stores.migrating import NEWEST
-from corral.stores.tables import metadata
+from corral.stores.database.schema_upgrade import NEWEST
+from corral.stores.schema.tables import metadata
 from tests.servers.stores import StorePlace
 
 pytest_plugins = ("tests.servers.fixtures",)

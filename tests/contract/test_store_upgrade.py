@@ -24,9 +24,9 @@ from corral.control.records import (
 )
 from corral.core.model import EndReason, JobKind, JobState, Queue, Quota, Score
 from corral.stores import open_store
-from corral.stores.codec import encode_spec
-from corral.stores.migrating import NEWEST
-from corral.stores.tables import metadata
+from corral.stores.database.row_codec import encode_spec
+from corral.stores.database.schema_upgrade import NEWEST
+from corral.stores.schema.tables import metadata
 from tests.contract.store_samples import SPEC
 
 pytest_plugins = ("tests.servers.fixtures",)

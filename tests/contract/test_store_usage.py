@@ -7,8 +7,8 @@ from typing import Any
 
 from corral.control.ports import Store
 from corral.control.records import UsageCourse, UsageRecord
-from corral.core.measuring import NOTHING_MEASURED, Measured
 from corral.core.model import EndReason, JobKind, JobState
+from corral.core.monitoring.attempt_usage import NOTHING_MEASURED, Measured
 from tests.contract.store_samples import added, an_attempt
 
 pytest_plugins = ("tests.servers.fixtures",)

@@ -21,7 +21,7 @@ from corral.control.records import (
     VolumeState,
 )
 from corral.core.model import Job
-from corral.core.volumes import VolumeMount, VolumeType
+from corral.core.storage.volumes import VolumeMount, VolumeType
 
 pytest_plugins = ("tests.servers.fixtures",)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from corral.control.ports import VolumeDriver, VolumeUnavailable
-from corral.engines.local.storage.driver import DirectoryVolumes
-from corral.engines.local.storage.permissions import let_pass, may_pass
-from corral.engines.local.storage.quotas import quotas_of
+from corral.engines.storage.driver import DirectoryVolumes
+from corral.engines.storage.permissions import let_pass, may_pass
+from corral.engines.storage.project_quotas import quotas_of
 
 GIB = 1 << 30
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account: run as root")

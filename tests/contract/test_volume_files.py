@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from corral.control.ports.volume_files import FileKind, FileMissing, FileRefused, FilesUnavailable, VolumeFiles
-from corral.core.checksums import checksum_of
-from corral.stores.uploads import UploadOrder, Uploads
-from corral.stores.volume_bucket import CHUNK_BYTES, BucketFiles
-from corral.stores.volume_directory import DirectoryFiles
+from corral.core.storage.checksums import checksum_of
+from corral.stores.storage.uploads import UploadOrder, Uploads
+from corral.stores.storage.volume_bucket import CHUNK_BYTES, BucketFiles
+from corral.stores.storage.volume_directory import DirectoryFiles
 from tests.servers.gcs_server import GcsServer
 from tests.servers.s3_server import S3Server
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from corral.server.console_files import BUILT
+from corral.server.http.console_files import BUILT
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import PASSWORD, CorralServer
 

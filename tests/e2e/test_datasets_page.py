@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from corral.core.checksums import checksum_of
+from corral.core.storage.checksums import checksum_of
 from tests.e2e.conftest import Visit
 from tests.e2e.console import BUILT, NOT_BUILT
 from tests.integration.api import api_server

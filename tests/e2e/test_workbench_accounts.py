@@ -14,7 +14,7 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from corral.engines.local.places import barrier
+from corral.engines.attempts.job_places import barrier
 from tests.e2e.conftest import new_key
 from tests.e2e.jupyter import Kernel
 from tests.e2e.workbenches import create, ssh, token, until_state

@@ -24,7 +24,7 @@ from corral.control.ports import (
     Workspace,
 )
 from corral.core.model import EndReason, Node, job_of_attempt
-from corral.stores.store import SqlStore
+from corral.stores.database.store import SqlStore
 
 
 class Faults:

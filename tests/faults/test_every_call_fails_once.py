@@ -15,19 +15,20 @@ from typing import Any
 
 import pytest
 
-from corral.control import jobs, outage, outbox, worker
-from corral.control.controller import Controller
 from corral.control.errors import Refusal
-from corral.control.journal import replay
-from corral.control.policies import Policies
+from corral.control.jobs import jobs
+from corral.control.live import outage, outbox, worker
+from corral.control.live.controller import Controller
+from corral.control.live.journal import replay
+from corral.control.live.state import State, load_state
 from corral.control.ports import OutcomeUnknown, Store
 from corral.control.records import EVERY_JOB, EventFilter, EventRecord
-from corral.control.state import State, load_state
-from corral.core.changes import PutLastNode, PutMix
-from corral.core.journal import Digest
+from corral.control.system.policies import Policies
 from corral.core.model import EndReason, JobState, Request
-from corral.server.foundation import SystemClock
-from corral.stores.store import SqlStore
+from corral.core.snapshot.changes import PutLastNode, PutMix
+from corral.core.snapshot.journal import Digest
+from corral.server.wiring.foundation import SystemClock
+from corral.stores.database.store import SqlStore
 from tests.faults.injection import Faults, FaultyWorkspace, MemoryEngine, break_store
 from tests.unit.control.world import ANN, draft, eventually
 from tests.unit.core.builders import node
@@ -195,7 +196,7 @@ def no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "FIRST_PAUSE_SECONDS", 0.02)
     monkeypatch.setattr(outbox, "RETRY_SECONDS", 0.02)
     monkeypatch.setattr(outage, "FIRST_PAUSE_SECONDS", 0.02)
-    monkeypatch.setattr("corral.core.pauses.BACKOFF_SECONDS", 0.02)
+    monkeypatch.setattr("corral.core.jobs.backoff.BACKOFF_SECONDS", 0.02)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

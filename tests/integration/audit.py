@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from corral.control.journal import replay
+from corral.control.live.journal import replay
 from corral.control.records import AttemptRecord
 from corral.stores import open_store
 

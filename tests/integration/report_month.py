@@ -8,8 +8,8 @@ import random
 from corral.control.ports import Store
 from corral.control.records import UsageRecord
 from corral.core.alerts.model import Alert, AlertState, Severity
-from corral.core.measuring import Measured
 from corral.core.model import EndReason, JobKind, JobState
+from corral.core.monitoring.attempt_usage import Measured
 
 HOUR, DAY = 3600.0, 86400.0
 DAYS = 30

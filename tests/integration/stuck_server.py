@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from corral.cli.main import main
-from corral.control.controller import Controller
+from corral.control.live.controller import Controller
 from corral.engines.local.engine import LocalEngine
-from corral.server.alerting import Alerting
-from corral.server.routes import events
+from corral.server.alerts.alert_worker import Alerting
+from corral.server.routes.people import events
 
 FOR_GOOD = threading.Event()
 

@@ -15,17 +15,18 @@ from typing import Any
 import pytest
 from cryptography.fernet import Fernet
 
-from corral.control import alerts, channels, jobs
-from corral.control.controller import Controller
-from corral.control.holders import holders
-from corral.control.policies import Policies
+from corral.control.alerts import alerts, channels
+from corral.control.fleet.gpu_holders import holders
+from corral.control.jobs import jobs
+from corral.control.live.controller import Controller
+from corral.control.live.unit_of_work import Caller
 from corral.control.ports import AttemptPhase, AttemptStatus, GpuReading, Notifier, Round, Store
 from corral.control.records import AlertFilter, ChannelRecord, DeliveryRecord, DeliveryState, JobSpec
-from corral.control.work import Caller
+from corral.control.system.policies import Policies
 from corral.core.alerts.model import Alert, AlertState, Severity, Silence
 from corral.core.model import NodeState, Request
-from corral.server.alerting import Alerting
-from corral.server.secrets import SecretBox
+from corral.server.alerts.alert_worker import Alerting
+from corral.server.auth.secret_box import SecretBox
 from corral.stores import open_store
 from corral.telemetry.notices import AppriseNotifier
 from corral.telemetry.readings import LatestReadings

@@ -14,8 +14,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from corral.server.app import bare_app
-from corral.server.description import describe, dumps
+from corral.server.http.api_description import describe, dumps
+from corral.server.http.app import bare_app
 from tests.integration.api import API, anonymous, api_server, problem
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
@@ -119,7 +119,7 @@ def test_pages_bring_nothing_from_elsewhere_and_run_no_inline_script(server: Cor
 def test_the_kept_description_is_current() -> None:
     current = dumps(describe(bare_app()))
     assert OPENAPI.read_text(encoding="utf-8") == current, (
-        "run: python -m corral.server.openapi > docs/reference/openapi.json"
+        "run: python -m corral.server.http.openapi > docs/reference/openapi.json"
     )
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import httpx
 import pytest
 
-from corral.server.app import bare_app
-from corral.server.description import describe
+from corral.server.http.api_description import describe
+from corral.server.http.app import bare_app
 from tests.integration.api import API, api_server, problem
 from tests.integration.authorisation_table import EXPECTED
 from tests.integration.waiting import wait_until

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from corral.client.client import Client
-from corral.client.errors import ApiProblem
+from corral.client.http.errors import ApiProblem
 from corral.client.views import GpuView, JobView
 from tests.integration.cli_harness import Person, cli_server, operator_of
 from tests.integration.waiting import wait_until

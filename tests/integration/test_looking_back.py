@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from corral.control.errors import NotFound
-from corral.control.journal import JournalBroken
+from corral.control.live.journal import JournalBroken
 from corral.core.model import JobState
-from corral.server.timetravel import _answered_elsewhere, answer
+from corral.server.whatif.time_travel import _answered_elsewhere, answer
 from tests.unit.server.test_timetravel import question
 
 pytestmark = pytest.mark.slow

@@ -12,16 +12,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from corral.control.holders import holders
-from corral.control.measuring import save_measured
+from corral.control.fleet.gpu_holders import holders
+from corral.control.monitoring.attempt_usage import save_measured
 from corral.control.ports import CLUSTER, GpuReading, Metric, Round
-from corral.core.measuring import Measured
-from corral.server.app import build_app
-from corral.server.assembly import assembled
-from corral.server.context import NoHistory, ServerContext
-from corral.server.metering import UsageMeter
+from corral.core.monitoring.attempt_usage import Measured
+from corral.server.http.app import build_app
+from corral.server.http.context import NoHistory, ServerContext
+from corral.server.monitoring.usage_meter import UsageMeter
 from corral.server.schemas.base import rfc3339
-from corral.server.settings import load_settings
+from corral.server.settings.settings import load_settings
+from corral.server.wiring.assembly import assembled
 from tests.integration.api import problem
 from tests.integration.inside import PASSWORD, served, signed_in
 from tests.integration.waiting import wait_until

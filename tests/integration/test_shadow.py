@@ -26,7 +26,7 @@ def worker_of(server: CorralServer) -> int | None:
             command = Path(f"/proc/{child}/cmdline").read_bytes()
         except OSError:
             continue
-        if b"corral.server.shadow_worker" in command:
+        if b"corral.server.whatif.shadow_worker" in command:
             return int(child)
     return None
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from corral.core.checksums import checksum_of
+from corral.core.storage.checksums import checksum_of
 from tests.integration.api import problem
 from tests.integration.cli_harness import CORRAL, Person, cli_server, operator_of, scientist
 from tests.integration.waiting import wait_until

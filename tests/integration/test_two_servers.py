@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
-from corral.server.run import EXIT_HELD
+from corral.server.wiring.run import EXIT_HELD
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
 from tests.servers.postgres import PostgresServer

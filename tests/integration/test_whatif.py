@@ -67,7 +67,7 @@ def workers_of(server: CorralServer) -> list[int]:
                 command = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if b"corral.server.simulation_worker" in command and any(
+            if b"corral.server.whatif.simulation_worker" in command and any(
                 part.startswith(bytes(server.home)) for part in command
             ):
                 found.append(int(entry.name))
@@ -324,7 +324,7 @@ def test_why_a_job_waited_can_be_asked_afterwards(lived: tuple[Person, Person, l
 
 
 def _before(moment: str, seconds: float) -> str:
-    from corral.cli import words
+    from corral.cli.terminal import formats as words
 
     assert time.time() > words.moment(moment)
     return words.rfc3339(words.moment(moment) - seconds)

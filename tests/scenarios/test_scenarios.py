@@ -22,20 +22,6 @@ from typing import Any
 import pytest
 import yaml
 
-from corral.core.changes import (
-    Change,
-    PutMembership,
-    PutNode,
-    PutQueue,
-    PutQuota,
-    PutReservation,
-    PutRules,
-    PutScore,
-    PutVolume,
-)
-from corral.core.codec import from_plain
-from corral.core.explain import explain
-from corral.core.installation import AllocationRules, BackfillRules, Limits, PreemptionRules
 from corral.core.model import (
     WHOLE,
     Blocking,
@@ -55,9 +41,23 @@ from corral.core.model import (
     Reservation,
     Score,
 )
-from corral.core.ordering.cost import OrderingRules
-from corral.core.snapshot import ClusterSnapshot
-from corral.core.volumes import Volume, VolumeMount, VolumeType
+from corral.core.scheduling.explain.reasons import explain
+from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.snapshot.changes import (
+    Change,
+    PutMembership,
+    PutNode,
+    PutQueue,
+    PutQuota,
+    PutReservation,
+    PutRules,
+    PutScore,
+    PutVolume,
+)
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.codec import from_plain
+from corral.core.snapshot.installation import AllocationRules, BackfillRules, Limits, PreemptionRules
+from corral.core.storage.volumes import Volume, VolumeMount, VolumeType
 from corral.simulator.simulation import Arrival, Simulation
 
 GIB = 1 << 30

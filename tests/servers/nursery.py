@@ -216,14 +216,14 @@ def _read_the_code() -> None:
     import corral.cli.main
     import corral.client.client
     import corral.server.auth.passwords
-    import corral.server.run
+    import corral.server.wiring.run
 
     # These servers guard nothing: with a hash that is as slow as it should be, tests would mostly wait for sign-ins.
     cheapest = functools.partial(argon2.PasswordHasher.from_parameters, argon2.profiles.CHEAPEST)
     setattr(corral.server.auth.passwords, "PasswordHasher", cheapest)  # noqa: B010
     assert corral.cli.main
     assert corral.client.client
-    assert corral.server.run
+    assert corral.server.wiring.run
     assert rich.table
     # What was read is for good: no copy needs to look through it again.
     gc.collect()

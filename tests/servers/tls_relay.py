@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from corral.engines.workbench_relay import between
-from corral.stores.workbench_keys import new_key
+from corral.engines.workbenches.workbench_relay import between
+from corral.stores.workbenches.workbench_keys import new_key
 
 
 @contextmanager

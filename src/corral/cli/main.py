@@ -12,59 +12,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from corral.cli import (
-    about,
-    account,
-    alerts,
-    analyse,
-    catalog,
-    changing,
-    channels,
-    checkpoints,
-    clone,
-    configuration,
-    copying,
-    datasets,
-    doctor,
-    drill,
-    estimates,
-    events,
-    exporter,
-    files,
-    fleet,
-    groups,
-    images,
-    jobs,
-    logs,
-    object_stores,
-    people,
-    permissions,
-    pools,
-    presets,
-    providers,
-    queues,
-    quotas,
-    receipts,
-    reports,
-    reservations,
-    search,
-    shadow,
-    shell,
-    simulate,
-    slurm_compat,
-    status,
-    submit,
-    targets,
-    tasks,
-    top,
-    up,
-    volume_files,
-    volumes,
-    whatif,
-    workbenches,
-)
-from corral.cli.failures import WrongUsage, problem
-from corral.cli.terminal import Options, OutputOption, Section, ServerOption, TokenOption, keep_options
+from corral.cli.alerts import alerts, channels
+from corral.cli.datasets import datasets, targets
+from corral.cli.fleet import catalog, drill, nodes, pools, status, top
+from corral.cli.jobs import checkpoints, clone, files, images, job_changes, jobs, logs, presets, submit, tasks
+from corral.cli.monitoring import exporter
+from corral.cli.people import account, events, groups, permissions, quotas, sign_in_providers, users
+from corral.cli.reports import analyse, reports
+from corral.cli.scheduling import estimates, queues, receipts, reservations
+from corral.cli.slurm import slurm_compat
+from corral.cli.storage import file_copy, object_stores, volume_files, volumes
+from corral.cli.system import about, configuration, doctor, search, up
+from corral.cli.terminal import shell
+from corral.cli.terminal.failures import WrongUsage, problem
+from corral.cli.terminal.terminal import Options, OutputOption, Section, ServerOption, TokenOption, keep_options
+from corral.cli.whatif import shadow, simulate, whatif
+from corral.cli.workbenches import workbenches
 
 #: The shell's completion script asks by setting this variable.
 COMPLETE_VARIABLE = "_CORRAL_COMPLETE"
@@ -143,11 +106,11 @@ app = typer.Typer(
 
 app.add_typer(submit.app)
 app.add_typer(jobs.app)
-app.add_typer(changing.app)
+app.add_typer(job_changes.app)
 app.add_typer(clone.app)
 app.add_typer(logs.app)
 app.add_typer(files.app, name="files", rich_help_panel=Section.DAILY)
-app.add_typer(copying.app)
+app.add_typer(file_copy.app)
 app.add_typer(presets.app, name="preset", rich_help_panel=Section.DAILY)
 app.add_typer(checkpoints.app)
 app.add_typer(images.app, name="image", rich_help_panel=Section.DAILY)
@@ -161,8 +124,8 @@ app.add_typer(quotas.top)
 app.add_typer(queues.app, name="queue", rich_help_panel=Section.QUEUE)
 app.add_typer(status.app)
 app.add_typer(top.app)
-app.add_typer(fleet.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
-app.add_typer(fleet.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
+app.add_typer(nodes.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
+app.add_typer(nodes.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
 app.add_typer(pools.app, name="pool", rich_help_panel=Section.CLUSTER)
 app.add_typer(object_stores.app, name="object-store", rich_help_panel=Section.CLUSTER)
 app.add_typer(reservations.app, name="reservation", rich_help_panel=Section.CLUSTER)
@@ -184,10 +147,10 @@ app.add_typer(workbenches.app, name="workbench", rich_help_panel=Section.DAILY)
 app.add_typer(account.app)
 app.add_typer(account.token_app, name="token", rich_help_panel=Section.PEOPLE)
 app.add_typer(permissions.key_app, name="key", rich_help_panel=Section.PEOPLE)
-app.add_typer(people.user_app, name="user", rich_help_panel=Section.PEOPLE)
+app.add_typer(users.user_app, name="user", rich_help_panel=Section.PEOPLE)
 app.add_typer(groups.app, name="group", rich_help_panel=Section.PEOPLE)
 app.add_typer(permissions.group_app, name="permission-group", rich_help_panel=Section.PEOPLE)
-app.add_typer(providers.app, name="provider", rich_help_panel=Section.PEOPLE)
+app.add_typer(sign_in_providers.app, name="provider", rich_help_panel=Section.PEOPLE)
 app.add_typer(quotas.app, name="quota", rich_help_panel=Section.PEOPLE)
 app.add_typer(catalog.flavor_app, name="flavor", rich_help_panel=Section.PEOPLE)
 app.add_typer(catalog.package_app, name="package", rich_help_panel=Section.PEOPLE)

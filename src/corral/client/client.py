@@ -7,27 +7,27 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from corral.client.alerts import Alerts, Channels
-from corral.client.analysis import Analysis
-from corral.client.catalog import Catalog, Quotas
-from corral.client.datasets import Datasets, DatasetTargets
-from corral.client.estimates import Estimates
-from corral.client.files import Files
-from corral.client.fleet import Fleet, Queues
-from corral.client.images import Images
-from corral.client.jobs import Jobs, Tasks
-from corral.client.people import Events, People
-from corral.client.pools import Groups, Pools
-from corral.client.presets import Presets
-from corral.client.providers import Providers
-from corral.client.receipts import Receipts
-from corral.client.reports import Reports
-from corral.client.reservations import Reservations
-from corral.client.simulations import Shadow, Simulations
-from corral.client.transport import Transport
-from corral.client.volume_files import VolumeFiles
-from corral.client.volumes import ObjectStores, Volumes
-from corral.client.workbenches import Workbenches
+from corral.client.alerts.alerts import Alerts, Channels
+from corral.client.datasets.datasets import Datasets, DatasetTargets
+from corral.client.fleet.catalog import Catalog, Quotas
+from corral.client.fleet.nodes import Fleet, Queues
+from corral.client.fleet.pools import Groups, Pools
+from corral.client.http.transport import Transport
+from corral.client.jobs.files import Files
+from corral.client.jobs.images import Images
+from corral.client.jobs.jobs import Jobs, Tasks
+from corral.client.jobs.presets import Presets
+from corral.client.people.sign_in_providers import Providers
+from corral.client.people.users import Events, People
+from corral.client.reports.analysis import Analysis
+from corral.client.reports.reports import Reports
+from corral.client.scheduling.estimates import Estimates
+from corral.client.scheduling.receipts import Receipts
+from corral.client.scheduling.reservations import Reservations
+from corral.client.storage.volume_files import VolumeFiles
+from corral.client.storage.volumes import ObjectStores, Volumes
+from corral.client.whatif.simulations import Shadow, Simulations
+from corral.client.workbenches.workbenches import Workbenches
 
 
 class Client:

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from corral.core.volumes import VolumeMount
+from corral.core.storage.volumes import VolumeMount
 
 #: A whole GPU, or a whole CPU, in thousandths.
 WHOLE = 1000

@@ -9,8 +9,8 @@ both over HTTP, so that a laptop commits with the same code; `check_pack` lets i
 say.
 """
 
-from corral.datasets.blobs import BlobStore, DirectoryBlobs, FilesystemBlobs, StoredObject
-from corral.datasets.collecting import GarbagePack, GarbageReport, PartlyUsed
+from corral.datasets.content.blobs import BlobStore, DirectoryBlobs, FilesystemBlobs, StoredObject
+from corral.datasets.content.packs import check_pack
 from corral.datasets.errors import (
     AnotherOwner,
     BadName,
@@ -27,14 +27,14 @@ from corral.datasets.errors import (
     UnknownFormat,
     Unstable,
 )
-from corral.datasets.git_versions import GitVersions
-from corral.datasets.packs import check_pack
-from corral.datasets.progress import OnProgress, Progress
-from corral.datasets.records import Commit, Entry, PathEntry, check_dataset, check_tag
+from corral.datasets.history.git_versions import GitVersions
+from corral.datasets.history.records import Commit, Entry, PathEntry, check_dataset, check_tag
+from corral.datasets.history.trees import Change, Diff
+from corral.datasets.history.versions import DirectoryVersions, Manifest, VersionStore
 from corral.datasets.repository import LATEST, Committed, Repository
-from corral.datasets.trees import Change, Diff
-from corral.datasets.verifying import Damage, Verified
-from corral.datasets.versions import DirectoryVersions, Manifest, VersionStore
+from corral.datasets.work.garbage_collection import GarbagePack, GarbageReport, PartlyUsed
+from corral.datasets.work.progress import OnProgress, Progress
+from corral.datasets.work.verification import Damage, Verified
 
 __all__ = [
     "LATEST",

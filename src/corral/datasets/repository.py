@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from corral.datasets.blobs import BlobStore, sync_directory
-from corral.datasets.checking_out import flush, make_read_only, staging, write_tree
-from corral.datasets.collecting import GRACE_SECONDS, GarbageReport, collect
-from corral.datasets.committing import StoredTree, store_directory
+from corral.datasets.content.blobs import BlobStore, sync_directory
+from corral.datasets.content.pieces import PieceStore
 from corral.datasets.errors import (
     AnotherOwner,
     DatasetError,
@@ -22,16 +20,18 @@ from corral.datasets.errors import (
     naming,
     printable,
 )
-from corral.datasets.leases import Lease
-from corral.datasets.pieces import PieceStore
-from corral.datasets.progress import OnProgress
-from corral.datasets.records import Commit, Entry, PathEntry, canonical, check_dataset, is_version
-from corral.datasets.scanning import open_root
-from corral.datasets.trees import Diff, diff, find, list_directory, read_file, walk
-from corral.datasets.updating import update_directory
-from corral.datasets.verifying import Verified, verify
-from corral.datasets.versions import VersionStore
-from corral.datasets.working_index import WorkingIndex, index_path, load_index, save_index
+from corral.datasets.history.leases import Lease
+from corral.datasets.history.records import Commit, Entry, PathEntry, canonical, check_dataset, is_version
+from corral.datasets.history.trees import Diff, diff, find, list_directory, read_file, walk
+from corral.datasets.history.versions import VersionStore
+from corral.datasets.work.checkout import flush, make_read_only, staging, write_tree
+from corral.datasets.work.commit import StoredTree, store_directory
+from corral.datasets.work.garbage_collection import GRACE_SECONDS, GarbageReport, collect
+from corral.datasets.work.progress import OnProgress
+from corral.datasets.work.scan import open_root
+from corral.datasets.work.update import update_directory
+from corral.datasets.work.verification import Verified, verify
+from corral.datasets.work.working_index import WorkingIndex, index_path, load_index, save_index
 
 _FORMAT = "format.json"
 _FORMAT_NUMBER = 1

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from html import escape
 
-from corral.control.report_data import DAY, HOUR
+from corral.control.reports.report_data import DAY, HOUR
 
 WIDTH, HEIGHT = 700.0, 200.0
 FONT_SIZE = 11.0

@@ -10,9 +10,9 @@ import io
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from corral.control.monitoring.usage_summary import gpu_hours_of
 from corral.control.records import UsageRecord
-from corral.control.report_data import Span
-from corral.control.usage_summary import gpu_hours_of
+from corral.control.reports.report_data import Span
 from corral.core.model import WHOLE
 
 COLUMNS = (

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from corral.control import report_words as words
-from corral.control.report_data import Bin, Finding, ReportData, Share, Step, Totals, Waiting
-from corral.control.report_findings import END_REASONS
+from corral.control.reports import report_texts as words
+from corral.control.reports.report_data import Bin, Finding, ReportData, Share, Step, Totals, Waiting
+from corral.control.reports.report_findings import END_REASONS
 from corral.reporting.charts import Bars, Chart, Histogram, Lines, Paint, Series, Trend
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from corral.core.model import WHOLE, Allocation, Job
-from corral.core.past import PastJob
+from corral.core.whatif.past_jobs import PastJob
 from corral.simulator.outcome import HOUR, SLOWDOWN_SECONDS, Course, Distribution, jain_index
 from corral.simulator.simulation import Arrival
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from corral.core.changes import Change, PutNode, PutQueue, PutRules
-from corral.core.installation import BackfillRules, Limits, PreemptionRules
 from corral.core.model import DEFAULT_QUEUE, Blocking, Node, Queue
-from corral.core.ordering.cost import OrderingRules
-from corral.core.snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
+from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.snapshot.changes import Change, PutNode, PutQueue, PutRules
+from corral.core.snapshot.cluster_snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
+from corral.core.snapshot.installation import BackfillRules, Limits, PreemptionRules
 from corral.simulator.outcome import Held, Outcome, Ran
 from corral.simulator.simulation import Simulation
 from corral.simulator.workload import Workload

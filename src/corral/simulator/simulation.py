@@ -13,9 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Protocol
 
-from corral.core.accounting import change_usage
-from corral.core.changes import Change, DropJob, PutJob, PutLastNode, PutScore
-from corral.core.lifecycle import (
+from corral.core.jobs.lifecycle import (
     Ended,
     Event,
     MoveRequested,
@@ -26,13 +24,15 @@ from corral.core.lifecycle import (
     Up,
     advance,
 )
-from corral.core.mix import MixCounter
 from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState, Score
-from corral.core.plan import Plan, Preemption, Resize
-from corral.core.predicting import RunTimes, learn, predicted
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
-from corral.core.submissions import count_submitted
+from corral.core.people.scores import change_usage
+from corral.core.scheduling.cycle.plan import Plan, Preemption, Resize
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.forecast.run_time_model import RunTimes, learn, predicted
+from corral.core.snapshot.changes import Change, DropJob, PutJob, PutLastNode, PutScore
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.request_mix import MixCounter
+from corral.core.snapshot.submission_counts import count_submitted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from corral.core.changes import Change
 from corral.core.model import Allocation, Job, Node, Request
-from corral.core.past import PastJob
-from corral.core.placing import could_ever_fit
-from corral.core.predicting import Features, RunTimes
 from corral.core.quantities import format_duration
-from corral.core.scenario import Scenario, cluster_of
-from corral.core.snapshot import ClusterSnapshot
-from corral.core.volumes import VolumeMount
+from corral.core.scheduling.forecast.run_time_model import Features, RunTimes
+from corral.core.scheduling.placement.search import could_ever_fit
+from corral.core.snapshot.changes import Change
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.storage.volumes import VolumeMount
+from corral.core.whatif.past_jobs import PastJob
+from corral.core.whatif.scenario import Scenario, cluster_of
 from corral.simulator.measured import Share, WindowOutcome
 from corral.simulator.outcome import HOUR, Distribution
 from corral.simulator.simulation import Arrival, Simulation

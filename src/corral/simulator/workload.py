@@ -11,9 +11,9 @@ from enum import StrEnum
 from itertools import islice
 from math import ceil
 
-from corral.core.fleet import Fleet
 from corral.core.model import DEFAULT_POOL, Job, JobKind, Node, Prediction, Request
-from corral.core.placing import could_ever_fit
+from corral.core.scheduling.placement.search import could_ever_fit
+from corral.core.snapshot.node_index import Fleet
 from corral.simulator.simulation import Arrival
 from corral.simulator.traces.job import LeftOut, TraceJob
 

@@ -1,6 +1,6 @@
 """Where everything is kept: SQLite or PostgreSQL behind the `Store` port. `open_store(url)` is the way in."""
 
-from corral.stores.errors import (
+from corral.stores.database.errors import (
     BadStoreUrl,
     ReadOnlyTransaction,
     SchemaTooNew,
@@ -9,7 +9,7 @@ from corral.stores.errors import (
     StoreRefused,
     StoreUnreachable,
 )
-from corral.stores.opening import open_store
+from corral.stores.database.opening import open_store
 
 __all__ = [
     "BadStoreUrl",

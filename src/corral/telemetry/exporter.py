@@ -15,8 +15,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from corral.control.live.worker import Worker
 from corral.control.ports import Collected, Collector
-from corral.control.worker import Worker
 from corral.telemetry.dcgm import OWN
 from corral.telemetry.page import GpuPlace, Placed, SeenXids, gpu_families, host_families
 from corral.telemetry.promtext import Family, render

@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any
 
-from corral.cli import words
+from corral.cli.terminal import formats
 from tests.unit.cli.running import corral
 from tests.unit.client.scripted_server import as_json, scripted
 
@@ -65,9 +65,9 @@ def test_nothing_to_tell_yet() -> None:
 def test_why_says_when_and_where_that_comes_from() -> None:
     now = time.time()
     estimate = {
-        "p50": words.rfc3339(now + 720.5),
-        "p90": words.rfc3339(now + 3400.5),
-        "made_at": words.rfc3339(now),
+        "p50": formats.rfc3339(now + 720.5),
+        "p90": formats.rfc3339(now + 3400.5),
+        "made_at": formats.rfc3339(now),
         "basis": "the scheduler run forward 9 times",
     }
     with scripted(lambda seen, n: as_json(WHY | {"estimate": estimate})) as server:
@@ -89,9 +89,9 @@ def test_a_dry_run_says_when_after_whom_and_preempting_whom() -> None:
         "nodes": [],
         "reasons": [],
         "ahead_count": 7,
-        "estimate": {"p50": words.rfc3339(now + 720.5), "p90": words.rfc3339(now + 3400.5)},
+        "estimate": {"p50": formats.rfc3339(now + 720.5), "p90": formats.rfc3339(now + 3400.5)},
         "would_start": {
-            "at": words.rfc3339(now + 720.5),
+            "at": formats.rfc3339(now + 720.5),
             "nodes": [],
             "after": ["j-1", "j-2"],
             "preempting": [

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from corral.cli.main import VALUED_OPTIONS, app, part_for
-from corral.cli.reference import reference
+from corral.cli.terminal.reference import reference
 from tests.unit.cli.running import COMMAND, corral
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
@@ -147,7 +147,7 @@ def test_nothing_typed_shows_the_help_and_counts_as_wrong_usage() -> None:
 
 def test_the_reference_is_up_to_date() -> None:
     assert REFERENCE.read_text(encoding="utf-8") == reference(), (
-        "run: python -m corral.cli.reference > docs/reference/cli.md"
+        "run: python -m corral.cli.terminal.reference > docs/reference/cli.md"
     )
 
 

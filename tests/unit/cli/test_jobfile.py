@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.cli.failures import WrongUsage
-from corral.cli.jobfile import JobFile, parse_job_file, read_job_file
+from corral.cli.jobs.job_file import JobFile, parse_job_file, read_job_file
+from corral.cli.terminal.failures import WrongUsage
 
 
 def parse(text: str) -> JobFile:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from corral.cli.sbatch_words import Here, NotUnderstood, models_for, understood
+from corral.cli.slurm.sbatch_options import Here, NotUnderstood, models_for, understood
 
 HERE = Here(directory="/home/ann", environment={"SEED": "7", "SECRET": "x"})
 

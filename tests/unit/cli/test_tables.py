@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from corral.cli import tables
+from corral.cli.terminal import tables
 
 TITLES = tables.columns("ID", "NAME~", "STATE!", "GPUS>")
 ROWS = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.client.credentials import Credential, CredentialFile
+from corral.client.http.credentials import Credential, CredentialFile
 from tests.unit.cli.running import corral
 from tests.unit.client.scripted_server import Answer, Seen, as_json, scripted
 

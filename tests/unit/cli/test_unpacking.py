@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from corral.cli.files import _unpack
+from corral.cli.jobs.files import _unpack
 
 
 def unpacked(target: Path, *members: tuple[str, str | None]) -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from corral.cli import words
+from corral.cli.terminal import formats
 
-NOW = words.moment("2026-01-03T10:00:00Z")
+NOW = formats.moment("2026-01-03T10:00:00Z")
 
 
 @pytest.mark.parametrize(
@@ -24,14 +24,14 @@ NOW = words.moment("2026-01-03T10:00:00Z")
     ],
 )
 def test_durations_have_their_two_largest_parts(seconds: float, text: str) -> None:
-    assert words.duration(seconds) == text
+    assert formats.duration(seconds) == text
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(2.0, "2"), (0.5, "0.5"), (0.125, "0.12"), (1213, "1213"), (0, "0"), (10, "10"), (None, "-")]
 )
 def test_numbers_have_no_needless_decimals(value: float | None, text: str) -> None:
-    assert words.number(value) == text
+    assert formats.number(value) == text
 
 
 @pytest.mark.parametrize(
@@ -44,21 +44,21 @@ def test_numbers_have_no_needless_decimals(value: float | None, text: str) -> No
     ],
 )
 def test_times_are_relative_to_now(at: str | None, text: str) -> None:
-    assert words.ago(at, NOW) == text
+    assert formats.ago(at, NOW) == text
 
 
 def test_how_long_something_ran_ends_with_its_end() -> None:
-    assert words.between("2026-01-03T09:00:00Z", None, NOW) == "1h"
-    assert words.between("2026-01-03T09:00:00Z", "2026-01-03T09:00:30Z", NOW) == "30s"
-    assert words.between(None, None, NOW) == "-"
+    assert formats.between("2026-01-03T09:00:00Z", None, NOW) == "1h"
+    assert formats.between("2026-01-03T09:00:00Z", "2026-01-03T09:00:30Z", NOW) == "30s"
+    assert formats.between(None, None, NOW) == "-"
 
 
 def test_times_survive_the_way_to_the_api_and_back() -> None:
-    assert words.rfc3339(NOW + 0.25) == "2026-01-03T10:00:00.250Z"
-    assert words.moment(words.rfc3339(NOW + 0.25)) == NOW + 0.25
+    assert formats.rfc3339(NOW + 0.25) == "2026-01-03T10:00:00.250Z"
+    assert formats.moment(formats.rfc3339(NOW + 0.25)) == NOW + 0.25
 
 
 def test_counts_have_a_plural() -> None:
-    assert [words.count(n, "GPU") for n in (0, 1, 2, 0.5)] == ["0 GPUs", "1 GPU", "2 GPUs", "0.5 GPUs"]
-    assert words.percent(0.756) == "76%"
-    assert words.listed([]) == "-"
+    assert [formats.count(n, "GPU") for n in (0, 1, 2, 0.5)] == ["0 GPUs", "1 GPU", "2 GPUs", "0.5 GPUs"]
+    assert formats.percent(0.756) == "76%"
+    assert formats.listed([]) == "-"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.client.credentials import Credential, CredentialFile, default_path
-from corral.client.errors import CredentialsUnreadable
+from corral.client.http.credentials import Credential, CredentialFile, default_path
+from corral.client.http.errors import CredentialsUnreadable
 
 A, B = "http://127.0.0.1:8470", "https://gpu-head"
 

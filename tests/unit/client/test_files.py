@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from corral.client.client import Client
-from corral.client.errors import ServerUnreachable
+from corral.client.http.errors import ServerUnreachable
 
 
 class Shop:

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from corral.client.client import Client
-from corral.client.errors import NotFound, ServerUnreachable
-from corral.client.following import LogEnd, LogText, Patience
-from corral.client.jobs import exit_status
+from corral.client.http.errors import NotFound, ServerUnreachable
+from corral.client.http.following import LogEnd, LogText, Patience
+from corral.client.jobs.jobs import exit_status
 from tests.unit.client.scripted_server import Answer, Seen, as_json, problem, scripted, stream
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from corral.client.errors import ClientError, ServerUnreachable, problem_of
-from corral.client.places import LocalSide, Place, PlaceRefused, parse_place
-from corral.client.retrying import Interrupted, Persistence
-from corral.client.volume_files import time_ms, time_text
+from corral.client.http.errors import ClientError, ServerUnreachable, problem_of
+from corral.client.http.retries import Interrupted, Persistence
+from corral.client.storage.places import LocalSide, Place, PlaceRefused, parse_place
+from corral.client.storage.volume_files import time_ms, time_text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.client.sse import ServerEvent, parse
+from corral.client.http.sse import ServerEvent, parse
 
 STREAM = (
     ": ping\n\n"

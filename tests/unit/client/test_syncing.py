@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.client.syncing import Entry, Plan, Tree, plan
+from corral.client.storage.sync_plan import Entry, Plan, Tree, plan
 
 DIRECTORY = Entry(kind="dir")
 

@@ -12,14 +12,14 @@ from typing import Any, cast
 
 import pytest
 
-from corral.client.downloading import Download, NotVerified, part_path
-from corral.client.errors import Forbidden, ServerUnreachable, problem_of
-from corral.client.places import LocalSide, VolumeSide
-from corral.client.retrying import Persistence
-from corral.client.transfers import Summary, Transfer, prepared
-from corral.client.uploading import PART_BYTES, LocalSource, Upload
-from corral.client.volume_files import VolumeFiles, time_text
-from corral.core.checksums import checksum_of
+from corral.client.http.errors import Forbidden, ServerUnreachable, problem_of
+from corral.client.http.retries import Persistence
+from corral.client.storage.download import Download, NotVerified, part_path
+from corral.client.storage.places import LocalSide, VolumeSide
+from corral.client.storage.transfers import Summary, Transfer, prepared
+from corral.client.storage.upload import PART_BYTES, LocalSource, Upload
+from corral.client.storage.volume_files import VolumeFiles, time_text
+from corral.core.storage.checksums import checksum_of
 
 VOLUME = {"id": "v-1", "name": "data", "type": "filesystem"}
 MIB = 1024 * 1024

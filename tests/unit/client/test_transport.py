@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from corral.client.client import Client
-from corral.client.errors import (
+from corral.client.http.errors import (
     ApiProblem,
     ClientError,
     Forbidden,
@@ -17,7 +17,7 @@ from corral.client.errors import (
     ServerUnreachable,
     UnexpectedAnswer,
 )
-from corral.client.transport import server_address
+from corral.client.http.transport import server_address
 from tests.unit.client.scripted_server import Answer, Seen, as_json, problem, scripted
 
 

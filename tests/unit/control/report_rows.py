@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from corral.control.ports import Point
 from corral.control.records import UsageRecord
-from corral.core.measuring import Measured
 from corral.core.model import EndReason, JobKind, JobState
+from corral.core.monitoring.attempt_usage import Measured
 from tests.unit.searching import between, pick
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0

@@ -15,8 +15,8 @@ from typing import Any
 from sqlalchemy import event, make_url
 
 from corral.stores import open_store
-from corral.stores.sqlite import open_sqlite
-from corral.stores.store import SqlStore
+from corral.stores.database.sqlite import open_sqlite
+from corral.stores.database.store import SqlStore
 
 
 class Shelf:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from corral.control import groups, pools, views
-from corral.control.people import create_user
+from corral.control.fleet import pools
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import Caller
+from corral.control.people import groups
+from corral.control.people.user_accounts import create_user
 from corral.control.ports import Store
-from corral.control.state import State
-from corral.control.work import Caller
-from corral.core.changes import Change, PutLastNode
+from corral.control.scheduling import views
 from corral.core.model import Membership
+from corral.core.snapshot.changes import Change, PutLastNode
 from tests.unit.control.furnished import once
 from tests.unit.control.world import ROOT, Desk
 from tests.unit.core.builders import node

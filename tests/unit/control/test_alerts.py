@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from corral.control import alerts, channels
+from corral.control.alerts import alerts, channels
 from corral.control.errors import Forbidden, Invalid, NotFound, Refusal, Taken, WrongState
-from corral.control.policies import Policies
 from corral.control.ports import Store
 from corral.control.records import AlertFilter, ChannelRecord, DeliveryRecord, DeliveryState
+from corral.control.system.policies import Policies
 from corral.core.alerts.defaults import Thresholds, builtin_rules
 from corral.core.alerts.evaluating import evaluate
 from corral.core.alerts.facts import Facts, GpuFact, NodeFact

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from corral.control.analysis import past_of, picture_of, preview_defragmentation, run_analysis
-from corral.control.measuring import save_measured
+from corral.control.monitoring.attempt_usage import save_measured
 from corral.control.ports import AttemptPhase, HistoryUnavailable, Metric
 from corral.control.records import FlavorRecord, PackageRecord
-from corral.core.analysis.model import AnalysisRules, FindingKind
-from corral.core.measuring import Measured
+from corral.control.reports.analysis import past_of, picture_of, preview_defragmentation, run_analysis
 from corral.core.model import EndReason
+from corral.core.monitoring.attempt_usage import Measured
+from corral.core.reports.analysis.model import AnalysisRules, FindingKind
 from tests.unit.control.histories import MemoryHistory
 from tests.unit.control.world import BOB, Desk, draft
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from corral.control import editing
-from corral.control.arrays import stop_array, submit_array
-from corral.control.cloning import CloneChange, clone
 from corral.control.errors import Invalid, NotFound, Taken, WrongState
-from corral.control.orders import launch_order
+from corral.control.jobs import job_edit
+from corral.control.jobs.arrays import stop_array, submit_array
+from corral.control.jobs.job_clone import CloneChange, clone
+from corral.control.launch.orders import launch_order
 from corral.control.records import JobSpec
-from corral.core.arrays import parse_array
+from corral.core.jobs.arrays import parse_array
 from corral.core.model import JobState
 from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, draft
 
@@ -93,5 +93,5 @@ def test_whose_array(desk: Desk) -> None:
 def test_an_array_whose_jobs_come_after_each_other_is_stopped_too(desk: Desk) -> None:
     """The end of the first already ends the second."""
     desk.do(submit_array, ANN, draft("sweep"), (0, 1))
-    desk.do(editing.edit, ANN, "sweep-1", editing.JobChange(given=frozenset({"after"}), after=("sweep-0",)))
+    desk.do(job_edit.edit, ANN, "sweep-1", job_edit.JobChange(given=frozenset({"after"}), after=("sweep-0",)))
     assert {record.job.state for record in desk.do(stop_array, ANN, "sweep")} == {JobState.STOPPED}

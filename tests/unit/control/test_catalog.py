@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from corral.control import catalog, views
-from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Refusal, Taken
-from corral.control.jobs import make_job
+from corral.control.fleet import catalog
+from corral.control.fleet.catalog import FLAVOR_WORD, PACKAGE_WORD
+from corral.control.jobs.jobs import make_job
+from corral.control.live.unit_of_work import Work
 from corral.control.ports import Store
 from corral.control.records import FlavorRecord, PackageRecord
-from corral.control.work import Work
+from corral.control.scheduling import views
 from corral.core.model import JobKind, Request
 from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, ROOT, Desk, draft

@@ -10,21 +10,22 @@ from typing import Any
 
 import pytest
 
-from corral.control import health, idling, jobs
-from corral.control.checkpoints import Saved, ask_to_save, job_to_save, note_request, note_saved, told_at_launch
-from corral.control.controller import Controller
 from corral.control.errors import NotFound, WrongState
-from corral.control.health import HealthChange
-from corral.control.idling import Sighting
-from corral.control.policies import CheckpointPolicy, Policies
+from corral.control.jobs import jobs
+from corral.control.jobs.checkpoints import Saved, ask_to_save, job_to_save, note_request, note_saved, told_at_launch
+from corral.control.live.controller import Controller
+from corral.control.live.unit_of_work import Caller, Work
+from corral.control.monitoring import gpu_health, idle_jobs
+from corral.control.monitoring.gpu_health import HealthChange
+from corral.control.monitoring.idle_jobs import Sighting
 from corral.control.ports import AttemptPhase, SavedWork, Store
 from corral.control.records import JobSpec
-from corral.control.work import Caller, Work
-from corral.core.health.judging import put
-from corral.core.health.model import Evidence, Sign
-from corral.core.idling import Activity, IdleRules
-from corral.core.lifecycle import ResizeRequested, Stop, StopRequested
+from corral.control.system.policies import CheckpointPolicy, Policies
+from corral.core.jobs.lifecycle import ResizeRequested, Stop, StopRequested
 from corral.core.model import Allocation, EndReason, GpuHealth, Grant, Job, JobState, NodeState
+from corral.core.monitoring.health.judging import put
+from corral.core.monitoring.health.model import Evidence, Sign
+from corral.core.monitoring.idleness import Activity, IdleRules
 from tests.unit.control.world import (
     ANN,
     BOB,
@@ -231,9 +232,9 @@ def resize(desk: Desk, job: Job) -> None:
 
 def fail_gpu(desk: Desk, job: Job) -> None:
     assert job.allocation is not None
-    before = health.condition_of(desk.state, job.allocation.gpus[0])
+    before = gpu_health.condition_of(desk.state, job.allocation.gpus[0])
     hot = Evidence(sign=Sign.HOT, at=desk.now, text="91 °C", advice="", value=91.0)
-    desk.do(health.apply, [HealthChange(before=before, after=put(before, GpuHealth.FAILED, [hot], desk.now))])
+    desk.do(gpu_health.apply, [HealthChange(before=before, after=put(before, GpuHealth.FAILED, [hot], desk.now))])
 
 
 def lose_node(desk: Desk, job: Job) -> None:
@@ -247,8 +248,8 @@ def lose_node(desk: Desk, job: Job) -> None:
 def reclaim_idle(desk: Desk, job: Job) -> None:
     rules = IdleRules(enabled=True, window_seconds=60.0, warning_seconds=0.0)
     idle = Sighting(job_id=job.id, attempt=job.attempt, activity=Activity.IDLE, utilization=0.0)
-    desk.do(idling.review, [idle], rules)
-    desk.do(idling.review, [idle], rules)
+    desk.do(idle_jobs.review, [idle], rules)
+    desk.do(idle_jobs.review, [idle], rules)
 
 
 @pytest.mark.parametrize(

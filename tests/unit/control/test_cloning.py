@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from corral.control import catalog, jobs, queues
-from corral.control.cloning import CloneChange, clone
 from corral.control.errors import Forbidden, Invalid, NotFound, WrongState
+from corral.control.fleet import catalog
+from corral.control.jobs import jobs
+from corral.control.jobs.job_clone import CloneChange, clone
+from corral.control.jobs.tasks import allocate
 from corral.control.records import FlavorRecord, JobRecord, JobSpec, PackageRecord
-from corral.control.tasks import allocate
+from corral.control.scheduling import queues
 from corral.core.model import JobKind, JobState, Queue, Request
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 

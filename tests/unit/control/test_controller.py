@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from corral.control import controller as controller_module
-from corral.control import jobs
-from corral.control.controller import Controller
 from corral.control.errors import Refusal, Taken
-from corral.control.policies import Policies
+from corral.control.jobs import jobs
+from corral.control.live import controller as controller_module
+from corral.control.live.controller import Controller
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import Work
 from corral.control.ports import AttemptPhase, Store
-from corral.control.state import State
-from corral.control.work import Work
-from corral.core.explain import explain
+from corral.control.system.policies import Policies
 from corral.core.model import EndReason, Job, JobState, NodeState
-from corral.core.plan import Plan
+from corral.core.scheduling.cycle.plan import Plan
+from corral.core.scheduling.explain.reasons import explain
 from corral.stores import open_store
 from tests.unit.control.world import (
     ANN,
@@ -176,7 +176,7 @@ def test_a_launch_that_is_refused_ends_the_job_with_the_reason(house: House) -> 
 
 
 def test_a_launch_waits_for_an_engine_that_is_away(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("corral.control.live.outbox.RETRY_SECONDS", 0.01)
     house.engine.is_away = True
     house.submit("training")
     told = "its cluster does not take it yet: it is away"
@@ -373,7 +373,7 @@ def test_a_cycle_that_keeps_failing_does_not_spin(house: House, monkeypatch: pyt
         tried.append(work.now)
         raise ZeroDivisionError("a bug in planning")
 
-    monkeypatch.setattr("corral.control.planner.run_cycle", broken)
+    monkeypatch.setattr("corral.control.live.planner.run_cycle", broken)
     house.clock.time += 31.0
     # Reads wake the controller, which looks whether a cycle is due.
     for _ in range(20):

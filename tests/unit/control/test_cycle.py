@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from corral.control import cycle
-from corral.control.cycle import run_cycle
-from corral.control.journal import JournalWriter, replay
+from corral.control.live import cycle
+from corral.control.live.cycle import run_cycle
+from corral.control.live.journal import JournalWriter, replay
+from corral.control.live.state import load_state
+from corral.control.live.unit_of_work import Work
 from corral.control.ports import AttemptPhase, Store, StoreConflict
-from corral.control.state import load_state
-from corral.control.work import Work
-from corral.core.accounting import score_at
-from corral.core.lifecycle import Launch
+from corral.core.jobs.lifecycle import Launch
 from corral.core.model import EndReason, JobState
-from corral.core.plan import Plan
-from corral.core.plan_check import PlanRejected
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.people.scores import score_at
+from corral.core.scheduling.cycle.plan import Plan
+from corral.core.scheduling.cycle.plan_check import PlanRejected
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from tests.unit.control.world import BOB, Desk, draft
 
 

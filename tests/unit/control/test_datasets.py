@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from corral.control import dataset_errands, dataset_targets, datasets, mounts
+from corral.control.datasets import background_work, datasets, targets
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Refusal, Taken, WrongState
-from corral.control.jobs import stop
-from corral.control.mount_words import parse_mount, words_again
-from corral.control.orders import launch_order
-from corral.control.people import create_user, delete_user
+from corral.control.jobs.jobs import stop
+from corral.control.launch.orders import launch_order
+from corral.control.live.unit_of_work import Caller
+from corral.control.people.user_accounts import create_user, delete_user
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import (
     DEFAULT_GROUP,
@@ -26,7 +26,8 @@ from corral.control.records import (
     ShareMode,
     VersionRecord,
 )
-from corral.control.work import Caller
+from corral.control.storage import mounts
+from corral.control.storage.mount_text import parse_mount, words_again
 from corral.core.model import EndReason
 from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
@@ -66,7 +67,7 @@ def stored(store: Store) -> Desk:
 
 def commit(desk: Desk, ref: str, made: VersionRecord) -> None:
     asked = desk.do(
-        dataset_errands.request_commit,
+        background_work.request_commit,
         ANN,
         ref,
         source={"kind": "tree", "tree": made.tree},
@@ -74,8 +75,8 @@ def commit(desk: Desk, ref: str, made: VersionRecord) -> None:
         parent=None,
         produced_by=None,
     )
-    desk.do(dataset_errands.begin, asked.id)
-    desk.do(dataset_errands.record_commit, asked.id, made)
+    desk.do(background_work.begin, asked.id)
+    desk.do(background_work.record_commit, asked.id, made)
 
 
 def found(desk: Desk, caller: Caller, ref: str) -> DatasetRecord:
@@ -106,31 +107,31 @@ def test_who_commits_after_another_came_is_refused_and_nothing_changes(stored: D
         commit(stored, "digits", late)
     assert found(stored, ANN, "digits").head == IDS[1]
     with pytest.raises(WrongState, match="not the newest"):
-        stored.do(dataset_errands.request_commit, ANN, "digits", source={}, message="", parent="v1", produced_by=None)
+        stored.do(background_work.request_commit, ANN, "digits", source={}, message="", parent="v1", produced_by=None)
 
 
 def test_an_errand_ends_with_its_version_and_is_not_done_twice(stored: Desk) -> None:
     asked = stored.do(
-        dataset_errands.request_commit, ANN, "digits", source={}, message="", parent=None, produced_by=None
+        background_work.request_commit, ANN, "digits", source={}, message="", parent=None, produced_by=None
     )
     for _ in range(2):
-        assert stored.do(dataset_errands.begin, asked.id) is not None
-    stored.do(dataset_errands.record_commit, asked.id, version(3))
+        assert stored.do(background_work.begin, asked.id) is not None
+    stored.do(background_work.record_commit, asked.id, version(3))
     with stored.store.read() as tx:
         done = tx.datasets.errand(asked.id)
     assert done is not None
     assert (done.state, done.starts, done.result and done.result["version"]) == (ErrandState.READY, 2, IDS[2])
-    assert stored.do(dataset_errands.begin, asked.id) is None
-    stored.do(dataset_errands.fail, asked.id, "too late")
+    assert stored.do(background_work.begin, asked.id) is None
+    stored.do(background_work.fail, asked.id, "too late")
     with stored.store.read() as tx:
         assert tx.datasets.errand(asked.id) == done
 
 
 def test_an_errand_over_which_everything_dies_is_given_up(stored: Desk) -> None:
-    asked = stored.do(dataset_errands.request_verify, ANN, "digits", "v1")
-    for _ in range(dataset_errands.MOST_STARTS):
-        assert stored.do(dataset_errands.begin, asked.id) is not None
-    assert stored.do(dataset_errands.begin, asked.id) is None
+    asked = stored.do(background_work.request_verify, ANN, "digits", "v1")
+    for _ in range(background_work.MOST_STARTS):
+        assert stored.do(background_work.begin, asked.id) is not None
+    assert stored.do(background_work.begin, asked.id) is None
     with stored.store.read() as tx:
         given_up = tx.datasets.errand(asked.id)
     assert given_up is not None
@@ -138,19 +139,19 @@ def test_an_errand_over_which_everything_dies_is_given_up(stored: Desk) -> None:
 
 
 def test_what_git_has_is_taken_over_and_a_rewritten_history_is_refused(stored: Desk) -> None:
-    stored.do(dataset_targets.create, ROOT, FORGE)
+    stored.do(targets.create, ROOT, FORGE)
     made = stored.do(datasets.create, ANN, name="forged", target="forge", description="")
-    asked = stored.do(dataset_errands.request_pull, ANN, made.id)
-    stored.do(dataset_errands.begin, asked.id)
+    asked = stored.do(background_work.request_pull, ANN, made.id)
+    stored.do(background_work.begin, asked.id)
     history = [version(1, dataset=made.id), version(2, dataset=made.id)]
-    assert stored.do(dataset_errands.take_over, asked.id, history[:1], {"v1": IDS[0]}) == 1
-    assert stored.do(dataset_errands.take_over, asked.id, history, {"v2": IDS[1], "odd": "elsewhere"}) == 1
+    assert stored.do(background_work.take_over, asked.id, history[:1], {"v1": IDS[0]}) == 1
+    assert stored.do(background_work.take_over, asked.id, history, {"v2": IDS[1], "odd": "elsewhere"}) == 1
     with stored.store.read() as tx:
         assert {tag.tag: tag.version for tag in tx.datasets.tags([made.id])} == {"v2": IDS[1]}
     with pytest.raises(WrongState, match="rewritten"):
-        stored.do(dataset_errands.take_over, asked.id, [version(1, id="f" * 64)], {})
+        stored.do(background_work.take_over, asked.id, [version(1, id="f" * 64)], {})
     with pytest.raises(WrongState, match="not kept in Git"):
-        stored.do(dataset_errands.request_pull, ANN, "digits")
+        stored.do(background_work.request_pull, ANN, "digits")
 
 
 # ------------------------------------------------------------------------------------------------ people
@@ -211,22 +212,22 @@ def test_a_user_with_datasets_stays_and_one_who_goes_leaves_no_share(stored: Des
 
 
 def test_a_target_stays_where_it_is_while_it_keeps_datasets(stored: Desk) -> None:
-    stored.do(dataset_targets.create, ROOT, FORGE)
-    assert stored.do(dataset_targets.edit, ROOT, "forge", {"path": "/srv//other/"}).path == "/srv/other"
+    stored.do(targets.create, ROOT, FORGE)
+    assert stored.do(targets.edit, ROOT, "forge", {"path": "/srv//other/"}).path == "/srv/other"
     stored.do(datasets.create, ANN, name="kept", target="forge", description="")
-    assert stored.do(dataset_targets.edit, ROOT, "forge", {"git_token": "newer"}).git_token == "newer"
+    assert stored.do(targets.edit, ROOT, "forge", {"git_token": "newer"}).git_token == "newer"
     for change in ({"path": "/srv/x"}, {"git_url": "https://git.example.org/y.git"}):
         with pytest.raises(InUse, match="ann/kept"):
-            stored.do(dataset_targets.edit, ROOT, "forge", change)
+            stored.do(targets.edit, ROOT, "forge", change)
     with pytest.raises(InUse):
-        stored.do(dataset_targets.delete, ROOT, "forge")
+        stored.do(targets.delete, ROOT, "forge")
     stored.do(datasets.delete, ANN, "kept")
-    stored.do(dataset_targets.delete, ROOT, "forge")
+    stored.do(targets.delete, ROOT, "forge")
     with pytest.raises(Forbidden):
-        stored.do(dataset_targets.create, ANN, FORGE)
+        stored.do(targets.create, ANN, FORGE)
     bucket = DatasetTargetRecord(name="b", storage=ByteStorage.OBJECT, object_store="none")
     with pytest.raises(Refusal, match="no object store"):
-        stored.do(dataset_targets.create, ROOT, bucket)
+        stored.do(targets.create, ROOT, bucket)
 
 
 @pytest.mark.parametrize(
@@ -236,12 +237,12 @@ def test_a_target_stays_where_it_is_while_it_keeps_datasets(stored: Desk) -> Non
 )  # fmt: skip
 def test_addresses_that_are_no_repository(url: str) -> None:
     with pytest.raises(Invalid):
-        dataset_targets.check_git_url(url)
+        targets.check_git_url(url)
 
 
 @pytest.mark.parametrize("url", ["https://h/x.git", "ssh://git@h/x", "git@h.org:team/x.git", "file:///srv/x.git"])
 def test_addresses_of_repositories(url: str) -> None:
-    dataset_targets.check_git_url(url)
+    targets.check_git_url(url)
 
 
 # ------------------------------------------------------------------------------------------------ jobs

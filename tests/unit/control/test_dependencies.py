@@ -6,12 +6,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corral.control import editing, jobs, views
 from corral.control.errors import Invalid, OverLimit, WrongState
-from corral.control.policies import Policies
+from corral.control.jobs import job_edit, jobs
+from corral.control.live.unit_of_work import Caller, Work
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import JobFilter, JobRecord
-from corral.control.work import Caller, Work
+from corral.control.scheduling import views
+from corral.control.system.policies import Policies
 from corral.core.model import EndReason, Job, JobState
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.searching import between, pick
@@ -176,14 +177,14 @@ def test_started_again_after_a_failure_it_waits_for_what_is_still_open(desk: Des
 def test_what_a_waiting_job_comes_after_can_be_changed(desk: Desk) -> None:
     first, second = desk.submit(draft("first", gpus=4), draft("second", gpus=4))
     third = one(desk, "third", "first")
-    change = editing.JobChange(given=frozenset({"after"}), after=("second",))
-    assert desk.do(editing.edit, ANN, "third", change).after == (second.id,)
+    change = job_edit.JobChange(given=frozenset({"after"}), after=("second",))
+    assert desk.do(job_edit.edit, ANN, "third", change).after == (second.id,)
     with pytest.raises(Invalid, match=f"{first.id} can only come after older jobs, not after {third.id}"):
-        desk.do(editing.edit, ANN, "first", editing.JobChange(given=frozenset({"after"}), after=("third",)))
+        desk.do(job_edit.edit, ANN, "first", job_edit.JobChange(given=frozenset({"after"}), after=("third",)))
     with pytest.raises(Invalid, match="older"):
-        desk.do(editing.edit, ANN, "third", editing.JobChange(given=frozenset({"after"}), after=("third",)))
+        desk.do(job_edit.edit, ANN, "third", job_edit.JobChange(given=frozenset({"after"}), after=("third",)))
     desk.now += 50
-    free = desk.do(editing.edit, ANN, "third", editing.JobChange(given=frozenset({"after"})))
+    free = desk.do(job_edit.edit, ANN, "third", job_edit.JobChange(given=frozenset({"after"})))
     assert (free.after, free.queued_at) == ((), desk.now)
     assert desk.cycle() == [first.id, second.id]  # and the third behind them, as the two nodes are full
 

@@ -6,22 +6,23 @@ from typing import Any
 
 import pytest
 
-from corral.control import catalog, editing, jobs
 from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, Refusal, WrongState
-from corral.control.people import create_user
+from corral.control.fleet import catalog
+from corral.control.jobs import job_edit, jobs
+from corral.control.people.user_accounts import create_user
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import FlavorRecord, PackageRecord
-from corral.core.changes import PutQuota
 from corral.core.model import EndReason, JobKind, Quota, Request
+from corral.core.snapshot.changes import PutQuota
 from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, draft
 
 
-def sized(*given: str, **values: Any) -> editing.JobChange:
+def sized(*given: str, **values: Any) -> job_edit.JobChange:
     """A change of the words given; `models` and the like are values of the request."""
     picks = {name: values.pop(name) for name in ("flavor", "package", "min_gpus", "max_gpus") if name in values}
     size = jobs.JobDraft(spec=SPEC, request=Request(**values), **picks)
-    return editing.JobChange(given=frozenset(given), size=size)
+    return job_edit.JobChange(given=frozenset(given), size=size)
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def full(store: Store) -> Desk:
 def test_a_job_gets_another_size_and_keeps_its_age(full: Desk) -> None:
     [job] = full.submit(draft("mine", gpus=4))
     full.now += 50
-    smaller = full.do(editing.edit, ANN, "mine", sized("gpus", gpus=1))
+    smaller = full.do(job_edit.edit, ANN, "mine", sized("gpus", gpus=1))
     assert (smaller.request.gpus, smaller.queued_at, smaller.version) == (1, job.queued_at, job.version + 1)
     assert full.job(job.id) == smaller == full.state.snapshot.jobs[job.id]
     [event] = [event for event in full.events() if event.action == "job.edited"]
@@ -47,20 +48,20 @@ def test_a_job_gets_another_size_and_keeps_its_age(full: Desk) -> None:
 
 def test_more_nodes_make_a_gang_of_it_and_one_node_a_training_again(full: Desk) -> None:
     [job] = full.submit(draft("mine", gpus=2))
-    gang = full.do(editing.edit, ANN, job.id, sized("nodes", nodes=2))
+    gang = full.do(job_edit.edit, ANN, job.id, sized("nodes", nodes=2))
     assert (gang.kind, gang.request.nodes, gang.request.gpus) == (JobKind.DISTRIBUTED, 2, 2)
-    assert full.do(editing.edit, ANN, job.id, sized("nodes", nodes=1)).kind is JobKind.TRAINING
+    assert full.do(job_edit.edit, ANN, job.id, sized("nodes", nodes=1)).kind is JobKind.TRAINING
 
 
 def test_packages_bring_their_whole_size_and_their_name(full: Desk) -> None:
     full.do(catalog.create_flavor, ROOT, FlavorRecord(name="fast", models=("A10",)))
     full.do(catalog.create_package, ROOT, PackageRecord(name="two", gpus=2, cpu_milli=4000, flavor="fast"))
     [job] = full.submit(draft("mine", gpus=1))
-    picked = full.do(editing.edit, ANN, job.id, sized("package", package="two"))
+    picked = full.do(job_edit.edit, ANN, job.id, sized("package", package="two"))
     assert (picked.request.gpus, picked.request.cpu_milli, picked.request.models) == (2, 4000, ("A10",))
     assert full.record(job.id).spec.labels["corral/package"] == "two"
     assert full.state.specs[job.id].labels["corral/package"] == "two"
-    own = full.do(editing.edit, ANN, job.id, sized("gpus", gpus=1))
+    own = full.do(job_edit.edit, ANN, job.id, sized("gpus", gpus=1))
     assert own.request.gpus == 1
     assert "corral/package" not in full.record(job.id).spec.labels
 
@@ -68,7 +69,7 @@ def test_packages_bring_their_whole_size_and_their_name(full: Desk) -> None:
 def test_quota_is_checked_as_for_a_new_job_without_counting_this_one_twice(full: Desk) -> None:
     full.state.apply([PutQuota(user="ann", kind=JobKind.TRAINING, quota=Quota(gpu_milli=4000))])
     [job] = full.submit(draft("mine", gpus=3))
-    assert full.do(editing.edit, ANN, job.id, sized("gpus", gpus=4)).request.gpus == 4
+    assert full.do(job_edit.edit, ANN, job.id, sized("gpus", gpus=4)).request.gpus == 4
     full.submit(draft("free", gpus=0))
     with pytest.raises(Refusal):
         full.submit(draft("too-much", gpus=1))
@@ -85,45 +86,45 @@ def test_quota_is_checked_as_for_a_new_job_without_counting_this_one_twice(full:
     ],
 )
 def test_what_would_be_refused_at_the_door_is_refused_here_and_nothing_changes(
-    full: Desk, change: editing.JobChange, refusal: type[Refusal]
+    full: Desk, change: job_edit.JobChange, refusal: type[Refusal]
 ) -> None:
     [job] = full.submit(draft("mine", gpus=2))
     with pytest.raises(refusal):
-        full.do(editing.edit, ANN, job.id, change)
+        full.do(job_edit.edit, ANN, job.id, change)
     assert full.job(job.id) == job
 
 
 def test_only_jobs_that_never_ran_change_their_size(full: Desk) -> None:
     with pytest.raises(WrongState):
-        full.do(editing.edit, BOB, "one-node", sized("gpus", gpus=1))
+        full.do(job_edit.edit, BOB, "one-node", sized("gpus", gpus=1))
     full.do(jobs.requeue, BOB, "one-node")
     with pytest.raises(NotFound):
-        full.do(editing.edit, ANN, "j-1", sized("gpus", gpus=1))
+        full.do(job_edit.edit, ANN, "j-1", sized("gpus", gpus=1))
 
 
 def test_a_held_job_may_be_made_larger_than_its_quota_and_is_refused_when_it_starts(full: Desk) -> None:
     full.state.apply([PutQuota(user="ann", kind=JobKind.TRAINING, quota=Quota(gpu_milli=2000))])
     [job] = full.submit(draft("mine", gpus=1, hold=True))
-    full.do(editing.edit, ANN, job.id, sized("gpus", gpus=4))
+    full.do(job_edit.edit, ANN, job.id, sized("gpus", gpus=4))
     with pytest.raises((InsufficientQuota, OverLimit)):
         full.do(jobs.start, ANN, job.id)
 
 
 def test_whether_it_gives_way_can_be_said_until_it_starts_for_the_first_time(full: Desk) -> None:
-    def giving_way(preemptible: bool | None) -> editing.JobChange:
-        return editing.JobChange(given=frozenset({"preemptible"}), preemptible=preemptible)
+    def giving_way(preemptible: bool | None) -> job_edit.JobChange:
+        return job_edit.JobChange(given=frozenset({"preemptible"}), preemptible=preemptible)
 
     [job] = full.submit(draft("mine", gpus=4))
     assert job.preemptible
-    assert not full.do(editing.edit, ANN, "mine", giving_way(False)).preemptible
+    assert not full.do(job_edit.edit, ANN, "mine", giving_way(False)).preemptible
     [event] = [event for event in full.events() if event.action == "job.edited"]
     assert event.detail == {"preemptible": {"was": True, "is": False}}
-    assert full.do(editing.edit, ANN, "mine", giving_way(None)).preemptible
+    assert full.do(job_edit.edit, ANN, "mine", giving_way(None)).preemptible
     full.do(jobs.requeue, BOB, "one-node")
     full.hear(full.job("j-1"), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
     with pytest.raises(WrongState, match="whether it may be preempted stays"):
-        full.do(editing.edit, BOB, "one-node", giving_way(False))
-    assert full.do(editing.edit, BOB, "one-node", giving_way(True)).preemptible, "as it was"
+        full.do(job_edit.edit, BOB, "one-node", giving_way(False))
+    assert full.do(job_edit.edit, BOB, "one-node", giving_way(True)).preemptible, "as it was"
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from corral.control import editing, groups, jobs, pools, queues
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Refusal, Taken, WrongState
-from corral.control.groups import GroupChange
-from corral.control.people import create_user, delete_user
+from corral.control.fleet import pools
+from corral.control.jobs import job_edit, jobs
+from corral.control.live.unit_of_work import Caller
+from corral.control.people import groups
+from corral.control.people.groups import GroupChange
+from corral.control.people.user_accounts import create_user, delete_user
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import ProviderKind, ProviderRecord
-from corral.control.work import Caller
+from corral.control.scheduling import queues
 from corral.core.model import EndReason, JobState, Membership, Queue
 from tests.unit.control.tenants import EVE, assert_state_is_stored, membership, reasons, tenants, two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
@@ -236,9 +239,9 @@ def test_the_user_can_take_a_waiting_job_along_to_the_new_pool(teams: Desk) -> N
     remove(teams, "team-a", "ann")
     add(teams, "team-b", "ann")
     with pytest.raises(Invalid) as refusal:
-        teams.do(editing.edit, ANN, job.id, editing.JobChange(given=frozenset({"queue"}), queue="small"))
+        teams.do(job_edit.edit, ANN, job.id, job_edit.JobChange(given=frozenset({"queue"}), queue="small"))
     assert refusal.value.numbers == {"known": ["big"]}
-    moved = teams.do(editing.edit, ANN, job.id, editing.JobChange(given=frozenset({"queue"}), queue="big"))
+    moved = teams.do(job_edit.edit, ANN, job.id, job_edit.JobChange(given=frozenset({"queue"}), queue="big"))
     assert (moved.queue, moved.queued_at) == ("big", job.queued_at)
     assert teams.cycle() == [job.id]
     assert teams.job(job.id).allocation.model == "A100"  # type: ignore[union-attr]

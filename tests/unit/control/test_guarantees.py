@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from corral.control import pools, queues, views
 from corral.control.errors import InUse, Invalid
+from corral.control.fleet import pools
 from corral.control.ports import Store
+from corral.control.scheduling import queues, views
 from corral.core.model import WHOLE, Queue
 from tests.unit.control.tenants import A10S, tenants
 from tests.unit.control.world import ROOT, TWO_NODES, Desk, draft

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corral.control.housekeeping import DAY, tidy
+from corral.control.system.housekeeping import DAY, tidy
 from tests.unit.control.world import Desk, draft
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from corral.control import idling, jobs
 from corral.control.errors import NotFound, WrongState
-from corral.control.idling import Sighting
+from corral.control.jobs import jobs
+from corral.control.monitoring import idle_jobs
+from corral.control.monitoring.idle_jobs import Sighting
 from corral.control.ports import AttemptPhase
 from corral.control.records import IdleWarning
-from corral.core.idling import Activity, IdleRules
-from corral.core.lifecycle import Stop
+from corral.core.jobs.lifecycle import Stop
 from corral.core.model import EndReason, Job, JobKind, JobState
+from corral.core.monitoring.idleness import Activity, IdleRules
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 RULES = IdleRules(
@@ -21,7 +22,7 @@ IDLE, ACTIVE, QUIET, UNKNOWN = Activity.IDLE, Activity.ACTIVE, Activity.QUIET, A
 
 
 def see(desk: Desk, job: Job, activity: Activity, use: float = 0.004) -> None:
-    desk.do(idling.review, [Sighting(job_id=job.id, attempt=job.attempt, activity=activity, utilization=use)], RULES)
+    desk.do(idle_jobs.review, [Sighting(job_id=job.id, attempt=job.attempt, activity=activity, utilization=use)], RULES)
 
 
 def warning(desk: Desk, job: Job) -> IdleWarning | None:
@@ -109,18 +110,18 @@ def test_its_owner_or_an_operator_extends_once(desk: Desk) -> None:
     first, second = desk.started(draft("first"), draft("second"))
     for job in (first, second):
         with pytest.raises(WrongState, match="not warned"):
-            desk.do(idling.extend, ANN, job.id, RULES)
+            desk.do(idle_jobs.extend, ANN, job.id, RULES)
         see(desk, job, IDLE)
     with pytest.raises(NotFound):
-        desk.do(idling.extend, BOB, first.id, RULES)
+        desk.do(idle_jobs.extend, BOB, first.id, RULES)
     desk.now = 1500.0
-    desk.do(idling.extend, ANN, "first", RULES)
-    desk.do(idling.extend, ROOT, second.id, RULES)
+    desk.do(idle_jobs.extend, ANN, "first", RULES)
+    desk.do(idle_jobs.extend, ROOT, second.id, RULES)
     assert warning(desk, first) == IdleWarning(
         job_id=first.id, attempt=1, warned_at=1000.0, deadline=5200.0, extended_at=1500.0
     )
     with pytest.raises(WrongState, match="given more time already") as refusal:
-        desk.do(idling.extend, ROOT, first.id, RULES)
+        desk.do(idle_jobs.extend, ROOT, first.id, RULES)
     assert refusal.value.numbers["seconds_left"] == 3700
     desk.now = 5199.0
     see(desk, first, IDLE)
@@ -134,10 +135,10 @@ def test_a_warning_ends_with_its_attempt(desk: Desk) -> None:
     (job,) = desk.started(draft("training"))
     see(desk, job, IDLE)
     desk.hear(job, AttemptPhase.ENDED, EndReason.LOST)
-    assert idling.outlived(desk.state) == [job.id]
+    assert idle_jobs.outlived(desk.state) == [job.id]
     with pytest.raises(WrongState, match="not warned"):
-        desk.do(idling.extend, ANN, job.id, RULES)
-    desk.do(idling.review, [], RULES)
+        desk.do(idle_jobs.extend, ANN, job.id, RULES)
+    desk.do(idle_jobs.review, [], RULES)
     assert warning(desk, job) is None
     desk.now = 5000.0
     desk.cycle()

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from corral.control import images
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
-from corral.control.people import create_user, delete_user
+from corral.control.jobs import images
+from corral.control.live.unit_of_work import Caller
+from corral.control.people.user_accounts import create_user, delete_user
 from corral.control.ports import Store
 from corral.control.records import ImageRecord, RegistryCredentialRecord, Visibility
-from corral.control.work import Caller
 from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, draft
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corral.control.job_clusters import Homes
+from corral.control.jobs.job_clusters import Homes
 from corral.core.model import CLUSTER_LABEL, Job, Request
 
 HOMES = Homes(models={"hpc": frozenset({"H100"}), "local": frozenset({"A10", "A100"})})

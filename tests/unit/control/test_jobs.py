@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from corral.control import jobs, queues
 from corral.control.errors import Forbidden, InsufficientQuota, Invalid, NotFound, OverLimit, Refusal, Taken, WrongState
-from corral.control.people import create_user
-from corral.control.policies import Policies
+from corral.control.jobs import jobs
+from corral.control.people.quotas import set_quota
+from corral.control.people.user_accounts import create_user
 from corral.control.ports import AttemptPhase, Store
-from corral.control.quotas import set_quota
 from corral.control.records import JobFilter, JobSpec
-from corral.core.explain import line_order
-from corral.core.installation import Limits
-from corral.core.lifecycle import Launch, Stop
-from corral.core.lines import line_of
+from corral.control.scheduling import queues
+from corral.control.system.policies import Policies
+from corral.core.jobs.lifecycle import Launch, Stop
 from corral.core.model import (
     EndReason,
     JobKind,
@@ -23,6 +21,9 @@ from corral.core.model import (
     Quota,
     Request,
 )
+from corral.core.scheduling.explain.reasons import line_order
+from corral.core.snapshot.installation import Limits
+from corral.core.snapshot.waiting_lines import line_of
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 

@@ -10,14 +10,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from corral.control import journal
-from corral.control.journal import JournalBroken, JournalWriter, replay
-from corral.control.policies import Policies
+from corral.control.live import journal
+from corral.control.live.journal import JournalBroken, JournalWriter, replay
+from corral.control.live.state import State
 from corral.control.records import CycleRecord
-from corral.control.state import State
-from corral.core.changes import Change, PutJob, PutLastNode, PutNode, PutQueue, PutReservation, PutRules
-from corral.core.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, Strategy
-from corral.core.journal import decode_changes, encode_changes
+from corral.control.system.policies import Policies
 from corral.core.model import (
     Elastic,
     Job,
@@ -26,7 +23,10 @@ from corral.core.model import (
     Request,
     Reservation,
 )
-from corral.core.plan import Plan, PreemptionRule
+from corral.core.scheduling.cycle.plan import Plan, PreemptionRule
+from corral.core.snapshot.changes import Change, PutJob, PutLastNode, PutNode, PutQueue, PutReservation, PutRules
+from corral.core.snapshot.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, Strategy
+from corral.core.snapshot.journal import decode_changes, encode_changes
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import History, histories

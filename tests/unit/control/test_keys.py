@@ -9,9 +9,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from corral.control import keys
 from corral.control.errors import Invalid, NotFound, OverLimit, Taken
-from corral.control.people import create_user, delete_user
+from corral.control.people import ssh_keys
+from corral.control.people.user_accounts import create_user, delete_user
 from corral.control.ports import Store
 from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk
@@ -45,7 +45,7 @@ def staffed(store: Store) -> Desk:
 
 
 def test_the_fingerprint_is_openssh_s_own() -> None:
-    key = keys.parse(f"  {KNOWN} ann@laptop, the new one \n")
+    key = ssh_keys.parse(f"  {KNOWN} ann@laptop, the new one \n")
     assert (key.kind, key.fingerprint, key.comment) == ("ssh-ed25519", KNOWN_FINGERPRINT, "ann@laptop, the new one")
     assert key.line == KNOWN, "kept without the comment"
 
@@ -64,7 +64,7 @@ def test_the_fingerprint_is_openssh_s_own() -> None:
     ids=lambda text: text.split()[0],
 )
 def test_every_kind_of_key_that_is_worth_something(text: str) -> None:
-    assert keys.parse(f"# my key\n{text} a comment\n").line == text
+    assert ssh_keys.parse(f"# my key\n{text} a comment\n").line == text
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_every_kind_of_key_that_is_worth_something(text: str) -> None:
 )
 def test_what_is_no_good_key_is_refused_with_the_reason(text: str, why: str) -> None:
     with pytest.raises(Invalid, match=why) as refusal:
-        keys.parse(text)
+        ssh_keys.parse(text)
     assert refusal.value.field == "public_key"
 
 
@@ -103,24 +103,24 @@ def test_a_private_key_is_refused_with_a_warning_and_never_repeated() -> None:
         form = PrivateFormat.OpenSSH if isinstance(private, ed25519.Ed25519PrivateKey) else PrivateFormat.PKCS8
         text = private.private_bytes(Encoding.PEM, form, NoEncryption()).decode()
         with pytest.raises(Invalid, match="never paste it anywhere") as refusal:
-            keys.parse(text)
+            ssh_keys.parse(text)
         assert text.splitlines()[1] not in str(refusal.value)
     with pytest.raises(Invalid, match="PRIVATE"):
-        keys.parse("PuTTY-User-Key-File-3: ssh-ed25519")
+        ssh_keys.parse("PuTTY-User-Key-File-3: ssh-ed25519")
 
 
 def test_a_key_belongs_to_one_user_under_one_name(staffed: Desk) -> None:
     other = line(ed25519.Ed25519PrivateKey.generate())
-    added = staffed.do(keys.add, ANN, "k-1", "laptop", KNOWN)
+    added = staffed.do(ssh_keys.add, ANN, "k-1", "laptop", KNOWN)
     assert added.fingerprint == KNOWN_FINGERPRINT
     for caller, name, text in ((ANN, "again", KNOWN), (BOB, "stolen", KNOWN), (ANN, "laptop", other)):
         with pytest.raises(Taken):
-            staffed.do(keys.add, caller, "k-2", name, text)
-    staffed.do(keys.add, ANN, "k-2", "desk", other)
+            staffed.do(ssh_keys.add, caller, "k-2", name, text)
+    staffed.do(ssh_keys.add, ANN, "k-2", "desk", other)
     with pytest.raises(NotFound):
-        staffed.do(keys.remove, BOB, "k-1")
-    staffed.do(keys.remove, ANN, "k-1")
-    staffed.do(keys.add, BOB, "k-3", "laptop", KNOWN)
+        staffed.do(ssh_keys.remove, BOB, "k-1")
+    staffed.do(ssh_keys.remove, ANN, "k-1")
+    staffed.do(ssh_keys.add, BOB, "k-3", "laptop", KNOWN)
     assert staffed.actions("ann")[1:] == ["ssh-key.added", "ssh-key.added", "ssh-key.removed"]
     with staffed.store.read() as tx:
         assert [key.id for key in tx.ssh_keys.of_user("ann")] == ["k-2"]
@@ -129,17 +129,17 @@ def test_a_key_belongs_to_one_user_under_one_name(staffed: Desk) -> None:
 @pytest.mark.parametrize("name", ["", "  ", "x" * 64, "two\nlines"])
 def test_a_key_has_a_readable_name(staffed: Desk, name: str) -> None:
     with pytest.raises(Invalid):
-        staffed.do(keys.add, ANN, "k-1", name, KNOWN)
+        staffed.do(ssh_keys.add, ANN, "k-1", name, KNOWN)
 
 
 def test_there_is_an_end_to_the_keys_of_one_user(staffed: Desk) -> None:
-    for number in range(keys.MAX_KEYS):
-        staffed.do(keys.add, ANN, f"k-{number}", f"key {number}", wire(b"ssh-ed25519", bytes([number]) * 32))
+    for number in range(ssh_keys.MAX_KEYS):
+        staffed.do(ssh_keys.add, ANN, f"k-{number}", f"key {number}", wire(b"ssh-ed25519", bytes([number]) * 32))
     with pytest.raises(OverLimit):
-        staffed.do(keys.add, ANN, "k-last", "one more", KNOWN)
+        staffed.do(ssh_keys.add, ANN, "k-last", "one more", KNOWN)
 
 
 def test_a_deleted_user_s_keys_are_free_again(staffed: Desk) -> None:
-    staffed.do(keys.add, ANN, "k-1", "laptop", KNOWN)
+    staffed.do(ssh_keys.add, ANN, "k-1", "laptop", KNOWN)
     staffed.do(delete_user, ROOT, "ann")
-    assert staffed.do(keys.add, BOB, "k-2", "laptop", KNOWN).user == "bob"
+    assert staffed.do(ssh_keys.add, BOB, "k-2", "laptop", KNOWN).user == "bob"

@@ -9,9 +9,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from corral.control import licence
 from corral.control.errors import Forbidden, Invalid, NotFound
-from corral.control.licence import LicenceState
+from corral.control.system import licence
+from corral.control.system.licence import LicenceState
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 
 DAY = 86400.0

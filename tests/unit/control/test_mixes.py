@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from corral.control import pools
+from corral.control.fleet import pools
+from corral.control.live.unit_of_work import Work
 from corral.control.ports import AttemptPhase
-from corral.control.work import Work
 from corral.core.model import DEFAULT_POOL, EndReason, Request
 from tests.unit.control.tenants import assert_state_is_stored
 from tests.unit.control.world import ROOT, Desk, draft

@@ -8,20 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.control import catalog, pools, queues
-from corral.control.admission import admit, settled
 from corral.control.errors import Invalid, Refusal
-from corral.control.offers import MAX_TRIED, Offer, offers
-from corral.control.people import create_user
-from corral.control.policies import Policies
+from corral.control.fleet import catalog, pools
+from corral.control.fleet.offers import MAX_TRIED, Offer, offers
+from corral.control.jobs.admission import admit, settled
+from corral.control.live.state import State
+from corral.control.people.quotas import set_quota
+from corral.control.people.user_accounts import create_user
 from corral.control.ports import Store
-from corral.control.quotas import set_quota
 from corral.control.records import FlavorRecord, PackageRecord
-from corral.control.state import State
-from corral.core.changes import Change, PutJob, PutLastNode, PutRules
-from corral.core.lifecycle import Planned, StartRequested, advance
+from corral.control.scheduling import queues
+from corral.control.system.policies import Policies
+from corral.core.jobs.lifecycle import Planned, StartRequested, advance
 from corral.core.model import Job, JobKind, JobState, NodeState, Queue, Quota, Request
-from corral.core.scheduler import schedule
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.snapshot.changes import Change, PutJob, PutLastNode, PutRules
 from tests.unit.control.furnished import once
 from tests.unit.control.tenants import A100S, two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corral.control.outbox import (
+from corral.control.live.outbox import (
     DeleteEffect,
     Effect,
     ForgetEffect,
@@ -22,8 +22,8 @@ from corral.control.outbox import (
     StopEffect,
     WithholdEffect,
 )
+from corral.control.live.outbox_retries import PAUSES, PutBack
 from corral.control.ports import Engine, EngineUnavailable, Instance, LaunchOrder, Workspace
-from corral.control.putting_back import PAUSES, PutBack
 from tests.unit.control.world import eventually
 
 JOBS = [f"j-{number}" for number in range(12)]
@@ -216,7 +216,7 @@ class Lane:
 
 @pytest.fixture
 def lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lane]:
-    monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 0.002)
+    monkeypatch.setattr("corral.control.live.outbox.RETRY_SECONDS", 0.002)
     lane = Lane()
     lane.outbox.start()
     yield lane
@@ -242,7 +242,7 @@ def test_what_the_engine_cannot_take_holds_up_nobody_and_is_tried_until_it_can(l
 def test_reconciling_that_finds_it_missing_does_not_shorten_its_pause(
     lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 3600.0)
+    monkeypatch.setattr("corral.control.live.outbox.RETRY_SECONDS", 3600.0)
     lane.engine.trouble["launch", "j-1.1"] = AWAY
     lane.put(*(LaunchEffect(order=order("j-1")) for _ in range(5)), LaunchEffect(order=order("j-2")))
     eventually(lambda: ("launch", "j-2.1") in lane.done())
@@ -253,7 +253,7 @@ def test_reconciling_that_finds_it_missing_does_not_shorten_its_pause(
 
 
 def test_a_stop_overtakes_a_launch_that_was_not_taken(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 3600.0)
+    monkeypatch.setattr("corral.control.live.outbox.RETRY_SECONDS", 3600.0)
     lane.engine.trouble["launch", "j-1.1"] = AWAY
     lane.put(LaunchEffect(order=order("j-1")), StopEffect(attempt_id="j-1.1", grace_seconds=5))
     eventually(lambda: ("stop", "j-1.1") in lane.done())
@@ -282,7 +282,7 @@ def test_a_stop_is_told_until_the_engine_takes_it_and_comes_after_nothing(lane: 
 def test_nothing_is_tried_again_of_an_attempt_whose_end_is_recorded(
     lane: Lane, end: Effect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 3600.0)
+    monkeypatch.setattr("corral.control.live.outbox.RETRY_SECONDS", 3600.0)
     lane.engine.trouble = {("launch", "j-1.1"): AWAY, ("stop", "j-3.1"): AWAY}
     lane.put(LaunchEffect(order=order("j-1")), StopEffect(attempt_id="j-3.1", grace_seconds=0), end)
     eventually(lambda: {whose for _, whose in lane.done()} == {"j-1.1", "j-3.1"})
@@ -292,7 +292,7 @@ def test_nothing_is_tried_again_of_an_attempt_whose_end_is_recorded(
 
 
 def test_the_last_word_about_a_node_counts(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 3600.0)
+    monkeypatch.setattr("corral.control.live.outbox.RETRY_SECONDS", 3600.0)
     lane.engine.trouble = {("withhold", "n1"): AWAY}
     withhold = WithholdEffect(node="n1", reason="repair")
     lane.put(withhold, withhold, ReleaseEffect(node="n1", whoever_withheld=True))
@@ -313,7 +313,7 @@ MOODS = st.dictionaries(
 def test_whatever_fails_in_between_everything_is_done_once_and_in_order(
     moods: dict[tuple[str, str], int], stopped: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 0.001)
+    monkeypatch.setattr("corral.control.live.outbox.RETRY_SECONDS", 0.001)
     lane = Lane(MoodyEngine(moods))
     for job in JOBS[:4]:
         lane.put(LaunchEffect(order=order(job)))

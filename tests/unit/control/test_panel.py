@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from corral.control import queues
-from corral.control.panel import PanelRow, panel, score_course
+from corral.control.fleet.panel import PanelRow, panel, score_course
 from corral.control.ports import Store
 from corral.control.records import ScorePoint
+from corral.control.scheduling import queues
 from corral.core.model import GpuHealth, JobKind, Queue, Request
 from tests.unit.control.tenants import two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft

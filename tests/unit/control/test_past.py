@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from corral.control import past
-from corral.control.past import Past, TooManyJobs, Window
 from corral.control.records import UsageRecord
-from corral.core.measuring import Measured
+from corral.control.whatif import past_jobs
+from corral.control.whatif.past_jobs import Past, TooManyJobs, Window
 from corral.core.model import Elastic, Job, JobKind, JobState, Prediction, Request
-from corral.core.past import PastJob
+from corral.core.monitoring.attempt_usage import Measured
+from corral.core.whatif.past_jobs import PastJob
 
 WINDOW = Window(since=1000.0, until=2000.0, now=3000.0, queues={"default"})
 
@@ -105,16 +105,16 @@ def test_the_run_time_of_what_has_not_ended_is_predicted() -> None:
     )
     assert [(one.job.name, one.run_seconds) for one in jobs] == [("run", 5000.0), ("job-2", 3700.0), ("wait", 60.0)]
     assert all(one.is_estimated for one in jobs)
-    assert left_out == {past.UNKNOWN_RUN_TIME: 1}
+    assert left_out == {past_jobs.UNKNOWN_RUN_TIME: 1}
 
 
 def test_what_cannot_be_replayed_is_counted() -> None:
     jobs, left_out = gathered(attempt(1, queue="gone"), attempt(2, started_at=None, outcome=JobState.FAILED))
     assert jobs == []
-    assert left_out == {past.NO_QUEUE: 1, past.NEVER_UP: 1}
+    assert left_out == {past_jobs.NO_QUEUE: 1, past_jobs.NEVER_UP: 1}
 
 
 def test_too_many_jobs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past, "MOST_JOBS", 2)
+    monkeypatch.setattr(past_jobs, "MOST_JOBS", 2)
     with pytest.raises(TooManyJobs, match="more than 2 jobs"):
         gathered(attempt(1), attempt(2), attempt(3))

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from corral.control import jobs
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, NotPermitted, Taken, WrongState
-from corral.control.people import change_password, create_token, create_user, delete_user, edit_profile, edit_user
+from corral.control.jobs import jobs
+from corral.control.live.unit_of_work import Caller
+from corral.control.people.quotas import set_quota
+from corral.control.people.user_accounts import (
+    change_password,
+    create_token,
+    create_user,
+    delete_user,
+    edit_profile,
+    edit_user,
+)
 from corral.control.ports import Store
-from corral.control.quotas import set_quota
 from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
-from corral.control.work import Caller
 from corral.core.model import JobKind, Membership, Quota
 from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, ROOT, Desk, draft

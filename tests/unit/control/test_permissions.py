@@ -6,14 +6,15 @@ from typing import get_args
 
 import pytest
 
-from corral.control import jobs, permissions, tasks
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, NotPermitted, Taken
-from corral.control.people import create_user, edit_user
+from corral.control.jobs import jobs, tasks
+from corral.control.live.unit_of_work import Caller
+from corral.control.people import permissions
+from corral.control.people.user_accounts import create_user, edit_user
 from corral.control.ports import Store
 from corral.control.records import EVERYONE, USUAL_FUNCTIONS, Function, PermissionGroupRecord, Role
-from corral.control.work import Caller
 from corral.core.model import JobKind
-from corral.server.schemas.permissions import FunctionName
+from corral.server.schemas.people.permissions import FunctionName
 from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from corral.control import groups, jobs, pools, queues
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Refusal, Taken
+from corral.control.fleet import pools
+from corral.control.jobs import jobs
+from corral.control.people import groups
 from corral.control.ports import AttemptPhase, Store
+from corral.control.scheduling import queues
 from corral.core.model import EndReason, JobState, Queue, Request
 from tests.unit.control.tenants import (
     A10S,

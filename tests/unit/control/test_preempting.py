@@ -12,18 +12,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corral.control import checkpoints, cycle, jobs
-from corral.control.checkpoints import Saved
-from corral.control.policies import CheckpointPolicy, Policies
+from corral.control.jobs import checkpoints, jobs
+from corral.control.jobs.checkpoints import Saved
+from corral.control.live import cycle
 from corral.control.ports import AttemptPhase, Store
-from corral.control.preempting import LastSave, note_last_saves, undecided
-from corral.control.receipts import followed, saw_saved
 from corral.control.records import ReceiptRecord
-from corral.core.lifecycle import Ended, Stop
+from corral.control.scheduling.preemptions import LastSave, note_last_saves, undecided
+from corral.control.scheduling.receipts import followed, saw_saved
+from corral.control.system.policies import CheckpointPolicy, Policies
+from corral.core.jobs.lifecycle import Ended, Stop
 from corral.core.model import EndReason, Job, JobState
-from corral.core.plan import Plan, Preemption, PreemptionRule
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.cycle.plan import Plan, Preemption, PreemptionRule
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from tests.unit.control.shelf import Shelf
 from tests.unit.control.tenants import assert_state_is_stored
 from tests.unit.control.world import ANN, BOB, ROOT, TWO_NODES, Desk, draft, status

@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.control.errors import Forbidden, Invalid, NotFound, Taken
-from corral.control.presets import Given, Parameter, ParameterType, Preset, add, problems_of, remove, render, value_of
+from corral.control.jobs.presets import (
+    Given,
+    Parameter,
+    ParameterType,
+    Preset,
+    add,
+    problems_of,
+    remove,
+    render,
+    value_of,
+)
 from tests.unit.control.world import ANN, ROOT, Desk
 from tests.unit.searching import DEAR
 

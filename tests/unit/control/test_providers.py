@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from corral.control import groups
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
-from corral.control.people import create_user, delete_user, edit_user
-from corral.control.ports import Store
-from corral.control.providers import (
+from corral.control.people import groups
+from corral.control.people.sign_in_providers import (
     create_provider,
     delete_provider,
     edit_provider,
@@ -22,6 +20,8 @@ from corral.control.providers import (
     remember,
     sign_in,
 )
+from corral.control.people.user_accounts import create_user, delete_user, edit_user
+from corral.control.ports import Store
 from corral.control.records import CredentialKind, CredentialRecord, IdentityRecord, ProviderKind, ProviderRecord, Role
 from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, ROOT, Desk, draft

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from corral.control import queues
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.scheduling import queues
 from corral.core.model import JobKind, Queue
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 

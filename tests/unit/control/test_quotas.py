@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from corral.control.errors import Forbidden, InsufficientQuota, Invalid, NotFound
-from corral.control.people import create_user, delete_user
-from corral.control.policies import Policies
+from corral.control.people.quotas import QuotaEdit, QuotaUsage, edit_quotas, set_quota, usage_of, volume_quotas_of
+from corral.control.people.user_accounts import create_user, delete_user
 from corral.control.ports import Store
-from corral.control.quotas import QuotaEdit, QuotaUsage, edit_quotas, set_quota, usage_of, volume_quotas_of
+from corral.control.system.policies import Policies
 from corral.core.model import JobKind, Quota, Request
-from corral.core.volumes import VolumeType
+from corral.core.storage.volumes import VolumeType
 from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 

@@ -9,14 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corral.control import fleet, health, jobs, views
 from corral.control.errors import Forbidden, InUse, NotFound, WrongState
+from corral.control.fleet import node_actions
+from corral.control.jobs import jobs
+from corral.control.live.reconcile import SETTLE_SECONDS, reconcile
+from corral.control.monitoring import gpu_health
 from corral.control.ports import AttemptPhase, Observation, Store
-from corral.control.reconcile import SETTLE_SECONDS, reconcile
-from corral.core.lifecycle import Launch, Stop
+from corral.control.scheduling import views
+from corral.core.jobs.backoff import BACKOFF_SECONDS
+from corral.core.jobs.lifecycle import Launch, Stop
 from corral.core.model import EndReason, GpuHealth, JobState, NodeState
-from corral.core.pauses import BACKOFF_SECONDS
-from corral.core.rules import all_reasons
+from corral.core.scheduling.cycle.hold_rules import all_reasons
 from tests.unit.control.tenants import assert_state_is_stored
 from tests.unit.control.world import ANN, ROOT, TWO_NODES, Desk, draft, status
 from tests.unit.core.builders import node
@@ -256,7 +259,7 @@ def test_a_node_that_is_back_is_trusted_again_after_a_while(desk: Desk) -> None:
     (job,) = desk.started(draft("training"))
     desk.hear(job, ENDED, EndReason.NODE_LOST, message="node n1 went down")
     desk.observe(DOWN_N1, N2)
-    desk.do(fleet.cordon, ROOT, "n2")
+    desk.do(node_actions.cordon, ROOT, "n2")
     desk.now += SETTLE_SECONDS - 1
     desk.observe(N1, N2)
     assert desk.job(job.id).avoid_nodes == ("n1",)
@@ -275,30 +278,30 @@ def test_a_job_that_was_planned_on_a_node_that_is_down_by_then_never_starts_ther
 
 
 def test_an_operators_word_about_a_node_outlasts_a_time_of_being_down(desk: Desk) -> None:
-    desk.do(fleet.drain, ROOT, "n1")
+    desk.do(node_actions.drain, ROOT, "n1")
     desk.observe(DOWN_N1, N2)
     assert states(desk)["n1"] is NodeState.DOWN
     desk.observe(N1, N2)
     assert states(desk)["n1"] is NodeState.DRAINING
     desk.observe(DOWN_N1, N2)
-    assert desk.do(fleet.uncordon, ROOT, "n1").state is NodeState.DOWN
-    assert desk.do(fleet.cordon, ROOT, "n1").withheld is NodeState.CORDONED
+    assert desk.do(node_actions.uncordon, ROOT, "n1").state is NodeState.DOWN
+    assert desk.do(node_actions.cordon, ROOT, "n1").withheld is NodeState.CORDONED
     desk.state = desk.loaded()
     desk.observe(N1, N2)
     assert states(desk)["n1"] is NodeState.CORDONED
-    assert desk.do(fleet.uncordon, ROOT, "n1").state is NodeState.READY
+    assert desk.do(node_actions.uncordon, ROOT, "n1").state is NodeState.READY
     assert_state_is_stored(desk)
 
 
 def test_what_an_engine_itself_withholds_is_not_given_free_by_an_operator(desk: Desk) -> None:
     desk.observe(replace(N1, state=NodeState.DRAINING), N2)
-    assert desk.do(fleet.uncordon, ROOT, "n1").state is NodeState.DRAINING
-    desk.do(fleet.cordon, ROOT, "n1")
+    assert desk.do(node_actions.uncordon, ROOT, "n1").state is NodeState.DRAINING
+    desk.do(node_actions.cordon, ROOT, "n1")
     desk.observe(replace(N1, state=NodeState.DRAINING), N2)
     assert states(desk)["n1"] is NodeState.CORDONED
 
 
-WORDS = st.sampled_from([fleet.cordon, fleet.drain, fleet.uncordon])
+WORDS = st.sampled_from([node_actions.cordon, node_actions.drain, node_actions.uncordon])
 SEEN = st.sampled_from([NodeState.READY, NodeState.DOWN, None])
 HISTORIES = st.lists(st.one_of(WORDS, SEEN), max_size=12)
 
@@ -308,9 +311,13 @@ HISTORIES = st.lists(st.one_of(WORDS, SEEN), max_size=12)
 def test_down_wins_and_otherwise_the_last_word_stands(store: Store, history: list[Any]) -> None:
     desk = Desk(store)
     desk.observe(*TWO_NODES)
-    desk.do(fleet.uncordon, ROOT, "n1")
+    desk.do(node_actions.uncordon, ROOT, "n1")
     word, is_down = NodeState.READY, False
-    said = {fleet.cordon: NodeState.CORDONED, fleet.drain: NodeState.DRAINING, fleet.uncordon: NodeState.READY}
+    said = {
+        node_actions.cordon: NodeState.CORDONED,
+        node_actions.drain: NodeState.DRAINING,
+        node_actions.uncordon: NodeState.READY,
+    }
     for step in history:
         if step in said:
             desk.do(step, ROOT, "n1")
@@ -326,20 +333,20 @@ def test_down_wins_and_otherwise_the_last_word_stands(store: Store, history: lis
 def test_a_node_that_is_gone_for_good_is_removed_by_an_operator_only(desk: Desk) -> None:
     (job,) = desk.started(draft("training"))
     with pytest.raises(Forbidden):
-        desk.do(fleet.remove, ANN, "n1")
+        desk.do(node_actions.remove, ANN, "n1")
     with pytest.raises(NotFound):
-        desk.do(fleet.remove, ROOT, "n9")
+        desk.do(node_actions.remove, ROOT, "n9")
     with pytest.raises(InUse, match=f"job {job.id} \\(training\\) of ann"):
-        desk.do(fleet.remove, ROOT, "n1")
+        desk.do(node_actions.remove, ROOT, "n1")
     desk.observe(DOWN_N1, N2)
     desk.hear(desk.job(job.id), ENDED, EndReason.NODE_LOST)
     with pytest.raises(WrongState, match="still there: its engine reports it as down"):
-        desk.do(fleet.remove, ROOT, "n1")
+        desk.do(node_actions.remove, ROOT, "n1")
     desk.state = desk.loaded()
     with pytest.raises(WrongState, match="not been observed yet"):
-        desk.do(fleet.remove, ROOT, "n1")
+        desk.do(node_actions.remove, ROOT, "n1")
     desk.observe(N2)
-    desk.do(fleet.remove, ROOT, "n1")
+    desk.do(node_actions.remove, ROOT, "n1")
     assert list(desk.state.snapshot.nodes) == ["n2"]
     assert desk.actions("n1")[-1] == "node.removed"
     assert_state_is_stored(desk)
@@ -348,7 +355,7 @@ def test_a_node_that_is_gone_for_good_is_removed_by_an_operator_only(desk: Desk)
 
 
 def test_what_operators_decided_outlives_an_observation(desk: Desk) -> None:
-    desk.do(fleet.cordon, ROOT, "n1")
+    desk.do(node_actions.cordon, ROOT, "n1")
     suspect = replace(TWO_NODES[1].gpus[0], health=GpuHealth.SUSPECT, pool="night")
     with desk.store.write() as tx:
         tx.fleet.save_gpu(suspect)
@@ -357,28 +364,28 @@ def test_what_operators_decided_outlives_an_observation(desk: Desk) -> None:
     known = desk.state.snapshot.nodes
     assert (known["n1"].state, known["n1"].labels) == (NodeState.CORDONED, (("zone", "a"),))
     assert known["n2"].gpus[0] == suspect
-    assert desk.do(health.reset, ROOT, suspect.id).health is GpuHealth.HEALTHY
-    desk.do(fleet.uncordon, ROOT, "n1")
+    assert desk.do(gpu_health.reset, ROOT, suspect.id).health is GpuHealth.HEALTHY
+    desk.do(node_actions.uncordon, ROOT, "n1")
     assert desk.loaded().digest.hex() == desk.state.digest.hex()
 
 
 def test_a_cordoned_node_takes_nothing_new_and_keeps_what_runs(desk: Desk) -> None:
     (running,) = desk.started(draft("running", gpus=4))
     assert running.allocation is not None
-    desk.do(fleet.cordon, ROOT, "n1")
-    desk.do(fleet.drain, ROOT, "n2")
+    desk.do(node_actions.cordon, ROOT, "n1")
+    desk.do(node_actions.drain, ROOT, "n2")
     desk.submit(draft("waiting"))
     assert desk.cycle() == []
     assert desk.job(running.id).state is JobState.RUNNING
-    desk.do(fleet.uncordon, ROOT, "n2")
+    desk.do(node_actions.uncordon, ROOT, "n2")
     assert desk.cycle() == ["j-2"]
 
 
 def test_only_operators_touch_nodes_and_only_those_that_are_there(desk: Desk) -> None:
     with pytest.raises(Forbidden):
-        desk.do(fleet.cordon, ANN, "n1")
+        desk.do(node_actions.cordon, ANN, "n1")
     with pytest.raises(NotFound):
-        desk.do(fleet.cordon, ROOT, "n9")
+        desk.do(node_actions.cordon, ROOT, "n9")
 
 
 def test_two_clusters_cannot_have_a_node_of_the_same_name(desk: Desk) -> None:

@@ -10,17 +10,19 @@ from typing import Any
 
 import pytest
 
-from corral.control import cycle, jobs, queues
-from corral.control.alert_facts import look
-from corral.control.controller import Controller
-from corral.control.journal import replay
-from corral.control.policies import Policies
+from corral.control.alerts.facts import look
+from corral.control.jobs import jobs
+from corral.control.live import cycle
+from corral.control.live.controller import Controller
+from corral.control.live.journal import replay
+from corral.control.live.unit_of_work import Work
 from corral.control.ports import AttemptPhase, OutcomeUnknown, Store, StoreUnavailable, Transaction
 from corral.control.records import EventRecord
-from corral.control.work import Work
+from corral.control.scheduling import queues
+from corral.control.system.policies import Policies
 from corral.core.model import EndReason, JobState, Queue
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from tests.unit.control.test_controller import House
 from tests.unit.control.world import ANN, ROOT, NoWorkspace, draft, eventually, status
 
@@ -144,7 +146,7 @@ def test_without_any_plan_requests_and_reports_are_committed(
     def broken(work: Work, *args: Any) -> Any:
         raise RecursionError("a bug after planning")
 
-    monkeypatch.setattr("corral.control.planner.run_cycle", broken)
+    monkeypatch.setattr("corral.control.live.planner.run_cycle", broken)
     (job,) = house.submit("accepted")
     assert house.job(job.id).state is JobState.QUEUED
     seen = house.controller.inspect(look, 1000.0).result(10)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corral.control.records import EventRecord, UsageRecord
-from corral.control.report_building import TOP, Material, build, parts_of, step_of
-from corral.control.report_data import ReportData, Span, Tone
+from corral.control.reports.report_data import ReportData, Span, Tone
+from corral.control.reports.report_numbers import TOP, Material, build, parts_of, step_of
 from corral.core.alerts.model import Alert, Severity
 from corral.core.model import EndReason, JobState
 from tests.unit.control.report_rows import DAY, HOUR, MINUTE, MONDAY, gpu_counts, row, rows

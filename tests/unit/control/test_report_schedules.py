@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.control.records import ReportPeriod, ReportSchedule
-from corral.control.report_data import DAY, HOUR, Span
-from corral.control.report_schedules import due, next_run
+from corral.control.reports.report_data import DAY, HOUR, Span
+from corral.control.reports.report_schedules import due, next_run
 
 
 def at(text: str) -> float:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from corral.control import reports
 from corral.control.errors import Forbidden, Invalid, NotFound, OverLimit, Refusal, Taken
 from corral.control.records import ChannelRecord, DeliveryRecord, ReportPeriod, ReportSchedule, ReportState
-from corral.control.report_data import DAY, HOUR, Span
+from corral.control.reports import reports
+from corral.control.reports.report_data import DAY, HOUR, Span
 from tests.unit.control.world import ANN, ROOT, Desk
 
 NOW = 1_790_812_800.0

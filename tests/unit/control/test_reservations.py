@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
-from corral.control import fleet, groups, housekeeping, people, pools, reservations
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, OverLimit, Refusal, Taken, WrongState
-from corral.control.policies import Policies
+from corral.control.fleet import node_actions, pools
+from corral.control.people import groups, user_accounts
 from corral.control.ports import Store
 from corral.control.records import ReservationRecord
-from corral.control.reservations import LISTED_SECONDS, ReservationState
-from corral.control.reserved_gpus import ReservationDraft
-from corral.core.changes import PutRules
-from corral.core.installation import AllocationRules, Limits, PreemptionRules, Strategy
+from corral.control.scheduling import reservations
+from corral.control.scheduling.reservations import LISTED_SECONDS, ReservationState
+from corral.control.scheduling.reserved_gpus import ReservationDraft
+from corral.control.system import housekeeping
+from corral.control.system.policies import Policies
+from corral.core.snapshot.changes import PutRules
+from corral.core.snapshot.installation import AllocationRules, Limits, PreemptionRules, Strategy
 from tests.unit.control.tenants import A10S, A100S, EVE, MIXED_NODES, assert_state_is_stored, reasons, tenants
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 from tests.unit.core.builders import node
@@ -221,8 +224,8 @@ def test_too_few_are_free_in_the_window(desk: Desk) -> None:
 
 def test_a_job_that_could_be_preempted_is_in_the_way_of_one_that_does_not_lend(store: Store) -> None:
     desk = Desk(store, nodes=(node("n1", gpus=2),))
-    desk.do(people.create_user, ROOT, "root")
-    desk.do(people.create_user, ROOT, "eve")
+    desk.do(user_accounts.create_user, ROOT, "root")
+    desk.do(user_accounts.create_user, ROOT, "eve")
     desk.started(draft("long-job", gpus=2), caller=ROOT)
     preempts = PutRules(limits=Limits(), score_time_constant=1.0, preemption=PreemptionRules(enabled=True))
     desk.state.apply([preempts])
@@ -248,7 +251,7 @@ def test_dynamic_reserves_nothing_standing_and_static_as_much_as_wanted(store: S
     for strategy in (Strategy.DYNAMIC, Strategy.STATIC):
         desk = Desk(store, Policies(allocation=AllocationRules(strategy=strategy)), nodes=MIXED_NODES)
         if strategy is Strategy.DYNAMIC:
-            desk.do(people.create_user, ROOT, "eve")
+            desk.do(user_accounts.create_user, ROOT, "eve")
             refusal = refused(desk, Invalid, reservations.create, ROOT, "always", "default", window(1, until=None))
             assert "allocation.strategy is dynamic" in refusal.detail
         else:
@@ -273,10 +276,10 @@ def test_owners_that_go(desk: Desk) -> None:
     desk.do(groups.create, ROOT, "vision")
     reserve(desk, wanted=window(users=("bob", "eve"), groups=("vision",)))
     reserve(desk, "own", window(1, users=("bob",)))
-    assert "alone owns reservations: own" in refused(desk, InUse, people.delete_user, ROOT, "bob").detail
+    assert "alone owns reservations: own" in refused(desk, InUse, user_accounts.delete_user, ROOT, "bob").detail
     assert "named by reservations: demo" in refused(desk, InUse, groups.delete, ROOT, "vision").detail
     desk.do(reservations.delete, ROOT, "own")
-    desk.do(people.delete_user, ROOT, "bob")
+    desk.do(user_accounts.delete_user, ROOT, "bob")
     assert view(desk).record.reservation.users == ("eve",)
     assert desk.actions("demo")[-1] == "reservation.edited"
     assert_state_is_stored(desk)
@@ -288,8 +291,8 @@ def test_gpus_that_go(desk: Desk) -> None:
     # A node that is away for a while takes nothing with it.
     desk.observe(*MIXED_NODES[1:2])
     assert len(view(desk).record.reservation.gpus) == 8
-    desk.do(fleet.remove, ROOT, "n1")
+    desk.do(node_actions.remove, ROOT, "n1")
     assert view(desk).record.reservation.gpus == A10S[4:]
-    desk.do(fleet.remove, ROOT, "n3")
+    desk.do(node_actions.remove, ROOT, "n3")
     assert desk.actions("small") == ["reservation.created", "reservation.deleted"]
     assert_state_is_stored(desk)

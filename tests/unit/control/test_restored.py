@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from corral.control import restored
+from corral.control.live import restored_store
+from corral.control.live.reconcile import reconcile
 from corral.control.ports import AttemptPhase, AttemptStatus, Observation
-from corral.control.reconcile import reconcile
-from corral.core.lifecycle import Launch, Stop
+from corral.core.jobs.lifecycle import Launch, Stop
 from corral.core.model import JobState
 from tests.unit.control.world import TWO_NODES, Desk, draft
 
@@ -23,11 +23,11 @@ def test_a_job_that_waits_starts_only_when_the_attempt_nobody_knew_of_is_gone(de
     waiting = desk.job(job.id)
     assert (waiting.state, waiting.attempt) == (JobState.QUEUED, 3)
     assert f"attempt {job.id}.3 still runs" in waiting.message
-    desk.now += restored.HOLD_SECONDS - 1
+    desk.now += restored_store.HOLD_SECONDS - 1
     see(desk, f"{job.id}.3")
     desk.now += 2
     assert desk.cycle() == [], "it was seen again"
-    desk.now += restored.HOLD_SECONDS
+    desk.now += restored_store.HOLD_SECONDS
     see(desk)
     assert desk.cycle() == [job.id]
     assert desk.instructions[-1] == Launch(attempt_id=f"{job.id}.4"), "and under another id"
@@ -57,9 +57,9 @@ def test_a_running_attempt_that_is_gone_is_not_numbered_like_the_later_one(desk:
 
 def test_ids_of_jobs_that_have_directories_are_skipped(desk: Desk) -> None:
     (first,) = desk.submit(draft("first"))
-    desk.do(restored.skip_used_ids, first.serial)
+    desk.do(restored_store.skip_used_ids, first.serial)
     assert desk.submit(draft("second"))[0].serial == first.serial + 1
-    desk.do(restored.skip_used_ids, 40)
-    desk.do(restored.skip_used_ids, 7)
+    desk.do(restored_store.skip_used_ids, 40)
+    desk.do(restored_store.skip_used_ids, 7)
     assert desk.submit(draft("third"))[0].id == "j-41"
     assert desk.actions("j-40") == ["store.older"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from corral.control import jobs, views
-from corral.control.policies import Policies
+from corral.control.jobs import jobs
 from corral.control.ports import AttemptPhase, Store
-from corral.core.changes import PutQueue
-from corral.core.lifecycle import Ended, StopRequested
+from corral.control.scheduling import views
+from corral.control.system.policies import Policies
+from corral.core.jobs.lifecycle import Ended, StopRequested
 from corral.core.model import EndReason, Job, Queue
-from corral.core.ordering.cost import OrderingRules
+from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.snapshot.changes import PutQueue
 from tests.unit.control.world import ANN, BOB, Desk, draft
 
 

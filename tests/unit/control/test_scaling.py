@@ -9,18 +9,16 @@ from typing import Any
 
 import pytest
 
-from corral.control import cloning, health, jobs, scaling
 from corral.control.errors import Invalid, NotFound, OverLimit, WrongState
-from corral.control.journal import replay
-from corral.control.orders import filled, launch_order
-from corral.control.policies import Policies, ScalingPolicy
+from corral.control.jobs import job_clone, jobs
+from corral.control.launch.orders import filled, launch_order
+from corral.control.live.journal import replay
+from corral.control.monitoring import gpu_health
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import JobSpec
-from corral.core.accounting import score_at
-from corral.core.changes import PutQuota
-from corral.core.health.model import Condition
-from corral.core.installation import Limits, ScalingRules
-from corral.core.lifecycle import Launch, Stop
+from corral.control.scheduling import elastic_jobs
+from corral.control.system.policies import Policies, ScalingPolicy
+from corral.core.jobs.lifecycle import Launch, Stop
 from corral.core.model import (
     WHOLE,
     Elastic,
@@ -33,6 +31,10 @@ from corral.core.model import (
     Quota,
     Request,
 )
+from corral.core.monitoring.health.model import Condition
+from corral.core.people.scores import score_at
+from corral.core.snapshot.changes import PutQuota
+from corral.core.snapshot.installation import Limits, ScalingRules
 from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node
@@ -58,7 +60,7 @@ def up(desk: Desk, job: Job) -> Job:
 
 
 def used(desk: Desk, job: Job, use: float, saved: bool = True) -> None:
-    desk.do(scaling.note_use, {job.attempt_id: use})
+    desk.do(elastic_jobs.note_use, {job.attempt_id: use})
     if saved:
         current = desk.job(job.id)
         desk.do(lambda work: work.edit(current, replace(current, checkpointed_at=work.now)))
@@ -153,14 +155,14 @@ def test_the_time_limit_is_not_given_anew(desk: Desk) -> None:
     (job,) = desk.started(stretchy(time_limit_seconds=HOUR))
     promised = job.expected_end
     desk.now += 1000
-    desk.do(scaling.resize, ANN, job.id, gpus=2)
+    desk.do(elastic_jobs.resize, ANN, job.id, gpus=2)
     desk.now += 20
     job = up(desk, ended(desk, job))
     assert (job.ran_seconds, job.time_left_seconds, job.expected_end) == (1020.0, 2580.0, promised)
     order = launch_order(job, JobSpec(command=("x",)), {"n1": NODE}, {})
     assert order.time_limit_seconds == 2580.0
     desk.now += 2570
-    desk.do(scaling.resize, ANN, job.id, gpus=4)
+    desk.do(elastic_jobs.resize, ANN, job.id, gpus=4)
     desk.now += 20
     job = ended(desk, job)
     assert (job.state, job.end_reason, job.request.gpus) == (JobState.FAILED, EndReason.TIMED_OUT, 2)
@@ -192,24 +194,24 @@ def test_a_resize_by_hand(desk: Desk) -> None:
     (busy,) = desk.started(draft("busy", gpus=3), caller=BOB)
     (job,) = desk.started(stretchy(least=1))
     assert gpus(job) == [3, 4, 5, 6, 7]
-    assert desk.do(scaling.resize, ANN, job.id, gpus=5) == desk.job(job.id), "it has that already"
-    desk.do(scaling.resize, ROOT, job.id, gpus=2)
+    assert desk.do(elastic_jobs.resize, ANN, job.id, gpus=5) == desk.job(job.id), "it has that already"
+    desk.do(elastic_jobs.resize, ROOT, job.id, gpus=2)
     with pytest.raises(WrongState, match="only a running one"):
-        desk.do(scaling.resize, ANN, job.id, gpus=3)
+        desk.do(elastic_jobs.resize, ANN, job.id, gpus=3)
     job = up(desk, ended(desk, job))
     assert gpus(job) == [3, 4]
-    desk.do(scaling.resize, ANN, job.id, gpus=4)
+    desk.do(elastic_jobs.resize, ANN, job.id, gpus=4)
     job = up(desk, ended(desk, job))
     assert gpus(job) == [3, 4, 5, 6]
     with pytest.raises(WrongState, match="1 GPUs are idle"):
-        desk.do(scaling.resize, ANN, job.id, gpus=6)
+        desk.do(elastic_jobs.resize, ANN, job.id, gpus=6)
     # What is kept for somebody who waits is not idle.
-    desk.do(scaling.resize, ANN, job.id, gpus=2)
+    desk.do(elastic_jobs.resize, ANN, job.id, gpus=2)
     job = up(desk, ended(desk, job))
     desk.submit(draft("large", gpus=8), caller=BOB)
     desk.cycle()
     with pytest.raises(WrongState, match="0 GPUs are idle"):
-        desk.do(scaling.resize, ANN, job.id, gpus=3)
+        desk.do(elastic_jobs.resize, ANN, job.id, gpus=3)
     assert busy.id in desk.state.snapshot.jobs
 
 
@@ -217,9 +219,9 @@ def test_a_resize_by_hand(desk: Desk) -> None:
 def test_a_resize_stays_within_its_bounds(desk: Desk, asked: int, words: str) -> None:
     (job,) = desk.started(stretchy())
     with pytest.raises(Invalid, match=words):
-        desk.do(scaling.resize, ANN, job.id, gpus=asked)
+        desk.do(elastic_jobs.resize, ANN, job.id, gpus=asked)
     with pytest.raises(NotFound):
-        desk.do(scaling.resize, BOB, job.id, gpus=4)
+        desk.do(elastic_jobs.resize, BOB, job.id, gpus=4)
 
 
 def test_a_resize_that_cannot_be(store: Store) -> None:
@@ -227,18 +229,18 @@ def test_a_resize_that_cannot_be(store: Store) -> None:
     desk = Desk(store, replace(POLICIES, limits=limits), nodes=[NODE])
     (rigid,) = desk.started(draft("rigid", gpus=1))
     with pytest.raises(WrongState, match="not elastic"):
-        desk.do(scaling.resize, ANN, rigid.id, gpus=2)
+        desk.do(elastic_jobs.resize, ANN, rigid.id, gpus=2)
     (job,) = desk.started(stretchy())
     with pytest.raises(OverLimit, match="leave 0 GPUs"):
-        desk.do(scaling.resize, ANN, job.id, gpus=8)
+        desk.do(elastic_jobs.resize, ANN, job.id, gpus=8)
     desk.observe(replace(NODE, state=NodeState.DRAINING), at=0.0)
     with pytest.raises(WrongState, match="takes nothing new"):
-        desk.do(scaling.resize, ANN, job.id, gpus=3)
+        desk.do(elastic_jobs.resize, ANN, job.id, gpus=3)
     desk.policies = desk.state.policies = replace(
         POLICIES, scaling=replace(POLICIES.scaling, rules=ScalingRules(enabled=False))
     )
     with pytest.raises(WrongState, match="enabled is false"):
-        desk.do(scaling.resize, ANN, job.id, gpus=3)
+        desk.do(elastic_jobs.resize, ANN, job.id, gpus=3)
 
 
 @pytest.mark.parametrize(
@@ -271,25 +273,25 @@ def test_switched_off_there_are_none(store: Store) -> None:
 
 def test_a_clone_is_as_elastic(desk: Desk) -> None:
     (job,) = desk.started(stretchy())
-    same = desk.do(cloning.clone, ANN, job.id, _changes()).job
+    same = desk.do(job_clone.clone, ANN, job.id, _changes()).job
     assert (same.elastic, same.request.gpus) == (job.elastic, 2)
-    other = desk.do(cloning.clone, ANN, job.id, _changes(max_gpus=4)).job
+    other = desk.do(job_clone.clone, ANN, job.id, _changes(max_gpus=4)).job
     assert other.elastic == Elastic(min_gpus=2, max_gpus=4)
-    rigid = desk.do(cloning.clone, ANN, job.id, _changes(request=Request(gpus=3))).job
+    rigid = desk.do(job_clone.clone, ANN, job.id, _changes(request=Request(gpus=3))).job
     assert (rigid.elastic, rigid.request.gpus) == (None, 3)
 
 
-def _changes(**values: Any) -> cloning.CloneChange:
+def _changes(**values: Any) -> job_clone.CloneChange:
     given = frozenset("gpus" if name == "request" else name for name in values)
-    return cloning.CloneChange(given=given, draft=jobs.JobDraft(spec=JobSpec(command=("x",)), **values))
+    return job_clone.CloneChange(given=given, draft=jobs.JobDraft(spec=JobSpec(command=("x",)), **values))
 
 
 def test_a_gpu_that_fails_while_it_is_resized_is_not_used_again(desk: Desk) -> None:
     (job,) = desk.started(stretchy())
-    desk.do(scaling.resize, ANN, job.id, gpus=4)
+    desk.do(elastic_jobs.resize, ANN, job.id, gpus=4)
     before = Condition(gpu_id="n1/1")
     failed = replace(before, health=GpuHealth.FAILED)
-    desk.do(health.apply, [health.HealthChange(before=before, after=failed)])
+    desk.do(gpu_health.apply, [gpu_health.HealthChange(before=before, after=failed)])
     job = desk.job(job.id)
     assert (job.stopping_for, job.next_allocation) == (EndReason.GPU_FAILED, None)
     job = ended(desk, job)
@@ -298,14 +300,14 @@ def test_a_gpu_that_fails_while_it_is_resized_is_not_used_again(desk: Desk) -> N
 
 def test_a_node_that_is_lost_while_it_is_resized(desk: Desk) -> None:
     (job,) = desk.started(stretchy())
-    desk.do(scaling.resize, ANN, job.id, gpus=4)
+    desk.do(elastic_jobs.resize, ANN, job.id, gpus=4)
     desk.observe(at=0.0)
     assert desk.job(job.id).stopping_for is EndReason.NODE_LOST
 
 
 def test_a_stop_outranks_a_resize(desk: Desk) -> None:
     (job,) = desk.started(stretchy())
-    desk.do(scaling.resize, ANN, job.id, gpus=4)
+    desk.do(elastic_jobs.resize, ANN, job.id, gpus=4)
     desk.do(jobs.stop, ANN, job.id)
     assert desk.instructions == [], "it ends already"
     job = ended(desk, job)
@@ -328,14 +330,14 @@ def test_one_that_was_never_launched_goes_on_with_its_next_size(desk: Desk) -> N
 def test_old_and_foreign_measurements_change_nothing(desk: Desk) -> None:
     (job,) = desk.started(stretchy())
     (rigid,) = desk.started(draft("rigid", gpus=0))
-    desk.do(scaling.note_use, {f"{job.id}.7": 0.5, rigid.attempt_id: 0.5, "j-99.1": 0.5})
+    desk.do(elastic_jobs.note_use, {f"{job.id}.7": 0.5, rigid.attempt_id: 0.5, "j-99.1": 0.5})
     assert desk.job(job.id).utilization is None
-    desk.do(scaling.note_use, {job.attempt_id: 0.514})
+    desk.do(elastic_jobs.note_use, {job.attempt_id: 0.514})
     version = desk.job(job.id).version
-    desk.do(scaling.note_use, {job.attempt_id: 0.53})
+    desk.do(elastic_jobs.note_use, {job.attempt_id: 0.53})
     assert (desk.job(job.id).utilization, desk.job(job.id).version) == (0.51, version)
     for use in (0.79, 0.8):
-        desk.do(scaling.note_use, {job.attempt_id: use})
+        desk.do(elastic_jobs.note_use, {job.attempt_id: use})
     assert desk.job(job.id).utilization == 0.8, "a threshold is crossed"
 
 

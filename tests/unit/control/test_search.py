@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from corral.control import groups, images, queues
-from corral.control.people import create_user
+from corral.control.jobs import images
+from corral.control.live.unit_of_work import Caller
+from corral.control.people import groups
+from corral.control.people.user_accounts import create_user
 from corral.control.ports import Store
 from corral.control.records import Function, ImageRecord, JobSpec, Visibility
-from corral.control.search import Found, Type, search
-from corral.control.work import Caller
+from corral.control.scheduling import queues
+from corral.control.system.search import Found, Type, search
 from corral.core.model import JobKind, Queue
 from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft

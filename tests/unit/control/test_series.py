@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corral.control.monitoring.series import CHART_POINTS, STEPS, Span, chosen_step, job_series, series_of
 from corral.control.ports import Metric
 from corral.control.records import UsageRecord
-from corral.control.series import CHART_POINTS, STEPS, Span, chosen_step, job_series, series_of
 from corral.core.model import JobKind
 from tests.unit.control.histories import MemoryHistory
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.control.records import CycleRecord
-from corral.control.shadowing import Shadow
-from corral.core.changes import PutNode, PutQueue, PutRules
-from corral.core.installation import Limits
+from corral.control.whatif.shadow import Shadow
 from corral.core.model import Job, Queue, Request
-from corral.core.scenario import Scenario, scenario_of
+from corral.core.snapshot.changes import PutNode, PutQueue, PutRules
+from corral.core.snapshot.installation import Limits
+from corral.core.whatif.scenario import Scenario, scenario_of
 from corral.simulator.simulation import Arrival
 from tests.unit.control.test_timetravel import Recorded
 from tests.unit.core.builders import node

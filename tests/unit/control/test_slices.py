@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from corral.control import catalog
-from corral.control.cycle import run_cycle
 from corral.control.errors import Invalid
+from corral.control.fleet import catalog
+from corral.control.live.cycle import run_cycle
 from corral.control.ports import Store
 from corral.control.records import FlavorRecord, PackageRecord
 from corral.core.model import Gpu, JobState, Node, Request

@@ -6,16 +6,18 @@ import random
 from contextlib import suppress
 from typing import Any
 
-from corral.control import catalog, editing, jobs, queues
 from corral.control.errors import Refusal
-from corral.control.policies import Policies, ScalingPolicy
+from corral.control.fleet import catalog
+from corral.control.jobs import job_edit, jobs
 from corral.control.ports import Store
 from corral.control.records import FlavorRecord, PackageRecord
-from corral.control.suggestions import MOST_TRIED, Outcome, Suggestion, change_for, suggestions
-from corral.core.advice import Operation
-from corral.core.installation import Limits
+from corral.control.scheduling import queues
+from corral.control.scheduling.suggestions import MOST_TRIED, Outcome, Suggestion, change_for, suggestions
+from corral.control.system.policies import Policies, ScalingPolicy
 from corral.core.model import Blocking, JobState, Queue, Request
-from corral.core.scaling import ScalingRules
+from corral.core.scheduling.elastic.resize import ScalingRules
+from corral.core.scheduling.explain.advice import Operation
+from corral.core.snapshot.installation import Limits
 from tests.unit.control.shelf import Shelf
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node
@@ -88,7 +90,7 @@ def test_another_package_of_the_same_size(store: Store) -> None:
     found = advice(desk, job.id)
     assert ("start", {"package": "two-A10"}) in changes(found)
     [take] = [item for item in found if "package" in item.proposal.change]
-    desk.do(editing.edit, ANN, job.id, change_for(take.proposal))
+    desk.do(job_edit.edit, ANN, job.id, change_for(take.proposal))
     assert desk.cycle() == [job.id]
     assert desk.record(job.id).spec.labels["corral/package"] == "two-A10"
 
@@ -103,7 +105,7 @@ def test_a_promised_start_can_come_earlier(store: Store) -> None:
     [other] = [item for item in advice(desk, job.id) if "model" in item.proposal.change]
     assert (other.outcome, dict(other.proposal.change)) == (Outcome.EARLIER, {"model": ["A10", "A100"]})
     assert other.start_at < desk.now + 2 * HOUR
-    desk.do(editing.edit, ANN, job.id, change_for(other.proposal))
+    desk.do(job_edit.edit, ANN, job.id, change_for(other.proposal))
     desk.cycle()
     promised = desk.state.plan.planned_start(job.id)
     assert promised is not None
@@ -137,7 +139,7 @@ def test_a_shorter_time_fits_before_what_is_promised_to_another(store: Store) ->
     assert desk.cycle() == []
     [shorter] = [item for item in advice(desk, job.id) if "time" in item.proposal.change]
     assert shorter.outcome is Outcome.START
-    desk.do(editing.edit, ANN, job.id, change_for(shorter.proposal))
+    desk.do(job_edit.edit, ANN, job.id, change_for(shorter.proposal))
     assert desk.cycle() == [job.id]
 
 
@@ -222,7 +224,7 @@ def _follow_advice(desk: Desk, chance: random.Random) -> int:
         found = [item for item in advice(desk, job_id) if item.outcome is Outcome.START]
         if found:
             chosen = chance.choice(found)
-            desk.do(editing.edit, ROOT, job_id, change_for(chosen.proposal))
+            desk.do(job_edit.edit, ROOT, job_id, change_for(chosen.proposal))
             assert job_id in desk.cycle(), chosen
             followed += 1
     return followed

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from corral.control import tasks
 from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, Taken, WrongState
-from corral.control.policies import Policies, TaskPolicy
+from corral.control.jobs import tasks
+from corral.control.live.unit_of_work import Caller
 from corral.control.ports import AttemptPhase, Store
-from corral.control.work import Caller
-from corral.core.installation import Limits
+from corral.control.system.policies import Policies, TaskPolicy
 from corral.core.model import EndReason, JobKind, JobState
-from corral.stores.workspace import DirectoryWorkspace
+from corral.core.snapshot.installation import Limits
+from corral.stores.jobs.job_directories import DirectoryWorkspace
 from tests.unit.control.world import ANN, BOB, Desk, draft
 from tests.unit.core.builders import node
 

@@ -11,12 +11,15 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corral.control import editing, groups, pools, queues
-from corral.control.cycle import run_cycle
 from corral.control.errors import Refusal
-from corral.control.groups import GroupChange
+from corral.control.fleet import pools
+from corral.control.jobs import job_edit
+from corral.control.live.cycle import run_cycle
+from corral.control.live.unit_of_work import Caller
+from corral.control.people import groups
+from corral.control.people.groups import GroupChange
 from corral.control.ports import AttemptPhase, Transaction
-from corral.control.work import Caller
+from corral.control.scheduling import queues
 from corral.core.model import EndReason, JobState, Queue, Request
 from tests.unit.control.shelf import Shelf
 from tests.unit.control.tenants import A10S, A100S, assert_state_is_stored, two_teams, values
@@ -46,12 +49,12 @@ def attempt(desk: Desk, act: Act) -> None:
 
 
 def edit_job(place: int, queue: str | None) -> Act:
-    change = editing.JobChange(given=frozenset({"queue"}), queue=queue)
+    change = job_edit.JobChange(given=frozenset({"queue"}), queue=queue)
 
     def act(desk: Desk) -> None:
         waiting = [job for job in desk.state.snapshot.jobs.values() if job.state is JobState.QUEUED]
         if waiting:
-            desk.do(editing.edit, ROOT, waiting[place % len(waiting)].id, change)
+            desk.do(job_edit.edit, ROOT, waiting[place % len(waiting)].id, change)
 
     return act
 

@@ -9,17 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.control import journal
 from corral.control.errors import Invalid, NotFound
-from corral.control.journal import JournalBroken, JournalWriter
-from corral.control.policies import Policies
+from corral.control.live import journal
+from corral.control.live.journal import JournalBroken, JournalWriter
+from corral.control.live.state import State
 from corral.control.records import CycleRecord
-from corral.control.state import State
-from corral.control.timetravel import Tail, picture_at, read_run, tail_of, why_then
-from corral.core.changes import Change, DropJob, PutJob, PutLastNode, PutNode, PutQueue, PutRules
-from corral.core.explain import explain
-from corral.core.installation import Limits
-from corral.core.journal import Digest, condensed, decode_changes, encode_changes
+from corral.control.system.policies import Policies
+from corral.control.whatif.time_travel import Tail, picture_at, read_run, tail_of, why_then
 from corral.core.model import (
     EndReason,
     Job,
@@ -27,7 +23,11 @@ from corral.core.model import (
     Queue,
     Request,
 )
-from corral.core.scheduler import schedule
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.explain.reasons import explain
+from corral.core.snapshot.changes import Change, DropJob, PutJob, PutLastNode, PutNode, PutQueue, PutRules
+from corral.core.snapshot.installation import Limits
+from corral.core.snapshot.journal import Digest, condensed, decode_changes, encode_changes
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import History, histories

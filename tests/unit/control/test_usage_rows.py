@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from corral.control import jobs
-from corral.control.housekeeping import DAY, USAGE_SECONDS, tidy
+from corral.control.jobs import jobs
+from corral.control.live.reconcile import reconcile
+from corral.control.live.unit_of_work import Work
 from corral.control.ports import AttemptPhase, Observation
-from corral.control.reconcile import reconcile
 from corral.control.records import UsageRecord
-from corral.control.work import Work
-from corral.core.changes import PutMembership, PutQueue
-from corral.core.lifecycle import Ended, StopRequested
+from corral.control.system.housekeeping import DAY, USAGE_SECONDS, tidy
+from corral.core.jobs.lifecycle import Ended, StopRequested
 from corral.core.model import EndReason, JobState, Membership, Queue
+from corral.core.snapshot.changes import PutMembership, PutQueue
 from tests.unit.control.world import ANN, TWO_NODES, Desk, draft
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corral.control.monitoring.usage_summary import Dimension, GpuHours, gpu_hours_by, summarize_usage
 from corral.control.records import UsageRecord
-from corral.control.usage_summary import Dimension, GpuHours, gpu_hours_by, summarize_usage
-from corral.core.measuring import Measured
 from corral.core.model import JobKind
+from corral.core.monitoring.attempt_usage import Measured
 
 HOUR = 3600.0
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from corral.control import views
 from corral.control.errors import Invalid
+from corral.control.scheduling import views
 from corral.core.model import Job, Request
 from tests.unit.control.world import ANN, BOB, Desk, draft
 

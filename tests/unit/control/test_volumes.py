@@ -6,9 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from corral.control import cloning, editing, groups, mounts, object_stores, quotas, volumes
-from corral.control.cloning import CloneChange
-from corral.control.editing import JobChange
 from corral.control.errors import (
     Forbidden,
     InsufficientQuota,
@@ -19,10 +16,14 @@ from corral.control.errors import (
     Refusal,
     Taken,
 )
-from corral.control.jobs import start, stop
-from corral.control.mount_words import parse_mount
-from corral.control.orders import launch_order
-from corral.control.people import create_user, delete_user
+from corral.control.jobs import job_clone, job_edit
+from corral.control.jobs.job_clone import CloneChange
+from corral.control.jobs.job_edit import JobChange
+from corral.control.jobs.jobs import start, stop
+from corral.control.launch.orders import launch_order
+from corral.control.live.unit_of_work import Caller
+from corral.control.people import groups, quotas
+from corral.control.people.user_accounts import create_user, delete_user
 from corral.control.ports import StorageKind, Store, VolumeUse
 from corral.control.records import (
     MountKind,
@@ -34,10 +35,11 @@ from corral.control.records import (
     VolumeRecord,
     VolumeState,
 )
-from corral.control.volumes import VolumeDraft
-from corral.control.work import Caller
+from corral.control.storage import mounts, object_stores, volumes
+from corral.control.storage.mount_text import parse_mount
+from corral.control.storage.volumes import VolumeDraft
 from corral.core.model import CLUSTER_LABEL, Job
-from corral.core.volumes import VolumeMount, VolumeType
+from corral.core.storage.volumes import VolumeMount, VolumeType
 from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
@@ -320,14 +322,14 @@ def test_a_clone_has_the_same_volumes_as_long_as_they_are_shared_and_an_edit_kee
     job = mounting(stored, "data:/data", "local:1GiB:/x", caller=BOB, name="reader")
     stored.do(volumes.create, BOB, DATA)
     same = CloneChange(given=frozenset(), draft=draft())
-    clone = stored.do(cloning.clone, BOB, job.id, same)
+    clone = stored.do(job_clone.clone, BOB, job.id, same)
     assert (clone.job.mounts, clone.job.local_bytes) == (job.mounts, job.local_bytes), "the name means bob's own by now"
     assert clone.job.request.labels == ((CLUSTER_LABEL, "local"),)
     change = JobChange(given=frozenset({"gpus"}), size=draft(gpus=2))
-    edited = stored.do(editing.edit, BOB, clone.job.id, change=change)
+    edited = stored.do(job_edit.edit, BOB, clone.job.id, change=change)
     assert (edited.request.gpus, edited.request.labels, edited.mounts) == (2, clone.job.request.labels, job.mounts)
     without = CloneChange(given=frozenset({"mounts"}), draft=draft())
-    assert stored.do(cloning.clone, BOB, job.id, without).job.mounts == ()
+    assert stored.do(job_clone.clone, BOB, job.id, without).job.mounts == ()
     stored.do(volumes.share, ANN, "data", [])
     with pytest.raises(Refusal):
-        stored.do(cloning.clone, BOB, job.id, same)
+        stored.do(job_clone.clone, BOB, job.id, same)

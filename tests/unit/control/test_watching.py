@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from corral.control.watching import MAX_PAUSE_SECONDS, Watch, pause_after
+from corral.control.live.cluster_watch import MAX_PAUSE_SECONDS, Watch, pause_after
 from tests.unit.control.world import StillClock
 
 

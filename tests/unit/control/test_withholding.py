@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from corral.control import fleet
-from corral.control.node_effects import ReleaseEffect, WithholdEffect
+from corral.control.fleet import node_actions
+from corral.control.fleet.node_effects import ReleaseEffect, WithholdEffect
 from corral.control.ports import Store, Withholding
 from corral.core.model import NodeState
 from tests.unit.control.world import ROOT, TWO_NODES, Desk
@@ -19,16 +19,16 @@ def state_of(desk: Desk, node: str = "n1") -> tuple[NodeState, NodeState]:
 
 
 def test_an_operators_word_reaches_the_engine(desk: Desk) -> None:
-    desk.do(fleet.cordon, ROOT, "n1")
+    desk.do(node_actions.cordon, ROOT, "n1")
     assert desk.node_effects == [WithholdEffect(node="n1", reason=f"cordoned by {ROOT.name}")]
-    desk.do(fleet.cordon, ROOT, "n1")
+    desk.do(node_actions.cordon, ROOT, "n1")
     assert desk.node_effects == []
-    desk.do(fleet.uncordon, ROOT, "n1")
+    desk.do(node_actions.uncordon, ROOT, "n1")
     assert desk.node_effects == [ReleaseEffect(node="n1", whoever_withheld=True)]
 
 
 def test_what_the_engine_never_heard_it_is_told_after_a_crash(desk: Desk, store: Store) -> None:
-    desk.do(fleet.drain, ROOT, "n1")
+    desk.do(node_actions.drain, ROOT, "n1")
     desk.state = desk.loaded()  # another server, after the first died with its outbox
     desk.now += 10.0
     desk.observe(*TWO_NODES, withheld={})
@@ -36,7 +36,7 @@ def test_what_the_engine_never_heard_it_is_told_after_a_crash(desk: Desk, store:
     desk.observe(*DRAINED, withheld={"n1": Withholding.KEPT})
     assert desk.node_effects == []
     assert state_of(desk) == (NodeState.DRAINING, NodeState.DRAINING)
-    desk.do(fleet.uncordon, ROOT, "n1")
+    desk.do(node_actions.uncordon, ROOT, "n1")
     desk.state = desk.loaded()
     desk.now += 10.0
     desk.observe(*DRAINED, withheld={"n1": Withholding.KEPT})
@@ -44,7 +44,7 @@ def test_what_the_engine_never_heard_it_is_told_after_a_crash(desk: Desk, store:
 
 
 def test_whoever_resumes_a_node_at_the_engine_has_the_last_word(desk: Desk) -> None:
-    desk.do(fleet.cordon, ROOT, "n1")
+    desk.do(node_actions.cordon, ROOT, "n1")
     desk.now += 10.0
     desk.observe(*TWO_NODES, withheld={"n1": Withholding.OVERRULED})
     assert state_of(desk) == (NodeState.READY, NodeState.READY)
@@ -54,7 +54,7 @@ def test_whoever_resumes_a_node_at_the_engine_has_the_last_word(desk: Desk) -> N
 
 def test_what_was_observed_before_an_operator_spoke_counts_no_more(desk: Desk) -> None:
     desk.now += 10.0
-    desk.do(fleet.cordon, ROOT, "n1")
+    desk.do(node_actions.cordon, ROOT, "n1")
     desk.observe(*TWO_NODES, withheld={"n1": Withholding.OVERRULED}, at=desk.now - 1.0)
     assert state_of(desk) == (NodeState.CORDONED, NodeState.CORDONED)
     assert desk.node_effects == []
@@ -67,12 +67,12 @@ def test_a_node_that_others_have_drained_is_cordoned_with_their_reason_until_an_
     assert state_of(desk) == (NodeState.CORDONED, NodeState.READY)
     assert desk.state.snapshot.nodes["n1"].reason == "disk"
     assert desk.node_effects == []
-    desk.do(fleet.uncordon, ROOT, "n1")
+    desk.do(node_actions.uncordon, ROOT, "n1")
     assert desk.node_effects == [ReleaseEffect(node="n1", whoever_withheld=True)]
 
 
 def test_an_engine_that_keeps_no_words_is_told_nothing_again(desk: Desk) -> None:
-    desk.do(fleet.cordon, ROOT, "n1")
+    desk.do(node_actions.cordon, ROOT, "n1")
     desk.now += 10.0
     desk.observe(*TWO_NODES)
     assert desk.node_effects == []

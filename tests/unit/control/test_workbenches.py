@@ -7,17 +7,19 @@ from typing import Any
 
 import pytest
 
-from corral.control import jobs, people, workbenches
 from corral.control.errors import Invalid, Missing, NotFound
-from corral.control.jobs import JobDraft
-from corral.control.kinds import HOST_COMMAND
+from corral.control.jobs import jobs
+from corral.control.jobs.job_kinds import HOST_COMMAND
+from corral.control.jobs.jobs import JobDraft
+from corral.control.live.unit_of_work import Work
+from corral.control.people import user_accounts
 from corral.control.ports import AttemptPhase, AttemptStatus, Store, Tool, WorkbenchStatus
 from corral.control.records import JobRecord, JobSpec, SshKeyRecord
-from corral.control.work import Work
-from corral.control.workbenches import LAUNCH_PROBLEMS, Idle, explained, idle_seconds
-from corral.core.lifecycle import Stop
+from corral.control.workbenches import workbenches
+from corral.control.workbenches.workbenches import LAUNCH_PROBLEMS, Idle, explained, idle_seconds
+from corral.core.jobs.lifecycle import Stop
 from corral.core.model import EndReason, Job, JobKind, JobState, Request
-from corral.engines import workbench_host, workbench_start
+from corral.engines.workbenches import workbench_host, workbench_start
 from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk
 
@@ -26,7 +28,7 @@ from tests.unit.control.world import ANN, BOB, ROOT, Desk
 @once
 def desk(store: Store) -> Desk:
     found = Desk(store)
-    found.do(people.create_user, ROOT, "ann")
+    found.do(user_accounts.create_user, ROOT, "ann")
     return found
 
 
@@ -122,7 +124,7 @@ def test_keys_let_in_while_their_owner_is_let_in(desk: Desk) -> None:
             return workbenches.let_in(tx, record)
 
     assert keys() == ["ssh-ed25519 AAAA"]
-    desk.do(people.edit_user, ROOT, "ann", disabled=True)
+    desk.do(user_accounts.edit_user, ROOT, "ann", disabled=True)
     assert keys() == []
     with desk.store.read() as tx:
         without = JobRecord(job=job, spec=draft(ssh=False).spec)

@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from corral.control import jobs
-from corral.control.cycle import run_cycle
-from corral.control.journal import JournalWriter
-from corral.control.node_effects import NodeEffect
-from corral.control.policies import Policies
+from corral.control.fleet.node_effects import NodeEffect
+from corral.control.jobs import jobs
+from corral.control.live.cycle import run_cycle
+from corral.control.live.journal import JournalWriter
+from corral.control.live.reconcile import reconcile, report
+from corral.control.live.state import State, load_state
+from corral.control.live.unit_of_work import Caller, Work
 from corral.control.ports import (
     AttemptPhase,
     AttemptStatus,
@@ -25,11 +27,9 @@ from corral.control.ports import (
     Store,
     Withholding,
 )
-from corral.control.reconcile import reconcile, report
 from corral.control.records import EventFilter, EventRecord, JobRecord, JobSpec
-from corral.control.state import State, load_state
-from corral.control.work import Caller, Work
-from corral.core.lifecycle import Instruction
+from corral.control.system.policies import Policies
+from corral.core.jobs.lifecycle import Instruction
 from corral.core.model import EndReason, Job, Node, Request
 from tests.unit.core.builders import node
 

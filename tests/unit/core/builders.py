@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from corral.core.changes import Change, PutJob, PutNode, PutQueue
 from corral.core.model import WHOLE, Allocation, Gpu, Grant, Job, JobKind, JobState, Node, Queue, Request
-from corral.core.plan import Plan
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.cycle.plan import Plan
+from corral.core.snapshot.changes import Change, PutJob, PutNode, PutQueue
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 REQUEST_FIELDS = {"nodes", "gpus", "gpu_milli", "cpu_milli", "memory_bytes", "models", "labels"}
 

@@ -10,9 +10,7 @@ import heapq
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from corral.core.changes import DropJob, PutJob, PutNode, PutQueue, PutReservation, PutRules
-from corral.core.installation import BackfillRules, Limits, PreemptionRules, ScalingRules
-from corral.core.lifecycle import (
+from corral.core.jobs.lifecycle import (
     Ended,
     MoveRequested,
     Planned,
@@ -39,10 +37,12 @@ from corral.core.model import (
     Request,
     Reservation,
 )
-from corral.core.plan import Plan
-from corral.core.plan_check import check_plan
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.cycle.plan import Plan
+from corral.core.scheduling.cycle.plan_check import check_plan
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.snapshot.changes import DropJob, PutJob, PutNode, PutQueue, PutReservation, PutRules
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import BackfillRules, Limits, PreemptionRules, ScalingRules
 
 USERS = tuple(f"user-{number}" for number in range(6))
 

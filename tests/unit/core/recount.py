@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from corral.core.fleet import Fleet
 from corral.core.model import WHOLE, Allocation, Job, Node
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.node_index import Fleet
 
 #: a job, and when it held what
 Interval = tuple[str, float, float, Allocation]

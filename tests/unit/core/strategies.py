@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from corral.core.changes import Change, PutNode, PutQueue, PutQuota, PutRules
-from corral.core.installation import Limits
 from corral.core.model import (
     WHOLE,
     Blocking,
@@ -22,7 +20,9 @@ from corral.core.model import (
     Quota,
     Request,
 )
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.snapshot.changes import Change, PutNode, PutQueue, PutQuota, PutRules
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import Limits
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.searching import between, each, pick, seconds
 

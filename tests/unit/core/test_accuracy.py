@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.accuracy import (
+from corral.core.scheduling.forecast.accuracy import (
     ENOUGH,
     HORIZONS,
     KEPT,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from corral.core.advice import Choices, Operation, proposals
 from corral.core.model import Elastic, Job, JobKind, JobState, Queue, Request
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.explain.advice import Choices, Operation, proposals
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from tests.unit.core.builders import node, picture, running, waiting
 
 NOW = 100.0

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.changes import PutQueue, PutRules
-from corral.core.explain import explain, line_order
-from corral.core.installation import Limits
-from corral.core.lines import line_of
 from corral.core.model import Job, Prediction, Queue
-from corral.core.ordering import shortest, weighted
-from corral.core.ordering.cost import OrderingRules, Weights, expected_seconds
-from corral.core.scheduler import schedule
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.explain.reasons import explain, line_order
+from corral.core.scheduling.ordering import shortest, weighted
+from corral.core.scheduling.ordering.cost import OrderingRules, Weights, expected_seconds
+from corral.core.snapshot.changes import PutQueue, PutRules
+from corral.core.snapshot.installation import Limits
+from corral.core.snapshot.waiting_lines import line_of
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.searching import between, every
 

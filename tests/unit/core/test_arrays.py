@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.arrays import MAX_ARRAY_SIZE, parse_array
+from corral.core.jobs.arrays import MAX_ARRAY_SIZE, parse_array
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from corral.core.arriving import DAY, HORIZON_SECONDS, MOST, NOBODY, Recent, came_at, coming
-from corral.core.forecasting import Effort, forecast
-from corral.core.lasting import Mood
 from corral.core.model import Job, JobState, Prediction, Queue
+from corral.core.scheduling.forecast.arrivals import DAY, HORIZON_SECONDS, MOST, NOBODY, Recent, came_at, coming
+from corral.core.scheduling.forecast.estimates import Effort, forecast
+from corral.core.scheduling.forecast.remaining_time import Mood
 from tests.unit.core.builders import node, picture, running, waiting
 
 NOW = 10 * DAY

@@ -9,23 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.changes import (
-    Change,
-    DropJob,
-    DropNode,
-    DropQueue,
-    PutJob,
-    PutLastNode,
-    PutNode,
-    PutQueue,
-    PutQuota,
-    PutRules,
-    PutScore,
-)
-from corral.core.codec import dumps, from_plain, to_plain
-from corral.core.installation import Limits
-from corral.core.journal import Digest, decode_changes, decode_plan, encode_changes, encode_plan
-from corral.core.lines import LineKey
 from corral.core.model import (
     Allocation,
     EndReason,
@@ -41,8 +24,25 @@ from corral.core.model import (
     Request,
     Score,
 )
-from corral.core.ordering.cost import OrderingRules, Weights
-from corral.core.plan import Plan, PlannedStart, Start
+from corral.core.scheduling.cycle.plan import Plan, PlannedStart, Start
+from corral.core.scheduling.ordering.cost import OrderingRules, Weights
+from corral.core.snapshot.changes import (
+    Change,
+    DropJob,
+    DropNode,
+    DropQueue,
+    PutJob,
+    PutLastNode,
+    PutNode,
+    PutQueue,
+    PutQuota,
+    PutRules,
+    PutScore,
+)
+from corral.core.snapshot.codec import dumps, from_plain, to_plain
+from corral.core.snapshot.installation import Limits
+from corral.core.snapshot.journal import Digest, decode_changes, decode_plan, encode_changes, encode_plan
+from corral.core.snapshot.waiting_lines import LineKey
 
 times = st.floats(0, 1e10)
 texts = st.text(max_size=12)

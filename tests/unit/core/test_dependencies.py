@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.changes import DropJob, PutJob
-from corral.core.dependencies import Dependents, broken_words, met
-from corral.core.explain import explain
+from corral.core.jobs.dependencies import Dependents, broken_words, met
 from corral.core.model import EndReason, Job, JobState
-from corral.core.scheduler import schedule
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.explain.reasons import explain
+from corral.core.snapshot.changes import DropJob, PutJob
 from tests.unit.core.builders import node, picture, running, started, waiting
 from tests.unit.searching import DEAR, pick
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.changes import PutReservation
-from corral.core.draining import Capacity, Displaced, DrainPreview, Span, preview
+from corral.core.fleet.drain_preview import Capacity, Displaced, DrainPreview, Span, preview
 from corral.core.model import EndReason, JobKind, JobState, Prediction, Reservation
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.snapshot.changes import PutReservation
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.recount import dump_snapshot
 from tests.unit.core.strategies import History, histories

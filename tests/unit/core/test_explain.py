@@ -7,11 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from corral.core.changes import Change, DropJob, PutJob, PutNode, PutQueue, PutQuota, PutRules
-from corral.core.explain import NAMED, Explanation, explain, line_order
-from corral.core.installation import Limits, PreemptionRules
-from corral.core.lifecycle import ResizeRequested, advance
-from corral.core.lines import line_of
+from corral.core.jobs.lifecycle import ResizeRequested, advance
 from corral.core.model import (
     WHOLE,
     Blocking,
@@ -25,10 +21,14 @@ from corral.core.model import (
     Quota,
     Request,
 )
-from corral.core.plan import Plan
-from corral.core.rules import Reason
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.cycle.hold_rules import Reason
+from corral.core.scheduling.cycle.plan import Plan
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.explain.reasons import NAMED, Explanation, explain, line_order
+from corral.core.snapshot.changes import Change, DropJob, PutJob, PutNode, PutQueue, PutQuota, PutRules
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import Limits, PreemptionRules
+from corral.core.snapshot.waiting_lines import line_of
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.strategies import History, histories
 from tests.unit.searching import DEAR

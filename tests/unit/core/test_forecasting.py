@@ -6,11 +6,6 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from corral.core.accuracy import Told, calibrate
-from corral.core.changes import PutMembership, PutRules, PutScore
-from corral.core.forecasting import Effort, Forecaster, basis_words, forecast
-from corral.core.installation import Limits
-from corral.core.mirroring import picture_of
 from corral.core.model import (
     Elastic,
     EndReason,
@@ -21,7 +16,12 @@ from corral.core.model import (
     Queue,
     Score,
 )
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.forecast.accuracy import Told, calibrate
+from corral.core.scheduling.forecast.estimates import Effort, Forecaster, basis_words, forecast
+from corral.core.snapshot.changes import PutMembership, PutRules, PutScore
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import Limits
+from corral.core.snapshot.replica import picture_of
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.recount import dump_snapshot

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.changes import PutMix
-from corral.core.fleet import Fleet
-from corral.core.mix import mix_of
 from corral.core.model import DEFAULT_POOL, Allocation, GpuHealth, Job, Node, NodeState, Request
-from corral.core.placement import POLICIES
-from corral.core.placing import choose_gpus, domains_for, find_place, has_cpu_and_memory
-from corral.core.scheduler import schedule
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.placement import POLICIES
+from corral.core.scheduling.placement.search import choose_gpus, domains_for, find_place, has_cpu_and_memory
+from corral.core.snapshot.changes import PutMix
+from corral.core.snapshot.node_index import Fleet
+from corral.core.snapshot.request_mix import mix_of
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.strategies import nodes, requests
 from tests.unit.searching import DEAR, between

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from corral.core.changes import DropQueue, PutQueue, PutRules
-from corral.core.guaranteeing import borrowers, is_entitled, owed_to_others_milli, standing
-from corral.core.installation import Limits, PreemptionRules
 from corral.core.model import Queue
+from corral.core.scheduling.cycle.guarantees import borrowers, is_entitled, owed_to_others_milli, standing
+from corral.core.snapshot.changes import DropQueue, PutQueue, PutRules
+from corral.core.snapshot.installation import Limits, PreemptionRules
 from tests.unit.core.builders import node, picture, running, waiting
 
 LAB, REST = Queue(name="lab", guaranteed_gpus=4), Queue(name="rest", guaranteed_gpus=1)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.idling import NOTHING_SEEN, Activity, IdleRules, Recent, activity, mean_use, observe
 from corral.core.model import JobKind
+from corral.core.monitoring.idleness import NOTHING_SEEN, Activity, IdleRules, Recent, activity, mean_use, observe
 
 RULES = IdleRules(enabled=True, window_seconds=600.0, utilization=0.02, interval_seconds=5.0)
 IDLE, ACTIVE, QUIET, UNKNOWN = Activity.IDLE, Activity.ACTIVE, Activity.QUIET, Activity.UNKNOWN

@@ -7,9 +7,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.lasting import Length, Mood, length_of, seconds_from_start, seconds_left
 from corral.core.model import Prediction
-from corral.core.ordering.cost import OrderingRules
+from corral.core.scheduling.forecast.remaining_time import Length, Mood, length_of, seconds_from_start, seconds_left
+from corral.core.scheduling.ordering.cost import OrderingRules
 from tests.unit.core.builders import waiting
 
 RULES = OrderingRules(unknown_seconds=7200.0)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.leftover import leftover_of
-from corral.core.mix import Mix, mix_of
 from corral.core.model import Request
+from corral.core.scheduling.placement.expected_leftover import leftover_of
+from corral.core.snapshot.request_mix import Mix, mix_of
 from tests.unit.core.strategies import requests
 
 GIB = 1 << 30

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.lifecycle import (
+from corral.core.jobs.backoff import BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, MAX_GIVEN_BACK_SECONDS, backoff_seconds
+from corral.core.jobs.lifecycle import (
     NOT_TAKEN,
     RETRIED,
     Ended,
@@ -24,7 +25,6 @@ from corral.core.lifecycle import (
     advance,
 )
 from corral.core.model import Allocation, EndReason, Grant, Job, JobState
-from corral.core.pauses import BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, MAX_GIVEN_BACK_SECONDS, backoff_seconds
 from tests.unit.searching import pick
 
 S = JobState

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.lines import Line, LineKey, line_of, shape_of
 from corral.core.model import Job, JobKind, JobState, Request
-from corral.core.ordering import POLICIES as ORDERS
-from corral.core.ordering import shortest, weighted
-from corral.core.ordering.cost import OrderingRules, Weights
+from corral.core.scheduling.ordering import POLICIES as ORDERS
+from corral.core.scheduling.ordering import shortest, weighted
+from corral.core.scheduling.ordering.cost import OrderingRules, Weights
+from corral.core.snapshot.waiting_lines import Line, LineKey, line_of, shape_of
 from tests.unit.core.strategies import POLICIES, PREDICTIONS, USERS
 from tests.unit.searching import between, each, pick, seconds
 

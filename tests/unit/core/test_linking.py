@@ -9,10 +9,10 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.core.fleet import Fleet
-from corral.core.linking import free_in_groups, linked, linked_to
+from corral.core.fleet.gpu_links import free_in_groups, linked, linked_to
 from corral.core.model import DEFAULT_POOL, WHOLE, Allocation, Gpu, Grant, Job, Node, Request, is_slice
-from corral.core.placing import find_place
+from corral.core.scheduling.placement.search import find_place
+from corral.core.snapshot.node_index import Fleet
 from tests.unit.core.strategies import PLACEMENTS
 from tests.unit.searching import between, pick
 

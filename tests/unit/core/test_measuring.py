@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.measuring import NOTHING_MEASURED, Measured, Sample, Share, add, countable_seconds
+from corral.core.monitoring.attempt_usage import NOTHING_MEASURED, Measured, Sample, Share, add, countable_seconds
 
 ALL = Share(gpu_milli=1000, held_milli=1000)
 

@@ -7,11 +7,11 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.changes import PutMix
-from corral.core.codec import dumps, from_plain
-from corral.core.journal import Digest, decode_changes, encode_changes
-from corral.core.mix import MOST_KINDS, WINDOW, Mix, MixCounter, Portion, mix_of
 from corral.core.model import Request
+from corral.core.snapshot.changes import PutMix
+from corral.core.snapshot.codec import dumps, from_plain
+from corral.core.snapshot.journal import Digest, decode_changes, encode_changes
+from corral.core.snapshot.request_mix import MOST_KINDS, WINDOW, Mix, MixCounter, Portion, mix_of
 from tests.unit.core.builders import picture
 from tests.unit.core.strategies import requests
 

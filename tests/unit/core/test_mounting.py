@@ -9,12 +9,17 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.changes import DropVolume, PutNode, PutQueue, PutRules, PutVolume
-from corral.core.claims import Claim
-from corral.core.explain import explain
-from corral.core.forecasting import forecast
-from corral.core.installation import Limits, PreemptionRules
-from corral.core.journal import (
+from corral.core.model import CLUSTER_LABEL, Job, Queue
+from corral.core.scheduling.cycle.claims import Claim
+from corral.core.scheduling.cycle.hold_rules import MOUNT
+from corral.core.scheduling.cycle.plan import Plan
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.explain.reasons import explain
+from corral.core.scheduling.forecast.estimates import forecast
+from corral.core.snapshot.changes import DropVolume, PutNode, PutQueue, PutRules, PutVolume
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import Limits, PreemptionRules
+from corral.core.snapshot.journal import (
     Digest,
     changes_of_plain,
     decode_changes,
@@ -23,13 +28,8 @@ from corral.core.journal import (
     encode_plan,
     plain_changes,
 )
-from corral.core.mirroring import Mirror, picture_of
-from corral.core.model import CLUSTER_LABEL, Job, Queue
-from corral.core.plan import Plan
-from corral.core.rules import MOUNT
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
-from corral.core.volumes import Volume, VolumeMount, VolumeType
+from corral.core.snapshot.replica import Mirror, picture_of
+from corral.core.storage.volumes import Volume, VolumeMount, VolumeType
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node, picture, running, started, waiting
 from tests.unit.searching import DEAR, between, pick

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from corral.core.changes import PutJob, PutRules
-from corral.core.explain import explain
-from corral.core.installation import Limits, PreemptionRules
-from corral.core.lifecycle import Ended, MoveRequested, StopRequested, Up, advance
+from corral.core.jobs.lifecycle import Ended, MoveRequested, StopRequested, Up, advance
 from corral.core.model import Elastic, EndReason, Job, JobState, Prediction, Queue
-from corral.core.plan import Plan, PreemptionRule
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.cycle.plan import Plan, PreemptionRule
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.explain.reasons import explain
+from corral.core.snapshot.changes import PutJob, PutRules
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import Limits, PreemptionRules
 from tests.unit.core.builders import node, picture, running, started, waiting
 
 NOW = 10_000.0

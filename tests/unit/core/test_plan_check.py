@@ -8,13 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.core.claims import Claim
-from corral.core.lines import line_of
 from corral.core.model import WHOLE, Allocation, Elastic, Grant, NodeState, Queue
-from corral.core.plan import Plan, PlannedStart, Preemption, PreemptionRule, Resize, ResizeCause, Start
-from corral.core.plan_check import MOST_PROBLEMS, PlanRejected, check_plan
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.cycle.claims import Claim
+from corral.core.scheduling.cycle.plan import (
+    Plan,
+    PlannedStart,
+    Preemption,
+    PreemptionRule,
+    Resize,
+    ResizeCause,
+    Start,
+)
+from corral.core.scheduling.cycle.plan_check import MOST_PROBLEMS, PlanRejected, check_plan
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.waiting_lines import line_of
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.dense import DenseHistory
 from tests.unit.core.test_moving import NOW, SHORT, rules, runs_for, small

@@ -8,11 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core import predicting
-from corral.core.lifecycle import Ended, Event, Planned, StartRequested, StopRequested, Up, advance
+from corral.core.jobs.lifecycle import Ended, Event, Planned, StartRequested, StopRequested, Up, advance
 from corral.core.model import Allocation, Elastic, EndReason, Grant, Job, JobKind, JobState, Prediction, Request
-from corral.core.ordering.cost import OrderingRules, expected_seconds, falls_behind_at, worth_seconds
-from corral.core.predicting import KEPT_RUNS, Features, RunTimes, learn, name_pattern, predicted
+from corral.core.scheduling.forecast import run_time_model
+from corral.core.scheduling.forecast.run_time_model import (
+    KEPT_RUNS,
+    Features,
+    RunTimes,
+    learn,
+    name_pattern,
+    predicted,
+)
+from corral.core.scheduling.ordering.cost import OrderingRules, expected_seconds, falls_behind_at, worth_seconds
 from tests.unit.searching import every
 
 ANNS = Features(user="ann", name="resnet-sweep-135eea", kind=JobKind.TRAINING, gpu_milli=4000, model="A10")
@@ -83,7 +90,7 @@ def _told(run_times: RunTimes, what: Features) -> tuple[float, float, int, str]:
 
 
 def test_a_program_that_became_slower_is_believed_soon() -> None:
-    run_times = taught(*[(ANNS, 100.0)] * KEPT_RUNS, *[(ANNS, 900.0)] * (predicting.HALF_LIFE + 1))
+    run_times = taught(*[(ANNS, 100.0)] * KEPT_RUNS, *[(ANNS, 900.0)] * (run_time_model.HALF_LIFE + 1))
     assert _told(run_times, ANNS)[:2] == (900.0, 900.0)
 
 
@@ -116,7 +123,7 @@ def test_a_constant_history_predicts_that_constant(seen: list[Features], asked: 
     if prediction is not None:
         assert prediction.p50_seconds == prediction.p90_seconds == seconds
     # What was seen itself often enough is known.
-    if seen.count(asked) >= predicting.ENOUGH:
+    if seen.count(asked) >= run_time_model.ENOUGH:
         assert prediction is not None
 
 
@@ -143,7 +150,7 @@ def test_the_same_history_predicts_the_same(runs: list[tuple[Features, float]]) 
 
 
 def test_memory_is_bounded_and_the_latest_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(predicting, "MOST_KEYS", 100)
+    monkeypatch.setattr(run_time_model, "MOST_KEYS", 100)
     run_times = RunTimes()
     for number in range(300):
         # Names without numbers, so that each is its own.
@@ -254,7 +261,7 @@ def test_a_number_is_no_name_and_such_jobs_are_as_different_as_all() -> None:
     prediction = run_times.predict(replace(ANNS, name="99"))
     assert prediction is not None
     assert "#" not in prediction.like
-    assert len(prediction.spread) == predicting.STEPS
+    assert len(prediction.spread) == run_time_model.STEPS
     assert prediction.spread[0] == pytest.approx(20.0, rel=0.03), "of all 64 runs, not only of the latest"
     assert prediction.spread[-1] == pytest.approx(620.0, rel=0.03)
     named = taught(*((ANNS, seconds) for seconds in (10.0, 20.0, 30.0, 40.0)), (numbered[0], 9_000.0)).predict(ANNS)
@@ -274,8 +281,8 @@ def test_one_that_outlives_its_like_is_as_those_who_ran_as_long() -> None:
 
 
 def test_the_spread_of_all_runs_is_bounded_and_follows_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(predicting, "_MOST_COUNTED", 100)
-    spread = predicting.Spread()
+    monkeypatch.setattr(run_time_model, "_MOST_COUNTED", 100)
+    spread = run_time_model.Spread()
     for _ in range(300):
         spread.add(10.0)
     for _ in range(300):

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from corral.core.changes import PutRules
-from corral.core.installation import Limits, PreemptionRules
-from corral.core.lifecycle import Ended, StopRequested, advance
+from corral.core.jobs.lifecycle import Ended, StopRequested, advance
 from corral.core.model import (
     Elastic,
     EndReason,
@@ -18,9 +16,11 @@ from corral.core.model import (
     Prediction,
     Queue,
 )
-from corral.core.plan import Plan, PreemptionRule
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.cycle.plan import Plan, PreemptionRule
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.snapshot.changes import PutRules
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import Limits, PreemptionRules
 from tests.unit.core.builders import node, picture, promises, running, started, waiting
 
 NOW = 10_000.0

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.model import Job, Prediction
-from corral.core.ordering.cost import OrderingRules
-from corral.core.ranking import Ranking, rank_in
+from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.snapshot.running_order import Ranking, rank_in
 from tests.unit.core.builders import running
 from tests.unit.searching import every, seconds
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corral.core.changes import PutJob, PutMembership, PutReservation, PutRules
-from corral.core.installation import Limits, PreemptionRules
-from corral.core.lifecycle import Ended, Planned, StopRequested, Up, advance
+from corral.core.jobs.lifecycle import Ended, Planned, StopRequested, Up, advance
 from corral.core.model import EndReason, Membership, Queue, Reservation
-from corral.core.plan import Plan, PreemptionRule
-from corral.core.scheduler import schedule
-from corral.core.windows import is_active, owns
+from corral.core.scheduling.cycle.plan import Plan, PreemptionRule
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.reservations.windows import is_active, owns
+from corral.core.snapshot.changes import PutJob, PutMembership, PutReservation, PutRules
+from corral.core.snapshot.installation import Limits, PreemptionRules
 from tests.unit.core.builders import node, picture, promises, running, started, waiting
 from tests.unit.searching import between, each
 

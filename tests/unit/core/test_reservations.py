@@ -10,15 +10,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from corral.core.changes import Change, DropReservation, PutMembership, PutReservation, PutRules
-from corral.core.explain import explain
-from corral.core.installation import AllocationRules, Limits, PreemptionRules, Strategy
 from corral.core.model import Job, Membership, Reservation
-from corral.core.protecting import end_if_started
-from corral.core.reservations import Reserved, reserved_reason
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
-from corral.core.windows import in_force, is_active, owns
+from corral.core.scheduling.backfill.planned_start import end_if_started
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.explain.reasons import explain
+from corral.core.scheduling.reservations.reservations import Reserved, reserved_reason
+from corral.core.scheduling.reservations.windows import in_force, is_active, owns
+from corral.core.snapshot.changes import Change, DropReservation, PutMembership, PutReservation, PutRules
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import AllocationRules, Limits, PreemptionRules, Strategy
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node, picture, promises, running, started, waiting
 from tests.unit.core.strategies import arrivals, clusters

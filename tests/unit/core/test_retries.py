@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from corral.core.lifecycle import Ended, Planned, StartRequested, StopRequested, Up, advance
+from corral.core.jobs.backoff import BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, MOST_FAULTS, backoff_seconds
+from corral.core.jobs.lifecycle import Ended, Planned, StartRequested, StopRequested, Up, advance
 from corral.core.model import Allocation, EndReason, Grant, Job, JobState
-from corral.core.pauses import BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, MOST_FAULTS, backoff_seconds
 
 ALLOCATION = Allocation(grants=(Grant(node="n1", gpus=("g1", "g2")), Grant(node="n2", gpus=("g5", "g6"))), model="A10")
 DOCUMENTATION = Path(__file__).parents[3] / "docs" / "how-to" / "submit-jobs.md"

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from corral.core.changes import PutQuota, PutRules, PutScore
-from corral.core.installation import Limits, ScalingRules
-from corral.core.lifecycle import ResizeRequested, advance
+from corral.core.jobs.lifecycle import ResizeRequested, advance
 from corral.core.model import (
     WHOLE,
     Allocation,
@@ -28,8 +26,10 @@ from corral.core.model import (
     Quota,
     Score,
 )
-from corral.core.plan import Plan, ResizeCause
-from corral.core.scheduler import schedule
+from corral.core.scheduling.cycle.plan import Plan, ResizeCause
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.snapshot.changes import PutQuota, PutRules, PutScore
+from corral.core.snapshot.installation import Limits, ScalingRules
 from tests.unit.core.builders import node, picture, running, started, waiting
 
 RULES = ScalingRules(interval_seconds=600.0)

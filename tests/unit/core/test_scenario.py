@@ -9,8 +9,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from corral.core.changes import Change, PutNode, PutQueue, PutQuota, PutRules
-from corral.core.installation import Limits, PreemptionRules
 from corral.core.model import (
     Blocking,
     JobKind,
@@ -18,8 +16,10 @@ from corral.core.model import (
     Queue,
     Quota,
 )
-from corral.core.scenario import BadScenario, check, cluster_of, ruled, scenario_of, words
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.snapshot.changes import Change, PutNode, PutQueue, PutQuota, PutRules
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import Limits, PreemptionRules
+from corral.core.whatif.scenario import BadScenario, check, cluster_of, ruled, scenario_of, words
 from tests.unit.core.builders import node
 
 CLUSTER: list[Change] = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from corral.core.changes import PutQuota
-from corral.core.fleet import natural_key
 from corral.core.model import WHOLE, JobKind, Queue, Quota
-from corral.core.scheduler import schedule
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.snapshot.changes import PutQuota
+from corral.core.snapshot.node_index import natural_key
 from tests.unit.core.builders import node, picture, promises, running, started, waiting
 
 INF = math.inf

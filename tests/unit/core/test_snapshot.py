@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.changes import (
+from corral.core.jobs.lifecycle import Planned, advance
+from corral.core.model import Job, JobKind, JobState, Node, Queue, Quota, Score
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.snapshot.changes import (
     Change,
     DropJob,
     DropNode,
@@ -20,11 +23,8 @@ from corral.core.changes import (
     PutQuota,
     PutScore,
 )
-from corral.core.fleet import Oversubscribed
-from corral.core.lifecycle import Planned, advance
-from corral.core.model import Job, JobKind, JobState, Node, Queue, Quota, Score
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.node_index import Oversubscribed
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.recount import dump_snapshot, free_on
 from tests.unit.core.strategies import GPU_HEALTHS, MODELS, NODE_STATES, POLICIES, USERS, History, histories

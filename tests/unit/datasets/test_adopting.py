@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from corral.datasets import DirectoryBlobs, DirectoryVersions, HeadMoved, Repository
-from corral.datasets.adopting import Incomplete, adopt
+from corral.datasets.work.adoption import Incomplete, adopt
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corral.datasets import Commit, DirectoryBlobs, HeadMoved, Repository
-from corral.datasets.leases import LEASE_SECONDS, Lease
+from corral.datasets.history.leases import LEASE_SECONDS, Lease
 from tests.unit.datasets.trees_of_files import noise, read_files, repository_in, write_files
 
 

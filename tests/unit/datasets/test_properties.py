@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.datasets.chunking import LEAST, MOST, cuts_of
-from corral.datasets.packs import decode_index, encode_index
-from corral.datasets.pieces import _Table
-from corral.datasets.records import digest_of
+from corral.datasets.content.chunking import LEAST, MOST, cuts_of
+from corral.datasets.content.packs import decode_index, encode_index
+from corral.datasets.content.pieces import _Table
+from corral.datasets.history.records import digest_of
 from tests.unit.datasets.trees_of_files import Content, noise, read_files, repository_in, write_files
 
 NAMES = (

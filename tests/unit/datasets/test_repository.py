@@ -23,11 +23,11 @@ from corral.datasets import (
     Unstable,
     check_pack,
 )
-from corral.datasets.chunking import cuts_of
-from corral.datasets.packs import encode_index
-from corral.datasets.records import digest_of, encode_list
-from corral.datasets.scanning import Opener, Stamp, open_root, scan
-from corral.datasets.working_index import KnownFile, index_path, save_index
+from corral.datasets.content.chunking import cuts_of
+from corral.datasets.content.packs import encode_index
+from corral.datasets.history.records import digest_of, encode_list
+from corral.datasets.work.scan import Opener, Stamp, open_root, scan
+from corral.datasets.work.working_index import KnownFile, index_path, save_index
 from tests.unit.datasets.trees_of_files import Files, noise, read_files, repository_in, write_files
 
 STORY: Files = {

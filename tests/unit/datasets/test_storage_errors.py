@@ -10,7 +10,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from corral.datasets import DatasetError, DirectoryBlobs, FilesystemBlobs, LeaseLost, ObjectMissing, Repository
-from corral.datasets.leases import LEASE_SECONDS, Lease
+from corral.datasets.history.leases import LEASE_SECONDS, Lease
 from tests.unit.datasets.trees_of_files import repository_in, write_files
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from corral.control.ports import LaunchRefused
-from corral.engines.local.accounts import Account, AccountRules
+from corral.engines.attempts.accounts import Account, AccountRules
 
 ACCOUNTS = {
     name: Account(name=name, uid=uid, gid=uid)

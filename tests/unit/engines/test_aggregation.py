@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from corral.control.ports import AttemptPhase, AttemptStatus
 from corral.core.model import EndReason
-from corral.engines.aggregation import InstanceExit, InstanceState, aggregate, must_stop, up_since
+from corral.engines.attempts.aggregation import InstanceExit, InstanceState, aggregate, must_stop, up_since
 
 
 def claimed(rank: int = 0) -> InstanceState:

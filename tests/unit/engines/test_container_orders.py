@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from corral.control.ports import Instance, LaunchRefused, RegistryLogin
-from corral.engines.local.accounts import Account
+from corral.engines.attempts.accounts import Account
 from corral.engines.local.cgroups import CgroupSupport
-from corral.engines.local.container_job import error_in
-from corral.engines.local.container_orders import (
+from corral.engines.local.containers.container_job import error_in
+from corral.engines.local.containers.container_orders import (
     ContainerMount,
     ContainerOrder,
     ContainerRuntime,
@@ -21,7 +21,7 @@ from corral.engines.local.container_orders import (
     auth_text,
     container_spec,
 )
-from corral.engines.local.container_runtime import cdi_devices, group_below_mount
+from corral.engines.local.containers.container_runtime import cdi_devices, group_below_mount
 
 ADA = Account(name="ada", uid=1001, gid=100, groups=(100, 27), home="/home/ada")
 PODMAN = ContainerRuntime(kind=RuntimeKind.PODMAN, program="/usr/bin/podman", env={"PATH": "/bin"})

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from corral.datasets import Commit, DirectoryBlobs, DirectoryVersions, Repository
-from corral.engines.local.messages import StorageSpec
+from corral.engines.attempts.instance_messages import StorageSpec
 from corral.engines.local.rundir import CLAIM
-from corral.engines.local.storage.datasets import DatasetProvider
-from corral.engines.local.storage.provider import CannotProvide, Surroundings
+from corral.engines.storage.datasets import DatasetProvider
+from corral.engines.storage.provider import CannotProvide, Surroundings
 
 
 class Node:

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.engines.local.environment import base_environment
+from corral.engines.attempts.environment import base_environment
+from corral.engines.attempts.instance_messages import MAX_MESSAGE_BYTES, BadFrame, take_frames
+from corral.engines.attempts.processes import descendants, start_ticks
 from corral.engines.local.logs import PREFIX, LogPlaces, LogWriter
-from corral.engines.local.messages import MAX_MESSAGE_BYTES, BadFrame, take_frames
-from corral.engines.local.processes import descendants, start_ticks
 from corral.engines.local.rundir import (
     CLAIM,
     ClaimState,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines.local.places import remove_tree
+from corral.engines.attempts.job_places import remove_tree
 
 
 @pytest.mark.parametrize("depth", [3, 1_500])

@@ -10,7 +10,7 @@ import pytest
 
 from corral.control.ports import Instance
 from corral.core.model import WHOLE
-from corral.engines.local.environment import share_environment, visible_devices
+from corral.engines.attempts.environment import share_environment, visible_devices
 from corral.engines.local.fleet import discover_gpus, model_name
 
 GIB = 1 << 30

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from corral.engines.slurm.commands import SlurmCommands, SlurmRefused, SlurmUnavailable
+from corral.engines.slurm.slurm_api.commands import SlurmCommands, SlurmRefused, SlurmUnavailable
 from tests.unit.engines.test_slurm_seen import JOB_24, NODE_22, NODE_24
 
 NO_JSON = "echo \"scontrol: unrecognized option '--json'\" >&2; echo 'Try \"scontrol --help\"' >&2; exit 1"

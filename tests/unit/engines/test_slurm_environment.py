@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from corral.control.ports import Instance, LaunchOrder
-from corral.engines.local.processes import with_venv
-from corral.engines.slurm.scripts import instance_text
+from corral.engines.attempts.processes import with_venv
+from corral.engines.slurm.attempts.scripts import instance_text
 
 
 @pytest.mark.parametrize("is_conda", [False, True])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from corral.core.model import NodeState
-from corral.engines.slurm.commands import SlurmRefused, SlurmUnavailable
-from corral.engines.slurm.fleet import FleetRules, nodes_seen, vanished
-from corral.engines.slurm.reserving import ASK_SECONDS, Reserving, reservations_in
-from corral.engines.slurm.seen import SlurmNode, reserved_in
+from corral.engines.slurm.cluster.nodes import FleetRules, nodes_seen, vanished
+from corral.engines.slurm.cluster.reservation_nodes import ASK_SECONDS, Reserving, reservations_in
+from corral.engines.slurm.slurm_api.commands import SlurmRefused, SlurmUnavailable
+from corral.engines.slurm.slurm_api.slurm_records import SlurmNode, reserved_in
 
 READY, CORDONED, DOWN = NodeState.READY, NodeState.CORDONED, NodeState.DOWN
 

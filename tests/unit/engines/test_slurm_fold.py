@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines.slurm.logs import read_log
-from corral.engines.slurm.rundir import Layout, append, has_folded_log
+from corral.engines.slurm.attempts.logs import read_log
+from corral.engines.slurm.attempts.run_directory import Layout, append, has_folded_log
 
 
 @pytest.fixture

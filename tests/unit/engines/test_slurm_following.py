@@ -10,12 +10,12 @@ import pytest
 
 from corral.control.ports import EngineUnavailable, Instance, LaunchOrder
 from corral.core.model import EndReason
-from corral.engines.slurm import attempts
-from corral.engines.slurm.attempts import Attempt
-from corral.engines.slurm.commands import SlurmRefused, SlurmUnavailable
-from corral.engines.slurm.following import AT_ONCE, AWAY_SECONDS, DAY, LOST_SECONDS, PAUSE_SECONDS, Following
-from corral.engines.slurm.rundir import Layout
-from corral.engines.slurm.seen import JobOwner, SlurmJob
+from corral.engines.slurm.attempts import slurm_attempt
+from corral.engines.slurm.attempts.run_directory import Layout
+from corral.engines.slurm.attempts.slurm_attempt import Attempt
+from corral.engines.slurm.attempts.tracking import AT_ONCE, AWAY_SECONDS, DAY, LOST_SECONDS, PAUSE_SECONDS, Following
+from corral.engines.slurm.slurm_api.commands import SlurmRefused, SlurmUnavailable
+from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob
 
 NOW = 1_700_000_000.0
 #: long after they were given to Slurm
@@ -63,9 +63,9 @@ def given(layout: Layout, number: int) -> Attempt:
         command=("true",),
         instances=(Instance(rank=0, node="node1", gpu_ids=(), gpu_indexes=()),),
     )
-    made = attempts.create(layout, order, NOW, JobOwner(uid=1001, name="ann"))
+    made = slurm_attempt.create(layout, order, NOW, JobOwner(uid=1001, name="ann"))
     made.secret = "5eed"
-    attempts.note_job(layout, made, number)
+    slurm_attempt.note_job(layout, made, number)
     return made
 
 

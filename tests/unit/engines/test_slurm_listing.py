@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from corral.engines.slurm import listing
-from corral.engines.slurm.devices import Devices
-from corral.engines.slurm.listing import table_format
-from corral.engines.slurm.seen import SlurmJob, Unreadable
+from corral.engines.slurm.slurm_api import squeue_table
+from corral.engines.slurm.slurm_api.devices import Devices
+from corral.engines.slurm.slurm_api.slurm_records import SlurmJob, Unreadable
+from corral.engines.slurm.slurm_api.squeue_table import table_format
 
 NONCE = "5eed5eed5eed5eed"
 GAP, END = f"\x1f{NONCE}\x1f", f"\x1e{NONCE}\x1e"
@@ -45,7 +45,7 @@ def table(*rows: dict[str, str]) -> str:
 
 
 def jobs_in(text: str) -> list[SlurmJob]:
-    return listing.jobs_in(text, NONCE)
+    return squeue_table.jobs_in(text, NONCE)
 
 
 def test_what_a_job_holds_is_told_for_each_of_its_nodes() -> None:
@@ -67,7 +67,7 @@ def test_what_a_job_holds_is_told_for_each_of_its_nodes() -> None:
 
 
 def test_what_stands_between_columns_is_another_one_each_time_and_the_name_is_the_only_free_text() -> None:
-    assert listing.new_nonce() != listing.new_nonce()
+    assert squeue_table.new_nonce() != squeue_table.new_nonce()
     names = {column.split(":")[0] for column in table_format(NONCE).split(",")}
     assert names.isdisjoint({"Comment", "Command", "WorkDir", "Account", "WCKey", "AdminComment", "Dependency"})
 
@@ -78,7 +78,7 @@ def test_a_control_character_makes_a_row_unreadable_and_never_two_of_it(text: st
         jobs_in(table({**RUNNING, "Reason": f"Resources{text}"}))
     # Names are everybody's own: one with control characters is no name of corral's, and hides no other row.
     odd, waiting = jobs_in(table({**RUNNING, "Name": f"corral{text}"}, WAITING))
-    assert (odd.id, odd.name, waiting.id) == (17, listing.UNREADABLE_NAME, 18)
+    assert (odd.id, odd.name, waiting.id) == (17, squeue_table.UNREADABLE_NAME, 18)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from corral.control.ports import LaunchRefused
-from corral.engines.slurm.partitions import (
+from corral.engines.slurm.cluster.partitions import (
     CLOSED_SECONDS,
     FRESH_SECONDS,
     KEPT_SECONDS,

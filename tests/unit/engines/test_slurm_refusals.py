@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from corral.control.ports import Withholding
-from corral.engines.slurm.commands import Slurm, SlurmRefused, is_passing
-from corral.engines.slurm.seen import SlurmNode
-from corral.engines.slurm.withholding import NodeWords
+from corral.engines.slurm.cluster.drains import NodeWords
+from corral.engines.slurm.slurm_api.commands import Slurm, SlurmRefused, is_passing
+from corral.engines.slurm.slurm_api.slurm_records import SlurmNode
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
-from corral.engines.slurm.commands import Account, SlurmCommands, SlurmRefused, SlurmUnavailable, Submission
-from corral.engines.slurm.partitions import UNLIMITED
-from corral.engines.slurm.rest import SlurmRest
-from corral.engines.slurm.rest_words import (
+from corral.engines.slurm.cluster.partitions import UNLIMITED
+from corral.engines.slurm.slurm_api.commands import Account, SlurmCommands, SlurmRefused, SlurmUnavailable, Submission
+from corral.engines.slurm.slurm_api.rest import SlurmRest
+from corral.engines.slurm.slurm_api.rest_format import (
     VERSIONS,
     answer_of,
     best_version,
@@ -25,8 +25,8 @@ from corral.engines.slurm.rest_words import (
     put_off_body,
     signal_query,
 )
-from corral.engines.slurm.seen import SlurmJob
-from corral.engines.slurm.tokens import Tokens
+from corral.engines.slurm.slurm_api.rest_tokens import Tokens
+from corral.engines.slurm.slurm_api.slurm_records import SlurmJob
 
 GANG = Submission(
     name="corral-1-j-1.1",

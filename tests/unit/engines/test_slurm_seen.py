@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from corral.core.model import EndReason, NodeState
-from corral.engines.slurm.ends import parse_exit, told_by_slurm, why_not_begun
-from corral.engines.slurm.fleet import FleetRules, nodes_seen, others_use, unexplained
-from corral.engines.slurm.hostlist import expand
-from corral.engines.slurm.seen import JobOwner, SlurmJob, Unreadable, gpus_in, jobs_of, nodes_of
+from corral.engines.slurm.attempts.ends import parse_exit, told_by_slurm, why_not_begun
+from corral.engines.slurm.cluster.nodes import FleetRules, nodes_seen, others_use, unexplained
+from corral.engines.slurm.slurm_api.hostlist import expand
+from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob, Unreadable, gpus_in, jobs_of, nodes_of
 
 NODE_22: dict[str, Any] = {
     "name": "gpu1",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines.slurm.commands import SlurmCommands, Submission
-from corral.engines.slurm.partitions import UNLIMITED
+from corral.engines.slurm.cluster.partitions import UNLIMITED
+from corral.engines.slurm.slurm_api.commands import SlurmCommands, Submission
 
 JOB = Submission(
     name="corral-1-j-1.1",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines.slurm.commands import SlurmUnavailable
-from corral.engines.slurm.tokens import PAUSE_SECONDS, SPARE_SECONDS, Tokens, parse_token
+from corral.engines.slurm.slurm_api.commands import SlurmUnavailable
+from corral.engines.slurm.slurm_api.rest_tokens import PAUSE_SECONDS, SPARE_SECONDS, Tokens, parse_token
 from tests.unit.engines.test_slurm_rest import made_token
 
 

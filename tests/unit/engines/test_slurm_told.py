@@ -11,14 +11,15 @@ import pytest
 
 from corral.control.ports import AttemptPhase, Instance, LaunchOrder
 from corral.core.model import EndReason
-from corral.engines.slurm import attempts, news, rundir, text
-from corral.engines.slurm.attempts import Attempt
-from corral.engines.slurm.ends import parse_exit
-from corral.engines.slurm.following import Following
-from corral.engines.slurm.news import News
-from corral.engines.slurm.occupancy import LEAVE_SECONDS, LINGER_SECONDS, Leaving
-from corral.engines.slurm.rundir import Layout
-from corral.engines.slurm.seen import JobOwner, SlurmJob
+from corral.engines.slurm.attempts import node_reports, run_directory, slurm_attempt
+from corral.engines.slurm.attempts.ends import parse_exit
+from corral.engines.slurm.attempts.node_reports import News
+from corral.engines.slurm.attempts.run_directory import Layout
+from corral.engines.slurm.attempts.slurm_attempt import Attempt
+from corral.engines.slurm.attempts.tracking import Following
+from corral.engines.slurm.cluster.occupancy import LEAVE_SECONDS, LINGER_SECONDS, Leaving
+from corral.engines.slurm.slurm_api import clean_text
+from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob
 
 NOW = 1_700_000_000.0
 ADA = JobOwner(uid=1001, name="ada")
@@ -43,9 +44,9 @@ def layout(tmp_path: Path) -> Layout:
 
 @pytest.fixture
 def attempt(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Attempt:
-    monkeypatch.setattr(attempts, "clock", lambda: NOW + 100)
+    monkeypatch.setattr(slurm_attempt, "clock", lambda: NOW + 100)
     os.mkdir(layout.place("j-1.1", 0))
-    return attempts.create(layout, ORDER, NOW, ADA)
+    return slurm_attempt.create(layout, ORDER, NOW, ADA)
 
 
 def tell(layout: Layout, *lines: str) -> None:
@@ -74,7 +75,7 @@ def test_news_are_told_once_and_half_a_line_waits_for_its_end(tmp_path: Path) ->
 
 
 def test_news_that_nobody_can_have_written_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(news, "LIMIT_BYTES", 100)
+    monkeypatch.setattr(node_reports, "LIMIT_BYTES", 100)
     path = tmp_path / "news"
     heard = News(str(path))
     path.open("a").write("x" * 1000)
@@ -102,21 +103,21 @@ def test_words_of_a_job_are_short_and_printable() -> None:
     words = "\x1b]0;owned\x07\u202e no\u009bm program" + "x" * 5000
     end = parse_exit(f"{NOW} launch_error - - {words}", limit_seconds=None, since=NOW, now=NOW + 10).exit
     assert end.message.startswith(r"\x1b]0;owned\x07\u202e no\x9bm programxxx")
-    assert (end.message.isprintable(), len(end.message)) == (True, text.MAX_CHARS)
+    assert (end.message.isprintable(), len(end.message)) == (True, clean_text.MAX_CHARS)
 
 
 def test_what_a_job_writes_is_read_forward_and_up_to_a_limit(
     layout: Layout, attempt: Attempt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = list[tuple[int, int]]()
-    read_on = rundir.read_on
+    read_on = run_directory.read_on
 
     def counted(path: str, offset: int) -> tuple[list[str], int]:
         lines, behind = read_on(path, offset)
         reads.append((offset, behind))
         return lines, behind
 
-    monkeypatch.setattr(rundir, "read_on", counted)
+    monkeypatch.setattr(run_directory, "read_on", counted)
     tell(layout, "claimed 7", f"up {NOW + 1}")
     attempt.look(layout)
     tell(layout, *["up 1"] * 100_000, f"end {NOW + 5} exit_code 0 - {NOW + 5}")
@@ -124,7 +125,7 @@ def test_what_a_job_writes_is_read_forward_and_up_to_a_limit(
         attempt.look(layout)
     assert reads[0][0] == 0
     assert [offset for offset, _ in reads[1:]] == [behind for _, behind in reads[:-1]], "never back"
-    assert reads[-1][1] <= rundir.MAX_TOLD_BYTES
+    assert reads[-1][1] <= run_directory.MAX_TOLD_BYTES
     assert not attempt.is_over, "an end behind that is Slurm's to say"
     attempt.follow(job("FAILED", exit_code=3), layout, NOW + 6)
     attempt.follow(job("FAILED", exit_code=3), layout, NOW + 60)
@@ -221,14 +222,14 @@ def test_an_attempt_that_was_sent_twice_is_followed_where_it_runs(layout: Layout
 
 
 def test_the_next_server_knows_the_job_and_the_verdict(layout: Layout, attempt: Attempt) -> None:
-    attempts.note_job(layout, attempt, 7)
-    loaded = attempts.load(layout, "j-1.1")
+    slurm_attempt.note_job(layout, attempt, 7)
+    loaded = slurm_attempt.load(layout, "j-1.1")
     assert loaded is not None
     assert (loaded.job_id, loaded.nodes, loaded.gpus) == (7, ("node1",), {"node1": ("node1-gpu0",)})
-    attempts.conclude(layout, attempt, EndReason.PREEMPTED, "others got its place")
+    slurm_attempt.conclude(layout, attempt, EndReason.PREEMPTED, "others got its place")
     with open(layout.order("j-1.1"), "a", encoding="utf-8") as file:
         file.write('{"job": 9')  # a crash in the middle of a line
-    loaded = attempts.load(layout, "j-1.1")
+    loaded = slurm_attempt.load(layout, "j-1.1")
     assert loaded is not None
     assert (loaded.job_id, loaded.is_over) == (7, True)
 
@@ -238,7 +239,7 @@ def test_what_was_half_made_is_made_anew_and_what_was_ordered_is_not(layout: Lay
         os.mkdir(layout.place("j-2.1", rank))
     assert not layout.was_ordered("j-2.1")
     assert os.listdir(layout.places) == []
-    attempts.create(layout, ORDER, NOW, ADA)
+    slurm_attempt.create(layout, ORDER, NOW, ADA)
     os.mkdir(layout.place("j-1.1", 0))
     assert layout.was_ordered("j-1.1")
     layout.forget("j-1.1", delete_logs=False)

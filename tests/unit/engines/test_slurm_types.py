@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from corral.engines.slurm.fleet import FleetRules, gpus_asked, model_of, nodes_seen, others_use
-from corral.engines.slurm.seen import SlurmJob, SlurmNode, gpus_in
+from corral.engines.slurm.cluster.nodes import FleetRules, gpus_asked, model_of, nodes_seen, others_use
+from corral.engines.slurm.slurm_api.slurm_records import SlurmJob, SlurmNode, gpus_in
 
 #: as Slurm lists its types, which is also how it numbers the devices
 MIXED = SlurmNode(name="n1", state="IDLE", gpus={"V100": 2, "a100": 3})

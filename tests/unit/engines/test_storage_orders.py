@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from corral.control.ports import LaunchRefused, StorageKind, StorageOrder
-from corral.engines.local.storage.mounting import mount_environment
-from corral.engines.local.storage.orders import StoragePlaces, preparer_spec, storage_specs
-from corral.engines.slurm.storage import slurm_specs
+from corral.engines.slurm.attempts.storage import slurm_specs
+from corral.engines.storage.job_mounts import mount_environment
+from corral.engines.storage.storage_specs import StoragePlaces, preparer_spec, storage_specs
 
 PLACES = StoragePlaces.below("/home/corral")
 

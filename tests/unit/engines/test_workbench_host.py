@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from corral.control.ports import Tool
-from corral.engines import workbench_host
 from corral.engines.local.tools import LocalTools
-from corral.engines.workbench_host import (
+from corral.engines.workbenches import workbench_host
+from corral.engines.workbenches.workbench_host import (
     SESSION_VARIABLE,
     Activity,
     Sshd,

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines import workbench_relay, workbench_start
-from corral.engines.workbench_relay import Relay, door, listening
-from corral.stores.workbench_keys import NAME, WorkbenchKeys
+from corral.engines.workbenches import workbench_relay, workbench_start
+from corral.engines.workbenches.workbench_relay import Relay, door, listening
+from corral.stores.workbenches.workbench_keys import NAME, WorkbenchKeys
 
 SECONDS = 60.0
 PORTS = (20_000, 60_999)

@@ -13,9 +13,9 @@ import pytest
 import typst
 
 from corral.control.records import UsageRecord
-from corral.control.report_building import Material, build
-from corral.control.report_data import ReportData, Span
-from corral.control.report_words import GAP, duration, hours, span_text
+from corral.control.reports.report_data import ReportData, Span
+from corral.control.reports.report_numbers import Material, build
+from corral.control.reports.report_texts import GAP, duration, hours, span_text
 from corral.reporting import csv, html, pdf
 from corral.reporting.document import document, summary
 from tests.unit.control.report_rows import DAY, MONDAY, gpu_counts, row

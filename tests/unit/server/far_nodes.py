@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
-from corral.control.controller import ControllerStopped
+from corral.control.live.controller import ControllerStopped
 from corral.control.ports import EngineUnavailable
 from corral.core.model import Allocation, Grant, Node
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from argon2 import PasswordHasher
 
+from corral.control.live.unit_of_work import Caller
 from corral.control.records import (
     EVERYONE,
     CredentialKind,
@@ -21,7 +22,6 @@ from corral.control.records import (
     Scope,
     UserRecord,
 )
-from corral.control.work import Caller
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords, one_time_password, refusal_of
 from corral.server.auth.secrets import new_token, secret_hash

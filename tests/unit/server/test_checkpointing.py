@@ -12,16 +12,16 @@ import pytest
 
 from corral.checkpoint.environment import Surroundings
 from corral.checkpoint.keeper import Keeper
-from corral.control.controller import Controller
-from corral.control.jobs import submit
-from corral.control.policies import Policies
+from corral.control.jobs.jobs import submit
+from corral.control.live.controller import Controller
 from corral.control.ports import AttemptPhase, Store
-from corral.control.preempting import preempt, undecided
+from corral.control.scheduling.preemptions import preempt, undecided
+from corral.control.system.policies import Policies
 from corral.core.model import EndReason, Job, JobState
-from corral.core.plan import Preemption, PreemptionRule
-from corral.server.checkpointing import CheckpointWatch
-from corral.stores.checkpoints import DirectoryCheckpoints
-from corral.stores.workspace import DirectoryWorkspace
+from corral.core.scheduling.cycle.plan import Preemption, PreemptionRule
+from corral.server.jobs.checkpoint_watch import CheckpointWatch
+from corral.stores.jobs.checkpoints import DirectoryCheckpoints
+from corral.stores.jobs.job_directories import DirectoryWorkspace
 from tests.unit.control.world import ANN, RecordingEngine, StillClock, draft, eventually, status
 
 

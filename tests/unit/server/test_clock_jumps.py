@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.controller import Controller
-from corral.control.policies import Policies
+from corral.control.live.controller import Controller
 from corral.control.ports import AttemptPhase, Collected, GpuReading, Metric, Round, Store
 from corral.control.records import DeliveryRecord
-from corral.core.idling import IdleRules, Recent, observe
+from corral.control.system.policies import Policies
 from corral.core.model import EndReason, JobState
-from corral.server.delivering import due_by_channel
-from corral.server.sampling import Sampling
+from corral.core.monitoring.idleness import IdleRules, Recent, observe
+from corral.server.alerts.notice_delivery import due_by_channel
+from corral.server.monitoring.sampling import Sampling
 from corral.telemetry.history import EmbeddedHistory
 from corral.telemetry.readings import LatestReadings
 from tests.unit.control.test_controller import House

@@ -9,7 +9,7 @@ from typing import Any
 
 import uvicorn
 
-from corral.server.connections import ConnectionLimits, limited_protocol
+from corral.server.http.connections import ConnectionLimits, limited_protocol
 
 PATIENCE_SECONDS = 60.0
 

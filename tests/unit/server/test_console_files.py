@@ -13,7 +13,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from corral.server.console_files import ConsoleFiles, accepted_encodings, matches
+from corral.server.http.console_files import ConsoleFiles, accepted_encodings, matches
 
 INDEX = b'<!doctype html><script type="module" src="/assets/index-1a2b3c4d.js"></script>'
 SCRIPT = b"export const words = 'fair, shared and seen';\n" * 50
@@ -44,7 +44,7 @@ def built(tmp_path: Path) -> Path:
 @cache
 def _routes() -> FastAPI:
     # To put the whole API together takes longer than all these tests: who collects tests does not wait for it.
-    from corral.server.app import bare_app
+    from corral.server.http.app import bare_app
 
     return bare_app()
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.server import dataset_sent
-from corral.server.dataset_sent import SentPacks
+from corral.server.datasets import dataset_sent
+from corral.server.datasets.dataset_sent import SentPacks
 
 
 def pack(number: int) -> str:

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from corral.control import people
-from corral.control.jobs import submit
+from corral.control.jobs.jobs import submit
+from corral.control.live.unit_of_work import SYSTEM, Caller
+from corral.control.people import user_accounts
 from corral.control.ports import Store
-from corral.control.work import SYSTEM, Caller
 from corral.server.demo.arrivals import USERS, draft
 from corral.server.demo.catalog import PACKAGES, TEAM, TEAM_MEMBERS, TEAM_NODE, set_up
 from tests.unit.control.world import Desk
@@ -21,7 +21,7 @@ def desk(store: Store) -> Desk:
     fleet = [node(f"a10-00{n}", gpus=4, model="A10") for n in range(1, 7)]
     fleet += [node(f"a100-00{n}", gpus=4, model="A100-80G") for n in range(1, 6)]
     desk = Desk(store, nodes=fleet)
-    desk.do(people.create_user, SYSTEM, "operator")
+    desk.do(user_accounts.create_user, SYSTEM, "operator")
     return desk
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from corral.control.errors import OverLimit
 from corral.control.ports import EngineUnavailable, Store, Transaction
-from corral.server.disk_guard import RESERVE, DiskGuard, Free
-from corral.server.disk_limits import DiskLimits
-from corral.server.write_proof import WriteProof
+from corral.server.settings.disk_limits import DiskLimits
+from corral.server.system.disk_guard import RESERVE, DiskGuard, Free
+from corral.server.system.write_proof import WriteProof
 
 MIB = 1 << 20
 LIMITS = DiskLimits(job_bytes=None, job_files=None, min_free_bytes=100 * MIB, reserve_bytes=8 * MIB)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from corral.server.downloads import range_of
-from corral.server.problems import Problem
+from corral.server.http.downloads import range_of
+from corral.server.http.problems import Problem
 
 
 @pytest.mark.parametrize(

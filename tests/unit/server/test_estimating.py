@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.controller import Controller
-from corral.control.jobs import delete, stop, submit
-from corral.control.policies import Policies
+from corral.control.jobs.jobs import delete, stop, submit
+from corral.control.live.controller import Controller
 from corral.control.ports import AttemptPhase, Store
-from corral.core.accuracy import Told
-from corral.core.mirroring import picture_of
+from corral.control.system.policies import Policies
 from corral.core.model import EndReason, Job, JobState, Node
-from corral.server.estimating import LONGEST_SECONDS, Estimating
-from corral.stores.workspace import DirectoryWorkspace
+from corral.core.scheduling.forecast.accuracy import Told
+from corral.core.snapshot.replica import picture_of
+from corral.server.scheduling.estimate_worker import LONGEST_SECONDS, Estimating
+from corral.stores.jobs.job_directories import DirectoryWorkspace
 from tests.unit.control.world import ANN, RecordingEngine, StillClock, draft, eventually, status
 from tests.unit.core.builders import node
 

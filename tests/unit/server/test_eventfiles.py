@@ -7,7 +7,7 @@ import io
 import json
 
 from corral.control.records import EventRecord
-from corral.server.eventfiles import COLUMNS, csv_lines, json_lines
+from corral.server.events.event_export import COLUMNS, csv_lines, json_lines
 
 EVENT = EventRecord(
     id=7, at=0.5, actor="ann", action="queue.created", subject='=cmd|"x"', detail={"a": 'two\nlines, "ü"'}, source="::1"

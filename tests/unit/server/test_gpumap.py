@@ -6,15 +6,15 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from corral.control.policies import Policies
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import Caller
 from corral.control.ports import GpuReading
 from corral.control.records import AttemptRecord
-from corral.control.state import State
-from corral.control.work import Caller
-from corral.core.changes import PutJob, PutNode
+from corral.control.system.policies import Policies
 from corral.core.model import Job, Node, Taken
-from corral.server.gpumap import fleet_now, map_of
-from corral.server.schemas.gpumap import GpuMapView
+from corral.core.snapshot.changes import PutJob, PutNode
+from corral.server.fleet.gpu_map import fleet_now, map_of
+from corral.server.schemas.fleet.gpu_map import GpuMapView
 from corral.telemetry.readings import LatestReadings
 from tests.unit.core.builders import node, running
 

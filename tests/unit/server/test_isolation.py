@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from corral.control.ports import LaunchRefused
-from corral.engines.local.accounts import Account
-from corral.server import isolation
+from corral.engines.attempts.accounts import Account
 from corral.server.demo.catalog import PEOPLE
-from corral.server.isolation import Separation
-from corral.server.run import DEMO_NODES, for_demo
-from corral.server.settings import Settings, load_settings
+from corral.server.settings.settings import Settings, load_settings
+from corral.server.system import isolation
+from corral.server.system.isolation import Separation
+from corral.server.wiring.run import DEMO_NODES, for_demo
 
 
 def settings(tmp_path: Path, **overrides: object) -> Settings:

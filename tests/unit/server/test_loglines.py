@@ -13,13 +13,13 @@ import pytest
 
 from corral.control.ports import LogChunk
 from corral.core.model import Job, JobState
-from corral.server import loglines
-from corral.server.loglines import LogFollower, LogPlace, place_after, text_pieces
+from corral.server.jobs import log_lines
+from corral.server.jobs.log_lines import LogFollower, LogPlace, place_after, text_pieces
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loglines, "_SHORTEST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(log_lines, "_SHORTEST_PAUSE_SECONDS", 0.001)
 
 
 class Logs:

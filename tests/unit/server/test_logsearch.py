@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from corral.checkpoint.layout import last_of
 from corral.control.errors import Invalid
 from corral.control.ports import LogChunk
-from corral.server import linescan, logsearch
-from corral.server.linescan import LineScan, outcomes, text_scan
-from corral.server.logsearch import Position, Question, search
+from corral.server.jobs import line_scan, log_search
+from corral.server.jobs.line_scan import LineScan, outcomes, text_scan
+from corral.server.jobs.log_search import Position, Question, search
 
 
 class Shelf:
@@ -89,7 +89,7 @@ def test_a_log_that_was_rotated_is_searched_from_where_it_is_kept() -> None:
 
 
 def test_one_request_reads_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logsearch, "MAX_BYTES", 1000)
+    monkeypatch.setattr(log_search, "MAX_BYTES", 1000)
     log = b"".join(b"line %04d\n" % number for number in range(1000))
     for is_pattern in (False, True):
         shelf = Shelf({("j-1.1", 0): log}, chunk=300)
@@ -102,7 +102,7 @@ def test_one_request_reads_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_line_without_end_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logsearch, "MAX_BYTES", 1000)
+    monkeypatch.setattr(log_search, "MAX_BYTES", 1000)
     shelf = Shelf({("j-1.1", 0): b"x" * 5000 + b"\nhit\n"}, chunk=300)
     matches = found(shelf, Question(text="hit"))
     assert [(offset, text) for _, _, offset, text in matches] == [(5001, "hit")]
@@ -111,7 +111,7 @@ def test_a_line_without_end_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_long_line_is_shown_around_the_match() -> None:
     log = b"a" * 5000 + b"hit" + b"b" * 5000
     [(_, _, _, text)] = found(Shelf({("j-1.1", 0): log}), Question(text="hit"))
-    assert len(text) == linescan.MAX_SHOWN
+    assert len(text) == line_scan.MAX_SHOWN
     assert "hit" in text
     assert found(Shelf({("j-1.1", 0): b"a" * 70_000 + b"hit"}), Question(text="hit")) == [], "only its beginning"
 
@@ -125,7 +125,7 @@ def test_what_is_no_pattern(pattern: str) -> None:
 
 def test_a_pattern_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as hurried:
-        hurried.setattr(logsearch, "_PATTERN_SECONDS", 0.1)
+        hurried.setattr(log_search, "_PATTERN_SECONDS", 0.1)
         with pytest.raises(Invalid, match="takes too long"):
             found(Shelf({("j-1.1", 0): b"a" * 60 + b"!\n"}), Question(text="(a+)+$", is_pattern=True))
     # The place is free again.

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from corral.control.ports import GpuReading, Holder, Round
 from corral.control.records import UsageRecord
-from corral.core.measuring import NOTHING_MEASURED, Measured
 from corral.core.model import JobKind
-from corral.server.metering import REMEMBER_SECONDS, UsageMeter
+from corral.core.monitoring.attempt_usage import NOTHING_MEASURED, Measured
+from corral.server.monitoring.usage_meter import REMEMBER_SECONDS, UsageMeter
 
 GPUS = ("n1/0", "n1/1")
 

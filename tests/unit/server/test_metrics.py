@@ -9,17 +9,17 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from corral.control.policies import Policies
+from corral.control.live.state import State
 from corral.control.ports import GpuReading, HostReading
 from corral.control.ports.history import Metric
 from corral.control.records import EventRecord
-from corral.control.state import State
+from corral.control.system.policies import Policies
 from corral.core.alerts.model import Severity
-from corral.core.changes import PutJob, PutNode, PutQueue
 from corral.core.model import GpuHealth, NodeState, Queue
-from corral.server.exposition import Histogram, gauge, labels, render
-from corral.server.fleet_metrics import Seen, families_of, read_fleet
-from corral.server.metrics import ServerMetrics
+from corral.core.snapshot.changes import PutJob, PutNode, PutQueue
+from corral.server.monitoring.exposition import Histogram, gauge, labels, render
+from corral.server.monitoring.fleet_metrics import Seen, families_of, read_fleet
+from corral.server.monitoring.server_metrics import ServerMetrics
 from corral.telemetry.prometheus import EXPOSED
 from corral.telemetry.readings import LatestHost, LatestReading
 from tests.unit.core.builders import node, running, waiting

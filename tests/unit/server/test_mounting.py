@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from corral.control import object_stores, volumes
-from corral.control.people import create_user
+from corral.control.people.user_accounts import create_user
 from corral.control.ports import LaunchOrder, LaunchRefused, StorageKind, StorageOrder, Store
 from corral.control.records import ObjectStoreKind, ObjectStoreRecord, Share, ShareKind
-from corral.control.volumes import VolumeDraft
-from corral.core.volumes import VolumeType
+from corral.control.storage import object_stores, volumes
+from corral.control.storage.volumes import VolumeDraft
+from corral.core.storage.volumes import VolumeType
 from corral.objects.access import ObjectAccess
-from corral.server.mounting import Mounting
-from corral.server.secrets import SecretBox
+from corral.server.auth.secret_box import SecretBox
+from corral.server.storage.mount_orders import Mounting
 from tests.unit.control.world import ANN, ROOT, Desk
 
 SECRET = "a-great-secret"

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from corral.control.errors import Invalid
-from corral.control.jobs import kind_of
-from corral.server.configfile import ConfigError
-from corral.server.drafts import draft_of
-from corral.server.presets import KnownPreset, fill, read_preset, shipped_presets
-from corral.server.schemas.job_bodies import JobCreate
-from corral.server.settings import Settings
+from corral.control.jobs.jobs import kind_of
+from corral.server.jobs.drafts import draft_of
+from corral.server.jobs.preset_files import KnownPreset, fill, read_preset, shipped_presets
+from corral.server.schemas.jobs.job_bodies import JobCreate
+from corral.server.settings.config_file import ConfigError
+from corral.server.settings.settings import Settings
 
 GOOD = """\
 name: mine

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import HTTPConnection
 
-from corral.server.proxy import (
+from corral.server.workbenches.proxy import (
     confined_cookie,
     foreign_cookies,
     host_for,

@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import pytest
 
-from corral.control.controller import Controller
-from corral.server.reaching import Place, Reaching, listen_address, place_of
-from corral.stores.workbench_keys import WorkbenchKeys
-from corral.stores.workbenches import DirectoryWorkbenches
+from corral.control.live.controller import Controller
+from corral.server.workbenches.workbench_routes import Place, Reaching, listen_address, place_of
+from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches
+from corral.stores.workbenches.workbench_keys import WorkbenchKeys
 from tests.unit.server.far_nodes import Desk
 
 TOLD = {

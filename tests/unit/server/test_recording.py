@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.policies import Policies
+from corral.control.live.state import State
 from corral.control.ports import (
     CLUSTER,
     CLUSTER_METRICS,
@@ -22,11 +22,11 @@ from corral.control.ports import (
     Metric,
     Round,
 )
-from corral.control.state import State
-from corral.core.changes import PutJob, PutNode, PutQueue
+from corral.control.system.policies import Policies
 from corral.core.model import Queue, Request
-from corral.server.fleet_metrics import FleetFacts, read_fleet
-from corral.server.recording import MAX_WAITING, Recorder, fleet_values
+from corral.core.snapshot.changes import PutJob, PutNode, PutQueue
+from corral.server.monitoring.fleet_metrics import FleetFacts, read_fleet
+from corral.server.monitoring.recorder import MAX_WAITING, Recorder, fleet_values
 from tests.unit.core.builders import node, running, waiting
 from tests.unit.telemetry.history_model import SetClock, open_history
 

@@ -11,14 +11,14 @@ from typing import Any
 import pypdfium2
 import pytest
 
-from corral.control import reports
 from corral.control.errors import Refusal
 from corral.control.ports import HistoryUnavailable, Store
 from corral.control.records import ChannelRecord, ReportPeriod, ReportRecord, ReportSchedule, ReportState
-from corral.control.report_data import DAY, HOUR, Span
-from corral.server import reporting as module
-from corral.server.reporting import Reporting
-from corral.stores.report_files import DirectoryReportFiles
+from corral.control.reports import reports
+from corral.control.reports.report_data import DAY, HOUR, Span
+from corral.server.reports import report_worker as module
+from corral.server.reports.report_worker import Reporting
+from corral.stores.reports.report_files import DirectoryReportFiles
 from tests.unit.control.report_rows import MONDAY, row
 from tests.unit.control.world import ROOT, Desk, StillClock, eventually
 

@@ -15,12 +15,12 @@ from starlette.responses import StreamingResponse
 
 from corral.control.errors import InsufficientQuota
 from corral.control.ports import EngineUnavailable, NameTaken, StoreConflict
-from corral.server import middleware
-from corral.server.logs import JsonFormatter, configure_logging, request_id
-from corral.server.middleware import RequestEnvelope
-from corral.server.paging import page_of
-from corral.server.problems import Problem, install_problem_handlers
-from corral.server.routing import StrictRoute
+from corral.server.http import middleware
+from corral.server.http.middleware import RequestEnvelope
+from corral.server.http.paging import page_of
+from corral.server.http.problems import Problem, install_problem_handlers
+from corral.server.http.strict_route import StrictRoute
+from corral.server.wiring.server_log import JsonFormatter, configure_logging, request_id
 
 observed: list[tuple[str, str, int, float]] = []
 

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from corral.control import retention
-from corral.control.controller import Controller
-from corral.control.jobs import start, submit
-from corral.control.policies import Policies
+from corral.control.jobs.jobs import start, submit
+from corral.control.live.controller import Controller
+from corral.control.live.state import State
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import EventFilter
-from corral.control.retention import RetentionRules
-from corral.control.state import State
+from corral.control.system import retention
+from corral.control.system.policies import Policies
+from corral.control.system.retention import RetentionRules
 from corral.core.model import EndReason, Job, JobState
-from corral.server import retention as worker
-from corral.server.retention import Retention
-from corral.stores.store import SqlStore
-from corral.stores.workspace import DirectoryWorkspace
+from corral.server.system import retention_worker as worker
+from corral.server.system.retention_worker import Retention
+from corral.stores.database.store import SqlStore
+from corral.stores.jobs.job_directories import DirectoryWorkspace
 from tests.unit.control.world import ANN, RecordingEngine, StillClock, draft, eventually, status
 
 DAY = 86400.0

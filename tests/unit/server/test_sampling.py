@@ -9,8 +9,8 @@ import pytest
 
 from corral.control.ports import Collected, GpuReading, Holder, HostReading, Round
 from corral.core.model import JobKind
-from corral.server import sampling as sampling_module
-from corral.server.sampling import NodeLoads, Sampling, loads_of
+from corral.server.monitoring import sampling as sampling_module
+from corral.server.monitoring.sampling import NodeLoads, Sampling, loads_of
 from corral.telemetry.readings import LatestReadings
 
 PATIENCE_SECONDS = 20.0

@@ -6,9 +6,9 @@ from concurrent.futures import Future
 from typing import Any
 
 from corral.control.ports import GpuReading, Holder, Round
-from corral.core.installation import ScalingRules
 from corral.core.model import JobKind
-from corral.server.scaling import UseWatch
+from corral.core.snapshot.installation import ScalingRules
+from corral.server.jobs.elastic_measurement import UseWatch
 
 
 class StubController:

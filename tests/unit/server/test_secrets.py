@@ -9,8 +9,8 @@ import pytest
 from cryptography.fernet import Fernet
 
 from corral.control.records import ProviderKind, ProviderRecord
+from corral.server.auth.secret_box import KEY_FILE, SecretBox, SecretUnreadable, renewed
 from corral.server.auth.tickets import TICKET_SECONDS, TicketOffice, safe_next
-from corral.server.secrets import KEY_FILE, SecretBox, SecretUnreadable, renewed
 
 
 class Hand:

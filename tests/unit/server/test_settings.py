@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from corral.core.installation import BackfillRules, PreemptionRules
 from corral.core.model import JobKind, Quota
-from corral.core.volumes import VolumeType
-from corral.server.configfile import ConfigError
-from corral.server.configimport import import_config
-from corral.server.sections import SlurmRestSettings, SlurmSettings
-from corral.server.settings import check_config, load_settings, show_settings, without_effect
+from corral.core.snapshot.installation import BackfillRules, PreemptionRules
+from corral.core.storage.volumes import VolumeType
+from corral.server.settings.config_file import ConfigError
+from corral.server.settings.gpu_manager_import import import_config
+from corral.server.settings.sections import SlurmRestSettings, SlurmSettings
+from corral.server.settings.settings import check_config, load_settings, show_settings, without_effect
 
 
 def write(tmp_path: Path, text: str) -> Path:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines.local.accounts import Account, AccountRules
-from corral.engines.slurm.commands import SlurmCommands
-from corral.server import clusters
-from corral.server.sections import SlurmSettings
-from corral.server.slurm_accounts import root_on_nodes
+from corral.engines.attempts.accounts import Account, AccountRules
+from corral.engines.slurm.slurm_api.commands import SlurmCommands
+from corral.server.settings.sections import SlurmSettings
+from corral.server.system.slurm_accounts import root_on_nodes
+from corral.server.wiring import clusters
 
 ACCOUNTS = {"root": Account(name="root", uid=0, gid=0), "ada": Account(name="ada", uid=1001, gid=1001)}
 

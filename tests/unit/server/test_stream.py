@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
+from corral.control.live.unit_of_work import Caller
 from corral.control.ports import Round
 from corral.control.records import EventRecord, Function
-from corral.control.work import Caller
-from corral.server import stream as stream_module
-from corral.server.stream import EventFeed, News, sse
-from corral.server.visibility import may_see_event
+from corral.server.events import stream as stream_module
+from corral.server.events.stream import EventFeed, News, sse
+from corral.server.events.visibility import may_see_event
 
 
 def event(number: int) -> EventRecord:

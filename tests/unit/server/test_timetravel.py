@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from corral.core.model import Job, JobState
-from corral.server.timetravel import Question, answer, cycle_view
+from corral.server.whatif.time_travel import Question, answer, cycle_view
 from tests.unit.control.test_timetravel import story
 
 JOB = Job(id="j-3", name="name", user="ann", state=JobState.RUNNING, created_at=130.0, queued_at=130.0)

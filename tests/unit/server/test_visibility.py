@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from corral.control.live.unit_of_work import Caller
 from corral.control.records import Function
-from corral.control.work import Caller
-from corral.core.explain import Explanation
 from corral.core.model import Job
-from corral.core.rules import Reason
-from corral.server.schemas.explain import why_view
-from corral.server.visibility import Veil
+from corral.core.scheduling.cycle.hold_rules import Reason
+from corral.core.scheduling.explain.reasons import Explanation
+from corral.server.events.visibility import Veil
+from corral.server.schemas.scheduling.explain import why_view
 
 MINE = Job(id="j-1", name="mine", user="ann")
 THEIRS = Job(id="j-12", name="secret-project", user="bob")

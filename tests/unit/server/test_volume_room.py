@@ -8,8 +8,8 @@ import pytest
 
 from corral.control.errors import OverLimit
 from corral.control.records import VolumeRecord
-from corral.core.volumes import VolumeType
-from corral.server.volume_files import VolumeRoom
+from corral.core.storage.volumes import VolumeType
+from corral.server.storage.volume_files import VolumeRoom
 
 VOLUME = VolumeRecord(
     id="v-1", name="data", owner="ann", type=VolumeType.FILESYSTEM, size_bytes=100, used_bytes=40, measured_at=1.0

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from corral.control import health
-from corral.control.controller import Controller
-from corral.control.holders import holders
-from corral.control.jobs import submit
-from corral.control.policies import Policies
+from corral.control.fleet.gpu_holders import holders
+from corral.control.jobs.jobs import submit
+from corral.control.live.controller import Controller
+from corral.control.live.state import State
+from corral.control.monitoring import gpu_health
 from corral.control.ports import AttemptPhase, GpuReading, Holder, Round, Store
 from corral.control.records import EventFilter
-from corral.control.state import State
-from corral.core.health.model import HealthRules
-from corral.core.idling import IdleRules
+from corral.control.system.policies import Policies
 from corral.core.model import EndReason, GpuHealth, JobState
-from corral.server.watching import HealthWatch, IdleWatch
+from corral.core.monitoring.health.model import HealthRules
+from corral.core.monitoring.idleness import IdleRules
+from corral.server.monitoring.health_watch import HealthWatch, IdleWatch
 from tests.unit.control.world import (
     ANN,
     ROOT,
@@ -127,7 +127,7 @@ def test_an_operators_reset_is_heard_at_once(hall: Hall) -> None:
     for _ in range(3):
         watch.take(hall.look(n1_0={"lost": True}))
     assert hall.health_of("n1/0") is GpuHealth.FAILED
-    hall.controller.execute(health.reset, ROOT, "n1/0").result(10)
+    hall.controller.execute(gpu_health.reset, ROOT, "n1/0").result(10)
     watch.take(hall.look())
     assert hall.health_of("n1/0") is GpuHealth.HEALTHY
     watch.take(hall.look(n1_0={"lost": True}))

@@ -11,11 +11,11 @@ import pytest
 from pydantic import ValidationError
 from starlette.datastructures import URL
 
-from corral.server.problems import Problem
-from corral.server.sections import ServerSettings, WorkbenchSettings
-from corral.server.settings import Settings
-from corral.server.workbench_origins import WorkbenchOrigins, is_loopback
-from corral.server.workbench_ports import WorkbenchPorts
+from corral.server.http.problems import Problem
+from corral.server.settings.sections import ServerSettings, WorkbenchSettings
+from corral.server.settings.settings import Settings
+from corral.server.workbenches.workbench_origins import WorkbenchOrigins, is_loopback
+from corral.server.workbenches.workbench_ports import WorkbenchPorts
 
 
 class OnePort:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.server.secrets import SecretBox
-from corral.server.workbench_passes import COOKIE_SECONDS, TICKET_SECONDS, Entry, Pass, WorkbenchPasses
+from corral.server.auth.secret_box import SecretBox
+from corral.server.workbenches.workbench_passes import COOKIE_SECONDS, TICKET_SECONDS, Entry, Pass, WorkbenchPasses
 
 GRANTED = Pass(job_id="j-1", session_hash="hash", console="http://127.0.0.1:8470")
 ENTRY = Entry(granted=GRANTED, path="/workbenches/j-1/jupyter/lab")

@@ -11,16 +11,16 @@ from typing import Any, cast
 
 import pytest
 
-from corral.control.controller import Controller
 from corral.control.errors import Missing
-from corral.control.kinds import HOST_COMMAND
+from corral.control.jobs.job_kinds import HOST_COMMAND
+from corral.control.live.controller import Controller
 from corral.control.ports import Clock, EngineUnavailable, Instance, LaunchOrder, LaunchRefused, Store, Tool
 from corral.control.records import JobRecord, JobSpec, Role, UserRecord
 from corral.core.model import Job, Request
-from corral.engines.local.accounts import Account, AccountRules
-from corral.server.workbenching import Workbenching
-from corral.stores.workbench_keys import WorkbenchKeys
-from corral.stores.workbenches import DirectoryWorkbenches
+from corral.engines.attempts.accounts import Account, AccountRules
+from corral.server.workbenches.workbench_watch import Workbenching
+from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches
+from corral.stores.workbenches.workbench_keys import WorkbenchKeys
 from tests.unit.server.far_nodes import Desk
 
 SPEC = JobSpec(command=HOST_COMMAND, jupyter=True)

@@ -12,11 +12,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.control.journal import JournalWriter, replay
-from corral.control.policies import Policies
-from corral.control.state import State
-from corral.core.changes import Change, PutLastNode, PutNode, PutQueue, PutQuota, PutRules
-from corral.core.installation import Limits, ScalingRules
+from corral.control.live.journal import JournalWriter, replay
+from corral.control.live.state import State
+from corral.control.system.policies import Policies
 from corral.core.model import (
     WHOLE,
     Blocking,
@@ -28,9 +26,11 @@ from corral.core.model import (
     Quota,
     Request,
 )
-from corral.core.plan import ResizeCause
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.cycle.plan import ResizeCause
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.snapshot.changes import Change, PutLastNode, PutNode, PutQueue, PutQuota, PutRules
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import Limits, ScalingRules
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node
 from tests.unit.core.recount import check_never_oversubscribed, dump_snapshot, free_on

@@ -9,11 +9,11 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corral.core.fleet.resources import NOTHING, Amount, held_by
 from corral.core.model import WHOLE, Job, JobKind, JobState
-from corral.core.plan import Plan
-from corral.core.resources import NOTHING, Amount, held_by
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.cycle.plan import Plan
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.simulator.simulation import Simulation
 from tests.unit.core.recount import check_allocation, check_never_oversubscribed, dump_snapshot, free_on
 from tests.unit.core.strategies import History, histories

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.core.installation import PreemptionRules
 from corral.core.model import JobState
-from corral.core.ordering.cost import OrderingRules
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import PreemptionRules
 from corral.simulator.fleets import parse_fleet
 from corral.simulator.replay import Rules, cluster_of, replay
 from corral.simulator.simulation import Simulation

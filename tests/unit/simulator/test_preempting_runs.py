@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.changes import Change, PutNode, PutQueue, PutRules
-from corral.core.installation import Limits, PreemptionRules
 from corral.core.model import (
     WHOLE,
     Elastic,
@@ -22,8 +20,10 @@ from corral.core.model import (
     Queue,
     Request,
 )
-from corral.core.ordering.cost import OrderingRules
-from corral.core.snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
+from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.snapshot.changes import Change, PutNode, PutQueue, PutRules
+from corral.core.snapshot.cluster_snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
+from corral.core.snapshot.installation import Limits, PreemptionRules
 from corral.simulator.fleets import parse_fleet
 from corral.simulator.outcome import Held, Ran
 from corral.simulator.replay import Rules, cluster_of, replay

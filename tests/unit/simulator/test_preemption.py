@@ -11,9 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.core.changes import DropJob, PutJob, PutNode, PutQueue, PutRules
-from corral.core.installation import BackfillRules, Limits, PreemptionRules
-from corral.core.lifecycle import Planned, advance
+from corral.core.jobs.lifecycle import Planned, advance
 from corral.core.model import (
     WHOLE,
     Blocking,
@@ -25,13 +23,15 @@ from corral.core.model import (
     Queue,
     Request,
 )
-from corral.core.ordering import POLICIES
-from corral.core.ordering.cost import OrderingRules, aged_from
-from corral.core.placing import could_ever_fit, find_place
-from corral.core.plan import Plan, Preemption, PreemptionRule
-from corral.core.preempting import lost_gpu_seconds
-from corral.core.scheduler import schedule
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.cycle.plan import Plan, Preemption, PreemptionRule
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.ordering import POLICIES
+from corral.core.scheduling.ordering.cost import OrderingRules, aged_from
+from corral.core.scheduling.placement.search import could_ever_fit, find_place
+from corral.core.scheduling.preemption.preemption import lost_gpu_seconds
+from corral.core.snapshot.changes import DropJob, PutJob, PutNode, PutQueue, PutRules
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import BackfillRules, Limits, PreemptionRules
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.recount import check_never_oversubscribed, free_on

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.changes import PutNode, PutQueue
-from corral.core.explain import line_order
-from corral.core.lines import LineKey, line_of
 from corral.core.model import Blocking, Job, JobKind, Queue, Request
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.scheduling.explain.reasons import line_order
+from corral.core.snapshot.changes import PutNode, PutQueue
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.waiting_lines import LineKey, line_of
 from corral.simulator.simulation import Arrival, Simulation, Step
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import GIB, PLACEMENTS, History, nodes

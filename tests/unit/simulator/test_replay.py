@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.model import WHOLE, Blocking
-from corral.core.ordering import POLICIES
+from corral.core.scheduling.ordering import POLICIES
 from corral.simulator.fleets import parse_fleet
 from corral.simulator.outcome import COURSE_STEPS, Course, Distribution, Held, Outcome, Ran, jain_index
 from corral.simulator.replay import Rules, replay

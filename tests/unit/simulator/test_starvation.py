@@ -13,9 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.changes import PutNode, PutQueue, PutRules
-from corral.core.installation import Limits
-from corral.core.lines import line_of
 from corral.core.model import (
     Blocking,
     Job,
@@ -23,11 +20,14 @@ from corral.core.model import (
     Queue,
     Request,
 )
-from corral.core.ordering import shortest, weighted
-from corral.core.ordering.cost import OrderingRules, Weights
-from corral.core.placing import could_ever_fit, find_place
-from corral.core.snapshot import ClusterSnapshot
-from corral.core.trial import Trial
+from corral.core.scheduling.ordering import shortest, weighted
+from corral.core.scheduling.ordering.cost import OrderingRules, Weights
+from corral.core.scheduling.placement.search import could_ever_fit, find_place
+from corral.core.snapshot.changes import PutNode, PutQueue, PutRules
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import Limits
+from corral.core.snapshot.trial import Trial
+from corral.core.snapshot.waiting_lines import line_of
 from corral.simulator.simulation import Arrival, Simulation, Step
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import TIME_CONSTANT, arrivals, nodes

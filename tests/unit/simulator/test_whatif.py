@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.changes import Change, PutNode, PutQueue, PutRules
-from corral.core.installation import Limits, PreemptionRules
 from corral.core.model import Job, JobKind, Queue, Request
-from corral.core.past import PastJob
-from corral.core.predicting import Features
-from corral.core.scenario import BadScenario, scenario_of
-from corral.server.simulation_orders import read_order, write_order
+from corral.core.scheduling.forecast.run_time_model import Features
+from corral.core.snapshot.changes import Change, PutNode, PutQueue, PutRules
+from corral.core.snapshot.installation import Limits, PreemptionRules
+from corral.core.whatif.past_jobs import PastJob
+from corral.core.whatif.scenario import BadScenario, scenario_of
+from corral.server.whatif.simulation_orders import read_order, write_order
 from corral.simulator.whatif import Order, Progress, compare
 from tests.unit.core.builders import node
 from tests.unit.searching import DEAR

@@ -16,8 +16,8 @@ from corral.checkpoint.environment import Surroundings
 from corral.checkpoint.keeper import Keeper
 from corral.checkpoint.layout import MANIFEST, Manifest, encode_manifest, last_of
 from corral.control.ports import SavedWork
-from corral.stores.checkpoints import DirectoryCheckpoints
-from corral.stores.workspace import DirectoryWorkspace
+from corral.stores.jobs.checkpoints import DirectoryCheckpoints
+from corral.stores.jobs.job_directories import DirectoryWorkspace
 
 JOB = "j-1234"
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from corral.control.records import Function, JobSpec, Scope
 from corral.core.model import Allocation, Grant, Job, JobKind, Request
-from corral.stores import codec
-from corral.stores.jobs import decode_job, encode_job
+from corral.stores.database import row_codec
+from corral.stores.jobs.jobs import decode_job, encode_job
 from tests.contract.store_samples import BUSY_JOB
 from tests.unit.searching import DEAR
 from tests.unit.stores.strategies import MAPPINGS, TEXTS, every_field
@@ -22,7 +22,7 @@ ALLOCATIONS = every_field(Allocation, grants=st.lists(GRANTS, max_size=4).map(tu
 SPECS = every_field(JobSpec, env=MAPPINGS, labels=MAPPINGS)
 JOBS = every_field(
     Job,
-    id=st.integers(1, 10**18 - 1).map(codec.job_id),
+    id=st.integers(1, 10**18 - 1).map(row_codec.job_id),
     request=REQUESTS,
     allocation=st.none() | ALLOCATIONS,
 )
@@ -36,52 +36,52 @@ def test_jobs(job: Job) -> None:
 @DEAR
 @given(SPECS)
 def test_specs(spec: JobSpec) -> None:
-    text = codec.encode_spec(spec)
-    assert codec.decode_spec(text) == spec
+    text = row_codec.encode_spec(spec)
+    assert row_codec.decode_spec(text) == spec
     assert text.isascii()
     assert "\0" not in text
 
 
 @given(ALLOCATIONS)
 def test_allocations(allocation: Allocation) -> None:
-    text = codec.to_json(codec.dump_allocation(allocation))
-    assert codec.load_allocation(codec.from_json(text)) == allocation
+    text = row_codec.to_json(row_codec.dump_allocation(allocation))
+    assert row_codec.load_allocation(row_codec.from_json(text)) == allocation
 
 
 @given(st.lists(TEXTS), st.lists(st.sampled_from([*JobKind, *Function, *Scope])))
 def test_names(texts: list[str], words: list[JobKind | Function | Scope]) -> None:
-    text = codec.encode_names(texts)
-    assert codec.decode_names(str, text) == tuple(texts)
+    text = row_codec.encode_names(texts)
+    assert row_codec.decode_names(str, text) == tuple(texts)
     assert text.isascii()
     for kind in (JobKind, Function, Scope):
         mine = tuple(word for word in words if isinstance(word, kind))
-        assert codec.decode_names(kind, codec.encode_names(mine)) == mine
+        assert row_codec.decode_names(kind, row_codec.encode_names(mine)) == mine
 
 
 @given(TEXTS)
 def test_any_text_can_be_made_storable_and_ordinary_text_stays(text: str) -> None:
-    stored = codec.storable(text)
+    stored = row_codec.storable(text)
     assert "\0" not in stored
     assert stored.encode().decode() == stored
-    assert codec.storable(stored) == stored
+    assert row_codec.storable(stored) == stored
     if "\0" not in text and text.encode("utf-8", "ignore").decode() == text:
         assert stored == text
 
 
 @given(st.text() | st.from_regex(r"j-[0-9]{1,20}(\.[0-9]{1,12})?\n?", fullmatch=True))
 def test_only_ids_in_their_one_spelling_are_ids(text: str) -> None:
-    number = codec.job_number(text)
-    assert number is None or codec.job_id(number) == text
-    key = codec.attempt_key(text)
+    number = row_codec.job_number(text)
+    assert number is None or row_codec.job_id(number) == text
+    key = row_codec.attempt_key(text)
     assert key is None or key[0] > 0
 
 
 def test_ids() -> None:
-    assert codec.job_number("j-12") == 12
-    assert codec.attempt_key("j-12.3") == (12, 3)
-    assert [codec.attempt_key(text) for text in ("j-12", "j-0.1", "j-1.", "j-1.-1", ".1", "j-1.1.1")] == [None] * 6
+    assert row_codec.job_number("j-12") == 12
+    assert row_codec.attempt_key("j-12.3") == (12, 3)
+    assert [row_codec.attempt_key(text) for text in ("j-12", "j-0.1", "j-1.", "j-1.-1", ".1", "j-1.1.1")] == [None] * 6
     with pytest.raises(ValueError, match="'x' is not the id of a job"):
-        codec.required_job_number("x")
+        row_codec.required_job_number("x")
 
 
 def test_an_empty_field_does_not_become_the_models_default() -> None:

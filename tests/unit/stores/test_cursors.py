@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.stores.cursors import Position, Sort, decode_cursor, encode_cursor, parse_sort
+from corral.stores.database.cursors import Position, Sort, decode_cursor, encode_cursor, parse_sort
 
 IDS = st.integers(1, 2**63 - 1)
 POSITIONS = st.one_of(

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from corral.stores.fair_pool import DeadlinePassed, FairPool, TaskCancelled, TooManyTasks
+from corral.stores.storage.fair_pool import DeadlinePassed, FairPool, TaskCancelled, TooManyTasks
 
 #: Far longer than anything here takes.
 PATIENCE = 30.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral.core.model import Job, JobKind
-from corral.stores.jobs import decode_job, encode_job
+from corral.stores.jobs.jobs import decode_job, encode_job
 
 
 @pytest.mark.parametrize("kind", JobKind)

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import event, make_url
 
 from corral.stores import BadStoreUrl, StoreUnreachable, open_store
-from corral.stores.postgres import open_postgres
+from corral.stores.database.postgres import open_postgres
 
 SECRET = "hunter-2"
 
@@ -55,7 +55,7 @@ def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_locked_file_is_reported_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corral.stores.sqlite.LOCK_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("corral.stores.database.sqlite.LOCK_TIMEOUT_SECONDS", 0.05)
     path = tmp_path / "corral.db"
     store = open_store(f"sqlite:///{path}")
     other = sqlite3.connect(path)

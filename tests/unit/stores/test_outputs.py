@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from corral.control.ports import OutputKind, OutputMissing, OutputRefused
-from corral.server.archives import ChangedWhileRead, tar_gz
-from corral.stores.outputs import DirectoryOutputs
-from corral.stores.workspace import DirectoryWorkspace
+from corral.server.http.archives import ChangedWhileRead, tar_gz
+from corral.stores.jobs.job_directories import DirectoryWorkspace
+from corral.stores.jobs.outputs import DirectoryOutputs
 
 JOB = "j-7"
 SECRET = "the secret of somebody else"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.stores.report_files import DirectoryReportFiles
+from corral.stores.reports.report_files import DirectoryReportFiles
 
 
 def test_files_come_together_and_are_replaced_together(tmp_path: Path) -> None:

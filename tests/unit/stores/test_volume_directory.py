@@ -9,16 +9,11 @@ import pytest
 
 from corral.checkpoint.layout import last_of
 from corral.control.ports.volume_files import FileKind, FileMissing, FileRefused
-from corral.core.checksums import checksum_of
-from corral.core.volumes import UPLOADS_DIRECTORY
-from corral.datasets.scanning import scan
-from corral.stores.uploads import (
-    ChecksumMismatch,
-    PartsMissing,
-    UploadOrder,
-    Uploads,
-)
-from corral.stores.volume_directory import DirectoryFiles
+from corral.core.storage.checksums import checksum_of
+from corral.core.storage.volumes import UPLOADS_DIRECTORY
+from corral.datasets.work.scan import scan
+from corral.stores.storage.uploads import ChecksumMismatch, PartsMissing, UploadOrder, Uploads
+from corral.stores.storage.volume_directory import DirectoryFiles
 
 SECRET = "the secret of somebody else"
 PART = 4

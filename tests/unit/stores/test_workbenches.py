@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.stores.workbenches import DirectoryWorkbenches, NotTheWorkbench, parse_status
+from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches, NotTheWorkbench, parse_status
 
 TOLD = {
     "attempt": 2,

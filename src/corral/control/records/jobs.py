@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from corral.core.measuring import NOTHING_MEASURED, Measured
 from corral.core.model import WHOLE, Allocation, EndReason, Job, JobKind, JobState
+from corral.core.monitoring.attempt_usage import NOTHING_MEASURED, Measured
 
 #: A word of a spec that marks the job of a task, with the task's name.
 TASK_LABEL = "task"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corral.core.model import JobKind, Quota
-from corral.core.volumes import VolumeType
+from corral.core.storage.volumes import VolumeType
 
 
 class Role(StrEnum):

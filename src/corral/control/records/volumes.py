@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from corral.control.records.sharing import Share
-from corral.core.volumes import Volume, VolumeType
+from corral.core.storage.volumes import Volume, VolumeType
 
 
 class VolumeState(StrEnum):

@@ -36,7 +36,7 @@ class SimulationRecord:
     source: SimulationSource = SimulationSource.HISTORY
     since: float
     until: float
-    #: what differs from the cluster as it is, as plain data (see `corral.core.scenario`)
+    #: what differs from the cluster as it is, as plain data (see `corral.core.whatif.scenario`)
     base: Mapping[str, Any] = field(default_factory=dict)
     candidate: Mapping[str, Any] = field(default_factory=dict)
     created_by: str

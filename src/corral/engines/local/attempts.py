@@ -18,10 +18,10 @@ from typing import Any
 
 from corral.control.ports import AttemptPhase
 from corral.core.model import EndReason
-from corral.engines.aggregation import InstanceExit, InstanceState, parse_exit
+from corral.engines.attempts.aggregation import InstanceExit, InstanceState, parse_exit
+from corral.engines.attempts.job_places import remove_tree
+from corral.engines.attempts.processes import processes_by_env, send, start_ticks
 from corral.engines.local.cgroups import Cgroup, CgroupSupport
-from corral.engines.local.places import remove_tree
-from corral.engines.local.processes import processes_by_env, send, start_ticks
 from corral.engines.local.rundir import (
     AUTH,
     CLAIM,

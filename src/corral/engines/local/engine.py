@@ -27,26 +27,31 @@ from corral.control.ports import (
     Observation,
 )
 from corral.core.model import EndReason, Node, NodeState
-from corral.engines.aggregation import aggregate, must_stop
-from corral.engines.fold_worker import QUIET_SECONDS, FoldWorker
+from corral.engines.attempts.aggregation import aggregate, must_stop
+from corral.engines.attempts.environment import MASTER_ADDR, base_environment
+from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldWorker
+from corral.engines.attempts.instance_messages import encode
+from corral.engines.attempts.instance_specs import Isolation, SpecWriter
+from corral.engines.attempts.job_places import remove_tree
+from corral.engines.attempts.rendezvous import meeting_port
+from corral.engines.attempts.terms import read_term, write_term
 from corral.engines.local.attempts import AttemptFiles, Marker, Tracked, read_exit
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support, sweep
-from corral.engines.local.container_orders import ContainerRuntime, container_name
-from corral.engines.local.container_runtime import find_runtime, in_background, remove_container, remove_leftovers
-from corral.engines.local.environment import MASTER_ADDR, base_environment
+from corral.engines.local.containers.container_orders import ContainerRuntime, container_name
+from corral.engines.local.containers.container_runtime import (
+    find_runtime,
+    in_background,
+    remove_container,
+    remove_leftovers,
+)
 from corral.engines.local.fleet import Fleet
 from corral.engines.local.fold import LocalFolds
-from corral.engines.local.instance_specs import Isolation, SpecWriter
 from corral.engines.local.link import SpawnerLink
 from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, PREFIX, LogPlaces
-from corral.engines.local.meeting import meeting_port
-from corral.engines.local.messages import encode
-from corral.engines.local.places import remove_tree
 from corral.engines.local.rundir import TMP, WORK, Layout, folded_prefix, is_folded, is_safe_id
-from corral.engines.local.storage.orders import StoragePlaces
-from corral.engines.local.storage.scratch import sweep_scratch
-from corral.engines.local.terms import read_term, write_term
 from corral.engines.local.watcher import Watcher
+from corral.engines.storage.scratch import sweep_scratch
+from corral.engines.storage.storage_specs import StoragePlaces
 
 #: A launch that nobody has claimed after this long is sent again, this many times.
 PATIENCE_SECONDS = 30.0

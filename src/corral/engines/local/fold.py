@@ -38,7 +38,7 @@ _OF_ATTEMPTS = (STOP, LOST)
 
 
 class LocalFolds:
-    """Implements `corral.engines.fold_worker.Folds`."""
+    """Implements `corral.engines.attempts.fold_worker.Folds`."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from corral.engines.local.terms import TERM
+from corral.engines.attempts.terms import TERM
 
 CLAIM = "claim"
 #: Written by supervisors of an earlier version, which outlive their server.

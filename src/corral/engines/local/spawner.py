@@ -15,9 +15,9 @@ import socket
 import sys
 import traceback
 
-from corral.engines.local.exits import REASON_LOST, record_failed_launch
-from corral.engines.local.messages import InstanceSpec, take_frames
-from corral.engines.local.processes import name_process
+from corral.engines.attempts.exits import REASON_LOST, record_failed_launch
+from corral.engines.attempts.instance_messages import InstanceSpec, take_frames
+from corral.engines.attempts.processes import name_process
 from corral.engines.local.supervisor import supervise
 
 #: Small enough to come from memory that stays mapped.

@@ -14,10 +14,7 @@ import signal
 import time
 from typing import Any, NoReturn
 
-from corral.engines.local.cgroups import Cgroup, CgroupSupport
-from corral.engines.local.container_job import ContainerJob, PullFailed, PullStopped, error_in
-from corral.engines.local.container_mounts import CannotMount
-from corral.engines.local.exits import (
+from corral.engines.attempts.exits import (
     REASON_EXIT,
     REASON_LAUNCH,
     REASON_LOST,
@@ -29,10 +26,9 @@ from corral.engines.local.exits import (
     record_exit,
     signal_name,
 )
-from corral.engines.local.logs import LogWriter
-from corral.engines.local.messages import InstanceSpec
-from corral.engines.local.places import hand_over, make_private, open_way, remove_tree
-from corral.engines.local.processes import (
+from corral.engines.attempts.instance_messages import InstanceSpec
+from corral.engines.attempts.job_places import hand_over, make_private, open_way, remove_tree
+from corral.engines.attempts.processes import (
     ExecFailed,
     become_subreaper,
     descendants,
@@ -41,9 +37,13 @@ from corral.engines.local.processes import (
     send,
     start_ticks,
 )
+from corral.engines.attempts.terms import read_term
+from corral.engines.local.cgroups import Cgroup, CgroupSupport
+from corral.engines.local.containers.container_job import ContainerJob, PullFailed, PullStopped, error_in
+from corral.engines.local.containers.container_mounts import CannotMount
+from corral.engines.local.logs import LogWriter
 from corral.engines.local.rundir import TMP, WORK, add_to_claim, notify, read_stop, take_claim
-from corral.engines.local.storage.preparing import InstanceStorage, PrepareFailed, PrepareStopped
-from corral.engines.local.terms import read_term
+from corral.engines.storage.preparation import InstanceStorage, PrepareFailed, PrepareStopped
 
 #: How long processes that a finished job left behind may take to end by themselves.
 LINGER_SECONDS = 0.5

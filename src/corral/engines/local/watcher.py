@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from corral.control.live.worker import Worker
 from corral.control.ports import AttemptPhase, AttemptStatus
-from corral.control.worker import Worker
-from corral.engines.aggregation import aggregate, up_since
+from corral.engines.attempts.aggregation import aggregate, up_since
 from corral.engines.local.attempts import Tracked
 
 logger = logging.getLogger(__name__)

@@ -27,32 +27,39 @@ from corral.control.ports import (
     Observation,
 )
 from corral.core.model import EndReason
-from corral.engines.aggregation import must_stop
-from corral.engines.fold_worker import QUIET_SECONDS, FoldWorker
-from corral.engines.local.messages import StorageSpec
-from corral.engines.local.storage.orders import StoragePlaces
-from corral.engines.local.terms import TERM, read_term, write_term
-from corral.engines.slurm import attempts, rundir, scripts
-from corral.engines.slurm.attempts import Attempt
-from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable, Submission
-from corral.engines.slurm.devices import Devices
-from corral.engines.slurm.ends import why_not_begun
-from corral.engines.slurm.fleet import nodes_seen, others_use, vanished
-from corral.engines.slurm.following import Following, asked
-from corral.engines.slurm.installing import engine_id, installed_program
-from corral.engines.slurm.laying_out import give, lay_out
-from corral.engines.slurm.logs import read_log, trim_log
-from corral.engines.slurm.news import News
-from corral.engines.slurm.occupancy import Occupancy, named_gpus
-from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, place_of, run_as, submission
-from corral.engines.slurm.partitions import Partition, PartitionClosed, Partitions, closed_nodes
-from corral.engines.slurm.preparing import Prepared, Preparing
-from corral.engines.slurm.reserving import Reserving
-from corral.engines.slurm.seen import JobOwner, SlurmNode
-from corral.engines.slurm.storage import slurm_specs, take_long, with_sources
-from corral.engines.slurm.submitters import Submitter
-from corral.engines.slurm.watcher import Watcher
-from corral.engines.slurm.withholding import NodeWords
+from corral.engines.attempts.aggregation import must_stop
+from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldWorker
+from corral.engines.attempts.instance_messages import StorageSpec
+from corral.engines.attempts.terms import TERM, read_term, write_term
+from corral.engines.slurm.attempts import run_directory, scripts, slurm_attempt
+from corral.engines.slurm.attempts.attempt_files import give, lay_out
+from corral.engines.slurm.attempts.ends import why_not_begun
+from corral.engines.slurm.attempts.installation import engine_id, installed_program
+from corral.engines.slurm.attempts.job_orders import (
+    SlurmRules,
+    check_order,
+    instance_environment,
+    place_of,
+    run_as,
+    submission,
+)
+from corral.engines.slurm.attempts.logs import read_log, trim_log
+from corral.engines.slurm.attempts.node_reports import News
+from corral.engines.slurm.attempts.preparation import Prepared, Preparing
+from corral.engines.slurm.attempts.slurm_attempt import Attempt
+from corral.engines.slurm.attempts.storage import slurm_specs, take_long, with_sources
+from corral.engines.slurm.attempts.submitters import Submitter
+from corral.engines.slurm.attempts.tracking import Following, asked
+from corral.engines.slurm.attempts.watcher import Watcher
+from corral.engines.slurm.cluster.drains import NodeWords
+from corral.engines.slurm.cluster.nodes import nodes_seen, others_use, vanished
+from corral.engines.slurm.cluster.occupancy import Occupancy, named_gpus
+from corral.engines.slurm.cluster.partitions import Partition, PartitionClosed, Partitions, closed_nodes
+from corral.engines.slurm.cluster.reservation_nodes import Reserving
+from corral.engines.slurm.slurm_api.commands import Slurm, SlurmRefused, SlurmUnavailable, Submission
+from corral.engines.slurm.slurm_api.devices import Devices
+from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmNode
+from corral.engines.storage.storage_specs import StoragePlaces
 
 log = logging.getLogger("corral.engines.slurm")
 
@@ -84,7 +91,7 @@ class SlurmEngine:
         self._storage = storage
         self._top = top
         root = Path(root).resolve()
-        self._layout = rundir.Layout(str(root))
+        self._layout = run_directory.Layout(str(root))
         self._layout.prepare()
         self._news = News(self._layout.news)
         self._words = NodeWords(root, slurm)
@@ -104,7 +111,7 @@ class SlurmEngine:
         self._closed = False
         self._term_path, self._term = str(root / TERM), 0
         for attempt_id in self._layout.live():
-            if (attempt := attempts.load(self._layout, attempt_id)) is None:
+            if (attempt := slurm_attempt.load(self._layout, attempt_id)) is None:
                 # An earlier server was about to prepare it, and will say again that it is wanted.
                 self._layout.forget(attempt_id, delete_logs=True)
             else:
@@ -134,15 +141,15 @@ class SlurmEngine:
         seen, live = asked(self._slurm.nodes), asked(self._slurm.live)
         with self._lock:
             self._check_open()
-            mine, stuck = self._occupancy.own_jobs(self._attempts, live, attempts.clock())
-            overran = self._occupancy.overran(live, attempts.clock())
+            mine, stuck = self._occupancy.own_jobs(self._attempts, live, slurm_attempt.clock())
+            overran = self._occupancy.overran(live, slurm_attempt.clock())
         jobs = asked(lambda: self._devices.told(live, mine, self._slurm.jobs))
-        reserved = self._reserving.nodes(seen, attempts.clock())
+        reserved = self._reserving.nodes(seen, slurm_attempt.clock())
         closed = closed_nodes(asked(self._partitions.now), self._rules.partitions)
         if stuck:
             log.warning("Slurm jobs %s run on although their attempts are over: they are cancelled", stuck)
             asked(lambda: self._slurm.cancel(*stuck))
-        self._following.follow(self._attempts.values(), jobs, attempts.clock())
+        self._following.follow(self._attempts.values(), jobs, slurm_attempt.clock())
         # Not left to the watcher alone, which asks seldom after a slow answer.
         self._take_back(list(self._attempts.values()))
         with self._lock:
@@ -177,7 +184,9 @@ class SlurmEngine:
                     return
                 attempt = self._prepare(order, specs)
                 if (bad := next((word for word in order.command if "\0" in word), None)) is not None:
-                    attempt.give_up(EndReason.LAUNCH_ERROR, f"{bad!r}: execve: embedded null byte", attempts.clock())
+                    attempt.give_up(
+                        EndReason.LAUNCH_ERROR, f"{bad!r}: execve: embedded null byte", slurm_attempt.clock()
+                    )
                     self._watcher.look_soon()
                     return
             elif attempt.was_submitted or attempt.is_over:
@@ -202,7 +211,7 @@ class SlurmEngine:
             if attempt.is_over:
                 return
             attempt.was_stopped = True
-            rundir.write_text(self._layout.stop(attempt_id), f"{max(0.0, grace_seconds):.3f}\n", mode=0o644)
+            run_directory.write_text(self._layout.stop(attempt_id), f"{max(0.0, grace_seconds):.3f}\n", mode=0o644)
         if (job_id := self._job_id_of(attempt)) is None or not self._is_its_own(attempt):
             return
         # One that waits is gone at once; one that has begun is asked, and the nodes keep its grace time.
@@ -211,7 +220,7 @@ class SlurmEngine:
         self._watcher.look_soon()
 
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
-        if not rundir.is_safe_id(attempt_id):
+        if not run_directory.is_safe_id(attempt_id):
             return LogChunk(data=b"", next_offset=max(0, offset), at_end=True)
         place = self._layout.place(attempt_id, rank)
         with self._lock:
@@ -225,7 +234,7 @@ class SlurmEngine:
         return LogChunk(data=data, next_offset=next_offset, at_end=is_over and next_offset >= end)
 
     def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
-        for attempt_id in filter(rundir.is_safe_id, attempt_ids):
+        for attempt_id in filter(run_directory.is_safe_id, attempt_ids):
             with self._lock:
                 attempt = self._attempts.get(attempt_id)
                 if attempt is not None:
@@ -233,7 +242,7 @@ class SlurmEngine:
                     if not attempt.is_over:
                         continue  # a running attempt must stay known
                     del self._attempts[attempt_id]
-                    self._occupancy.note_over(attempt, attempts.clock())
+                    self._occupancy.note_over(attempt, slurm_attempt.clock())
             self._layout.forget(attempt_id, delete_logs=delete_logs)
 
     def withhold(self, node: str, reason: str) -> None:
@@ -247,9 +256,9 @@ class SlurmEngine:
         return known[node].address if node in known else node
 
     def has(self, attempt_id: str) -> bool:
-        return rundir.is_safe_id(attempt_id) and (
+        return run_directory.is_safe_id(attempt_id) and (
             os.path.exists(self._layout.place(attempt_id, 0))
-            or rundir.has_folded_log(self._layout.place(attempt_id, 0))
+            or run_directory.has_folded_log(self._layout.place(attempt_id, 0))
             or self._preparing.has(attempt_id)
         )
 
@@ -300,7 +309,7 @@ class SlurmEngine:
             live = [attempt for attempt in self._attempts.values() if not attempt.is_over]
         if live:
             jobs = asked(self._slurm.live)
-            self._following.follow(self._attempts.values(), jobs, attempts.clock())
+            self._following.follow(self._attempts.values(), jobs, slurm_attempt.clock())
             with self._lock:
                 for attempt in live:
                     trim_log(self._layout, attempt, self._rules.log_limit_bytes)
@@ -361,10 +370,10 @@ class SlurmEngine:
             attempt = self._attempts.get(order.attempt_id)
             if attempt is None:
                 self._check_new(order)
-                attempt = attempts.create(self._layout, order, attempts.clock(), JobOwner())
+                attempt = slurm_attempt.create(self._layout, order, slurm_attempt.clock(), JobOwner())
                 self._attempts[order.attempt_id] = attempt
             if not attempt.is_over and not attempt.was_submitted:
-                attempts.conclude(self._layout, attempt, reason, words)
+                slurm_attempt.conclude(self._layout, attempt, reason, words)
         self._watcher.look_soon()
 
     def _check_new(self, order: LaunchOrder) -> None:
@@ -390,7 +399,7 @@ class SlurmEngine:
         if who is not None:
             top = self._top or self._layout.root
             give(self._layout, order, specs[0], who, top, self._storage.volumes if self._storage else "")
-        attempt = attempts.create(self._layout, order, attempts.clock(), owner)
+        attempt = slurm_attempt.create(self._layout, order, slurm_attempt.clock(), owner)
         with self._lock:
             self._attempts[order.attempt_id] = attempt
         return attempt
@@ -415,7 +424,7 @@ class SlurmEngine:
         except PartitionClosed as closed:
             # Planned anew it may go elsewhere; the nodes of that partition are withheld from now on.
             with self._lock:
-                attempts.conclude(self._layout, attempt, EndReason.PREEMPTED, f"Slurm did not begin it: {closed}")
+                slurm_attempt.conclude(self._layout, attempt, EndReason.PREEMPTED, f"Slurm did not begin it: {closed}")
             self._watcher.look_soon()
             return
         except SlurmUnavailable as error:
@@ -423,14 +432,14 @@ class SlurmEngine:
         except (SlurmRefused, LaunchRefused) as refusal:
             words = f"Slurm refuses it: {refusal}" if isinstance(refusal, SlurmRefused) else str(refusal)
             with self._lock:
-                attempts.conclude(self._layout, attempt, EndReason.LAUNCH_ERROR, words)
+                slurm_attempt.conclude(self._layout, attempt, EndReason.LAUNCH_ERROR, words)
             raise LaunchRefused(words) from refusal
         with self._lock:
             self._submitted(attempt, job_id)
 
     def _submitted(self, attempt: Attempt, job_id: int) -> None:
-        attempts.note_job(self._layout, attempt, job_id)
-        self._layout.note_submission(attempts.clock())
+        slurm_attempt.note_job(self._layout, attempt, job_id)
+        self._layout.note_submission(slurm_attempt.clock())
         if attempt.was_stopped:
             # It was stopped while it was on its way.
             with contextlib.suppress(EngineUnavailable):
@@ -445,7 +454,7 @@ class SlurmEngine:
             if not attempt.was_submitted and found is not None:
                 attempt.job_id = found.id
             if not attempt.was_submitted:
-                attempt.give_up(EndReason.EXIT_CODE, "stopped before it began", attempts.clock())
+                attempt.give_up(EndReason.EXIT_CODE, "stopped before it began", slurm_attempt.clock())
             return attempt.job_id
 
     def _is_its_own(self, attempt: Attempt) -> bool:
@@ -467,7 +476,7 @@ class SlurmEngine:
 
     def _take_back(self, live: Iterable[Attempt]) -> None:
         """Others have got what the plan thought was free: corral plans anew, and nobody is stuck behind them."""
-        now = attempts.clock()
+        now = slurm_attempt.clock()
         late = {
             attempt.job_id: (attempt, attempt.seen)
             for attempt in live
@@ -481,4 +490,4 @@ class SlurmEngine:
         with self._lock:
             for job_id, (attempt, job) in late.items():
                 if states.get(job_id, "CANCELLED") == "CANCELLED" and not attempt.is_over:
-                    attempts.conclude(self._layout, attempt, EndReason.PREEMPTED, why_not_begun(job))
+                    slurm_attempt.conclude(self._layout, attempt, EndReason.PREEMPTED, why_not_begun(job))

@@ -16,13 +16,13 @@ from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
+from corral.control.live.unit_of_work import Caller
 from corral.control.records import CredentialKind, Scope
-from corral.control.work import Caller
 from corral.server.auth.identity import Identity
-from corral.server.context import ServerContext, context_of
-from corral.server.problems import Problem
-from corral.server.routing import PREFIX
-from corral.server.settings import Settings
+from corral.server.http.context import ServerContext, context_of
+from corral.server.http.problems import Problem
+from corral.server.http.strict_route import PREFIX
+from corral.server.settings.settings import Settings
 
 COOKIE = "corral_session"
 CSRF_HEADER = "X-CSRF-Token"

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from corral.control.permissions import functions_of
+from corral.control.live.unit_of_work import Caller
+from corral.control.people.permissions import functions_of
 from corral.control.ports import Store
 from corral.control.records import CredentialKind, CredentialRecord, Function, Role, Scope, UserRecord
-from corral.control.work import Caller
 from corral.server.auth.secrets import secret_hash
 
 log = logging.getLogger("corral.server.auth")

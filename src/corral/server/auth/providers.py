@@ -14,16 +14,16 @@ from typing import Any
 
 import httpx
 
+from corral.control.people.sign_in_providers import DEFAULT_ISSUERS, EVERYBODY
 from corral.control.ports import Clock
-from corral.control.providers import DEFAULT_ISSUERS, EVERYBODY
 from corral.control.records import IdentityRecord, ProviderKind, ProviderRecord
 from corral.server.auth.discovery import Discovery
 from corral.server.auth.kinds import Kind, kinds_with
 from corral.server.auth.kinds.base import Check, Endpoints, Grant
 from corral.server.auth.kinds.oidc import clock_check
 from corral.server.auth.outside import AsyncOAuth2Client, OAuthError, Person, ProviderFailed, http_options
+from corral.server.auth.secret_box import SecretBox, SecretUnreadable
 from corral.server.auth.tickets import Ticket, TicketOffice
-from corral.server.secrets import SecretBox, SecretUnreadable
 
 log = logging.getLogger("corral.server.auth")
 

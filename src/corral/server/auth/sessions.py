@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from corral.control import people
+from corral.control.live.unit_of_work import PLATFORM, Caller, Work
+from corral.control.people import user_accounts
 from corral.control.ports import Transaction
 from corral.control.records import CredentialKind, CredentialRecord, EventFilter, Role, UserRecord
-from corral.control.work import PLATFORM, Caller, Work
 from corral.server.auth.callers import is_secure, session_cookie
 from corral.server.auth.passwords import refusal_of
 from corral.server.auth.secrets import new_credential_id, new_csrf_token, new_session_id, secret_hash
-from corral.server.context import ServerContext
-from corral.server.problems import Problem, invalid_field
-from corral.server.settings import Settings
+from corral.server.http.context import ServerContext
+from corral.server.http.problems import Problem, invalid_field
+from corral.server.settings.settings import Settings
 
 log = logging.getLogger("corral.server.auth")
 
@@ -102,7 +102,7 @@ async def replace_password(context: ServerContext, user: UserRecord, old: str, n
     """A password is replaced while its user signs in; sessions that it opened end."""
     check_new_password("new_password", new, before=old)
     caller = Caller(name=user.name, is_operator=user.role is Role.OPERATOR, source=address)
-    changed = await context.execute(people.change_password, caller, await context.passwords.hash(new))
+    changed = await context.execute(user_accounts.change_password, caller, await context.passwords.hash(new))
     context.identities.forget(user.name)
     return changed
 
@@ -124,7 +124,7 @@ def sign_in(work: Work, caller: Caller, credential: CredentialRecord) -> Credent
         if item.expires_at is not None and item.expires_at <= work.now
     ]
     work.tx.credentials.delete(expired)
-    return people.add_credential(work, caller, credential)
+    return user_accounts.add_credential(work, caller, credential)
 
 
 def set_session_cookie(answer: Response, settings: Settings, session: Session) -> None:

@@ -9,13 +9,13 @@ import logging
 import random
 from collections.abc import Callable, Iterator
 
-from corral.control.controller import Controller
 from corral.control.errors import Refusal
-from corral.control.jobs import JobDraft, submit
-from corral.control.mount_words import MountWord, parse_mount
+from corral.control.jobs.jobs import JobDraft, submit
+from corral.control.live.controller import Controller
+from corral.control.live.unit_of_work import Caller
+from corral.control.live.worker import Worker
 from corral.control.records import JobSpec
-from corral.control.work import Caller
-from corral.control.worker import Worker
+from corral.control.storage.mount_text import MountWord, parse_mount
 from corral.core.model import JobKind, JobState, Request
 from corral.server.demo.catalog import DATASET, OPERATOR, PEOPLE, TEAM_MEMBERS, set_up
 from corral.server.demo.storage import deliveries, head

@@ -5,7 +5,11 @@ Made through the same use cases as anybody's changes, and only once: what is the
 
 from __future__ import annotations
 
-from corral.control import catalog, datasets, groups, images, people, pools, queues, quotas, volumes
+from corral.control.datasets import datasets
+from corral.control.fleet import catalog, pools
+from corral.control.jobs import images
+from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people import groups, quotas, user_accounts
 from corral.control.records import (
     DEFAULT_TARGET,
     FlavorRecord,
@@ -15,9 +19,10 @@ from corral.control.records import (
     ShareKind,
     Visibility,
 )
-from corral.control.work import Caller, Work
+from corral.control.scheduling import queues
+from corral.control.storage import volumes
 from corral.core.model import WHOLE, JobKind, Queue, Quota
-from corral.core.volumes import VolumeType
+from corral.core.storage.volumes import VolumeType
 
 OPERATOR = Caller(name="operator", is_operator=True)
 GIB = 1024**3
@@ -79,7 +84,7 @@ def _people(work: Work) -> None:
     for name, display_name in PEOPLE:
         if name not in known:
             email = f"{name}@example.org"
-            people.create_user(work, OPERATOR, name, display_name=display_name, email=email)
+            user_accounts.create_user(work, OPERATOR, name, display_name=display_name, email=email)
             stored = {kind: gib * GIB for kind, gib in STORAGE_QUOTAS.items()}
             quotas.set_quota(work, OPERATOR, name, {WORKBENCH: Quota(gpu_milli=4 * WHOLE)}, stored)
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from corral.control import dataset_errands, datasets
-from corral.control.controller import Controller
-from corral.control.jobs import JobDraft, submit
-from corral.control.mount_words import MountWord, parse_mount
+from corral.control.datasets import background_work, datasets
+from corral.control.jobs.jobs import JobDraft, submit
+from corral.control.live.controller import Controller
+from corral.control.live.unit_of_work import Caller, Work
 from corral.control.records import JobSpec
-from corral.control.work import Caller, Work
+from corral.control.storage.mount_text import MountWord, parse_mount
 from corral.core.model import Request
 from corral.server.demo.catalog import DATASET, OPERATOR, VOLUMES
 
@@ -82,7 +82,7 @@ def _is_live(work: Work, job_id: str) -> bool:
 
 def _commit(work: Work, job_id: str, message: str) -> str:
     source = {"kind": "job", "job": job_id, "path": ""}
-    return dataset_errands.request_commit(
+    return background_work.request_commit(
         work, OPERATOR, DATASET, source=source, message=message, parent=None, produced_by=job_id
     ).id
 

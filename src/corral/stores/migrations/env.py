@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from corral.stores.tables import metadata
+from corral.stores.schema.tables import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
 with context.begin_transaction():

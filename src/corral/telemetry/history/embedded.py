@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from corral.control.live.worker import Worker
 from corral.control.ports import Clock, Metric, Point
-from corral.control.worker import Worker
 from corral.telemetry.history.compaction import compact, prune, read_floors
 from corral.telemetry.history.file import HistoryFile
 from corral.telemetry.history.head import Head

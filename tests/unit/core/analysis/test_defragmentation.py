@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.analysis.defragmentation import MOVABLE_KINDS, plan_everywhere
-from corral.core.analysis.free_gpus import fleet_now
-from corral.core.analysis.model import AnalysisInput, DefragmentationPlan
-from corral.core.fleet import Fleet
 from corral.core.model import WHOLE, Job, JobKind, Queue
-from corral.core.placing import find_place
+from corral.core.reports.analysis.defragmentation import MOVABLE_KINDS, plan_everywhere
+from corral.core.reports.analysis.free_gpus import fleet_now
+from corral.core.reports.analysis.model import AnalysisInput, DefragmentationPlan
+from corral.core.scheduling.placement.search import find_place
+from corral.core.snapshot.node_index import Fleet
 from tests.unit.core.builders import node, running, waiting
 from tests.unit.searching import between, pick
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from corral.core.alerts.model import Severity
-from corral.core.analysis import FINDERS, analyse
-from corral.core.analysis.model import AnalysisInput, Finding, FindingKind, PackageSize, UsageLine
-from corral.core.measuring import Measured
 from corral.core.model import Gpu, Job, JobKind, Node, Queue
+from corral.core.monitoring.attempt_usage import Measured
+from corral.core.reports.analysis import FINDERS, analyse
+from corral.core.reports.analysis.model import AnalysisInput, Finding, FindingKind, PackageSize, UsageLine
 from tests.unit.core.builders import node, running, waiting
 
 HOUR = 3600.0

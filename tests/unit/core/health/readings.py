@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from corral.control.ports import GpuReading, Holder
-from corral.core.health.judging import judge
-from corral.core.health.model import Condition, HealthRules, Memory
 from corral.core.model import WHOLE, GpuHealth, JobKind
+from corral.core.monitoring.health.judging import judge
+from corral.core.monitoring.health.model import Condition, HealthRules, Memory
 
 RULES = HealthRules(
     hot_celsius=85.0, confirm_readings=3, idle_grace_seconds=600.0, recover_seconds=300.0, gap_seconds=60.0

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.control.ports import GpuReading
-from corral.core.health.judging import judge, put, recover_seconds
-from corral.core.health.model import DAY, KEPT_EVIDENCE, Condition, Evidence, HealthRules, Memory, Sign
-from corral.core.health.xid import TABLE, Severity, about
 from corral.core.model import GpuHealth, JobKind
+from corral.core.monitoring.health.judging import judge, put, recover_seconds
+from corral.core.monitoring.health.model import DAY, KEPT_EVIDENCE, Condition, Evidence, HealthRules, Memory, Sign
+from corral.core.monitoring.health.xid import TABLE, Severity, about
 from tests.unit.core.health.readings import RULES, Watcher, holder, reading
 from tests.unit.searching import every
 

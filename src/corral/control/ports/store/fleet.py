@@ -14,8 +14,8 @@ from corral.control.records import (
     PresetRecord,
     RegistryCredentialRecord,
 )
-from corral.core.health.model import Condition
 from corral.core.model import Gpu, Node, Queue
+from corral.core.monitoring.health.model import Condition
 
 
 class FleetTable(Protocol):

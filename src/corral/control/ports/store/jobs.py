@@ -21,9 +21,9 @@ from corral.control.records import (
     UsageCourse,
     UsageRecord,
 )
-from corral.core.measuring import Measured
 from corral.core.model import Job, Score
-from corral.core.plan import PreemptionRule
+from corral.core.monitoring.attempt_usage import Measured
+from corral.core.scheduling.cycle.plan import PreemptionRule
 
 
 class JobTable(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from corral.control.records import ReservationRecord
-from corral.core.accuracy import Told
+from corral.core.scheduling.forecast.accuracy import Told
 
 
 class EstimateTable(Protocol):

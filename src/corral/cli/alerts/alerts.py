@@ -1,0 +1,410 @@
+"""`corral alert`: what is wrong now, saying that it is taken care of, silences, and the rules behind it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral.cli.terminal import formats
+from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.terminal import Terminal, command, default_command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corral.client.alerts.alerts import AlertView, RuleView
+
+app = typer.Typer(help="See alerts, take care of them, and manage their rules.")
+rule_app = typer.Typer(help="Manage alert rules (operators).", no_args_is_help=True)
+app.add_typer(rule_app, name="rule")
+
+LIVE = ("pending", "firing")
+SEVERITIES = "info, warning or critical"
+
+AlertArgument = Annotated[int, typer.Argument(metavar="ALERT", help="An alert's number, from `corral alert ls`.")]
+RuleArgument = Annotated[str, typer.Argument(metavar="RULE", help="A rule's name, from `corral alert rules`.")]
+
+
+@default_command(app, examples=["corral alert", "corral alert ls --all", "corral alert ack 12"])
+def alert(terminal: Terminal) -> None:
+    """List what fires now; with a command, take care of it."""
+    _list(terminal, LIVE, (), None, None, 50)
+
+
+@command(
+    app, "ls", examples=["corral alert ls", "corral alert ls --all --limit 200", "corral alert ls --severity critical"]
+)
+def ls(
+    terminal: Terminal,
+    all: Annotated[bool, typer.Option("-a", "--all", help="Also those that are over.")] = False,
+    state: Annotated[list[str] | None, typer.Option(help="pending, firing or resolved; repeatable.")] = None,
+    severity: Annotated[list[str] | None, typer.Option(help=f"{SEVERITIES}; repeatable.")] = None,
+    rule: Annotated[str | None, typer.Option(metavar="RULE", help="Only of this rule.")] = None,
+    subject: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only about this GPU, node, job or queue.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
+) -> None:
+    """List alerts, newest first: those that are not over, unless you ask for more."""
+    _list(terminal, state or (() if all else LIVE), severity or (), rule, subject, limit)
+
+
+def _list(
+    terminal: Terminal,
+    states: Sequence[str],
+    severities: Sequence[str],
+    rule: str | None,
+    subject: str | None,
+    limit: int,
+) -> None:
+    with terminal.client() as client:
+        found = list(client.alerts.list(states=states, severities=severities, rule=rule, subject=subject, limit=limit))
+    now = terminal.now()
+    terminal.table(
+        ("#>", "SEVERITY!", "STATE!", "RULE", "SUBJECT", "SINCE", "ACK?", "TEXT~"),
+        found,
+        lambda view: (
+            str(view["id"]),
+            view["severity"],
+            view["state"],
+            view["rule"],
+            view["subject"],
+            formats.ago(view["fired_at"] or view["pending_since"], now),
+            _attention(view),
+            view["text"],
+        ),
+        empty="No alerts." if set(states) != set(LIVE) else "Nothing fires. What was: corral alert ls --all",
+    )
+
+
+def _attention(view: AlertView) -> str:
+    """Who takes care of it, or why nobody was told."""
+    if view["acknowledged_by"]:
+        return view["acknowledged_by"]
+    return "silenced" if view["silenced"] else "folded" if view["folded_into"] else formats.NOTHING
+
+
+@command(app, "show", examples=["corral alert show 12"])
+def show(terminal: Terminal, alert: AlertArgument) -> None:
+    """Show one alert."""
+    with terminal.client() as client:
+        view = client.alerts.get(alert)
+    now = terminal.now()
+    terminal.facts(
+        view,
+        [
+            ("Alert", f"#{view['id']} {view['rule']} {view['subject']}"),
+            ("State", view["state"]),
+            ("Severity", view["severity"]),
+            ("Text", view["text"]),
+            ("Value", f"{_value(view['value'], view['unit'])}, at worst {_value(view['worst'], view['unit'])}"),
+            ("Owner", view["owner"] or ""),
+            ("Began", formats.ago(view["pending_since"], now)),
+            ("Fired", formats.ago(view["fired_at"], now) if view["fired_at"] else ""),
+            ("Over", formats.ago(view["resolved_at"], now) if view["resolved_at"] else ""),
+            ("Taken care of by", view["acknowledged_by"] or ""),
+            ("Note", view["note"]),
+            ("Told", "nobody: it is silenced" if view["silenced"] else ""),
+            ("Explained by", view["folded_into"] or ""),
+        ],
+    )
+
+
+def _value(value: float, unit: str) -> str:
+    return f"{formats.number(value)} {unit}".strip()
+
+
+@command(app, "ack", examples=["corral alert ack 12", 'corral alert ack 12 13 --note "fans are ordered"'])
+def ack(
+    terminal: Terminal,
+    alerts: Annotated[list[int], typer.Argument(metavar="ALERT…", help="Numbers from `corral alert ls`.")],
+    note: Annotated[str, typer.Option(help="What you do about it.")] = "",
+) -> None:
+    """Say that you take care of alerts (operators)."""
+    with terminal.client() as client:
+        done = [client.alerts.acknowledge(number, note) for number in alerts]
+    if terminal.as_json:
+        terminal.json({"items": done})
+    for view in done:
+        terminal.say(f"#{view['id']} {view['rule']} {view['subject']}: {view['acknowledged_by']} takes care of it")
+
+
+@command(
+    app,
+    "silence",
+    examples=[
+        'corral alert silence --subject "gpu-03*" --time 4h --reason "new fans"',
+        "corral alert silence --rule queue-length --time 2d",
+    ],
+)
+def silence(
+    terminal: Terminal,
+    time: Annotated[str, typer.Option(metavar="DURATION", help="For how long, such as 2h.")],
+    rule: Annotated[str, typer.Option(metavar="PATTERN", help="Rules; * and ? stand for anything.")] = "*",
+    subject: Annotated[str, typer.Option(metavar="PATTERN", help="GPUs, nodes, queues, …")] = "*",
+    reason: Annotated[str, typer.Option(help="Why, for the others.")] = "",
+) -> None:
+    """Tell nobody about some alerts for a while (operators). What outlasts it is told then."""
+    with terminal.client() as client:
+        view = client.alerts.silence({"rule": rule, "subject": subject, "duration": time, "reason": reason})
+    terminal.answer(
+        view, f"Silence {view['id']} until {view['ends_at']}. End it sooner: corral alert unsilence {view['id']}"
+    )
+
+
+@command(app, "unsilence", examples=["corral alert unsilence 3f2a91c0"])
+def unsilence(
+    terminal: Terminal,
+    silence: Annotated[str, typer.Argument(metavar="SILENCE", help="An id from `corral alert silences`.")],
+) -> None:
+    """End a silence now (operators)."""
+    with terminal.client() as client:
+        client.alerts.unsilence(silence)
+    terminal.answer({"id": silence, "deleted": True}, f"Silence {silence} is over")
+
+
+@command(app, "silences", examples=["corral alert silences"])
+def silences(terminal: Terminal) -> None:
+    """List the silences that are not over (operators)."""
+    with terminal.client() as client:
+        found = list(client.alerts.silences())
+    now = terminal.now()
+    terminal.table(
+        ("ID", "RULE", "SUBJECT", "ENDS", "BY", "REASON~"),
+        found,
+        lambda view: (
+            view["id"],
+            view["rule"],
+            view["subject"],
+            formats.ago(view["ends_at"], now),
+            view["created_by"],
+            view["reason"],
+        ),
+        empty="No silences.",
+    )
+
+
+@command(app, "rules", examples=["corral alert rules", "corral alert rules -o json"])
+def rules(terminal: Terminal) -> None:
+    """List the alert rules (operators)."""
+    with terminal.client() as client:
+        found = list(client.alerts.rules())
+    terminal.table(
+        ("RULE", "STATE", "SEVERITY!", "WHEN~", "FOR", "ACTIONS~?", "CHANNELS~?"),
+        found,
+        lambda view: (
+            view["name"],
+            "on" if view["enabled"] else "off",
+            view["severity"],
+            _condition(view),
+            formats.duration(view["for_seconds"]) if view["for_seconds"] else "at once",
+            formats.listed(view["actions"]),
+            formats.listed(view["channels"]) if view["channels"] else "all",
+        ),
+        empty="No rules.",
+    )
+
+
+def _condition(view: RuleView) -> str:
+    comparison = view["comparison"].replace("-", " ")
+    about = f" ({formats.listed(view['subjects'])})" if view["subjects"] else ""
+    return f"{view['signal']} {comparison} {_value(view['threshold'], view['unit'])}{about}"
+
+
+@command(app, "signals", examples=["corral alert signals"])
+def signals(terminal: Terminal) -> None:
+    """List what rules can watch (operators)."""
+    with terminal.client() as client:
+        found = client.alerts.signals()
+    terminal.table(
+        ("SIGNAL", "ABOUT A", "UNIT", "WHAT~"),
+        found,
+        lambda view: (view["name"], view["scope"], view["unit"] or formats.NOTHING, view["description"]),
+        empty="Nothing.",
+    )
+
+
+# ------------------------------------------------------------------------------------------------ rules
+
+Above = Annotated[float | None, typer.Option(metavar="N", help="Fire when the value is above this.")]
+Below = Annotated[float | None, typer.Option(metavar="N", help="Fire when the value is below this.")]
+AtLeast = Annotated[float | None, typer.Option(metavar="N", help="Fire when the value is this or more.")]
+AtMost = Annotated[float | None, typer.Option(metavar="N", help="Fire when the value is this or less.")]
+For = Annotated[str | None, typer.Option("--for", metavar="DURATION", help="It must last so long, such as 2m.")]
+Clear = Annotated[str | None, typer.Option("--clear", metavar="DURATION", help="It is over after so long.")]
+SeverityOption = Annotated[str | None, typer.Option(help=f"{SEVERITIES}.")]
+Subjects = Annotated[
+    list[str] | None, typer.Option("--subject", metavar="PATTERN", help="Only these; * and ? match; repeatable.")
+]
+ChannelsOption = Annotated[
+    list[str] | None, typer.Option("--channel", metavar="NAME", help="Tell only these channels; repeatable.")
+]
+Actions = Annotated[
+    list[str] | None,
+    typer.Option("--action", help="cordon-node, mark-gpu, stop-job or requeue-job; repeatable."),
+]
+Resolved = Annotated[bool | None, typer.Option("--tell-resolved/--no-tell-resolved", help="Tell also when it is over.")]
+Description = Annotated[str | None, typer.Option(help="What it means, for the others.")]
+
+
+@command(rule_app, "show", examples=["corral alert rule show gpu-temperature"])
+def show_rule(terminal: Terminal, name: RuleArgument) -> None:
+    """Show one rule."""
+    with terminal.client() as client:
+        view = client.alerts.rule(name)
+    terminal.facts(
+        view,
+        [
+            ("Rule", view["name"] + (" (came with corral)" if view["builtin"] else "")),
+            ("What", view["description"]),
+            ("State", "on" if view["enabled"] else "off"),
+            ("When", _condition(view)),
+            ("For", formats.duration(view["for_seconds"])),
+            ("Over after", formats.duration(view["clear_seconds"])),
+            ("Severity", view["severity"]),
+            ("Channels", formats.listed(view["channels"]) if view["channels"] else "all"),
+            ("Tells its end", "yes" if view["notify_resolved"] else "no"),
+            ("Actions", formats.listed(view["actions"]) if view["actions"] else "none"),
+        ],
+    )
+
+
+@command(
+    rule_app,
+    "create",
+    examples=[
+        "corral alert rule create a10-hot --signal gpu-temperature --above 75 --for 5m --subject 'a10-*'",
+        "corral alert rule create hung --signal gpu-idle --at-least 60 --action requeue-job --severity critical",
+    ],
+)
+def create_rule(
+    terminal: Terminal,
+    name: RuleArgument,
+    signal: Annotated[str, typer.Option(help="What to watch, from `corral alert signals`.")],
+    above: Above = None,
+    below: Below = None,
+    at_least: AtLeast = None,
+    at_most: AtMost = None,
+    for_: For = None,
+    clear: Clear = None,
+    severity: SeverityOption = None,
+    subject: Subjects = None,
+    channel: ChannelsOption = None,
+    action: Actions = None,
+    tell_resolved: Resolved = None,
+    description: Description = None,
+) -> None:
+    """Create a rule."""
+    threshold = _threshold(above, below, at_least, at_most)
+    if not threshold:
+        raise WrongUsage("give one of --above, --below, --at-least and --at-most")
+    body = {"name": name, "signal": signal, **threshold}
+    body |= _given(for_, clear, severity, subject, channel, action, tell_resolved, description)
+    with terminal.client() as client:
+        view = client.alerts.create_rule(body)
+    terminal.answer(view, f"Created rule {view['name']}: {_condition(view)}")
+
+
+@command(
+    rule_app,
+    "edit",
+    examples=[
+        "corral alert rule edit gpu-temperature --above 80",
+        "corral alert rule edit gpu-utilization --on",
+        "corral alert rule edit gpu-failed --action cordon-node --channel pager",
+    ],
+)
+def edit_rule(
+    terminal: Terminal,
+    name: RuleArgument,
+    above: Above = None,
+    below: Below = None,
+    at_least: AtLeast = None,
+    at_most: AtMost = None,
+    for_: For = None,
+    clear: Clear = None,
+    severity: SeverityOption = None,
+    subject: Subjects = None,
+    all_subjects: Annotated[bool, typer.Option("--all-subjects", help="No longer only some.")] = False,
+    channel: ChannelsOption = None,
+    all_channels: Annotated[bool, typer.Option("--all-channels", help="Tell all channels.")] = False,
+    action: Actions = None,
+    no_actions: Annotated[bool, typer.Option("--no-actions", help="Only tell.")] = False,
+    tell_resolved: Resolved = None,
+    description: Description = None,
+    on: Annotated[bool | None, typer.Option("--on/--off", help="Switch it on or off.")] = None,
+) -> None:
+    """Change a rule. What you don't name stays as it is."""
+    changes: dict[str, Any] = _threshold(above, below, at_least, at_most)
+    changes |= _given(
+        for_,
+        clear,
+        severity,
+        [] if all_subjects else subject,
+        [] if all_channels else channel,
+        [] if no_actions else action,
+        tell_resolved,
+        description,
+    )
+    if on is not None:
+        changes["enabled"] = on
+    if not changes:
+        raise WrongUsage("nothing to change", hint="corral alert rule edit --help lists what can be.")
+    with terminal.client() as client:
+        view = client.alerts.edit_rule(name, changes)
+    terminal.answer(view, f"{view['name']} is {'on' if view['enabled'] else 'off'}: {_condition(view)}")
+
+
+@command(rule_app, "reset", examples=["corral alert rule reset gpu-temperature"])
+def reset_rule(terminal: Terminal, name: RuleArgument) -> None:
+    """Put a rule that came with corral back to what the settings say."""
+    with terminal.client() as client:
+        view = client.alerts.reset_rule(name)
+    terminal.answer(view, f"{view['name']} is {'on' if view['enabled'] else 'off'}: {_condition(view)}")
+
+
+@command(rule_app, "rm", examples=["corral alert rule rm a10-hot"])
+def delete_rule(
+    terminal: Terminal,
+    name: RuleArgument,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+) -> None:
+    """Delete a rule; its alerts end. Rules that came with corral can be switched off instead."""
+    terminal.confirm(f"Delete alert rule {name}?", assume_yes=yes)
+    with terminal.client() as client:
+        client.alerts.delete_rule(name)
+    terminal.answer({"name": name, "deleted": True}, f"Deleted rule {name}")
+
+
+def _threshold(
+    above: float | None, below: float | None, at_least: float | None, at_most: float | None
+) -> dict[str, Any]:
+    options = {"above": above, "below": below, "at-least": at_least, "at-most": at_most}
+    given = [(comparison, value) for comparison, value in options.items() if value is not None]
+    if len(given) > 1:
+        raise WrongUsage("give only one of --above, --below, --at-least and --at-most")
+    return {"comparison": given[0][0], "threshold": given[0][1]} if given else {}
+
+
+def _given(
+    for_: str | None,
+    clear: str | None,
+    severity: str | None,
+    subject: list[str] | None,
+    channel: list[str] | None,
+    action: list[str] | None,
+    tell_resolved: bool | None,
+    description: str | None,
+) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "for_seconds": for_,
+        "clear_seconds": clear,
+        "severity": severity,
+        "subjects": subject,
+        "channels": channel,
+        "actions": action,
+        "notify_resolved": tell_resolved,
+        "description": description,
+    }
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,99 @@
+"""What `corral dataset` tells people: pure functions. Machines read the JSON output instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from corral.cli.terminal import formats
+
+if TYPE_CHECKING:
+    from corral.client.datasets.datasets import DatasetView, VersionView
+
+
+def first_line(text: str) -> str:
+    return text.splitlines()[0] if text else ""
+
+
+def described(view: DatasetView) -> str:
+    latest = view["latest"]
+    lines = [
+        ("Dataset", f"{view['name']} ({view['id']})"),
+        ("Owner", view["owner"]),
+        ("Target", view["target"]),
+        ("Description", view["description"]),
+        ("Versions", str(view["versions"])),
+        ("Latest", f"{latest['short']}  {latest['message']}" if latest else "none yet"),
+        ("Size", f"{latest['files']} files, {formats.size(latest['bytes'])}" if latest else ""),
+        ("Stored", formats.size(view["size_bytes"])),
+        ("Tags", formats.listed([f"{tag}={version[:12]}" for tag, version in sorted(view["tags"].items())])),
+        ("Shared with", formats.listed([f"{one['kind']} {one['name']} ({one['mode']})" for one in view["shares"]])),
+    ]
+    return "\n".join(f"{label + ':':<13} {value}" for label, value in lines if value)
+
+
+def version_described(view: DatasetView, version: VersionView) -> str:
+    lines = [
+        ("Version", version["id"]),
+        ("Dataset", f"{view['owner']}/{view['name']}"),
+        ("Author", f"{version['author']}, {formats.local_time(version['at'])}"),
+        ("Message", version["message"]),
+        ("Parent", version["parent"] or "none"),
+        ("Made by", version["produced_by"] or ""),
+        (
+            "Size",
+            f"{version['files']} files, {formats.size(version['bytes'])}, {formats.size(version['new_bytes'])} new",
+        ),
+        ("Tags", formats.listed(version["tags"])),
+    ]
+    return "\n".join(f"{label + ':':<9} {value}" for label, value in lines if value)
+
+
+def size_of(file: dict[str, Any]) -> str:
+    return formats.size(file["size"]) if file["kind"] == "file" else f"{file['kind']}"
+
+
+def lineage_lines(found: dict[str, Any]) -> Iterator[str]:
+    for version in found["versions"]:
+        tags = f" ({', '.join(version['tags'])})" if version["tags"] else ""
+        yield f"{found['name']}@{version['short']}{tags}  {first_line(version['message'])}"
+        if version["produced_by"]:
+            yield f"  made by {_job_words(version['produced_by'])}"
+        for job in version["used_by"]:
+            yield f"  used by {_job_words(job)}, attempts {formats.listed([str(one) for one in job['attempts']])}"
+
+
+def _job_words(job: dict[str, Any]) -> str:
+    return f"{job['id']} {job['name']} of {job['user']}" if job["name"] else str(job["id"])
+
+
+def of_job(found: dict[str, Any]) -> str:
+    lines = [
+        f"used {_dataset_words(one)}, attempts {formats.listed(list(map(str, one['attempts'])))}"
+        for one in found["used"]
+    ]
+    lines += [f"made {_dataset_words(one)}" for one in found["produced"]]
+    return "\n".join(lines) or f"{found['job']} used and made no version"
+
+
+def _dataset_words(one: dict[str, Any]) -> str:
+    return f"{one['owner']}/{one['name']}@{one['short']}" if one["name"] else f"{one['dataset']}@{one['short']}"
+
+
+def damages(result: dict[str, Any]) -> Iterator[str]:
+    yield f"{formats.count(result['damaged'], 'object is', 'objects are')} damaged:"
+    for damage in result["damages"]:
+        yield f"  {damage['object']}: {damage['reason']}"
+        for file in damage["files"]:
+            yield f"    {file}"
+
+
+def collected(target: str, result: dict[str, Any]) -> str:
+    kept = f"{result['packs']} packs, {formats.size(result['bytes'])} in {target}"
+    garbage = f"{result['garbage_packs']} packs, {formats.size(result['garbage_bytes'])}"
+    newer = f"; {formats.size(result['fresh_bytes'])} are not needed, but newer than the grace time"
+    newer = newer if result["fresh_bytes"] else ""
+    if result["dry_run"]:
+        return f"{kept}; would remove {garbage}{newer}. Remove it: corral dataset gc --target {target} --yes"
+    waiting = f"; {result['waiting_packs']} wait for commits that run now" if result["waiting_packs"] else ""
+    return f"{kept}; removed {result['removed_packs']} packs, {formats.size(result['removed_bytes'])}{waiting}{newer}"

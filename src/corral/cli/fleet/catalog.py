@@ -1,0 +1,251 @@
+"""`corral flavor` and `corral package`: what can be picked, and how much of it there is now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral.cli.jobs.submit import pairs, whole_if_possible
+from corral.cli.scheduling.queues import NO_LIMIT
+from corral.cli.terminal import formats
+from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.terminal import Terminal, command
+
+if TYPE_CHECKING:
+    from corral.client.views import PackageView
+
+flavor_app = typer.Typer(help="Kinds of hardware; managed by operators.", no_args_is_help=True)
+package_app = typer.Typer(help="Sizes to pick from; managed by operators.", no_args_is_help=True)
+
+FlavorArgument = Annotated[str, typer.Argument(metavar="FLAVOR", help="A flavor's name.")]
+PackageArgument = Annotated[str, typer.Argument(metavar="PACKAGE", help="A package's name.")]
+YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
+Models = Annotated[list[str] | None, typer.Option("--model", metavar="MODEL", help="A GPU model; repeatable.")]
+Labels = Annotated[list[str] | None, typer.Option("--label", metavar="K=V", help="A node label; repeatable.")]
+Description = Annotated[str | None, typer.Option(help="A few words about it.")]
+Gpus = Annotated[float | None, typer.Option(metavar="N", help="GPUs; a fraction is a share of one.")]
+Cpus = Annotated[float | None, typer.Option(metavar="N", help="CPUs.")]
+Memory = Annotated[str | None, typer.Option(metavar="SIZE", help="Memory, such as 64GiB.")]
+Flavor = Annotated[str | None, typer.Option(help="The hardware it is of; none is any.")]
+Rdma = Annotated[bool | None, typer.Option("--rdma/--no-rdma", help="Only nodes with the label rdma=true.")]
+Kinds = Annotated[
+    list[str] | None, typer.Option("--kind", metavar="KIND", help="A job kind it is offered to; repeatable.")
+]
+
+
+@command(flavor_app, "ls", examples=["corral flavor ls"])
+def list_flavors(terminal: Terminal) -> None:
+    """List the flavors."""
+    with terminal.client() as client:
+        found = list(client.catalog.flavors())
+    terminal.table(
+        ("NAME", "MODELS", "LABELS~", "GPUS>", "PACKAGES~", "DESCRIPTION~?"),
+        found,
+        lambda view: (
+            view["name"],
+            formats.listed(view["models"]) if view["models"] else "any",
+            formats.listed([f"{key}={value}" for key, value in view["labels"].items()]),
+            str(view["gpus_total"]),
+            formats.listed(view["packages"]),
+            view["description"],
+        ),
+        empty="No flavors. Create one: corral flavor create NAME --model A100-80G",
+    )
+
+
+@command(
+    flavor_app,
+    "create",
+    examples=["corral flavor create a100 --model A100-80G", "corral flavor create quick --label disk=nvme"],
+)
+def create_flavor(
+    terminal: Terminal,
+    name: FlavorArgument,
+    model: Models = None,
+    label: Labels = None,
+    description: Description = None,
+) -> None:
+    """Create a flavor (operators)."""
+    with terminal.client() as client:
+        view = client.catalog.create_flavor({"name": name, **_flavor_changes(model, label, description)})
+    terminal.answer(view, f"Created flavor {view['name']}: {formats.count(view['gpus_total'], 'GPU')} of it.")
+
+
+@command(flavor_app, "edit", examples=["corral flavor edit a100 --model A100-80G --model A100-40G"])
+def edit_flavor(
+    terminal: Terminal,
+    name: FlavorArgument,
+    model: Models = None,
+    label: Labels = None,
+    description: Description = None,
+) -> None:
+    """Change a flavor (operators): later jobs only. The word none removes models or labels."""
+    changes = _flavor_changes(model, label, description)
+    if not changes:
+        raise WrongUsage("nothing to change", hint="Give --model, --label or --description.")
+    with terminal.client() as client:
+        view = client.catalog.edit_flavor(name, changes)
+    terminal.answer(view, f"Changed flavor {view['name']}: {', '.join(sorted(changes))}")
+
+
+@command(flavor_app, "rm", examples=["corral flavor rm a100", "corral flavor rm old older"])
+def rm_flavors(
+    terminal: Terminal,
+    names: Annotated[list[str], typer.Argument(metavar="FLAVOR…", help="All of them, or none.")],
+    yes: YesOption = False,
+) -> None:
+    """Delete flavors that no package is made of (operators)."""
+    terminal.confirm(f"Delete {formats.count(len(names), 'flavor')}: {formats.listed(names)}?", assume_yes=yes)
+    with terminal.client() as client:
+        client.catalog.delete_flavors(names)
+    terminal.answer({"deleted": names}, f"Deleted {formats.listed(names)}")
+
+
+@command(
+    package_app, "ls", examples=["corral package ls", "corral package ls --kind training", "corral package ls -o json"]
+)
+def list_packages(
+    terminal: Terminal,
+    kind: Annotated[str | None, typer.Option(help="Only what you could have now for such a job.")] = None,
+    nodes: Annotated[int | None, typer.Option(metavar="N", help="With --kind distributed: on so many nodes.")] = None,
+) -> None:
+    """List the packages; with --kind those that you could have now, how many, and how soon."""
+    with terminal.client() as client:
+        found = list(client.catalog.packages(kind=kind, nodes=nodes))
+    size = ("NAME", "GPUS>", "CPUS>", "MEMORY>", "FLAVOR")
+    if kind is None:
+        terminal.table(
+            (*size, "RDMA?", "KINDS", "DESCRIPTION~?"),
+            found,
+            lambda view: (*_size(view), "yes" if view["rdma"] else "no", _kinds(view), view["description"]),
+            empty="No packages. Create one: corral package create NAME --gpus 1",
+        )
+        return
+    terminal.table(
+        (*size, "QUEUE?", "FREE>", "WAITING>", "EXPECTED WAIT>"),
+        found,
+        lambda view: (
+            *_size(view),
+            view["queue"] or formats.NOTHING,
+            str(view["free_count"]),
+            str(view["queued"]),
+            "unknown" if view["expected_wait_seconds"] is None else formats.duration(view["expected_wait_seconds"]),
+        ),
+        empty=f"There is no package that you could have now for a {kind} job. See your quota: corral quota show",
+    )
+
+
+@command(
+    package_app,
+    "create",
+    examples=[
+        "corral package create a100-x1 --gpus 1 --cpus 12 --memory 120GiB --flavor a100 --kind training",
+        "corral package create notebook --gpus 0.5 --cpus 4 --memory 16GiB --kind workbench",
+    ],
+)
+def create_package(
+    terminal: Terminal,
+    name: PackageArgument,
+    gpus: Gpus = None,
+    cpus: Cpus = None,
+    memory: Memory = None,
+    flavor: Flavor = None,
+    rdma: Rdma = None,
+    kind: Kinds = None,
+    description: Description = None,
+) -> None:
+    """Create a package (operators)."""
+    changes = _package_changes(gpus, cpus, memory, flavor, rdma, kind, description)
+    with terminal.client() as client:
+        view = client.catalog.create_package({"name": name, **changes})
+    terminal.answer(view, f"Created package {view['name']}. Use it: corral submit --package {view['name']} …")
+
+
+@command(
+    package_app, "edit", examples=["corral package edit a100-x1 --memory 200GiB", "corral package edit x --kind none"]
+)
+def edit_package(
+    terminal: Terminal,
+    name: PackageArgument,
+    gpus: Gpus = None,
+    cpus: Cpus = None,
+    memory: Memory = None,
+    flavor: Flavor = None,
+    rdma: Rdma = None,
+    kind: Kinds = None,
+    description: Description = None,
+) -> None:
+    """Change a package (operators): later jobs only. The word none removes flavor or kinds."""
+    changes = _package_changes(gpus, cpus, memory, flavor, rdma, kind, description)
+    if not changes:
+        raise WrongUsage("nothing to change", hint="`corral package edit --help` lists what can be changed.")
+    with terminal.client() as client:
+        view = client.catalog.edit_package(name, changes)
+    terminal.answer(view, f"Changed package {view['name']}: {', '.join(sorted(changes))}")
+
+
+@command(package_app, "rm", examples=["corral package rm a100-x1", "corral package rm old older"])
+def rm_packages(
+    terminal: Terminal,
+    names: Annotated[list[str], typer.Argument(metavar="PACKAGE…", help="All of them, or none.")],
+    yes: YesOption = False,
+) -> None:
+    """Delete packages (operators). Jobs that were submitted with one are not touched."""
+    terminal.confirm(f"Delete {formats.count(len(names), 'package')}: {formats.listed(names)}?", assume_yes=yes)
+    with terminal.client() as client:
+        client.catalog.delete_packages(names)
+    terminal.answer({"deleted": names}, f"Deleted {formats.listed(names)}")
+
+
+def _size(view: PackageView) -> Sequence[str]:
+    return (
+        view["name"],
+        formats.number(view["gpus"]),
+        formats.number(view["cpus"]) if view["cpus"] else "any",
+        formats.size(view["memory_bytes"]) if view["memory_bytes"] else "any",
+        view["flavor"] or "any",
+    )
+
+
+def _kinds(view: PackageView) -> str:
+    return formats.listed(view["kinds"]) if view["kinds"] else "all"
+
+
+def _flavor_changes(
+    models: Sequence[str] | None, labels: Sequence[str] | None, description: str | None
+) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    if models:
+        changes["models"] = [] if list(models) == [NO_LIMIT] else list(models)
+    if labels:
+        changes["labels"] = {} if list(labels) == [NO_LIMIT] else pairs("--label", labels)
+    if description is not None:
+        changes["description"] = description
+    return changes
+
+
+def _package_changes(
+    gpus: float | None,
+    cpus: float | None,
+    memory: str | None,
+    flavor: str | None,
+    rdma: bool | None,
+    kinds: Sequence[str] | None,
+    description: str | None,
+) -> dict[str, Any]:
+    plain = {
+        "gpus": whole_if_possible("--gpus", gpus),
+        "cpus": whole_if_possible("--cpus", cpus),
+        "memory_bytes": memory,
+        "flavor": flavor,
+        "rdma": rdma,
+        "description": description,
+    }
+    changes: dict[str, Any] = {key: value for key, value in plain.items() if value is not None}
+    if changes.get("flavor") == NO_LIMIT:
+        changes["flavor"] = None
+    if kinds:
+        changes["kinds"] = [] if list(kinds) == [NO_LIMIT] else list(kinds)
+    return changes

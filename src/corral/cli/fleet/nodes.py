@@ -1,0 +1,334 @@
+"""`corral nodes` and `corral gpus`: the machines, and what operators do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corral.cli.fleet.drain_preview import show_preview
+from corral.cli.terminal import formats
+from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.terminal import Terminal, command, default_command
+from corral.client.http.errors import ClientError
+
+if TYPE_CHECKING:
+    from corral.client.client import Client
+    from corral.client.views import GpuView, HolderView, NodeView, ReadingView
+
+nodes_app = typer.Typer(help="See the nodes; take them out of use and back; forget those that are gone.")
+gpus_app = typer.Typer(help="See the GPUs, their readings and their health; test, mark and reset them.")
+
+GpuArgument = Annotated[str, typer.Argument(metavar="GPU", help="A GPU's id, from `corral gpus`.")]
+NodesArgument = Annotated[list[str], typer.Argument(metavar="NODE", help="Names of nodes.")]
+TAKEN = "taken by others"
+NO_NODES = "No nodes. What is wrong: corral doctor"
+NO_GPUS = "No GPUs here. Virtual ones to try things out: corral up --virtual-gpus 8xA100-80G"
+
+
+@default_command(nodes_app, examples=["corral nodes", "corral nodes -o json", "corral nodes drain gpu-03"])
+def nodes(terminal: Terminal) -> None:
+    """List the nodes; with a command, take them out of use and back."""
+    _list_nodes(terminal)
+
+
+@command(nodes_app, "ls", examples=["corral nodes ls"])
+def list_nodes(terminal: Terminal) -> None:
+    """List the nodes."""
+    _list_nodes(terminal)
+
+
+def _list_nodes(terminal: Terminal) -> None:
+    with terminal.client() as client:
+        found = list(client.fleet.nodes())
+    terminal.table(
+        (
+            *("NODE", "CLUSTER?", "STATE!", "FREE>", "TAKEN>?", "GPUS>", "MODEL", "CPUS>?", "MEMORY>?", "LOAD>"),
+            *("LABELS~?", "REASON~?", "JOBS~"),
+        ),
+        found,
+        _node_row,
+        empty=NO_NODES,
+    )
+
+
+def _node_row(node: NodeView) -> Sequence[str]:
+    return (
+        node["id"],
+        node["cluster"],
+        node["state"],
+        formats.number(node["gpus_free"]),
+        formats.number(node["taken"]["gpus"]) if "taken" in node else formats.NOTHING,
+        formats.number(node["gpus_total"]),
+        formats.listed(sorted({gpu["model"] for gpu in node["gpus"]})),
+        formats.number(node["cpus"]),
+        formats.size(node["memory_bytes"]),
+        formats.percent(node["load"]),
+        formats.listed([f"{key}={value}" for key, value in sorted(node["labels"].items())]),
+        node.get("reason", ""),
+        _holders(node["jobs"]),
+    )
+
+
+def _holders(jobs: Sequence[HolderView]) -> str:
+    return formats.listed([f"{job['id']} ({job['user']})" if job["id"] else f"({job['user']})" for job in jobs])
+
+
+@command(nodes_app, "cordon", examples=["corral nodes cordon gpu-03"])
+def cordon(terminal: Terminal, nodes: NodesArgument) -> None:
+    """Let nothing new start on a node; what runs goes on (operators)."""
+    _change(terminal, nodes, "cordon")
+
+
+@command(nodes_app, "uncordon", examples=["corral nodes uncordon gpu-03"])
+def uncordon(terminal: Terminal, nodes: NodesArgument) -> None:
+    """Use a node again (operators)."""
+    _change(terminal, nodes, "uncordon")
+
+
+@command(
+    nodes_app,
+    "drain",
+    examples=[
+        "corral nodes drain gpu-03",
+        "corral nodes drain gpu-03 --preview",
+        "corral nodes drain gpu-03 --preview --at 18:00",
+    ],
+)
+def drain(
+    terminal: Terminal,
+    nodes: NodesArgument,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Only show what it would displace; nothing changes.")
+    ] = False,
+    at: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="With --preview: at 18:00, in 2h, or an RFC 3339 time.")
+    ] = None,
+) -> None:
+    """Let a node empty: nothing new starts, what runs goes on to its end (operators)."""
+    if preview:
+        show_preview(terminal, nodes, at)
+        return
+    if at is not None:
+        raise WrongUsage("--at goes with --preview", hint="A drain begins when you ask for it.")
+    _change(terminal, nodes, "drain")
+
+
+@command(nodes_app, "rm", examples=["corral nodes rm gpu-03", "corral nodes rm -y gpu-03 gpu-04"])
+def rm(
+    terminal: Terminal,
+    nodes: NodesArgument,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+) -> None:
+    """Forget nodes that are gone for good, with what was decided about their GPUs (operators)."""
+    terminal.confirm(f"Forget {formats.listed(nodes)} with the pools and the health of the GPUs?", assume_yes=yes)
+    with terminal.client() as client:
+        for node in nodes:
+            client.fleet.remove_node(node)
+            terminal.say(f"Removed {node}")
+    if terminal.as_json:
+        terminal.json({"removed": nodes})
+
+
+def _change(terminal: Terminal, nodes: Sequence[str], action: str) -> None:
+    changed = []
+    with terminal.client() as client:
+        for node in nodes:
+            view = client.fleet.change_node(node, action)
+            changed.append(view)
+            busy = f"; still there: {_holders(view['jobs'])}" if view["jobs"] else ""
+            said = view.get("withheld", view["state"])
+            later = f", and will be {said} when it is back" if view["state"] == "down" else ""
+            terminal.say(f"{view['id']} is {view['state']}{later}{busy}")
+    if terminal.as_json:
+        terminal.json({"items": changed})
+
+
+Watch = Annotated[bool, typer.Option("-w", "--watch", help="Keep the list on the screen up to date; Ctrl-C ends it.")]
+Interval = Annotated[float, typer.Option(min=0.2, metavar="SECONDS", help="Between updates of --watch.")]
+GPU_TITLES = ("GPU~", "NODE?", "#>", "MODEL?", "HEALTH!", "USED>", "UTIL>", "MEMORY>", "TEMP>?", "POWER>?", "JOBS~")
+
+
+@default_command(
+    gpus_app, examples=["corral gpus", "corral gpus -w", "corral gpus -o json", "corral gpus reset-health GPU-1b2c"]
+)
+def gpus(terminal: Terminal, watch: Watch = False, interval: Interval = 2.0) -> None:
+    """List the GPUs with their latest readings; with a command, look at one, test it, or say how it is."""
+    _list_gpus(terminal, watch, interval)
+
+
+@command(gpus_app, "ls", examples=["corral gpus ls", "corral gpus ls -w --interval 5"])
+def list_gpus(terminal: Terminal, watch: Watch = False, interval: Interval = 2.0) -> None:
+    """List the GPUs."""
+    _list_gpus(terminal, watch, interval)
+
+
+def _list_gpus(terminal: Terminal, watch: bool, interval: float) -> None:
+    with terminal.client() as client:
+        if watch:
+            _watch_gpus(terminal, client, interval)
+            return
+        found = list(client.fleet.gpus())
+    terminal.table(GPU_TITLES, found, _gpu_row, empty=NO_GPUS)
+
+
+def _watch_gpus(terminal: Terminal, client: Client, interval: float) -> None:
+    if terminal.as_json:
+        raise WrongUsage(
+            "--watch draws on the screen and has no JSON form", hint="`corral top -o json` gives one frame."
+        )
+    from rich.console import Group, RenderableType
+
+    from corral.cli.terminal import tables
+
+    # Read once before: a server that was never there is an error, one that goes away later is only news.
+    found, read_at = list(client.fleet.gpus()), terminal.now()
+
+    def draw() -> RenderableType:
+        nonlocal found, read_at
+        trouble = ""
+        try:
+            found, read_at = list(client.fleet.gpus()), terminal.now()
+        except ClientError as error:
+            trouble = f"AWAY, {formats.duration(terminal.now() - read_at)} old: {error.message}"
+        drawn = tables.table(tables.columns(*GPU_TITLES), [_gpu_row(gpu) for gpu in found]) if found else NO_GPUS
+        return Group(drawn, trouble) if trouble else drawn
+
+    tables.watch(draw, interval)
+
+
+def _gpu_row(gpu: GpuView) -> Sequence[str]:
+    reading = gpu["reading"]
+    utilization = memory = temperature = power = formats.NOTHING
+    if reading is not None:
+        # a question mark, not only a colour: the number is old
+        old = "?" if reading["stale"] else ""
+        utilization = formats.percent(reading["utilization"]) + old
+        memory = formats.size(reading["memory_used_bytes"]) + old
+        if reading["temperature_celsius"] is not None:
+            temperature = f"{formats.number(round(reading['temperature_celsius']))}°C{old}"
+        if reading["power_watts"] is not None:
+            power = f"{round(reading['power_watts'])} W{old}"
+    return (
+        gpu["id"],
+        gpu["node"],
+        str(gpu["index"]),
+        gpu["model"],
+        gpu["health"],
+        formats.percent(gpu["allocated"]),
+        utilization,
+        memory,
+        temperature,
+        power,
+        TAKEN if gpu.get("taken") and not gpu["jobs"] else _holders(gpu["jobs"]),
+    )
+
+
+@command(gpus_app, "show", examples=["corral gpus show GPU-1b2c", "corral gpus show GPU-1b2c -o json"])
+def show_gpu(terminal: Terminal, gpu: GpuArgument) -> None:
+    """Show everything about one GPU: its reading, and what speaks against it."""
+    with terminal.client() as client:
+        view = client.fleet.gpu(gpu)
+    terminal.facts(view, _gpu_facts(view, terminal.now()))
+    if terminal.as_json or not (evidence := view.get("evidence", [])):
+        return
+    terminal.say("\nEvidence")
+    for item in reversed(evidence):
+        terminal.say(f"  {formats.at_and_ago(item['at'], terminal.now())}  {item['sign']}: {item['text']}")
+    advice = [item["advice"] for item in evidence if item["advice"]]
+    if view["health"] != "healthy" and advice:
+        terminal.say(f"\nWhat to do: {advice[-1]}")
+
+
+def _gpu_facts(gpu: GpuView, now: float) -> list[tuple[str, str]]:
+    since = gpu.get("health_since")
+    facts = [
+        ("Id", gpu["id"]),
+        ("Node", f"{gpu['node']}, GPU {gpu['index']}"),
+        ("Model", f"{gpu['model']}, {formats.size(gpu['memory_bytes'])}"),
+        ("Links", gpu.get("link_group", "")),
+        ("Pool", gpu["pool"]),
+        ("Health", gpu["health"] + (f" since {formats.at_and_ago(since, now)}" if since else "")),
+        (
+            "Held",
+            f"{formats.percent(gpu['allocated'])}: {_holders(gpu['jobs'])}"
+            if gpu["jobs"]
+            else TAKEN
+            if gpu.get("taken")
+            else "no",
+        ),
+    ]
+    reading = gpu["reading"]
+    return [*facts, *_reading_facts(reading, now)] if reading is not None else [*facts, ("Read", "never")]
+
+
+def _reading_facts(reading: ReadingView, now: float) -> list[tuple[str, str]]:
+    """What the device tells; what it does not tell is left out."""
+    corrected, uncorrected = reading.get("ecc_corrected"), reading.get("ecc_uncorrected")
+    rows, clock = reading.get("remapped_rows"), reading.get("sm_clock_mhz")
+    temperature, power, limit = reading["temperature_celsius"], reading["power_watts"], reading.get("power_limit_watts")
+    memory = f"{formats.size(reading['memory_used_bytes'])} of {formats.size(reading['memory_total_bytes'])}"
+    failed = "; one could not be replaced" if reading.get("remap_failed") else ""
+    return [
+        ("Read", formats.at_and_ago(reading["at"], now) + (", too old to be believed" if reading["stale"] else "")),
+        ("Lost", "it does not answer any more" if reading.get("lost") else ""),
+        ("In use", formats.percent(reading["utilization"]) if reading["utilization"] is not None else ""),
+        ("Memory", memory if reading["memory_used_bytes"] is not None else ""),
+        ("Temperature", f"{temperature:.0f} °C" if temperature is not None else ""),
+        ("Power", f"{power:.0f} W" + (f" of {limit:.0f} W" if limit else "") if power is not None else ""),
+        ("Clock", f"{clock:.0f} MHz" if clock is not None else ""),
+        ("Held down by", ", ".join(reading.get("throttle_reasons", []))),
+        (
+            "Memory errors",
+            f"{uncorrected} not corrected, {corrected or 0} corrected" if uncorrected is not None else "",
+        ),
+        ("Replaced rows", f"{rows}{failed}" if rows is not None else ""),
+        ("Processes", str(reading["processes"]) if reading.get("processes") else ""),
+    ]
+
+
+@command(gpus_app, "reset-health", examples=["corral gpus reset-health GPU-1b2c"])
+def reset_health(terminal: Terminal, gpu: GpuArgument) -> None:
+    """Take a suspect or failed GPU back into use after it was repaired (operators)."""
+    with terminal.client() as client:
+        view = client.fleet.reset_gpu_health(gpu)
+    terminal.answer(view, f"{view['id']} is {view['health']}")
+
+
+@command(gpus_app, "self-test", examples=["corral gpus self-test GPU-1b2c"])
+def self_test(terminal: Terminal, gpu: GpuArgument) -> None:
+    """Put a free GPU to the test: it is healthy again if it passes (operators). Exit code 1 if it fails."""
+    if terminal.is_interactive and not terminal.as_json:
+        terminal.note("Testing; this can take a minute ...")
+    with terminal.client() as client:
+        view = client.fleet.self_test_gpu(gpu)
+    if view["health"] == "healthy":
+        terminal.answer(view, f"{view['id']} has passed and is healthy")
+        return
+    found = view.get("evidence", [])
+    terminal.answer(view, f"{view['id']} is {view['health']}: {found[-1]['text'] if found else 'it did not pass'}")
+    raise typer.Exit(1)
+
+
+@command(
+    gpus_app,
+    "mark",
+    examples=[
+        'corral gpus mark GPU-1b2c suspect --reason "odd noise"',
+        'corral gpus mark GPU-1b2c failed --reason "goes back to the maker"',
+    ],
+)
+def mark(
+    terminal: Terminal,
+    gpu: GpuArgument,
+    health: Annotated[
+        str, typer.Argument(metavar="HEALTH", help="suspect: no new work. failed: its jobs go elsewhere, too.")
+    ],
+    reason: Annotated[str, typer.Option(help="Why; it is shown with the GPU.")],
+) -> None:
+    """Say that a GPU is not to be trusted (operators)."""
+    with terminal.client() as client:
+        view = client.fleet.mark_gpu(gpu, health, reason)
+    busy = f"; still there: {_holders(view['jobs'])}" if view["jobs"] else ""
+    terminal.answer(view, f"{view['id']} is {view['health']}{busy}")

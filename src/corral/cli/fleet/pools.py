@@ -1,0 +1,175 @@
+"""`corral pool`: which GPUs belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral.cli.terminal import formats
+from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.terminal import Terminal, command
+
+if TYPE_CHECKING:
+    from corral.client.views import GpuView, PoolView
+
+app = typer.Typer(help="See pools of GPUs; manage them (operators).", no_args_is_help=True)
+
+PoolArgument = Annotated[str, typer.Argument(metavar="POOL", help="A pool's name.")]
+GpuOption = Annotated[
+    list[str] | None, typer.Option("--gpu", metavar="GPU", help="A GPU's id (see corral gpus); repeatable.")
+]
+NodeOption = Annotated[list[str] | None, typer.Option("--node", metavar="NODE", help="All its GPUs; repeatable.")]
+DescriptionOption = Annotated[str | None, typer.Option(help="What it is for.")]
+
+
+@command(app, "ls", examples=["corral pool ls", "corral pool ls -o json"])
+def ls(terminal: Terminal) -> None:
+    """List the pools with what is free in them."""
+    with terminal.client() as client:
+        found = list(client.pools.list())
+    terminal.table(
+        ("NAME", "MODEL", "GPUS>", "FREE>", "GROUP", "RUNNING>", "WAITING>", "QUEUES~", "DESCRIPTION~?"),
+        found,
+        lambda view: (
+            view["name"],
+            _model(view),
+            str(view["gpus_total"]),
+            str(view["gpus_free"]),
+            view["group"] or formats.NOTHING,
+            str(view["running"]),
+            str(view["queued"]),
+            formats.listed(view["queues"]),
+            view["description"],
+        ),
+        empty="No pools. Create one: corral pool create NAME --gpu ID",
+    )
+
+
+def _model(view: PoolView) -> str:
+    return view["model"] or ("mixed" if view["gpus_total"] else formats.NOTHING)
+
+
+@command(app, "show", examples=["corral pool show big", "corral pool show default -o json"])
+def show(terminal: Terminal, name: PoolArgument) -> None:
+    """Show one pool with its GPUs and what runs on them."""
+    with terminal.client() as client:
+        view = client.pools.get(name)
+    terminal.facts(
+        view,
+        [
+            ("Name", view["name"]),
+            ("Description", view["description"]),
+            ("Model", _model(view)),
+            ("GPUs", f"{view['gpus_total']}, {view['gpus_free']} free"),
+            ("Group", view["group"] or "none"),
+            ("Queues", formats.listed(view["queues"])),
+            ("Jobs", f"{view['running']} running, {view['queued']} waiting"),
+        ],
+    )
+    if view["gpus"] and not terminal.as_json:
+        terminal.say("")
+        terminal.table(("GPU", "NODE", "MODEL", "HEALTH!", "JOBS~"), view["gpus"], _gpu_row, empty="")
+
+
+def _gpu_row(gpu: GpuView) -> Sequence[str]:
+    jobs = [f"{job['id'] or 'a job'} ({job['user']})" for job in gpu["jobs"]]
+    return (gpu["id"], gpu["node"], gpu["model"], gpu["health"], formats.listed(jobs))
+
+
+@command(
+    app,
+    "create",
+    examples=["corral pool create big --node node-3 --node node-4", "corral pool create small --gpu node-1/0"],
+)
+def create(
+    terminal: Terminal,
+    name: PoolArgument,
+    gpu: GpuOption = None,
+    node: NodeOption = None,
+    description: DescriptionOption = None,
+) -> None:
+    """Create a pool of GPUs of one model, with a queue of the same name (operators)."""
+    body: dict[str, Any] = {"name": name} if description is None else {"name": name, "description": description}
+    body["gpus"] = _gpus(terminal, gpu, node)
+    with terminal.client() as client:
+        view = client.pools.create(body)
+    terminal.answer(
+        view,
+        f"Created pool {view['name']} with {formats.count(view['gpus_total'], 'GPU')}. "
+        f"Give it to a group: corral group create NAME --pool {view['name']}",
+    )
+
+
+@command(
+    app, "edit", examples=["corral pool edit big --description 'for long runs'", "corral pool edit big --node node-3"]
+)
+def edit(
+    terminal: Terminal,
+    name: PoolArgument,
+    gpu: GpuOption = None,
+    node: NodeOption = None,
+    empty: Annotated[bool, typer.Option("--empty", help="Give all its GPUs back to default.")] = False,
+    description: DescriptionOption = None,
+) -> None:
+    """Change a pool; --gpu and --node say exactly what it has, and the rest goes to default (operators)."""
+    if empty and (gpu or node):
+        raise WrongUsage("--empty excludes --gpu and --node")
+    changes: dict[str, Any] = {} if description is None else {"description": description}
+    if empty or gpu or node:
+        changes["gpus"] = _gpus(terminal, gpu, node)
+    if not changes:
+        raise WrongUsage("nothing to change", hint="Give --gpu, --node, --empty or --description.")
+    with terminal.client() as client:
+        view = client.pools.edit(name, changes)
+    terminal.answer(view, f"Changed pool {view['name']}: it has {formats.count(view['gpus_total'], 'GPU')}")
+
+
+@command(
+    app,
+    "move-gpus",
+    examples=["corral pool move-gpus big node-1-gpu0 node-1-gpu1", "corral pool move-gpus default --node node-3"],
+)
+def move_gpus(
+    terminal: Terminal,
+    name: PoolArgument,
+    gpus: Annotated[
+        list[str] | None, typer.Argument(metavar="GPU...", help="Their ids, as `corral gpus` lists them.")
+    ] = None,
+    gpu: GpuOption = None,
+    node: NodeOption = None,
+) -> None:
+    """Move GPUs into a pool from wherever they are: all of them or none (operators)."""
+    wanted = _gpus(terminal, [*(gpus or ()), *(gpu or ())], node)
+    if not wanted:
+        raise WrongUsage("nothing to move", hint="Name GPUs, or give --node.")
+    with terminal.client() as client:
+        view = client.pools.move_gpus(name, wanted)
+    terminal.answer(view, f"Pool {view['name']} has {formats.count(view['gpus_total'], 'GPU')} now")
+
+
+@command(app, "rm", examples=["corral pool rm big"])
+def rm(
+    terminal: Terminal,
+    name: PoolArgument,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+) -> None:
+    """Delete a pool that no group has and nothing runs in; its GPUs go to default (operators)."""
+    terminal.confirm(f"Delete pool {name} with its queues?", assume_yes=yes)
+    with terminal.client() as client:
+        client.pools.delete(name)
+    terminal.answer({"name": name, "deleted": True}, f"Deleted pool {name}; its GPUs are in default")
+
+
+def _gpus(terminal: Terminal, gpus: list[str] | None, nodes: list[str] | None) -> list[str]:
+    """The ids that were named, and those of all GPUs on the nodes that were named."""
+    wanted = list(gpus or ())
+    if nodes:
+        with terminal.client() as client:
+            on_node = {view["id"]: [gpu["id"] for gpu in view["gpus"]] for view in client.fleet.nodes()}
+        for node in nodes:
+            if node not in on_node:
+                raise WrongUsage(f"there is no node {node!r}", hint="`corral nodes` lists them.")
+            wanted += on_node[node]
+    return list(dict.fromkeys(wanted))

@@ -1,0 +1,143 @@
+"""`corral status`: the whole installation on one page, totals, nodes, and what runs where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from corral.cli.terminal import formats
+from corral.cli.terminal.terminal import Section, Terminal, command
+
+if TYPE_CHECKING:
+    from corral.client.views import JobView, NodeView, OverviewView
+
+app = typer.Typer()
+
+WIDE_RULE = "=" * 60
+RULE = "-" * 40
+
+
+@command(app, "status", section=Section.CLUSTER, examples=["corral status", "corral status -o json"])
+def status(terminal: Terminal) -> None:
+    """Show nodes, free and allocated GPUs, and what runs where."""
+    from corral.client.jobs.jobs import HOLDING_STATES
+
+    with terminal.client() as client:
+        overview = client.fleet.overview()
+        nodes = list(client.fleet.nodes())
+        holding = list(client.jobs.list(states=HOLDING_STATES, sort="id"))
+        # a task's job has a name of its own; people know it by the task's
+        names = {view["job"]["id"]: view["task"] for view in client.tasks.list()}
+    if terminal.as_json:
+        terminal.json(_document(overview, nodes, holding, names))
+        return
+    terminal.say("\n".join(_page(overview, nodes, holding, names)))
+
+
+def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView], names: Mapping[str, str]) -> list[str]:
+    lines = [
+        WIDE_RULE,
+        "corral Status",
+        WIDE_RULE,
+        f"Total Nodes: {overview['nodes']}",
+        f"Total GPUs: {overview['gpus']}",
+        f"Free GPUs: {formats.number(overview['gpus_free'])}",
+        f"Allocated GPUs: {formats.number(overview['gpus_allocated'])}",
+        f"Active Tasks: {_active(overview)}",
+        f"Queued Tasks: {overview['queued']}",
+        f"GPU Utilization: {formats.percent(overview['utilization'])}",
+        *(f"Attention: {text}" for text in _troubles(overview)),
+        "",
+        "Node Details:",
+        RULE,
+        *(_node_line(node) for node in nodes),
+    ]
+    if not nodes:
+        lines.append("No nodes. What is wrong: corral doctor")
+    lines += ["", "Task Allocations:", RULE, *(_task_line(job, names) for job in holding)]
+    hidden = _active(overview) - len(holding)
+    if hidden > 0:
+        lines.append(f"{formats.count(hidden, 'task')} of other users")
+    elif not holding:
+        lines.append("Nothing runs. Submit a job: corral submit --gpus 1 -- python train.py")
+    return lines
+
+
+def _troubles(overview: OverviewView) -> list[str]:
+    """What an operator should look at, and with which command."""
+    alerts = [f"{count} {severity}" for severity, count in reversed(overview["alerts"].items()) if count]
+    counted = [
+        (overview["gpus_failed"], "failed: corral gpus"),
+        (overview["gpus_suspect"], "suspected of a fault: corral gpus"),
+        (overview["gpus_stale"], "without a fresh reading: corral gpus"),
+    ]
+    found = [f"{formats.count(count, 'GPU')} {text}" for count, text in counted if count]
+    return [*found, f"firing alerts, {', '.join(alerts)}: corral alert ls"] if alerts else found
+
+
+def _active(overview: OverviewView) -> int:
+    """Everybody's; of others' jobs most users see no more than their number."""
+    from corral.client.jobs.jobs import HOLDING_STATES
+
+    return sum(overview["jobs"].get(state, 0) for state in HOLDING_STATES)
+
+
+def _node_line(node: NodeView) -> str:
+    free, total = formats.number(node["gpus_free"]), formats.number(node["gpus_total"])
+    state = "" if node["state"] == "ready" else f" [{node['state']}]"
+    return f"{node['id']}: {free}/{total} free ({formats.number(node['gpus_allocated'])} allocated){state}"
+
+
+def _task_line(job: JobView, names: Mapping[str, str]) -> str:
+    name = names.get(job["id"], job["name"])
+    return f"Task {name}: {formats.count(held_gpus(job), 'GPU')} on {_where(job)} ({job['state']})"
+
+
+def held_gpus(job: JobView) -> float:
+    grants = job["allocation"]["grants"] if job["allocation"] else []
+    return sum(len(grant["gpus"]) * grant["gpu_share"] for grant in grants)
+
+
+def _where(job: JobView) -> str:
+    return formats.listed([grant["node"] for grant in job["allocation"]["grants"]] if job["allocation"] else [])
+
+
+def _document(
+    overview: OverviewView, nodes: list[NodeView], holding: list[JobView], names: Mapping[str, str]
+) -> dict[str, Any]:
+    return {
+        "total_nodes": overview["nodes"],
+        "total_gpus": overview["gpus"],
+        "free_gpus": overview["gpus_free"],
+        "allocated_gpus": overview["gpus_allocated"],
+        "active_tasks": _active(overview),
+        "queued_tasks": overview["queued"],
+        "utilization": overview["utilization"],
+        "suspect_gpus": overview["gpus_suspect"],
+        "failed_gpus": overview["gpus_failed"],
+        "stale_gpus": overview["gpus_stale"],
+        "firing_alerts": overview["alerts"],
+        "nodes": [
+            {
+                "node": node["id"],
+                "state": node["state"],
+                "total": node["gpus_total"],
+                "free": node["gpus_free"],
+                "allocated": node["gpus_allocated"],
+            }
+            for node in nodes
+        ],
+        "tasks": [
+            {
+                "task": names.get(job["id"], job["name"]),
+                "job": job["id"],
+                "user": job["user"],
+                "gpus": held_gpus(job),
+                "nodes": [grant["node"] for grant in job["allocation"]["grants"]] if job["allocation"] else [],
+                "state": job["state"],
+            }
+            for job in holding
+        ],
+    }

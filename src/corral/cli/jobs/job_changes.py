@@ -1,0 +1,228 @@
+"""`corral stop`, `start`, `requeue`, `resize`, `extend`, `edit`, `keep`, `rm`: changing jobs, or a whole array."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral.cli.jobs import arrays
+from corral.cli.jobs.jobs import JobArgument, elastic_text, warning_text
+from corral.cli.terminal import formats
+from corral.cli.terminal.failures import WrongUsage, exit_code, problem, readable
+from corral.cli.terminal.terminal import Section, Terminal, command
+from corral.client.http.errors import ClientError
+
+if TYPE_CHECKING:
+    from corral.client.client import Client
+    from corral.client.views import JobView
+
+app = typer.Typer()
+
+JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB", help="Ids, or names of your own jobs.")]
+SomeJobsArgument = Annotated[list[str] | None, typer.Argument(metavar="JOB", help="Ids, or names of your own jobs.")]
+
+
+@command(
+    app,
+    "stop",
+    section=Section.DAILY,
+    examples=["corral stop j-12", "corral stop j-12 j-13", "corral stop --array sweep"],
+)
+def stop(
+    terminal: Terminal,
+    jobs: SomeJobsArgument = None,
+    array: arrays.ArrayOption = None,
+    yes: arrays.YesOption = False,
+) -> None:
+    """Stop jobs: a warning (SIGTERM), the grace time, then the end."""
+    if array is None:
+        _each(terminal, _named(jobs), lambda client, job: client.jobs.stop(job), _state_text)
+        return
+    if jobs:
+        raise WrongUsage("name jobs or an array, not both")
+    with terminal.client() as client:
+        count = sum(job["ended_at"] is None for job in arrays.jobs_of(client, array))
+        if count > 1:
+            terminal.confirm(f"Stop {formats.count(count, 'job')} of array {array}?", assume_yes=yes)
+        stopped = client.jobs.stop_array(array)
+    states = Counter(job["state"] for job in stopped)
+    terminal.answer(
+        {"items": stopped}, f"Array {array}: " + ", ".join(f"{count} {state}" for state, count in states.items())
+    )
+
+
+@command(app, "start", section=Section.DAILY, examples=["corral start j-12", "corral start --array sweep"])
+def start(terminal: Terminal, jobs: SomeJobsArgument = None, array: arrays.ArrayOption = None) -> None:
+    """Queue jobs that were held back or have ended, with the same settings."""
+    _each(terminal, _chosen(terminal, jobs, array), lambda client, job: client.jobs.start(job), _state_text)
+
+
+@command(app, "requeue", section=Section.DAILY, examples=["corral requeue j-12"])
+def requeue(terminal: Terminal, jobs: JobsArgument) -> None:
+    """Send running jobs back to their queue: they save, end, and go on later from their last checkpoint."""
+    _each(terminal, jobs, lambda client, job: client.jobs.requeue(job), _state_text)
+
+
+@command(app, "resize", section=Section.DAILY, examples=["corral resize j-12 --gpus 6"])
+def resize(
+    terminal: Terminal,
+    job: JobArgument,
+    gpus: Annotated[int, typer.Option(metavar="N", help="Within its minimum and maximum.")],
+) -> None:
+    """Let a running elastic job go on with more or fewer GPUs: it is warned, saves, and starts again."""
+    with terminal.client() as client:
+        view = client.jobs.resize(job, gpus)
+    terminal.answer(view, f"{view['id']} is {view['state']}: {elastic_text(view.get('elastic'), terminal.now())}")
+
+
+@command(app, "extend", section=Section.DAILY, examples=["corral extend j-12"])
+def extend(terminal: Terminal, job: JobArgument) -> None:
+    """Ask for more time for a job that was warned because it does nothing; once."""
+    with terminal.client() as client:
+        view = client.jobs.extend(job)
+    terminal.answer(view, f"{view['id']}: {warning_text(view.get('idle_warning'), terminal.now())}")
+
+
+@command(
+    app,
+    "edit",
+    section=Section.DAILY,
+    examples=[
+        "corral edit j-12 --queue quick",
+        "corral edit resnet --priority 2 --time 4h",
+        "corral edit j-12 --time none",
+        "corral edit j-12 --after none",
+        "corral edit j-12 --gpus 2",
+    ],
+)
+def edit(
+    terminal: Terminal,
+    job: JobArgument,
+    queue: Annotated[str | None, typer.Option(help="Another queue; the word auto finds the right one.")] = None,
+    priority: Annotated[int | None, typer.Option(help="0 to 100; smaller goes first.")] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Longest run time; none: as long as the queue allows.")
+    ] = None,
+    after: Annotated[
+        list[str] | None, typer.Option(metavar="JOB", help="Start when these have completed; none: after no job.")
+    ] = None,
+    preemptible: Annotated[
+        bool | None, typer.Option("--preemptible/--no-preemptible", help="Whether it may give way to others.")
+    ] = None,
+    gpus: Annotated[str | None, typer.Option(help="Per node: 0, a share such as 0.5, or whole GPUs.")] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, help="On so many nodes.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="GPU models that will do, with commas between them; any: whichever.")
+    ] = None,
+    flavor: Annotated[str | None, typer.Option(help="Another kind of hardware.")] = None,
+    package: Annotated[str | None, typer.Option(help="Another size out of the catalog.")] = None,
+    min_gpus: Annotated[int | None, typer.Option(min=1, help="Of an elastic job.")] = None,
+    max_gpus: Annotated[int | None, typer.Option(min=1, help="Of an elastic job.")] = None,
+) -> None:
+    """Change where, how soon, how long and after what a job that does not run yet shall run; and how large it is, if it
+    never started."""
+    sizes = {"gpus": gpus, "nodes": nodes, "flavor": flavor, "package": package, "min_gpus": min_gpus}
+    sizes |= {"max_gpus": max_gpus, "priority": priority, "preemptible": preemptible}
+    changes: dict[str, Any] = {word: value for word, value in sizes.items() if value is not None}
+    if model is not None:
+        changes["model"] = None if model == "any" else model.split(",")
+    if queue is not None:
+        changes["queue"] = None if queue == "auto" else queue
+    if time is not None:
+        changes["time"] = None if time == "none" else time
+    if after is not None:
+        changes["after"] = arrays.others(after)
+    if not changes:
+        raise WrongUsage("nothing to change", hint="Give --queue, --priority, --time, --after or --gpus …")
+    with terminal.client() as client:
+        view = client.jobs.edit(job, changes)
+    limit = formats.duration(view["time_limit_seconds"]) if view["time_limit_seconds"] else "no time limit"
+    waits = f", after {formats.listed(view['after'])}" if view.get("after") else ""
+    terminal.answer(view, f"{view['id']}: queue {view['queue']}, priority {view['priority']}, {limit}{waits}")
+
+
+@command(app, "keep", section=Section.DAILY, examples=["corral keep j-12", "corral keep --off j-12"])
+def keep(
+    terminal: Terminal,
+    jobs: JobsArgument,
+    off: Annotated[bool, typer.Option("--off", help="Let them go when they are too old.")] = False,
+) -> None:
+    """Keep jobs with their logs and files, however old they become."""
+    if off:
+        _each(terminal, jobs, lambda client, job: client.jobs.let_go(job), lambda view: f"{view['id']} goes in time")
+    else:
+        _each(terminal, jobs, lambda client, job: client.jobs.keep(job), lambda view: f"{view['id']} is kept")
+
+
+@command(
+    app,
+    "rm",
+    section=Section.DAILY,
+    examples=["corral rm j-12", "corral rm -y j-12 j-13", "corral rm --array sweep"],
+)
+def rm(
+    terminal: Terminal,
+    jobs: SomeJobsArgument = None,
+    array: arrays.ArrayOption = None,
+    yes: arrays.YesOption = False,
+) -> None:
+    """Delete ended jobs with their attempts and logs."""
+    jobs = _chosen(terminal, jobs, array)
+    what = jobs[0] if len(jobs) == 1 else formats.count(len(jobs), "job")
+    terminal.confirm(f"Delete {what} with logs?", assume_yes=yes)
+
+    def delete(client: Client, job: str) -> JobView:
+        view = client.jobs.get(job)
+        client.jobs.delete(view["id"])
+        return view
+
+    _each(terminal, jobs, delete, lambda view: f"Deleted {view['id']} ({view['name']})")
+
+
+def _chosen(terminal: Terminal, jobs: list[str] | None, array: str | None) -> list[str]:
+    if array is None:
+        return _named(jobs)
+    if jobs:
+        raise WrongUsage("name jobs or an array, not both")
+    with terminal.client() as client:
+        return [job["id"] for job in arrays.jobs_of(client, array)]
+
+
+def _named(jobs: list[str] | None) -> list[str]:
+    if not jobs:
+        raise WrongUsage("which jobs?", hint="Name some, or an array of yours with --array.")
+    return jobs
+
+
+def _state_text(view: JobView) -> str:
+    return f"{view['id']} is {view['state']}"
+
+
+def _each(
+    terminal: Terminal,
+    jobs: Sequence[str],
+    change: Callable[[Client, str], JobView],
+    text: Callable[[JobView], str],
+) -> None:
+    """One after the other; one that is refused does not keep the rest from being done. The first refusal gives the
+    exit code."""
+    done, failed = [], list[ClientError]()
+    with terminal.client() as client:
+        for job in jobs:
+            try:
+                view = change(client, job)
+            except ClientError as error:
+                if len(jobs) == 1:
+                    raise
+                failed.append(error)
+                terminal.note(problem(error) if terminal.as_json else f"{job}: {readable(error)}")
+            else:
+                done.append(view)
+                terminal.say(text(view))
+    if terminal.as_json:
+        terminal.json(done[0] if len(jobs) == 1 else {"items": done})
+    if failed:
+        raise typer.Exit(exit_code(failed[0]))

@@ -1,0 +1,115 @@
+"""`corral group`: who shares which pool (operators)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from corral.cli.terminal import formats
+from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.terminal import Terminal, command
+
+app = typer.Typer(help="Manage groups of users who share a pool (operators).", no_args_is_help=True)
+
+NO_POOL = "none"
+
+GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="A group's name.")]
+DescriptionOption = Annotated[str | None, typer.Option(help="Who they are.")]
+
+
+@command(app, "ls", examples=["corral group ls", "corral group ls -o json"])
+def ls(terminal: Terminal) -> None:
+    """List the groups."""
+    with terminal.client() as client:
+        found = list(client.groups.list())
+    terminal.table(
+        ("NAME", "POOL", "USERS>", "WHO~", "DESCRIPTION~?"),
+        found,
+        lambda view: (
+            view["name"],
+            view["pool"] or formats.NOTHING,
+            str(view["users_count"]),
+            formats.listed(view["users"]),
+            view["description"],
+        ),
+        empty="No groups. Create one: corral group create NAME --user USER --pool POOL",
+    )
+
+
+@command(app, "show", examples=["corral group show vision"])
+def show(terminal: Terminal, name: GroupArgument) -> None:
+    """Show one group."""
+    with terminal.client() as client:
+        view = client.groups.get(name)
+    terminal.facts(
+        view,
+        [
+            ("Name", view["name"]),
+            ("Description", view["description"]),
+            ("Pool", view["pool"] or "none: its users cannot start jobs"),
+            ("Users", formats.listed(view["users"])),
+        ],
+    )
+
+
+@command(app, "create", examples=["corral group create vision --user maria --user chen --pool big"])
+def create(
+    terminal: Terminal,
+    name: GroupArgument,
+    user: Annotated[
+        list[str] | None, typer.Option("--user", metavar="USER", help="Somebody who is in no group; repeatable.")
+    ] = None,
+    pool: Annotated[str | None, typer.Option(metavar="POOL", help="A pool that no group has.")] = None,
+    description: DescriptionOption = None,
+) -> None:
+    """Create a group."""
+    given = {"users": user, "pool": pool, "description": description}
+    with terminal.client() as client:
+        view = client.groups.create({"name": name, **{key: value for key, value in given.items() if value is not None}})
+    terminal.answer(
+        view,
+        f"Created group {view['name']}: {formats.count(view['users_count'], 'user')}, pool {view['pool'] or 'none'}",
+    )
+
+
+@command(
+    app,
+    "edit",
+    examples=[
+        "corral group edit vision --add maria --remove chen",
+        "corral group edit vision --pool big",
+        "corral group edit vision --pool none",
+    ],
+)
+def edit(
+    terminal: Terminal,
+    name: GroupArgument,
+    add: Annotated[list[str] | None, typer.Option("--add", metavar="USER", help="Repeatable.")] = None,
+    remove: Annotated[list[str] | None, typer.Option("--remove", metavar="USER", help="Repeatable.")] = None,
+    pool: Annotated[str | None, typer.Option(metavar="POOL", help="The word none detaches the pool.")] = None,
+    description: DescriptionOption = None,
+) -> None:
+    """Change who is in a group, or its pool. Jobs that wait stay, and say if they miss their pool."""
+    given: dict[str, Any] = {"add_users": add, "remove_users": remove, "description": description}
+    changes = {key: value for key, value in given.items() if value is not None}
+    if pool is not None:
+        changes["pool"] = None if pool == NO_POOL else pool
+    if not changes:
+        raise WrongUsage("nothing to change", hint="Give --add, --remove, --pool or --description.")
+    with terminal.client() as client:
+        view = client.groups.edit(name, changes)
+    terminal.answer(view, f"Group {view['name']}: users {formats.listed(view['users'])}; pool {view['pool'] or 'none'}")
+
+
+@command(app, "rm", examples=["corral group rm vision"])
+def rm(
+    terminal: Terminal,
+    name: GroupArgument,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+) -> None:
+    """Delete a group without users and without a pool."""
+    terminal.confirm(f"Delete group {name}?", assume_yes=yes)
+    with terminal.client() as client:
+        client.groups.delete(name)
+    terminal.answer({"name": name, "deleted": True}, f"Deleted group {name}")

@@ -1,0 +1,225 @@
+"""`corral quota`: how much everybody may hold, and holds; and `corral scores`: how much they have had lately."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral.cli.scheduling.queues import NO_LIMIT
+from corral.cli.terminal import formats
+from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.terminal import Section, Terminal, command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corral.client.views import HeldView, KindQuotaView, QuotaUsageView
+
+app = typer.Typer(help="See quotas; set them (operators).", no_args_is_help=True)
+top = typer.Typer()
+
+KINDS = ("workbench", "training", "distributed", "preset")
+
+
+@command(app, "show", examples=["corral quota show", "corral quota show maria -o json"])
+def show(
+    terminal: Terminal,
+    user: Annotated[str | None, typer.Argument(metavar="USER", help="Default: you.")] = None,
+) -> None:
+    """Show the most that a user may hold, and what unfinished jobs hold of it."""
+    with terminal.client() as client:
+        # everyone may see their own; other people's are for operators
+        quota = client.quotas.mine() if user is None else client.quotas.get(user)
+    if terminal.as_json:
+        terminal.json(quota)
+        return
+    name = quota["user"]
+    kinds = [(kind, limits) for kind, limits in quota["kinds"].items() if _is_limited(limits)]
+    volumes = [(kind, held) for kind, held in quota["volumes"].items() if held["limit"] is not None]
+    if kinds or not volumes:
+        terminal.table(
+            ("KIND", "GPUS>", "CPUS>", "MEMORY>"),
+            kinds,
+            lambda entry: (entry[0], _of(entry[1]["gpus"]), _of(entry[1]["cpus"]), _bytes_of(entry[1]["memory_bytes"])),
+            empty=f"{name} has no quota. Set one: corral quota set {name} --kind training --gpus 8",
+        )
+    if volumes:
+        terminal.table(("VOLUMES", "SIZE>"), volumes, lambda entry: (entry[0], _bytes_of(entry[1])), empty="")
+
+
+@command(app, "ls", examples=["corral quota ls", "corral quota ls -o json"])
+def ls(terminal: Terminal) -> None:
+    """List everybody's quota of GPUs per job kind, and what is held of it (operators)."""
+    with terminal.client() as client:
+        found = list(client.quotas.list())
+    terminal.table(
+        ("USER", *(f"{kind.upper()}>" for kind in KINDS), "VOLUMES~?"),
+        found,
+        lambda view: (view["user"], *(_of(view["kinds"][kind]["gpus"]) for kind in KINDS), _volumes(view)),
+        empty="No users. Create one: corral user create NAME",
+    )
+
+
+@command(
+    app,
+    "set",
+    examples=[
+        "corral quota set maria --kind training --gpus 8 --memory 256GiB",
+        "corral quota set --users maria,nora --kind workbench --gpus 3",
+        "corral quota set --all --volume block=1TiB --volume local=none",
+        "corral quota set maria --gpus none",
+    ],
+)
+def set_quota(
+    terminal: Terminal,
+    user: Annotated[str | None, typer.Argument(metavar="USER", help="A user's name.")] = None,
+    users: Annotated[str | None, typer.Option(metavar="A,B,…", help="Several users, the same change for each.")] = None,
+    everybody: Annotated[bool, typer.Option("--all", help="The same change for everybody.")] = False,
+    kind: Annotated[str, typer.Option(help="The job kind it is for.")] = "training",
+    gpus: Annotated[str | None, typer.Option(metavar="N", help="Most GPUs; the word none removes the limit.")] = None,
+    cpus: Annotated[str | None, typer.Option(metavar="N", help="Most CPUs, or none.")] = None,
+    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Most memory, or none.")] = None,
+    volume: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TYPE=SIZE", help="Most bytes of block, filesystem, local or object; repeatable."),
+    ] = None,
+) -> None:
+    """Set the most that users may hold; what is not named stays. What runs is not touched."""
+    limits: dict[str, float | int | None] = {}
+    if gpus is not None:
+        limits["gpus"] = _amount("--gpus", gpus)
+    if cpus is not None:
+        limits["cpus"] = _amount("--cpus", cpus)
+    if memory is not None:
+        limits["memory_bytes"] = _bytes("--memory", memory)
+    quota: dict[str, Any] = {kind: limits} if limits else {}
+    if volume:
+        quota["volumes"] = _volume_limits(volume)
+    if not quota:
+        raise WrongUsage("nothing to set", hint="Give --gpus, --cpus, --memory or --volume.")
+    names = _users(user, users, everybody=everybody)
+    with terminal.client() as client:
+        views = client.quotas.edit(names, quota)
+    if terminal.as_json:
+        terminal.json({"items": list(views)} if names is None or len(names) > 1 else views[0])
+    elif len(views) == 1 and limits:
+        terminal.say(f"Quota of {views[0]['user']} for {kind}: {', '.join(_limits(views[0]['kinds'][kind]))}")
+    else:
+        terminal.say(f"Changed the quota of {formats.count(len(views), 'user')}.")
+
+
+@command(
+    top,
+    "scores",
+    section=Section.QUEUE,
+    examples=["corral scores", "corral scores maria", "corral scores maria --model A100-80G --since 7d"],
+)
+def scores(
+    terminal: Terminal,
+    user: Annotated[str | None, typer.Argument(metavar="USER", help="Show how this user's score went.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="MODEL", help="Of one GPU model only.")] = None,
+    since: Annotated[str, typer.Option(metavar="DURATION", help="How far back.")] = "24h",
+    points: Annotated[int, typer.Option(metavar="N", help="At most so many points per model.")] = 25,
+) -> None:
+    """Show the scores behind the fair-share order: lower goes first; or the course of one user's."""
+    from corral.core.quantities import parse_duration
+
+    try:
+        begin = terminal.now() - parse_duration(since)
+    except ValueError as error:
+        raise WrongUsage(f"--since: {error}") from error
+    with terminal.client() as client:
+        if user is None:
+            present = sorted(
+                (view for view in client.fleet.scores() if model in (None, view["model"])),
+                key=lambda view: (view["model"], -view["score"], view["user"]),
+            )
+            terminal.table(
+                ("USER", "MODEL", "SCORE>", "GPUS NOW>"),
+                present,
+                lambda view: (view["user"], view["model"], f"{view['score']:.3f}", formats.number(view["usage"])),
+                empty="No scores yet: they begin with the first job that holds a GPU.",
+            )
+            return
+        course = list(client.fleet.score_history(user, model=model, since=formats.rfc3339(begin), points=points))
+    terminal.table(
+        ("MODEL", "AT", "SCORE>", "GPUS>"),
+        course,
+        lambda view: (
+            view["model"],
+            formats.local_time(view["at"]),
+            f"{view['score']:.3f}",
+            formats.number(view["usage"]),
+        ),
+        empty=f"{user} has used no GPU of that kind.",
+    )
+
+
+def _users(user: str | None, users: str | None, *, everybody: bool) -> Sequence[str] | None:
+    """Whose quota is meant; None is everybody's."""
+    if (user is not None) + (users is not None) + everybody != 1:
+        raise WrongUsage("say whose quota it is", hint="Give one of USER, --users A,B and --all.")
+    if everybody:
+        return None
+    names = [user] if user is not None else [name.strip() for name in (users or "").split(",")]
+    return [name for name in names if name]
+
+
+def _is_limited(limits: KindQuotaView) -> bool:
+    return any(held["limit"] is not None for held in (limits["gpus"], limits["cpus"], limits["memory_bytes"]))
+
+
+def _of(held: HeldView) -> str:
+    limit = held["limit"]
+    return f"{formats.number(held['held'])} of {'no limit' if limit is None else formats.number(limit)}"
+
+
+def _bytes_of(held: HeldView) -> str:
+    limit = held["limit"]
+    return f"{formats.size(int(held['held']))} of {'no limit' if limit is None else formats.size(int(limit))}"
+
+
+def _volumes(view: QuotaUsageView) -> str:
+    limited = [(kind, held) for kind, held in view["volumes"].items() if held["limit"] is not None]
+    return ", ".join(f"{kind} {_bytes_of(held)}" for kind, held in limited) or formats.NOTHING
+
+
+def _limits(limits: KindQuotaView) -> list[str]:
+    gpus, cpus, memory = (limits[key]["limit"] for key in ("gpus", "cpus", "memory_bytes"))
+    return [
+        f"GPUs {'no limit' if gpus is None else formats.number(gpus)}",
+        f"CPUs {'no limit' if cpus is None else formats.number(cpus)}",
+        f"memory {'no limit' if memory is None else formats.size(int(memory))}",
+    ]
+
+
+def _volume_limits(given: Sequence[str]) -> dict[str, int | None]:
+    limits: dict[str, int | None] = {}
+    for text in given:
+        kind, equals, size = text.partition("=")
+        if not equals:
+            raise WrongUsage(f"--volume: expected TYPE=SIZE, got {text!r}")
+        limits[kind] = _bytes("--volume", size)
+    return limits
+
+
+def _amount(flag: str, text: str) -> float | int | None:
+    if text == NO_LIMIT:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        raise WrongUsage(f"{flag}: expected a number or the word {NO_LIMIT}, got {text!r}") from None
+    return int(value) if value.is_integer() else value
+
+
+def _bytes(flag: str, text: str) -> int | None:
+    from corral.core.quantities import parse_bytes
+
+    if text == NO_LIMIT:
+        return None
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise WrongUsage(f"{flag}: {error}") from error

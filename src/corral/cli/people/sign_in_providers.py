@@ -1,0 +1,274 @@
+"""`corral provider`: signing in with GitHub, GitLab or any OIDC provider, and on-boarding its people (operators)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral.cli.terminal import formats
+from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.terminal import Terminal, command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corral.client.people.sign_in_providers import IdentityView, ProviderView
+
+app = typer.Typer(help="Manage sign-in providers and on-board their people (operators).", no_args_is_help=True)
+
+NO_GROUP = "none"
+
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A provider's id, from `corral provider ls`.")]
+KindOption = Annotated[str, typer.Option(help="github, gitlab or oidc.")]
+TitleOption = Annotated[str | None, typer.Option(help="What the button says.  [default: the id]")]
+IssuerOption = Annotated[
+    str | None, typer.Option(metavar="URL", help="Its address; github.com and gitlab.com need none.")
+]
+ClientOption = Annotated[str | None, typer.Option(metavar="ID", help="The client id that the provider gave out.")]
+SecretOption = Annotated[
+    bool, typer.Option("--client-secret-stdin", help="Read the client secret from a line of stdin.")
+]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="WHO", help="A login, e-mail address, @domain, or * that may come in; repeat it."),
+]
+GroupOption = Annotated[str | None, typer.Option(help="Where newcomers are put, or the word none.  [default: default]")]
+OrganisationOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="A GitHub organisation or GitLab group whose members are listed.")
+]
+ApiTokenOption = Annotated[
+    bool, typer.Option("--api-token-stdin", help="Read a token for listing members from a line of stdin.")
+]
+
+
+@command(app, "ls", examples=["corral provider ls", "corral provider ls -o json"])
+def list_providers(terminal: Terminal) -> None:
+    """List the sign-in providers."""
+    with terminal.client() as client:
+        found = list(client.providers.list())
+    terminal.table(
+        ("ID", "KIND", "STATE", "USERS>", "TITLE~", "ISSUER~?", "ALLOW~?"),
+        found,
+        lambda view: (
+            view["id"],
+            view["kind"],
+            _state(view),
+            str(view["users"]),
+            view["title"],
+            view["issuer"],
+            formats.listed(view["allow"]),
+        ),
+        empty="No sign-in providers: people sign in with a password. Create one: corral provider create --help",
+    )
+
+
+@command(
+    app,
+    "create",
+    examples=[
+        'echo "$SECRET" | corral provider create github --kind github --client-id Ov23li… --client-secret-stdin',
+        "corral provider create sso --kind oidc --issuer https://sso.example.org --client-id corral --allow @lab.org",
+    ],
+)
+def create_provider(
+    terminal: Terminal,
+    id: IdArgument,
+    kind: KindOption,
+    client_id: Annotated[str, typer.Option(metavar="ID", help="The client id that the provider gave out.")],
+    issuer: IssuerOption = None,
+    title: TitleOption = None,
+    client_secret_stdin: SecretOption = False,
+    no_client_secret: Annotated[bool, typer.Option("--no-client-secret", help="The client has none.")] = False,
+    allow: AllowOption = None,
+    group: GroupOption = None,
+    organisation: OrganisationOption = None,
+    api_token_stdin: ApiTokenOption = False,
+    enable: Annotated[bool, typer.Option("--enable", help="Show it to people at once.")] = False,
+) -> None:
+    """Create a provider. It is switched off until you have tested it."""
+    if client_secret_stdin and no_client_secret:
+        raise WrongUsage("--client-secret-stdin and --no-client-secret exclude each other")
+    ask = client_secret_stdin or (terminal.is_interactive and not no_client_secret)
+    body: dict[str, Any] = {"id": id, "kind": kind, "client_id": client_id, "enabled": enable}
+    if ask:
+        body["client_secret"] = terminal.password("Client secret", from_stdin=client_secret_stdin)
+    body.update(_given(terminal, issuer, title, allow, group, organisation, api_token_stdin))
+    with terminal.client() as client:
+        view = client.providers.create(body)
+    terminal.answer(view, f"Created provider {view['id']} ({_state(view)}).")
+    terminal.note(f"The provider must know this redirect URI: {view['redirect_uri']}")
+    if not view["enabled"]:
+        terminal.note(f"Next: corral provider test {id}, then corral provider enable {id}")
+
+
+@command(
+    app,
+    "edit",
+    examples=[
+        "corral provider edit sso --allow @example.org --allow maria",
+        'echo "$SECRET" | corral provider edit sso --client-secret-stdin',
+    ],
+)
+def edit_provider(
+    terminal: Terminal,
+    id: IdArgument,
+    client_id: ClientOption = None,
+    issuer: IssuerOption = None,
+    title: TitleOption = None,
+    client_secret_stdin: SecretOption = False,
+    allow: AllowOption = None,
+    allow_nobody: Annotated[bool, typer.Option("--allow-nobody", help="Empty the allow-list.")] = False,
+    group: GroupOption = None,
+    organisation: OrganisationOption = None,
+    api_token_stdin: ApiTokenOption = False,
+) -> None:
+    """Change a provider. What you don't name stays as it is, the secrets too."""
+    changes: dict[str, Any] = {}
+    if client_id is not None:
+        changes["client_id"] = client_id
+    if client_secret_stdin:
+        changes["client_secret"] = terminal.password("Client secret", from_stdin=True)
+    changes.update(_given(terminal, issuer, title, [] if allow_nobody else allow, group, organisation, api_token_stdin))
+    if not changes:
+        raise WrongUsage("nothing to change", hint="corral provider edit --help lists what can be.")
+    _edit(terminal, id, changes)
+
+
+@command(app, "enable", examples=["corral provider enable github"])
+def enable(terminal: Terminal, id: IdArgument) -> None:
+    """Let people sign in with a provider."""
+    _edit(terminal, id, {"enabled": True})
+
+
+@command(app, "disable", examples=["corral provider disable github"])
+def disable(terminal: Terminal, id: IdArgument) -> None:
+    """Keep people from signing in with a provider; who is signed in stays so."""
+    _edit(terminal, id, {"enabled": False})
+
+
+@command(app, "test", examples=["corral provider test github"])
+def test_provider(terminal: Terminal, id: IdArgument) -> None:
+    """Check a provider's settings, as far as that is possible without anybody signing in."""
+    with terminal.client() as client:
+        report = client.providers.test(id)
+    if terminal.as_json:
+        terminal.json(report)
+    else:
+        terminal.table(
+            ("CHECK", "STATE!", "FOUND~", "WHAT TO DO~"),
+            report["checks"],
+            lambda check: (check["name"], check["state"], check["detail"], check["hint"]),
+            empty="Nothing was checked.",
+        )
+    if not report["ok"]:
+        raise typer.Exit(1)
+
+
+@command(app, "people", examples=["corral provider people github --refresh"])
+def people(
+    terminal: Terminal,
+    id: IdArgument,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Ask the provider for its members first.")] = False,
+) -> None:
+    """List who can be on-boarded: the members that the provider lists, and who has tried to sign in."""
+    with terminal.client() as client:
+        found = list(client.providers.people(id, refresh=refresh))
+    now = terminal.now()
+    terminal.table(
+        ("LOGIN", "USER", "NAME~", "E-MAIL~", "TRIED", "SUBJECT~?"),
+        found,
+        lambda view: (
+            view["login"],
+            view["user"] or formats.NOTHING,
+            view["name"],
+            view["email"],
+            formats.ago(view["seen_at"], now) if view["seen_at"] else "never",
+            view["subject"],
+        ),
+        empty="Nobody yet. Let people try to sign in, or give the provider an organisation and an API token.",
+    )
+
+
+@command(
+    app,
+    "onboard",
+    examples=["corral provider onboard github maria sven --group vision", "corral provider onboard sso maria"],
+)
+def onboard(
+    terminal: Terminal,
+    id: IdArgument,
+    who: Annotated[list[str], typer.Argument(metavar="WHO...", help="Logins or subjects from `provider people`.")],
+    group: GroupOption = None,
+) -> None:
+    """Make users of people whom the provider knows, all or none of them."""
+    with terminal.client() as client:
+        subjects = _subjects(list(client.providers.people(id)), who)
+        made = client.providers.onboard(id, subjects, group=_group(group or "default"))
+    if terminal.as_json:
+        terminal.json({"items": list(made)})
+    else:
+        for view in made:
+            terminal.say(f"On-boarded {view['name']} ({view['role']}).")
+
+
+@command(app, "rm", examples=["corral provider rm github"])
+def delete_provider(
+    terminal: Terminal,
+    id: IdArgument,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+) -> None:
+    """Delete a provider. Its users stay, but are signed out and need a password."""
+    terminal.confirm(
+        f"Delete provider {id}? Its users are signed out and need a password to come back.", assume_yes=yes
+    )
+    with terminal.client() as client:
+        client.providers.delete(id)
+    terminal.answer({"id": id, "deleted": True}, f"Deleted provider {id}")
+
+
+def _given(
+    terminal: Terminal,
+    issuer: str | None,
+    title: str | None,
+    allow: list[str] | None,
+    group: str | None,
+    organisation: str | None,
+    api_token_stdin: bool,
+) -> dict[str, Any]:
+    values: dict[str, Any] = {"issuer": issuer, "title": title, "allow": allow, "organisation": organisation}
+    given = {name: value for name, value in values.items() if value is not None}
+    if group is not None:
+        given["group"] = _group(group)
+    if api_token_stdin:
+        given["api_token"] = terminal.password("API token", from_stdin=True)
+    return given
+
+
+def _group(text: str) -> str | None:
+    return None if text == NO_GROUP else text
+
+
+def _edit(terminal: Terminal, id: str, changes: dict[str, Any]) -> None:
+    with terminal.client() as client:
+        view = client.providers.edit(id, changes)
+    terminal.answer(view, f"{view['id']}: {_state(view)}")
+
+
+def _state(view: ProviderView) -> str:
+    return "enabled" if view["enabled"] else "disabled"
+
+
+def _subjects(known: Sequence[IdentityView], wanted: Sequence[str]) -> list[str]:
+    """Subjects as they are; logins by whose they are, if that is clear."""
+    subjects = {item["subject"] for item in known}
+    found = []
+    for word in wanted:
+        of_login = [item["subject"] for item in known if item["login"].casefold() == word.casefold()]
+        if word in subjects or not of_login:
+            found.append(word)  # the server says if it does not know it
+        elif len(of_login) == 1:
+            found.append(of_login[0])
+        else:
+            raise WrongUsage(f"{len(of_login)} people have the login {word!r}", hint="Name them by their subject.")
+    return found

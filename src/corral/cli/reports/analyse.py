@@ -1,0 +1,135 @@
+"""`corral analyse`: what could be better, who used how much, and moves that would free whole nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corral.cli.jobs.jobs import amount
+from corral.cli.terminal import formats
+from corral.cli.terminal.terminal import Terminal, command, default_command
+
+if TYPE_CHECKING:
+    from corral.client.views import AnalysisView, FindingView, GpuHoursView, MoveView
+
+app = typer.Typer(help="Find waste, and see who used how much.")
+
+#: Rows of each table of usage; all of them are in the JSON output.
+SHOWN = 10
+USAGE_TITLES = ("{}", "GPU-HOURS>", "USE>", "IDLE>", "KWH>", "JOBS>")
+
+
+@default_command(
+    app,
+    examples=[
+        "corral analyse",
+        "corral analyse --period 30d",
+        "corral analyse -o json",
+        "corral analyse defragmentation",
+    ],
+)
+def analyse(
+    terminal: Terminal,
+    period: Annotated[str, typer.Option(metavar="DURATION", help="How far to look back.")] = "7d",
+) -> None:
+    """Find idle and oversized jobs, scattered GPUs, hot GPUs, pools out of balance and queues that starve; and see
+    GPU-hours and energy by user, group, queue and model (operators)."""
+    with terminal.client() as client:
+        found = client.analysis.analyse(period=period)
+    if terminal.as_json:
+        terminal.json(found)
+        return
+    _say_findings(terminal, found)
+    _say_usage(terminal, found)
+
+
+def _say_findings(terminal: Terminal, found: AnalysisView) -> None:
+    since = formats.local_time(found["since"])
+    if not found["findings"]:
+        terminal.say(f"Nothing to improve was found since {since}.")
+    else:
+        terminal.say(f"{formats.count(len(found['findings']), 'finding')} since {since}")
+    for note in found["notes"]:
+        terminal.note(f"Note: {note}")
+    for finding in found["findings"]:
+        terminal.say(f"\n{_heading(finding)}")
+        terminal.say(f"  {finding['text']}")
+        terminal.say(f"  → {finding['proposal']}")
+
+
+def _heading(finding: FindingView) -> str:
+    return f"[{finding['severity']}] {finding['title']}"
+
+
+def _say_usage(terminal: Terminal, found: AnalysisView) -> None:
+    usage = found["usage"]
+    for name, rows in (
+        ("USER", usage["by_user"]),
+        ("GROUP", usage["by_group"]),
+        ("QUEUE", usage["by_queue"]),
+        ("MODEL", usage["by_model"]),
+    ):
+        if not rows:
+            continue
+        terminal.say("")
+        titles = (USAGE_TITLES[0].format(name), *USAGE_TITLES[1:])
+        terminal.table(titles, rows[:SHOWN], _usage_row, empty="")
+        if len(rows) > SHOWN:
+            terminal.note(f"{len(rows) - SHOWN} more are in the JSON output: -o json")
+
+
+def _usage_row(row: GpuHoursView) -> Sequence[str]:
+    return (
+        row["key"] or formats.NOTHING,
+        amount(row["gpu_hours"]),
+        formats.percent(row["utilization"]),
+        amount(row["idle_gpu_hours"]) if row["measured_gpu_hours"] else formats.NOTHING,
+        amount(row["energy_kwh"]) if row["measured_gpu_hours"] else formats.NOTHING,
+        str(row["jobs"]),
+    )
+
+
+@command(app, "defragmentation", examples=["corral analyse defragmentation", "corral analyse defragmentation -o json"])
+def defragmentation(terminal: Terminal) -> None:
+    """Preview moves of running jobs that would free whole nodes (operators). Nothing is moved."""
+    with terminal.client() as client:
+        plan = client.analysis.defragmentation()
+    if terminal.as_json:
+        terminal.json(plan)
+        return
+    if not plan["moves"]:
+        terminal.say("No small set of moves would free a whole node.")
+        return
+    terminal.table(
+        ("#>", "JOB", "NAME~", "USER", "FROM", "TO", "GPUS~", "LOSES>"),
+        list(enumerate(plan["moves"], start=1)),
+        lambda item: _move_row(*item),
+        empty="",
+    )
+    for freed in plan["frees"]:
+        terminal.say(
+            f"Frees {freed['node']}: {formats.count(len(freed['gpus']), freed['model'], freed['model'])} of pool"
+            f" {freed['pool']}, of which {freed['free_before']} are free now."
+        )
+    if plan["helps"]:
+        terminal.say(f"Would then find a place: {', '.join(plan['helps'])}")
+    terminal.say(
+        f"Costs at most {amount(plan['lost_gpu_hours'])} GPU-hours of work since the last checkpoints."
+        " This is a preview: nothing was moved."
+    )
+
+
+def _move_row(place: int, move: MoveView) -> Sequence[str]:
+    gpus = [gpu for grant in move["after"]["grants"] for gpu in grant["gpus"]]
+    return (
+        str(place),
+        move["job"],
+        move["name"],
+        move["user"],
+        move["from_node"],
+        move["to_node"],
+        formats.listed(gpus),
+        f"{amount(move['lost_gpu_hours'])} GPU-h",
+    )

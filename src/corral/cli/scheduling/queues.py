@@ -1,0 +1,364 @@
+"""`corral queue`, `pin`, `unpin` and `move`: who goes first, and changing it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral.cli.jobs.jobs import JobArgument
+from corral.cli.terminal import formats
+from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.terminal import Section, Terminal, command, default_command
+
+if TYPE_CHECKING:
+    from corral.client.client import Client
+    from corral.client.views import LineView, OrderedJobView, OrderView, QueueView
+
+app = typer.Typer(help="See who goes first, and manage queues.")
+top = typer.Typer()
+
+QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="A queue's name.")]
+JOB_ID = re.compile(r"j-\d+")
+NO_LIMIT = "none"
+
+
+@default_command(app, examples=["corral queue", "corral queue ls", "corral queue show default -o json"])
+def queue(terminal: Terminal) -> None:
+    """Show every queue's lines in the order in which jobs will start; with a command, manage queues."""
+    with terminal.client() as client:
+        orders = [(view, client.queues.order(view["name"])) for view in client.queues.list()]
+    if terminal.as_json:
+        terminal.json({"items": [{"queue": view["name"], **order} for view, order in orders]})
+        return
+    for index, (view, order) in enumerate(orders):
+        if index:
+            terminal.say("")
+        _say_order(terminal, view, order)
+
+
+def _say_order(terminal: Terminal, queue: QueueView, order: OrderView) -> None:
+    title = f"Queue {queue['name']}: {queue['policy']}, {queue['blocking']}"
+    terminal.say(f"{title}; {formats.count(queue['running'], 'job')} running, {queue['queued']} waiting")
+    lines = [line for line in order["lines"] if line["jobs"]]
+    others = order.get("waiting_for_others", 0)
+    if not lines and not others:
+        terminal.say("  Nothing waits here.")
+    if others:
+        terminal.say(f"  {formats.count(others, 'job')} of them wait for other jobs: corral jobs --state queued")
+    for line in lines:
+        terminal.say(f"\n{_line_title(line)}")
+        terminal.table(
+            ("#>", "ID", "NAME~", "USER", "NODES>?", "GPUS>", "PRIO>?", "SCORE>?", "PLANNED", "WHY~"),
+            line["jobs"],
+            lambda job: _order_row(job, terminal.now()),
+            empty="",
+        )
+
+
+def _line_title(line: LineView) -> str:
+    model = {"any": "Any GPU model", "cpu": "Without GPUs"}.get(line["model"], f"GPU model {line['model']}")
+    return f"{model}, {'gangs' if line['line'] == 'gang' else 'single node'}"
+
+
+def _start_text(job: OrderedJobView, now: float) -> str:
+    """What is planned, or what is only expected."""
+    expected = job.get("estimated_start")
+    if job["planned_start"] is None and expected:
+        return f"~{formats.ago(expected['p50'], now)}"
+    return formats.ago(job["planned_start"], now)
+
+
+def _order_row(job: OrderedJobView, now: float) -> Sequence[str]:
+    return (
+        str(job["position"]),
+        job["id"] or formats.NOTHING,
+        job["name"] or formats.NOTHING,
+        job["user"],
+        str(job["nodes"]),
+        formats.number(job["gpus"]),
+        str(job["priority"]) + ("*" if job["pinned"] else ""),
+        formats.NOTHING if job["score"] is None else f"{job['score']:.3f}",
+        _start_text(job, now),
+        job["detail"],
+    )
+
+
+@command(app, "ls", examples=["corral queue ls", "corral queue ls -o json"])
+def ls(terminal: Terminal) -> None:
+    """List the queues."""
+    with terminal.client() as client:
+        found = list(client.queues.list())
+    terminal.table(
+        (
+            *("NAME", "POOL?", "POLICY", "BLOCKING?", "PLACEMENT?", "RUNNING>", "WAITING>"),
+            *("HELD GPUS>", "BORROWED>?", "OWED>?", "GUARANTEED>?", "MAX GPUS>"),
+        ),
+        found,
+        lambda view: (
+            view["name"],
+            view["pool"],
+            view["policy"],
+            view["blocking"],
+            view["placement"],
+            str(view["running"]),
+            str(view["queued"]),
+            formats.number(view["held_gpus"]),
+            formats.number(view["borrowed_gpus"]),
+            formats.number(view["owed_gpus"]),
+            formats.number(view["guaranteed_gpus"]),
+            formats.number(view["max_gpus"]),
+        ),
+        empty="No queues. Create one: corral queue create NAME",
+    )
+
+
+@command(app, "show", examples=["corral queue show default"])
+def show(terminal: Terminal, name: QueueArgument) -> None:
+    """Show one queue: its settings and its lines."""
+    with terminal.client() as client:
+        view, order = client.queues.get(name), client.queues.order(name)
+    if terminal.as_json:
+        terminal.json({**view, **order})
+        return
+    terminal.facts(
+        view,
+        [
+            ("Name", view["name"]),
+            ("Pool", view["pool"]),
+            ("Order", _order_text(view)),
+            ("Placement", view["placement"]),
+            ("Weight", formats.number(view["weight"])),
+            ("Guaranteed", _guarantee_text(view)),
+            ("Limits", _limits_text(view)),
+            ("Kinds", formats.listed(view["kinds"]) if view["kinds"] else "all"),
+            ("Shared with", formats.listed(view["groups"]) if view["groups"] else ""),
+        ],
+    )
+    terminal.say("")
+    _say_order(terminal, view, order)
+
+
+def _order_text(view: QueueView) -> str:
+    return f"{view['policy']}, {view['blocking']}" + (", preempts" if view["preempts"] else "")
+
+
+def _guarantee_text(view: QueueView) -> str:
+    """What it is promised, and how that stands."""
+    parts = [formats.count(view["guaranteed_gpus"], "GPU"), f"holds {formats.number(view['held_gpus'])}"]
+    if view["borrowed_gpus"]:
+        parts.append(f"{formats.number(view['borrowed_gpus'])} of them borrowed")
+    if view["owed_gpus"]:
+        parts.append(f"{formats.number(view['owed_gpus'])} can be had back")
+    return ", ".join(parts)
+
+
+def _limits_text(view: QueueView) -> str:
+    limits = [
+        (view["max_gpus"], "at most {} GPUs held"),
+        (view["max_length"], "at most {} jobs waiting"),
+        (view["min_job_gpus"], "jobs of at least {} GPUs"),
+        (view["max_job_gpus"], "jobs of at most {} GPUs"),
+    ]
+    texts = [text.format(formats.number(value)) for value, text in limits if value is not None]
+    if view["max_seconds"] is not None:
+        texts.append(f"at most {formats.duration(view['max_seconds'])} a job")
+    return "; ".join(texts) or "none"
+
+
+Policy = Annotated[str | None, typer.Option(help="Who goes first: fair-share, priority, fcfs, shortest or weighted.")]
+Blocking = Annotated[str | None, typer.Option(help="backfill or strict.")]
+Placement = Annotated[str | None, typer.Option(help="fragmentation, pack, spread, round-robin or least-loaded.")]
+Weight = Annotated[float | None, typer.Option(help="Its weight against other queues; 2 counts as waiting twice.")]
+Guaranteed = Annotated[int | None, typer.Option(metavar="N", help="GPUs that it can always have back.")]
+Preempts = Annotated[
+    bool | None,
+    typer.Option("--preempts/--no-preempts", help="Jobs at its front take GPUs from running ones far behind them."),
+]
+MaxGpus = Annotated[str | None, typer.Option(metavar="N", help="GPUs that its jobs may hold together.")]
+MaxLength = Annotated[str | None, typer.Option(metavar="N", help="Jobs that may wait in it.")]
+MaxTime = Annotated[str | None, typer.Option(metavar="DURATION", help="Longest run time of a job.")]
+Kinds = Annotated[list[str] | None, typer.Option("--kind", metavar="KIND", help="A kind that it takes; repeatable.")]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option("--group", metavar="GROUP", help="A group that may use it beside its pool's own; repeatable."),
+]
+MinJobGpus = Annotated[str | None, typer.Option(metavar="N", help="Smallest job that it takes.")]
+MaxJobGpus = Annotated[str | None, typer.Option(metavar="N", help="Largest job that it takes.")]
+
+
+@command(
+    app,
+    "create",
+    examples=[
+        "corral queue create night --policy priority",
+        "corral queue create big --min-job-gpus 4 --max-gpus 32",
+        "corral queue create vision --guaranteed-gpus 8 --weight 2",
+    ],
+)
+def create(
+    terminal: Terminal,
+    name: QueueArgument,
+    pool: Annotated[str | None, typer.Option(help="The pool whose GPUs it gives out.")] = None,
+    policy: Policy = None,
+    blocking: Blocking = None,
+    placement: Placement = None,
+    weight: Weight = None,
+    guaranteed_gpus: Guaranteed = None,
+    preempts: Preempts = None,
+    max_gpus: MaxGpus = None,
+    max_length: MaxLength = None,
+    max_time: MaxTime = None,
+    kind: Kinds = None,
+    group: Groups = None,
+    min_job_gpus: MinJobGpus = None,
+    max_job_gpus: MaxJobGpus = None,
+) -> None:
+    """Create a queue (operators)."""
+    plain = {"pool": pool, "policy": policy, "blocking": blocking, "placement": placement, "weight": weight}
+    changes = _changes(
+        {**plain, "guaranteed_gpus": guaranteed_gpus, "preempts": preempts, "kinds": kind, "groups": group},
+        {
+            "max_gpus": max_gpus,
+            "max_length": max_length,
+            "min_job_gpus": min_job_gpus,
+            "max_job_gpus": max_job_gpus,
+        },
+        max_time,
+    )
+    with terminal.client() as client:
+        view = client.queues.create({"name": name, **changes})
+    terminal.answer(view, f"Created queue {view['name']}. Use it: corral submit --queue {view['name']} …")
+
+
+@command(
+    app,
+    "edit",
+    examples=[
+        "corral queue edit default --blocking strict",
+        "corral queue edit night --max-gpus none --max-time 12h",
+        "corral queue edit urgent --policy priority --preempts",
+    ],
+)
+def edit(
+    terminal: Terminal,
+    name: QueueArgument,
+    policy: Policy = None,
+    blocking: Blocking = None,
+    placement: Placement = None,
+    weight: Weight = None,
+    guaranteed_gpus: Guaranteed = None,
+    preempts: Preempts = None,
+    max_gpus: MaxGpus = None,
+    max_length: MaxLength = None,
+    max_time: MaxTime = None,
+    kind: Kinds = None,
+    group: Groups = None,
+    min_job_gpus: MinJobGpus = None,
+    max_job_gpus: MaxJobGpus = None,
+) -> None:
+    """Change a queue (operators). The word none removes a limit."""
+    changes = _changes(
+        {"policy": policy, "blocking": blocking, "placement": placement, "weight": weight, "kinds": kind}
+        | {"guaranteed_gpus": guaranteed_gpus, "preempts": preempts, "groups": group},
+        {
+            "max_gpus": max_gpus,
+            "max_length": max_length,
+            "min_job_gpus": min_job_gpus,
+            "max_job_gpus": max_job_gpus,
+        },
+        max_time,
+    )
+    if not changes:
+        raise WrongUsage("nothing to change", hint="`corral queue edit --help` lists what can be changed.")
+    with terminal.client() as client:
+        view = client.queues.edit(name, changes)
+    terminal.answer(view, f"Changed queue {view['name']}: {', '.join(sorted(changes))}")
+
+
+def _changes(plain: dict[str, Any], limits: dict[str, str | None], max_time: str | None) -> dict[str, Any]:
+    """What was given, in the API's words; the word none becomes no limit."""
+    changes = {key: value for key, value in plain.items() if value is not None}
+    for key in ("kinds", "groups"):
+        if changes.get(key) == [NO_LIMIT]:
+            changes[key] = []
+    for key, text in limits.items():
+        if text is not None:
+            changes[key] = whole_or_none(f"--{key.replace('_', '-')}", text)
+    if max_time is not None:
+        changes["max_seconds"] = _seconds(max_time)
+    return changes
+
+
+def whole_or_none(flag: str, text: str) -> int | None:
+    if text == NO_LIMIT:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise WrongUsage(f"{flag}: expected a whole number or the word {NO_LIMIT}, got {text!r}") from None
+
+
+def _seconds(text: str) -> float | None:
+    from corral.core.quantities import parse_duration
+
+    if text == NO_LIMIT:
+        return None
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise WrongUsage(f"--max-time: {error}") from error
+
+
+@command(app, "rm", examples=["corral queue rm night", "corral queue rm night weekend"])
+def rm(
+    terminal: Terminal,
+    names: Annotated[list[str], typer.Argument(metavar="QUEUE…", help="All of them, or none.")],
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+) -> None:
+    """Delete queues that nothing waits in (operators)."""
+    terminal.confirm(f"Delete {formats.count(len(names), 'queue')}: {formats.listed(names)}?", assume_yes=yes)
+    with terminal.client() as client:
+        client.queues.delete_many(names)
+    terminal.answer({"deleted": names}, f"Deleted queue {formats.listed(names)}")
+
+
+@command(top, "pin", section=Section.QUEUE, examples=["corral pin j-12"])
+def pin(terminal: Terminal, job: JobArgument) -> None:
+    """Put a waiting job to the front (operators); the later pin goes first."""
+    with terminal.client() as client:
+        view = client.jobs.pin(job)
+    terminal.answer(view, f"Pinned {view['id']}. Take it back: corral unpin {view['id']}")
+
+
+@command(top, "unpin", section=Section.QUEUE, examples=["corral unpin j-12"])
+def unpin(terminal: Terminal, job: JobArgument) -> None:
+    """Put a pinned job back to its place (operators)."""
+    with terminal.client() as client:
+        view = client.jobs.unpin(job)
+    terminal.answer(view, f"{view['id']} is no longer pinned")
+
+
+@command(
+    top, "move", section=Section.QUEUE, examples=["corral move j-12 --before j-9", "corral move resnet --after bert"]
+)
+def move(
+    terminal: Terminal,
+    job: JobArgument,
+    before: Annotated[str | None, typer.Option(metavar="JOB", help="To just before this one.")] = None,
+    after: Annotated[str | None, typer.Option(metavar="JOB", help="To just after this one.")] = None,
+) -> None:
+    """Change the order of your own waiting jobs. Other people's jobs keep their places."""
+    if (before is None) == (after is None):
+        raise WrongUsage("give one of --before and --after")
+    with terminal.client() as client:
+        other = _job_id(client, before or after or "")
+        view = client.jobs.move(job, before=other) if before else client.jobs.move(job, after=other)
+    terminal.answer(view, f"Moved {view['id']} to {'before' if before else 'after'} {other}")
+
+
+def _job_id(client: Client, job: str) -> str:
+    """The move is written in ids; people may say names."""
+    return job if JOB_ID.fullmatch(job) else client.jobs.get(job)["id"]

@@ -1,0 +1,1 @@
+"""The look-alikes of sbatch, squeue, scancel and sinfo."""

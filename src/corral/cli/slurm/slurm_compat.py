@@ -1,0 +1,332 @@
+"""`corral slurm-compat`: sbatch, squeue, scancel and sinfo as people know them, over corral's queue.
+
+Scripts for Slurm run unchanged: `corral slurm-compat install DIR` puts programs of those names into a directory for the
+PATH. What corral cannot do is refused in words; what has no effect here is said once on the standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral.cli.jobs.submit import in_their_words, wait_for_end
+from corral.cli.slurm.sbatch_options import Here, NotUnderstood, models_for, name_for, script_named, understood
+from corral.cli.slurm.slurm_columns import (
+    INFO_FORMAT,
+    INFO_TITLES,
+    QUEUE_FORMAT,
+    QUEUE_TITLES,
+    STATES,
+    filled,
+    info_rows,
+    queue_fields,
+)
+from corral.cli.terminal import formats
+from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.terminal import Section, Terminal, command
+from corral.client.http.errors import ApiProblem
+
+if TYPE_CHECKING:
+    from corral.client.client import Client
+    from corral.client.views import JobView
+
+app = typer.Typer(no_args_is_help=True)
+
+PROGRAMS = ("sbatch", "squeue", "scancel", "sinfo")
+#: of jobs that are not over
+_LIVE = ("created", "queued", "starting", "running", "stopping")
+
+_WORDS_HELP = "As the Slurm program takes them. Options of corral stand before: corral -o json slurm-compat squeue."
+FreeWords = Annotated[list[str] | None, typer.Argument(metavar="WORDS", help=_WORDS_HELP)]
+
+
+@command(
+    app,
+    "sbatch",
+    section=Section.DAILY,
+    all_words=True,
+    examples=["corral slurm-compat sbatch train.sh", "corral slurm-compat sbatch --gres=gpu:2 -t 2:00:00 train.sh 90"],
+)
+def sbatch(terminal: Terminal, given: FreeWords = None) -> None:
+    """Submit a batch script with its #SBATCH lines to corral's queue."""
+    typed = list(given or ())
+    try:
+        name = script_named(typed)
+        script = _read(name) if name is not None else _input(typed)
+        batch = understood(typed, script, Here(directory=os.getcwd(), environment=dict(os.environ)))
+    except NotUnderstood as error:
+        raise WrongUsage(f"sbatch: {error}") from error
+    for note in batch.notes:
+        terminal.note(f"sbatch: {note}")
+    body = batch.body
+    with terminal.client() as client:
+        body = _in_reach(body, {queue["name"] for queue in client.queues.list()})
+        if batch.gpu_type:
+            body["model"] = models_for(batch.gpu_type, (one.get("gpu_types", {}) for one in client.fleet.clusters()))
+        try:
+            if "after" in body:
+                body["after"] = [job for text in body["after"] for job in _meant(client, text)]
+            if batch.is_test:
+                terminal.json(client.jobs.plan({key: value for key, value in body.items() if key != "array"}))
+                return
+            jobs = _submitted(client, body)
+        except ApiProblem as error:
+            raise in_their_words(error) from error
+        number = jobs[0]["id"].removeprefix("j-")
+        terminal.say(number if batch.is_parsable else f"Submitted batch job {number}")
+        if batch.waits:
+            wait_for_end(terminal, client, jobs)
+
+
+@command(
+    app,
+    "squeue",
+    section=Section.DAILY,
+    all_words=True,
+    examples=["corral slurm-compat squeue --me", "corral slurm-compat squeue -u ann -t RUNNING -h -o '%i %j %T'"],
+)
+def squeue(terminal: Terminal, given: FreeWords = None) -> None:
+    """The jobs that wait and run, in Slurm's columns."""
+    options = _options(
+        "squeue",
+        given,
+        valued={"-u": "user", "--user": "user", "-j": "jobs", "--jobs": "jobs", "-t": "states", "--states": "states",
+                "-o": "format", "--format": "format", "-n": "name", "--name": "name", "-p": "queue",
+                "--partition": "queue"},
+        bare={"--me": "me", "-h": "noheader", "--noheader": "noheader", "-l": "long", "--long": "long"},
+    )  # fmt: skip
+    with terminal.client() as client:
+        user = client.people.me()["name"] if options.get("me") else options.get("user")
+        wanted = _states(options.get("states", ""))
+        jobs = list(
+            client.jobs.list(
+                states=wanted or _LIVE,
+                user=user.split(",") if user else None,
+                queue=options.get("queue"),
+                sort="id",
+            )
+        )
+        numbers = [text for text in options.get("jobs", "").split(",") if text]
+        ids = {job for text in numbers for job in _meant(client, text)}
+    shown = [job for job in jobs if (not numbers or job["id"] in ids) and _is_called(job, options.get("name"))]
+    if terminal.as_json:
+        terminal.json({"items": shown})
+        return
+    line = options.get("format", QUEUE_FORMAT)
+    if not options.get("noheader"):
+        terminal.say(filled(line, QUEUE_TITLES))
+    for job in shown:
+        terminal.say(filled(line, queue_fields(job, terminal.now())))
+
+
+@command(
+    app,
+    "scancel",
+    section=Section.DAILY,
+    all_words=True,
+    examples=["corral slurm-compat scancel 42", "corral slurm-compat scancel --me -t PENDING"],
+)
+def scancel(terminal: Terminal, given: FreeWords = None) -> None:
+    """Stop jobs."""
+    options = _options(
+        "scancel",
+        given,
+        valued={"-u": "user", "--user": "user", "-n": "name", "--name": "name", "-t": "states", "--state": "states"},
+        bare={"--me": "me", "-Q": "quiet", "--quiet": "quiet"},
+    )
+    numbers = [text for word in options.pop("words", "").split() for text in word.split(",") if text]
+    if not numbers and not options.keys() & {"user", "me", "name"}:
+        raise WrongUsage("scancel: which job? Give its number, --me, --user or --name")
+    failed = False
+    with terminal.client() as client:
+        if not numbers:
+            user = client.people.me()["name"] if options.get("me") else options.get("user")
+            listed = client.jobs.list(states=_states(options.get("states", "")) or _LIVE, user=user, sort="id")
+            numbers = [job["id"] for job in listed if _is_called(job, options.get("name"))]
+            failed = not _all_stopped(terminal, client, numbers, may_be_over=True)
+        else:
+            for number in numbers:
+                try:
+                    jobs = _meant(client, number)
+                except ApiProblem as error:
+                    terminal.note(f"scancel: {number}: {error.message}")
+                    failed = True
+                    continue
+                failed |= not _all_stopped(terminal, client, jobs, may_be_over=len(jobs) > 1)
+    if failed:
+        raise typer.Exit(1)
+
+
+@command(
+    app,
+    "sinfo",
+    section=Section.DAILY,
+    all_words=True,
+    examples=["corral slurm-compat sinfo", "corral slurm-compat sinfo -h -o '%P %D %t'"],
+)
+def sinfo(terminal: Terminal, given: FreeWords = None) -> None:
+    """Nodes by queue and state, in Slurm's columns."""
+    options = _options(
+        "sinfo",
+        given,
+        valued={"-p": "queue", "--partition": "queue", "-o": "format", "--format": "format"},
+        bare={"-h": "noheader", "--noheader": "noheader", "-N": "nodes", "--Node": "nodes", "-l": "long"},
+    )
+    with terminal.client() as client:
+        queues = [queue for queue in client.queues.list() if options.get("queue", queue["name"]) == queue["name"]]
+        nodes = list(client.fleet.nodes())
+    rows = info_rows(queues, nodes)
+    if terminal.as_json:
+        terminal.json({"items": rows})
+        return
+    line = options.get("format", INFO_FORMAT)
+    if not options.get("noheader"):
+        terminal.say(filled(line, INFO_TITLES))
+    for row in rows:
+        terminal.say(filled(line, row))
+
+
+@command(app, "install", section=Section.DAILY, examples=["corral slurm-compat install ~/corral-bin"])
+def install(
+    terminal: Terminal, directory: Annotated[Path, typer.Argument(metavar="DIR", help="Made if it is not there.")]
+) -> None:
+    """Put programs called sbatch, squeue, scancel and sinfo into a directory for the PATH."""
+    paths = {name: directory / name for name in PROGRAMS}
+    for path in paths.values():
+        if path.exists() and "corral" not in path.read_text(errors="replace"):
+            raise WrongUsage(f"{path} is there already and is not corral's: choose another directory")
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, path in paths.items():
+        # Behind -- everything is for the look-alike, --help too.
+        program = f"{shlex.quote(sys.executable)} -m corral.cli.main slurm-compat {name}"
+        path.write_text(f'#!/bin/sh\nexec {program} -- "$@"\n')
+        path.chmod(0o755)
+    terminal.answer(
+        {"directory": str(directory), "programs": list(PROGRAMS)},
+        f"Wrote {formats.listed(list(PROGRAMS))} to {directory}. Use them: export PATH={directory.absolute()}:$PATH",
+    )
+
+
+# ------------------------------------------------------------------------------------------------ inside
+
+
+def _input(typed: Sequence[str]) -> str | None:
+    """Without a file the script comes on the standard input, unless it is wrapped."""
+    is_wrapped = any(word == "--wrap" or word.startswith("--wrap=") for word in typed)
+    return None if is_wrapped else sys.stdin.read()
+
+
+def _read(name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUsage(f"sbatch: unable to open file {name}: {error}") from error
+
+
+def _submitted(client: Client, body: dict[str, Any]) -> list[JobView]:
+    """Under the name that the script gives it or, where a job of that name is there already, the next free one."""
+    wanted, number = body["name"], 1
+    mine = client.jobs.list(user=client.people.me()["name"], name=name_for(wanted, 1))
+    taken = {name for job in mine for name in (job["name"], job["array"]["name"] if job["array"] else None)}
+    while True:
+        while (name := name_for(wanted, number)) in taken:
+            number += 1
+        named = {**body, "name": name}
+        try:
+            return client.jobs.submit_array(named) if "array" in body else [client.jobs.submit(named)]
+        except ApiProblem as error:
+            # another sbatch at the same moment was quicker
+            if error.slug != "name-taken":
+                raise
+            taken.add(name)
+
+
+def _all_stopped(terminal: Terminal, client: Client, jobs: Iterable[str], *, may_be_over: bool) -> bool:
+    """Of several, some may be over by now, or end because another one of them did."""
+    is_done = True
+    for job in jobs:
+        try:
+            client.jobs.stop(job)
+        except ApiProblem as error:
+            if not (may_be_over and error.slug == "wrong-state"):
+                terminal.note(f"scancel: {job.removeprefix('j-')}: {error.message}")
+                is_done = False
+    return is_done
+
+
+def _meant(client: Client, text: str) -> list[str]:
+    """The jobs behind a number: of an array, whose number is that of its first job, all; `12_3` is one of them."""
+    number, underscore, index = text.removeprefix("j-").partition("_")
+    if not number.isdigit():
+        return [text]
+    job = client.jobs.get(f"j-{number}")
+    if not job["array"]:
+        return [job["id"]]
+    members = list(client.jobs.list(array=job["array"]["name"], user=job["user"], sort="id"))
+    if underscore:
+        members = [one for one in members if one["array"] and str(one["array"]["index"]) == index]
+        if not members:
+            raise WrongUsage(f"array {number} has no job of index {index}")
+        return [members[0]["id"]]
+    return [one["id"] for one in members] if members[0]["id"] == job["id"] else [job["id"]]
+
+
+def _is_called(job: JobView, name: str | None) -> bool:
+    """Under the name that was asked for: later jobs of it have a number behind it, and those of arrays their index."""
+    if name is None or job["name"] == name:
+        return True
+    plain = name_for(name, 1)
+    own = job["array"]["name"] if job["array"] else job["name"]
+    return own == plain or re.fullmatch(rf"{re.escape(plain)}-\d+", own) is not None
+
+
+def _in_reach(body: dict[str, Any], queues: set[str]) -> dict[str, Any]:
+    """A partition is the queue of that name or, where there is none, a label of the nodes in it."""
+    queue = body.get("queue")
+    if queue is None or queue in queues:
+        return body
+    labels = {**body.get("labels", {}), f"slurm.partition.{queue}": "yes"}
+    return {**{key: value for key, value in body.items() if key != "queue"}, "labels": labels}
+
+
+def _options(
+    program: str, given: Sequence[str] | None, *, valued: dict[str, str], bare: dict[str, str]
+) -> dict[str, str]:
+    found: dict[str, str] = {}
+    left = list(given or ())
+    while left:
+        word = left.pop(0)
+        name, equals, value = word.partition("=")
+        if name in valued:
+            if not equals:
+                if not left:
+                    raise WrongUsage(f"{program}: {name} needs a value")
+                value = left.pop(0)
+            found[valued[name]] = value
+        elif word in bare:
+            found[bare[word]] = "yes"
+        elif len(word) > 2 and word[:2] in valued and not word.startswith("--"):
+            found[valued[word[:2]]] = word[2:]
+        elif len(word) > 2 and word[:2] in bare and not word.startswith("--"):
+            # several letters in one word
+            found[bare[word[:2]]] = "yes"
+            left.insert(0, f"-{word[2:]}")
+        elif word.startswith("-"):
+            raise WrongUsage(f"{program}: corral does not know the option {word}")
+        else:
+            found["words"] = f"{found.get('words', '')} {word}".strip()
+    return found
+
+
+def _states(text: str) -> list[str]:
+    if not text or text.lower() == "all":
+        return list(STATES) if text else []
+    wanted = {word.upper() for word in text.split(",")}
+    return [state for state, names in STATES.items() if wanted & set(names)]

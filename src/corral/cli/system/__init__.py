@@ -1,0 +1,1 @@
+"""The installation itself: settings, health of parts, search, retention and housekeeping."""

@@ -1,0 +1,69 @@
+"""`corral about` and `corral licence`: what the server is, how its parts are, and whom it is licensed to."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corral.cli.terminal import formats
+from corral.cli.terminal.terminal import Section, Terminal, command
+
+if TYPE_CHECKING:
+    from corral.client.views import LicenceView
+
+app = typer.Typer()
+licence_app = typer.Typer(help="See the licence; set it (operators).", no_args_is_help=True)
+
+
+@command(app, "about", section=Section.CLUSTER, examples=["corral about", "corral about -o json"])
+def about(terminal: Terminal) -> None:
+    """Show the server's version, its parts and how they are, and its licence."""
+    with terminal.client() as client:
+        view = client.fleet.about()
+    parts = [(part["name"].capitalize(), part["detail"] or "ok") for part in view["parts"]]
+    isolation = view.get("isolation")
+    terminal.facts(
+        view,
+        (
+            ("Version", view["version"]),
+            ("Build", view["build"]),
+            ("Running for", formats.duration(view["uptime_seconds"])),
+            ("Kept in", " ".join(str(value) for value in view["store"].values())),
+            ("Engines", formats.listed(view["engines"])),
+            *parts,
+            ("Isolation", isolation["detail"] if isolation is not None else "not reported"),
+            ("Licence", view["licence"]["detail"]),
+        ),
+    )
+
+
+@command(licence_app, "show", examples=["corral licence show"])
+def show_licence(terminal: Terminal) -> None:
+    """Show the licence. Nothing depends on it."""
+    with terminal.client() as client:
+        _tell(terminal, client.fleet.about()["licence"])
+
+
+@command(licence_app, "set", examples=["corral licence set corral-licence-1.eyJ…", "corral licence set - < licence"])
+def set_licence(
+    terminal: Terminal,
+    text: Annotated[str, typer.Argument(metavar="TOKEN", help="The licence token, or - for stdin.")],
+) -> None:
+    """Keep a licence token on the server (operators)."""
+    given = sys.stdin.read().strip() if text == "-" else text
+    with terminal.client() as client:
+        _tell(terminal, client.fleet.set_licence(given))
+
+
+@command(licence_app, "rm", examples=["corral licence rm"])
+def remove_licence(terminal: Terminal) -> None:
+    """Remove the licence token (operators)."""
+    with terminal.client() as client:
+        client.fleet.remove_licence()
+    terminal.answer({"deleted": True}, "Removed the licence. Everything works without one.")
+
+
+def _tell(terminal: Terminal, view: LicenceView) -> None:
+    terminal.answer(view, f"{view['state']}: {view['detail']}")

@@ -1,0 +1,344 @@
+"""`corral doctor`: is everything in place, and what to do about what is not.
+
+Each check is one small function that gives a Finding; `CHECKS` is the list of them. A check never
+raises: what keeps it from looking is itself a finding.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from corral.cli.terminal import formats
+from corral.cli.terminal.shell import version_text
+from corral.cli.terminal.terminal import Section, Terminal, command
+from corral.client.http.errors import ClientError, NotSignedIn, ServerUnreachable
+from corral.core.visible_text import visible
+
+if TYPE_CHECKING:
+    from corral.server.settings.settings import Settings
+
+app = typer.Typer()
+
+OLDEST_PYTHON = (3, 11)
+LOW_DISK_BYTES = 2 * 1024**3
+NO_DISK_BYTES = 100 * 1024**2
+CLOCK_SECONDS = 5.0
+
+
+class Verdict(StrEnum):
+    OK = "OK"
+    WARN = "WARN"
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    check: str
+    verdict: Verdict
+    detail: str
+    #: how to mend it
+    fix: str = ""
+
+
+@command(app, "doctor", section=Section.SETUP, examples=["corral doctor", "corral doctor -o json"])
+def doctor(terminal: Terminal) -> None:
+    """Check the set-up of this machine and of the server, and say how to fix what is wrong."""
+    findings = [check(terminal) for check in CHECKS]
+    failed = sum(finding.verdict is Verdict.FAIL for finding in findings)
+    warned = sum(finding.verdict is Verdict.WARN for finding in findings)
+    if terminal.as_json:
+        terminal.json(
+            {
+                "items": [
+                    {"check": f.check, "verdict": str(f.verdict), "detail": f.detail, "fix": f.fix} for f in findings
+                ],
+                "healthy": not failed,
+            }
+        )
+    else:
+        for finding in findings:
+            colour = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "red"}[finding.verdict]
+            typer.echo(
+                f"{typer.style(f'{finding.verdict:<4}', fg=colour)}  {finding.check:<14}  {visible(finding.detail)}"
+            )
+            if finding.fix:
+                typer.echo(f"{'':22}fix: {visible(finding.fix)}")
+        summary = ", ".join([formats.count(failed, "failure"), formats.count(warned, "warning")])
+        typer.echo(f"\n{summary}." if failed or warned else "\nEverything is in place.")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _ok(check: str, detail: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.OK, detail=detail)
+
+
+def _warn(check: str, detail: str, fix: str = "") -> Finding:
+    return Finding(check=check, verdict=Verdict.WARN, detail=detail, fix=fix)
+
+
+def _fail(check: str, detail: str, fix: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.FAIL, detail=detail, fix=fix)
+
+
+def python_version(terminal: Terminal) -> Finding:
+    running = ".".join(str(part) for part in sys.version_info[:3])
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        return _fail("Python", f"{running} is too old", "Install Python 3.11 or newer and run `make setup` again.")
+    return _ok("Python", running)
+
+
+def _settings() -> Settings | str:
+    """The settings of a server started here, or why there are none."""
+    from corral.server.settings.config_file import ConfigError
+    from corral.server.settings.settings import load_settings
+
+    try:
+        return load_settings()
+    except ConfigError as error:
+        return str(error.problems[0])
+
+
+def configuration(terminal: Terminal) -> Finding:
+    settings = _settings()
+    if isinstance(settings, str):
+        return _fail("Configuration", settings, "Mend that line; `corral config check FILE` tells when it is good.")
+    return _ok("Configuration", str(settings.config_file or "defaults"))
+
+
+def _home() -> Path:
+    from corral.server.settings.settings import default_home
+
+    settings = _settings()
+    if not isinstance(settings, str):
+        return settings.home
+    return Path(os.environ["CORRAL_HOME"]) if os.environ.get("CORRAL_HOME") else default_home(os.environ)
+
+
+def _existing(path: Path) -> Path:
+    """The path, or the nearest directory above it that exists."""
+    return next(place for place in (path, *path.absolute().parents) if place.exists())
+
+
+def home_writable(terminal: Terminal) -> Finding:
+    home = _home()
+    place = _existing(home)
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        return _fail(
+            "Home", f"{home} cannot be written", "Set CORRAL_HOME to a directory of yours, or change its owner."
+        )
+    return _ok("Home", f"{home}" if place == home else f"{home} (will be made)")
+
+
+def free_disk(terminal: Terminal) -> Finding:
+    free = shutil.disk_usage(_existing(_home())).free
+    detail = f"{formats.size(free)} free for {_home()}"
+    fix = "Make room, or set CORRAL_HOME to a larger disk."
+    if free < NO_DISK_BYTES:
+        return _fail("Disk", detail, fix)
+    return _warn("Disk", detail, fix) if free < LOW_DISK_BYTES else _ok("Disk", detail)
+
+
+def disk_limits(terminal: Terminal) -> Finding:
+    """What jobs may take of the disk, and how that is enforced."""
+    from corral.server.settings.disk_limits import disk_limits as limits_of
+
+    settings = _settings()
+    if isinstance(settings, str) or not settings.home.is_dir():
+        return _warn("Disk limits", "not looked at: there is no home, or the configuration cannot be used")
+    limits = limits_of(settings)
+    job = "no limit" if limits.job_bytes is None else formats.size(limits.job_bytes)
+    files = "any number of files" if limits.job_files is None else f"{limits.job_files} files"
+    detail = (
+        f"a job: {job}, {files}, measured every few seconds; nothing is launched with less than "
+        f"{formats.size(limits.min_free_bytes)} free; {formats.size(limits.reserve_bytes)} in reserve"
+    )
+    if limits.job_bytes is None or not limits.reserve_bytes or not limits.min_free_bytes:
+        return _warn("Disk limits", detail, "One job can fill the disk: set disk.job_limit, min_free and reserve.")
+    return _ok("Disk limits", detail)
+
+
+def database(terminal: Terminal) -> Finding:
+    settings = _settings()
+    if isinstance(settings, str):
+        return _warn("Database", "not looked at: the configuration cannot be used")
+    url = settings.database_url
+    if not url.startswith("postgres"):
+        return _ok("Database", "SQLite, in the home")
+    import psycopg
+
+    try:
+        with psycopg.connect(url.replace("+psycopg", ""), connect_timeout=5) as connection:
+            version = connection.info.server_version
+    except psycopg.Error as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        return _fail(
+            "Database",
+            f"PostgreSQL cannot be reached: {reason}",
+            "Start it, or correct storage.database in corral.yaml.",
+        )
+    return _ok("Database", f"PostgreSQL {version // 10000}")
+
+
+def server_reachable(terminal: Terminal) -> Finding:
+    try:
+        with terminal.client() as client:
+            about = client.fleet.about()
+    except ServerUnreachable as error:
+        return _fail("Server", error.message, "Start it with `corral up`, or set CORRAL_SERVER.")
+    except NotSignedIn:
+        return _ok("Server", f"{terminal.server} answers")
+    except ClientError as error:
+        return _fail("Server", error.message, error.hint or "Look at the server's log.")
+    if about["version"] != version_text():
+        return _warn(
+            "Server",
+            f"{terminal.server} has version {about['version']}, this command {version_text()}",
+            "Use the same version on both sides.",
+        )
+    return _ok(
+        "Server", f"{terminal.server}, version {about['version']}, up {formats.duration(about['uptime_seconds'])}"
+    )
+
+
+def signed_in(terminal: Terminal) -> Finding:
+    try:
+        with terminal.client() as client:
+            me = client.people.me()
+    except NotSignedIn:
+        return _fail("Sign-in", "not signed in", "Run `corral login`.")
+    except ServerUnreachable:
+        return _warn("Sign-in", "not looked at: the server cannot be reached")
+    except ClientError as error:
+        return _fail("Sign-in", error.message, error.hint or "Run `corral login`.")
+    if me["must_change_password"]:
+        return _warn("Sign-in", f"{me['name']} still has the one-time password", "Run `corral passwd`.")
+    return _ok("Sign-in", f"{me['name']} ({me['role']})")
+
+
+def clock(terminal: Terminal) -> Finding:
+    """Times in tables are worked out here from times that the server gave."""
+    try:
+        with terminal.client() as client:
+            before = terminal.now()
+            about = client.fleet.about()
+    except ClientError:
+        return _warn("Clock", "not compared: the server did not tell its time")
+    server_now = formats.moment(about["started_at"]) + about["uptime_seconds"]
+    off = server_now - (before + terminal.now()) / 2
+    if abs(off) > CLOCK_SECONDS:
+        return _warn("Clock", f"the server's clock is {off:+.0f} s off from this machine's", "Let NTP set both clocks.")
+    return _ok("Clock", "agrees with the server's")
+
+
+def gpus(terminal: Terminal) -> Finding:
+    import pynvml  # type: ignore[import-untyped]
+
+    fix = "Install the NVIDIA driver; to try things out use `corral up --virtual-gpus 8xA100-80G`."
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        return _warn("GPUs", f"NVML finds none ({error}); a server here uses virtual ones", fix)
+    try:
+        count, driver = pynvml.nvmlDeviceGetCount(), pynvml.nvmlSystemGetDriverVersion()
+        names = sorted({str(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(i))) for i in range(count)})
+    except pynvml.NVMLError as error:
+        return _warn("GPUs", f"NVML is there but fails: {error}", "`nvidia-smi` should list the GPUs; reboot if not.")
+    finally:
+        pynvml.nvmlShutdown()
+    return _ok("GPUs", f"{count} ({formats.listed(names)}), driver {driver}")
+
+
+def cgroup_limits(terminal: Terminal) -> Finding:
+    from corral.engines.local.cgroups import cgroup_support
+
+    support = cgroup_support()
+    if not support.writable:
+        return _warn(
+            "Limits",
+            f"memory and CPU limits of jobs are not enforced: {support.detail}",
+            "Run the server as a systemd unit with Delegate=yes, or as root.",
+        )
+    if not support.pids:
+        return _warn(
+            "Limits",
+            f"enforced by cgroup {support.detail}, but nothing limits how many processes a job starts",
+            "Give the server's group the pids controller: under systemd, Delegate=yes does.",
+        )
+    return _ok("Limits", f"enforced by cgroup {support.detail}")
+
+
+def isolation(terminal: Terminal) -> Finding:
+    """As the server knows it, or as one that is started here would have it."""
+    try:
+        with terminal.client() as client:
+            known = client.fleet.about().get("isolation")
+        if known is None:
+            return _warn("Isolation", "the server does not report it: it has an older version")
+        separation, detail = known["separation"], known["detail"]
+    except ClientError:
+        from corral.server.system.isolation import account_rules, separated
+
+        settings = _settings()
+        if isinstance(settings, str):
+            return _warn("Isolation", "not looked at: the configuration cannot be used")
+        here = separated(account_rules(settings) if os.geteuid() == 0 else None)
+        separation, detail = here.separation.value, here.detail
+    if separation == "single_user":
+        return _warn("Isolation", detail, "For several users run the server as root, as deploy/corral.service does.")
+    if separation == "shared_accounts":
+        return _warn("Isolation", detail, "Give each user an account of the machine (local.run_as).")
+    return _ok("Isolation", detail)
+
+
+def containers(terminal: Terminal) -> Finding:
+    from corral.engines.local.cgroups import cgroup_support
+    from corral.engines.local.containers.container_runtime import find_runtime
+
+    runtime = find_runtime(cgroup_support(), os.environ)
+    if runtime is None:
+        return _warn("Containers", "jobs with an image cannot run here", "Install Podman, or Docker with its daemon.")
+    gpus_by = "GPUs by CDI" if runtime.cdi_devices else "no CDI specification of GPUs"
+    return _ok("Containers", f"{runtime.detail}, {gpus_by}")
+
+
+def slurm_accounts(terminal: Terminal) -> Finding:
+    settings = _settings()
+    if isinstance(settings, str):
+        return _warn("Slurm", "not looked at: the configuration cannot be used")
+    names = [cluster.name for cluster in settings.cluster if cluster.engine == "slurm"]
+    if not names:
+        return _ok("Slurm", "no cluster of it is configured")
+    from corral.server.system.isolation import account_rules
+    from corral.server.system.slurm_accounts import REMEDY, root_on_nodes
+
+    if who := root_on_nodes(account_rules(settings) if os.geteuid() == 0 else None):
+        return _warn("Slurm", f"{formats.listed(names)}: {who}", f"{REMEDY[0].upper()}{REMEDY[1:]}.")
+    return _ok("Slurm", f"{formats.listed(names)}: no job is root on the nodes")
+
+
+CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
+    python_version,
+    configuration,
+    home_writable,
+    free_disk,
+    disk_limits,
+    database,
+    gpus,
+    cgroup_limits,
+    isolation,
+    containers,
+    slurm_accounts,
+    server_reachable,
+    signed_in,
+    clock,
+)

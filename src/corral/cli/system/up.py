@@ -1,0 +1,76 @@
+"""`corral up`: the server in the foreground. Everything it does is decided in `corral.server`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from corral.cli.system.configuration import config_failure
+from corral.cli.terminal.failures import REFUSED
+from corral.cli.terminal.terminal import Section, Terminal, command
+
+app = typer.Typer()
+
+
+@command(
+    app,
+    "up",
+    section=Section.SETUP,
+    connects=False,
+    examples=[
+        "corral up",
+        "corral up --virtual-gpus 8xA100-80G --port 9000",
+        "corral up --virtual-nodes 11x4xA10",
+        "corral up --config corral.yaml",
+        "corral up --demo",
+    ],
+)
+def up(
+    terminal: Terminal,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The configuration; default: corral.yaml in the home, if any.")
+    ] = None,
+    host: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Where to listen; default 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(metavar="PORT", help="Default 8470.  [env: CORRAL_PORT]")] = None,
+    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where state lives.  [env: CORRAL_HOME]")] = None,
+    virtual_gpus: Annotated[
+        str | None, typer.Option(metavar="NxMODEL", help="Virtual GPUs instead of real ones, such as 8xA100-80G.")
+    ] = None,
+    virtual_nodes: Annotated[
+        str | None, typer.Option(metavar="NxMxMODEL", help="Several virtual nodes, such as 11x4xA10.")
+    ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="A demo fleet with users and jobs that keep arriving, in a home of its own.")
+    ] = False,
+    take_over: Annotated[
+        bool,
+        typer.Option("--take-over", help="Act on a store that is another home's, whose server must not run any more."),
+    ] = False,
+) -> None:
+    """Start the server on this machine, until Ctrl-C. Jobs go on without it and are found again."""
+    from corral.server.settings.config_file import ConfigError
+    from corral.server.settings.settings import default_home, load_settings
+    from corral.server.wiring.run import serve
+
+    if demo and home is None and not os.environ.get("CORRAL_HOME"):
+        # its users and jobs have no place in the store of a real installation
+        home = default_home(os.environ).with_name("corral-demo")
+    overrides = {
+        "home": home,
+        "server.host": host,
+        "server.port": port,
+        "local.virtual_gpus": virtual_gpus,
+        "local.virtual_nodes": virtual_nodes,
+    }
+    try:
+        settings = load_settings(config=config, overrides=overrides)
+    except ConfigError as error:
+        raise config_failure(error) from error
+    try:
+        serve(settings, demo=demo, take_over=take_over)
+    except SystemExit as end:
+        # the server has said why
+        raise typer.Exit(end.code if isinstance(end.code, int) else REFUSED) from end

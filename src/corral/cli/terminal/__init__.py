@@ -1,0 +1,1 @@
+"""What all commands share: output formats, tables, failures, keyboard, and the generated reference."""

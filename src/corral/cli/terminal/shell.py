@@ -1,0 +1,88 @@
+"""`corral completion` and `corral version`: the command itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from corral.cli.terminal.failures import Refused, WrongUsage
+from corral.cli.terminal.terminal import Section, Terminal, command
+from corral.client.http.errors import ClientError
+
+app = typer.Typer()
+completion_app = typer.Typer(help="Completion of commands and options in your shell.", no_args_is_help=True)
+
+SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+ShellArgument = Annotated[
+    str | None, typer.Argument(metavar="SHELL", help="bash, zsh, fish or powershell; default: the one you are in.")
+]
+
+
+def version_text() -> str:
+    from importlib.metadata import version
+
+    return version("corral")
+
+
+def print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"corral {version_text()}")
+        raise typer.Exit
+
+
+@command(app, "version", section=Section.SETUP, examples=["corral version", "corral version -o json"])
+def version(terminal: Terminal) -> None:
+    """Print the version of this command and, if it can be reached, of the server."""
+    own = version_text()
+    try:
+        with terminal.client() as client:
+            server: str | None = client.fleet.about()["version"]
+    except ClientError:
+        # the server is not what was asked about: its absence is an answer too
+        server = None
+    suffix = f" (server {server})" if server else ""
+    terminal.answer({"version": own, "server_version": server, "server": terminal.server}, f"corral {own}{suffix}")
+
+
+def prepare_completion() -> None:
+    """Teach Typer the shells before it answers one of them."""
+    from typer.completion import completion_init  # type: ignore[attr-defined]
+
+    completion_init()
+
+
+@command(completion_app, "show", connects=False, examples=["corral completion show bash > ~/.corral-completion.bash"])
+def show(terminal: Terminal, shell: ShellArgument = None) -> None:
+    """Print the completion script."""
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+    chosen = _shell(shell)
+    script = get_completion_script(prog_name="corral", complete_var="_CORRAL_COMPLETE", shell=chosen)
+    terminal.answer({"shell": chosen, "script": script}, script)
+
+
+@command(
+    completion_app, "install", connects=False, examples=["corral completion install", "corral completion install zsh"]
+)
+def install(terminal: Terminal, shell: ShellArgument = None) -> None:
+    """Install the completion script for your shell."""
+    from typer.completion import install as install_script  # type: ignore[attr-defined]
+
+    try:
+        chosen, path = install_script(shell=_shell(shell), prog_name="corral", complete_var="_CORRAL_COMPLETE")
+    except OSError as error:
+        raise Refused(f"cannot install: {error.filename}: {error.strerror}") from error
+    terminal.answer({"shell": chosen, "path": str(path)}, f"Installed for {chosen} in {path}. Open a new terminal.")
+
+
+def _shell(given: str | None) -> str:
+    import os
+
+    chosen = given or os.path.basename(os.environ.get("SHELL", ""))
+    if chosen not in SHELLS:
+        raise WrongUsage(
+            f"shell: {chosen!r} is not supported" if chosen else "shell: cannot tell which shell you use",
+            hint=f"Name one: {', '.join(SHELLS)}.",
+        )
+    return chosen

@@ -1,0 +1,1 @@
+"""What-if: simulations, the shadow policy and the past."""

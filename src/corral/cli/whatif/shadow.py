@@ -1,0 +1,111 @@
+"""`corral shadow`: a policy that decides beside the live one, and what it would have done otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corral.cli.terminal import formats
+from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.terminal import Terminal, command, default_command
+from corral.cli.whatif import scenarios
+
+if TYPE_CHECKING:
+    from corral.client.views import ShadowView
+
+app = typer.Typer(help="Try another policy beside the live one, without effect (operators).")
+
+LimitOption = Annotated[int, typer.Option(min=0, max=500, metavar="N", help="Differences that are listed.")]
+
+
+@default_command(app, examples=["corral shadow", "corral shadow start --policy shortest", "corral shadow stop"])
+def shadow(terminal: Terminal, limit: LimitOption = 20) -> None:
+    """Show what the shadow would have decided otherwise; with a command, start or stop it."""
+    _show(terminal, limit)
+
+
+@command(
+    app,
+    "start",
+    examples=[
+        "corral shadow start --policy shortest",
+        "corral shadow start --queue research --placement pack --blocking strict",
+        "corral shadow start --guarantee research:8 --preempt",
+    ],
+)
+def start(
+    terminal: Terminal,
+    policy: scenarios.PolicyOption = None,
+    placement: scenarios.PlacementOption = None,
+    blocking: scenarios.BlockingOption = None,
+    preempt: scenarios.PreemptOption = None,
+    queue: scenarios.QueueOption = scenarios.EVERY_QUEUE,
+    guarantee: scenarios.GuaranteeOption = None,
+    weight: scenarios.WeightOption = None,
+    score_memory: scenarios.MemoryOption = None,
+    protected: scenarios.ProtectedOption = None,
+) -> None:
+    """Decide every cycle once more with other rules, and note what differs. It replaces one that runs."""
+    changes = scenarios.rule_changes(
+        queue=queue,
+        policy=policy,
+        placement=placement,
+        blocking=blocking,
+        preempt=preempt,
+        guarantees=guarantee,
+        weights=weight,
+        memory=score_memory,
+        protected=protected,
+    )
+    if not changes:
+        raise WrongUsage("nothing is different", hint="Say what, such as --policy shortest.")
+    with terminal.client() as client:
+        view = client.shadow.start(changes)
+    terminal.answer(view, f"In the shadow: {view['words']}. Look at it: corral shadow show")
+
+
+@command(app, "show", examples=["corral shadow show", "corral shadow show --limit 100 -o json"])
+def show(terminal: Terminal, limit: LimitOption = 20) -> None:
+    """Show what the shadow would have decided otherwise, the newest first."""
+    _show(terminal, limit)
+
+
+@command(app, "stop", examples=["corral shadow stop"])
+def stop(terminal: Terminal) -> None:
+    """Stop the shadow. What it found stays readable until the next one is started."""
+    with terminal.client() as client:
+        client.shadow.stop()
+    terminal.answer({"stopped": True}, "Stopped the shadow")
+
+
+def _show(terminal: Terminal, limit: int) -> None:
+    with terminal.client() as client:
+        view = client.shadow.get(limit=limit)
+    if terminal.as_json:
+        terminal.json(view)
+        return
+    if view["started_at"] is None:
+        terminal.note("No shadow policy was started yet. Start one: corral shadow start --policy shortest")
+        return
+    _say_counts(terminal, view)
+    now = terminal.now()
+    rows = [
+        (str(item["cycle"]), formats.ago(item["at"], now), text)
+        for item in view["differences"]
+        for text in item["words"]
+    ]
+    terminal.table(("CYCLE>", "WHEN", "THE SHADOW~"), rows, lambda row: row, empty="It would have decided the same.")
+
+
+def _say_counts(terminal: Terminal, view: ShadowView) -> None:
+    counts = view["cycles"]
+    state = "runs" if view["running"] else "was stopped"
+    terminal.say(f"{view['words']}: started by {view['started_by']}, {state}")
+    share = f" ({counts['different'] / counts['seen'] * 100:.0f}%)" if counts["seen"] else ""
+    text = f"{counts['different']} of {formats.count(counts['seen'], 'cycle')} would have been different{share}"
+    if counts["dropped"]:
+        text += f"; {counts['dropped']} were not decided, because it had fallen behind"
+    if counts["failed"]:
+        text += f"; its process was begun anew {formats.count(counts['failed'], 'time')}"
+    terminal.say(text)

@@ -1,0 +1,269 @@
+"""`corral simulate`: a trace through the scheduler in virtual time, one run for every set of policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corral.cli.terminal import formats
+from corral.cli.terminal.failures import Refused, WrongUsage
+from corral.cli.terminal.terminal import Section, Terminal, command
+
+if TYPE_CHECKING:
+    from corral.cli.whatif.simulation_setup import Asked, Prepared, Simulated
+    from corral.simulator.replay import Progress
+
+app = typer.Typer()
+
+#: Users and groups in the tables; all of them are in the JSON output.
+SHOWN = 10
+#: Between two looks at the progress: each costs more than most steps.
+STEPS = 100
+
+
+@command(
+    app,
+    "simulate",
+    section=Section.CLUSTER,
+    examples=[
+        "corral simulate trace.csv",
+        "corral simulate trace.csv --policy fair-share,fcfs,priority --plots plots",
+        "corral simulate jobs.sacct --nodes 16x8xA100 --blocking strict,backfill --csv results",
+        "corral simulate log.swf.gz --limit 10000 -o json",
+        "corral simulate trace.csv --policy shortest --preempt no,yes --preemption-cost 60s --time-limits known",
+        "corral simulate history --policy fcfs,fair-share",
+    ],
+)
+def simulate(
+    terminal: Terminal,
+    trace: Annotated[
+        str,
+        typer.Argument(metavar="TRACE", help="A file, plain or .gz; or the word history: this server's finished jobs."),
+    ],
+    policy: Annotated[str, typer.Option(metavar="NAME[,…]", help="Who goes first.")] = "fair-share",
+    placement: Annotated[str, typer.Option(metavar="NAME[,…]", help="Which GPUs a job gets.")] = "fragmentation",
+    blocking: Annotated[
+        str, typer.Option(metavar="NAME[,…]", help="Whether smaller jobs may pass: strict, backfill.")
+    ] = "backfill",
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FLEET",
+            help="8x8xV100, or 4x8xA100:96:1TiB,10x4xT4 with CPUs and memory; or an openb node list. Left out: what "
+            "the trace tells.",
+        ),
+    ] = None,
+    format_name: Annotated[
+        str | None, typer.Option("--format", metavar="NAME", help="openb, philly, slurm, swf, corral; else it is seen.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N jobs.")] = None,
+    time_limits: Annotated[
+        str,
+        typer.Option(metavar="given|known|none", help="Those of the trace, the true run times, or none at all."),
+    ] = "given",
+    preempt: Annotated[
+        str,
+        typer.Option(
+            metavar="no|yes[,…]",
+            help="Whether the jobs at the front take the GPUs of those behind them; with priority, shortest, weighted.",
+        ),
+    ] = "no",
+    preemption_cost: Annotated[
+        str, typer.Option(metavar="TIME", help="What each preemption adds to the run time of the job that gives way.")
+    ] = "0s",
+    min_run: Annotated[
+        str, typer.Option(metavar="TIME", help="How long an attempt runs at least before it is preempted.")
+    ] = "10m",
+    margin: Annotated[
+        float, typer.Option(min=0.0, max=0.99, help="By which part of the other's cost a job must be ahead.")
+    ] = 0.0,
+    moves: Annotated[
+        bool, typer.Option("--moves", help="Move running jobs to other nodes where that lets another one start.")
+    ] = False,
+    ageing: Annotated[
+        float, typer.Option(min=0.001, help="Under shortest: GPU-hours that an hour of waiting makes up for.")
+    ] = 4.0,
+    size_power: Annotated[
+        float, typer.Option(min=0.0, max=2.0, help="Under shortest: the power of its GPUs with which size counts.")
+    ] = 1.0,
+    unknown_run: Annotated[
+        str, typer.Option(metavar="TIME", help="What a job is expected to run of which nothing is known.")
+    ] = "24h",
+    any_model: Annotated[bool, typer.Option("--any-model", help="Every GPU model will do for every job.")] = False,
+    csv: Annotated[str | None, typer.Option(metavar="DIR", help="Write jobs, utilisation and figures as CSV.")] = None,
+    plots: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Draw utilisation, waiting times and Gantt charts as SVG.")
+    ] = None,
+    gantt: Annotated[int, typer.Option(min=1, metavar="N", help="Jobs in a Gantt chart.")] = 100,
+) -> None:
+    """Run a trace through the scheduler in virtual time, and compare policies on it. Nothing is submitted."""
+    from corral.cli.whatif.simulation_setup import Asked, prepare, run
+    from corral.simulator.traces.job import UnreadableTrace
+
+    asked = Asked(
+        trace=trace,
+        policies=_listed("--policy", policy),
+        placements=_listed("--placement", placement),
+        blockings=_listed("--blocking", blocking),
+        nodes=nodes,
+        format_name=format_name,
+        limit=limit,
+        time_limits=time_limits,
+        preempts=_listed("--preempt", preempt),
+        preemption_cost=preemption_cost,
+        min_run=min_run,
+        margin=margin,
+        moves=moves,
+        ageing=ageing,
+        size_power=size_power,
+        unknown_run=unknown_run,
+        any_model=any_model,
+        csv=csv,
+        plots=plots,
+        gantt_jobs=gantt,
+    )
+    try:
+        prepared = prepare(terminal, asked)
+        _say_what(terminal, asked, prepared)
+        done = []
+        for name, rules in prepared.runs:
+            with _progress(terminal, name, len(prepared.workload.jobs)) as on_progress:
+                done.append(run(asked, prepared, name, rules, on_progress))
+        written = prepared.written(done)
+    except UnreadableTrace as error:
+        raise WrongUsage(str(error)) from error
+    except OSError as error:
+        raise Refused(f"cannot write {error.filename}: {error.strerror}") from error
+    _answer(terminal, prepared, done, written)
+
+
+def _listed(option: str, text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise WrongUsage(f"{option} names nothing")
+    return names
+
+
+def _say_what(terminal: Terminal, asked: Asked, prepared: Prepared) -> None:
+    workload = prepared.workload
+    terminal.say(
+        f"{formats.count(len(workload.jobs), 'job')} of {asked.trace} ({prepared.format_name}) on "
+        f"{formats.count(len(workload.nodes), 'node')} with {formats.count(workload.gpus, 'GPU')}"
+    )
+    for reason, count in sorted(prepared.left_out.items()):
+        if count:
+            terminal.note(f"Left out: {formats.count(count, 'job')} ({reason})")
+
+
+@contextmanager
+def _progress(terminal: Terminal, name: str, jobs: int) -> Iterator[Callable[[Progress], None]]:
+    """A bar on a terminal: jobs that have ended, and how far the virtual time has come."""
+    from corral.cli.terminal import tables
+
+    console = tables.terminal_console(to_stderr=True)
+    if terminal.as_json or not console.is_terminal:
+        yield lambda progress: None
+        return
+    from rich import progress as rich
+
+    bar = rich.Progress(
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn("{task.fields[virtual]}"),
+        rich.TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    task = bar.add_task(name, total=jobs, virtual="")
+    seen = 0
+
+    def look(progress: Progress) -> None:
+        nonlocal seen
+        seen += 1
+        if seen % STEPS == 0:
+            bar.update(task, completed=progress.ended_jobs, virtual=f"{formats.duration(progress.at)} simulated")
+
+    with bar:
+        yield look
+
+
+def _answer(terminal: Terminal, prepared: Prepared, done: Sequence[Simulated], written: Sequence[str]) -> None:
+    if terminal.as_json:
+        terminal.json(
+            {
+                "jobs": len(prepared.workload.jobs),
+                "left_out": dict(prepared.left_out),
+                "nodes": len(prepared.workload.nodes),
+                "gpus": prepared.workload.gpus,
+                "runs": [{"name": one.name, "seconds": one.seconds, **one.summary} for one in done],
+                "files": list(written),
+            }
+        )
+        return
+    terminal.say("")
+    _say_figures(terminal, done)
+    _say_usage(terminal, "USER", [one.summary["users"]["gpu_hours"] for one in done], done)
+    if any(one.summary["groups"]["gpu_hours"].keys() - {""} for one in done):
+        _say_usage(terminal, "GROUP", [one.summary["groups"]["gpu_hours"] for one in done], done)
+    for path in written:
+        terminal.note(f"Wrote {path}")
+
+
+def _say_figures(terminal: Terminal, done: Sequence[Simulated]) -> None:
+    """One column for every run, side by side."""
+    figures: list[list[str]] = []
+    for one in done:
+        found = one.summary
+        wait, completion = found["wait_seconds"], found["completion_seconds"]
+        figures.append(
+            [
+                *(formats.duration(wait[key]) for key in ("mean", "p50", "p90", "p99")),
+                *(formats.duration(completion[key]) for key in ("mean", "p50", "p90", "p99")),
+                formats.number(found["slowdown"]["mean"]),
+                formats.duration(found["makespan_seconds"]),
+                f"{found['utilization'] * 100:.1f}%",
+                formats.number(found["gpu_hours"]),
+                f"{found['users']['jain']:.4f}",
+                str(found["preemptions"]),
+                formats.number(found["lost_gpu_hours"]),
+                str(found["cut_jobs"]),
+                str(found["unfinished_jobs"]),
+                f"{found['jobs'] / one.seconds:,.0f}/s" if one.seconds else formats.NOTHING,
+            ]
+        )
+    names = (
+        *(f"waiting {key}" for key in ("mean", "p50", "p90", "p99")),
+        *(f"completion {key}" for key in ("mean", "p50", "p90", "p99")),
+        "slowdown mean",
+        "makespan",
+        "utilisation",
+        "GPU-hours",
+        "Jain's index of users",
+        "preemptions",
+        "GPU-hours lost",
+        "cut at the time limit",
+        "never started",
+        "simulated jobs",
+    )
+    rows = [[name, *(column[place] for column in figures)] for place, name in enumerate(names)]
+    terminal.table(("RUN", *(f"{one.name}>" for one in done)), rows, lambda row: row, empty="")
+
+
+def _say_usage(terminal: Terminal, title: str, hours: Sequence[dict[str, float]], done: Sequence[Simulated]) -> None:
+    """Who got how much; of a single user there is nothing to compare."""
+    everybody = sorted(
+        {name for one in hours for name in one}, key=lambda name: (-max(h.get(name, 0) for h in hours), name)
+    )
+    if len(everybody) < 2:
+        return
+    terminal.say("")
+    rows = [
+        [name or formats.NOTHING, *(formats.number(one.get(name, 0.0)) for one in hours)] for name in everybody[:SHOWN]
+    ]
+    terminal.table((f"GPU-HOURS OF {title}", *(f"{one.name}>" for one in done)), rows, lambda row: row, empty="")
+    if len(everybody) > SHOWN:
+        terminal.note(f"{len(everybody) - SHOWN} more are in the JSON output: -o json")

@@ -1,0 +1,258 @@
+"""What `corral simulate` does between the command line and its tables: from names to a workload, runs, and files.
+
+Imported by that command alone, because the scheduler and the charts take time to load.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+
+from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.terminal import Terminal
+from corral.core.model import Blocking, Node
+from corral.core.quantities import parse_duration
+from corral.core.scheduling.ordering import POLICIES
+from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.scheduling.placement import POLICIES as PLACEMENTS
+from corral.core.snapshot.installation import PreemptionRules
+from corral.reporting.simulation_charts import Bar, Curve, draw_gantt, draw_utilization, draw_waiting
+from corral.reporting.simulation_csv import JobTable, write_course, write_summaries
+from corral.simulator.fleets import parse_fleet
+from corral.simulator.outcome import Held, Outcome, Ran
+from corral.simulator.replay import Progress, Rules, replay
+from corral.simulator.summary import Summary, summary
+from corral.simulator.traces import FORMATS, detect, history, openb
+from corral.simulator.traces.job import LeftOut, TraceJob
+from corral.simulator.workload import TimeLimits, Workload, in_order
+
+#: In place of a file: the finished jobs of the server.
+HISTORY = "history"
+ENDED = ("completed", "failed", "stopped")
+NO, YES = "no", "yes"
+#: in the names of runs
+_PREEMPTS = {False: "waits", True: "preempts"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """As typed."""
+
+    trace: str
+    policies: tuple[str, ...]
+    placements: tuple[str, ...]
+    blockings: tuple[str, ...]
+    nodes: str | None
+    format_name: str | None
+    limit: int | None
+    time_limits: str
+    preempts: tuple[str, ...]
+    preemption_cost: str
+    min_run: str
+    margin: float
+    moves: bool
+    ageing: float
+    size_power: float
+    unknown_run: str
+    any_model: bool
+    csv: str | None
+    plots: str | None
+    gantt_jobs: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Simulated:
+    name: str
+    summary: Summary
+    outcome: Outcome
+    bars: list[Bar]
+    #: of the clock on the wall
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    asked: Asked
+    workload: Workload
+    format_name: str
+    left_out: LeftOut
+    runs: tuple[tuple[str, Rules], ...]
+    files: list[str] = field(default_factory=list)
+
+    def written(self, done: Sequence[Simulated]) -> list[str]:
+        """Write what is drawn and told of all runs together. The names of all files of this call."""
+        if self.asked.csv is not None:
+            path = self.path(self.asked.csv, "summary.csv")
+            with path.open("w", encoding="utf-8", newline="") as file:
+                write_summaries(file, [(one.name, one.summary) for one in done])
+        if self.asked.plots is not None:
+            used = [Curve(name=one.name, points=tuple(one.outcome.used_gpus())) for one in done]
+            waits = [Curve(name=one.name, points=tuple(one.outcome.waits.cumulative())) for one in done]
+            self._draw("utilisation.svg", draw_utilization(used, self.workload.gpus))
+            self._draw("waiting.svg", draw_waiting(waits))
+            for one in done:
+                title = f"{one.name}: the first {min(self.asked.gantt_jobs, len(self.workload.jobs))} jobs"
+                self._draw(f"gantt-{one.name}.svg", draw_gantt(one.bars, title))
+        return self.files
+
+    def path(self, folder: str, name: str) -> Path:
+        path = Path(folder) / name
+        self.files.append(str(path))
+        return path
+
+    def _draw(self, name: str, picture: str) -> None:
+        assert self.asked.plots is not None
+        self.path(self.asked.plots, name).write_text(picture, encoding="utf-8")
+
+
+def prepare(terminal: Terminal, asked: Asked) -> Prepared:
+    """Check every name before anything is read, read the trace once, and make the folders."""
+    rules = _rules(asked)
+    if asked.time_limits not in tuple(TimeLimits):
+        raise WrongUsage(f"--time-limits: {asked.time_limits!r} is not one of {', '.join(TimeLimits)}")
+    left_out: LeftOut = Counter()
+    format_name, jobs, nodes = _read(terminal, asked, left_out)
+    workload = Workload(nodes, jobs, left_out, time_limits=TimeLimits(asked.time_limits), any_model=asked.any_model)
+    if not workload.jobs:
+        reasons = "; ".join(f"{count} jobs: {reason}" for reason, count in left_out.items() if count)
+        raise WrongUsage(f"{asked.trace} has no job that could run{': ' + reasons if reasons else ''}")
+    for folder in filter(None, (asked.csv, asked.plots)):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    return Prepared(
+        asked=asked,
+        workload=workload,
+        format_name=format_name,
+        left_out=left_out,
+        runs=tuple(zip(_names(rules), rules, strict=True)),
+    )
+
+
+def run(
+    asked: Asked, prepared: Prepared, name: str, rules: Rules, on_progress: Callable[[Progress], None]
+) -> Simulated:
+    """One run; its jobs are written while they end."""
+    workload, bars = prepared.workload, list[Bar]()
+    with ExitStack() as files:
+        table: JobTable | None = None
+        if asked.csv is not None:
+            path = prepared.path(asked.csv, f"jobs-{name}.csv")
+            table = JobTable(files.enter_context(path.open("w", encoding="utf-8", newline="")), workload.since)
+
+        def note(event: Ran | Held) -> None:
+            if isinstance(event, Ran):
+                if table is not None:
+                    table.add(event)
+            elif asked.plots is not None and event.job.serial <= asked.gantt_jobs:
+                bars.extend(_bars(event, workload.since))
+
+        begun = time.perf_counter()
+        outcome = replay(workload, rules, on_detail=note, on_progress=on_progress)
+        seconds = time.perf_counter() - begun
+    if asked.csv is not None:
+        with prepared.path(asked.csv, f"utilisation-{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            write_course(file, outcome)
+    return Simulated(name=name, summary=summary(rules, outcome), outcome=outcome, bars=bars, seconds=seconds)
+
+
+def _bars(held: Held, since: float) -> Iterable[Bar]:
+    job = held.job
+    return (
+        Bar(gpu=gpu, job=job.id, user=job.user, since=held.since - since, until=held.until - since)
+        for gpu in held.allocation.gpus
+    )
+
+
+def _rules(asked: Asked) -> list[Rules]:
+    for option, names, known in (
+        ("--policy", asked.policies, tuple(POLICIES)),
+        ("--placement", asked.placements, tuple(PLACEMENTS)),
+        ("--blocking", asked.blockings, tuple(Blocking)),
+        ("--preempt", asked.preempts, (NO, YES)),
+    ):
+        for name in names:
+            if name not in known:
+                raise WrongUsage(f"{option}: {name!r} is not one of {', '.join(known)}")
+    preemption = PreemptionRules(
+        enabled=True,
+        min_run_seconds=_seconds("--min-run", asked.min_run),
+        margin=asked.margin,
+        moves=asked.moves,
+    )
+    ordering = OrderingRules(
+        ageing=asked.ageing,
+        size_power=asked.size_power,
+        unknown_seconds=_seconds("--unknown-run", asked.unknown_run),
+    )
+    cost = _seconds("--preemption-cost", asked.preemption_cost)
+    return [
+        Rules(
+            policy=policy,
+            blocking=Blocking(blocking),
+            placement=placement,
+            preempts=_does_preempt(policy, preempts),
+            preemption=preemption,
+            preemption_cost=cost,
+            ordering=ordering,
+        )
+        for policy, blocking, placement, preempts in product(
+            asked.policies, asked.blockings, asked.placements, asked.preempts
+        )
+    ]
+
+
+def _does_preempt(policy: str, answer: str) -> bool:
+    if answer == YES and POLICIES[policy].rank is None:
+        able = ", ".join(name for name, known in POLICIES.items() if known.rank is not None)
+        raise WrongUsage(f"--preempt: the order {policy} preempts nobody; {able} do")
+    return answer == YES
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise WrongUsage(f"{option}: {error}") from error
+
+
+def _names(rules: Sequence[Rules]) -> list[str]:
+    """What is different about each run; the policy always."""
+    parts = [(one.policy, one.blocking.value, one.placement, _PREEMPTS[one.preempts]) for one in rules]
+    differing = [place for place in range(4) if place == 0 or len({part[place] for part in parts}) > 1]
+    return ["-".join(part[place] for place in differing) for part in parts]
+
+
+def _read(terminal: Terminal, asked: Asked, left_out: LeftOut) -> tuple[str, list[TraceJob], list[Node]]:
+    if asked.format_name is not None and asked.format_name not in FORMATS:
+        raise WrongUsage(f"--format: {asked.format_name!r} is not one of {', '.join(FORMATS)}")
+    told = None if asked.nodes is None else _fleet(asked.nodes)
+    if asked.trace == HISTORY:
+        return _read_server(terminal, asked, told, left_out)
+    path = Path(asked.trace)
+    found = FORMATS[asked.format_name] if asked.format_name is not None else detect(path)
+    name = next(name for name, known in FORMATS.items() if known is found)
+    nodes = found.fleet(path) if told is None else told
+    return name, in_order(found.read(path, left_out), asked.limit), nodes
+
+
+def _read_server(
+    terminal: Terminal, asked: Asked, told: list[Node] | None, left_out: LeftOut
+) -> tuple[str, list[TraceJob], list[Node]]:
+    with terminal.client() as client:
+        nodes = history.fleet_of(client.fleet.nodes()) if told is None else told
+        ended = client.jobs.list(states=ENDED, limit=asked.limit)
+        return "this server's jobs", in_order(history.jobs_of(ended, client.jobs.attempts, left_out)), nodes
+
+
+def _fleet(text: str) -> list[Node]:
+    """A node list, if there is such a file, or the fleet in words."""
+    if Path(text).is_file():
+        return openb.read_node_list(Path(text))
+    try:
+        return parse_fleet(text)
+    except ValueError as error:
+        raise WrongUsage(f"--nodes: {error}") from error

@@ -1,0 +1,379 @@
+"""`corral whatif`: what would have been with another policy, quota or fleet; answered beside the live system."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral.cli.terminal import formats
+from corral.cli.terminal.failures import Refused, WrongUsage
+from corral.cli.terminal.moments import moment_option
+from corral.cli.terminal.terminal import Terminal, command, default_command
+from corral.cli.whatif import scenarios
+
+if TYPE_CHECKING:
+    from corral.client.client import Client
+    from corral.client.views import ShareView, SimulationView
+
+app = typer.Typer(help="Ask what would have been with other rules or another fleet (operators).")
+
+#: Groups and users in the tables; all of them are in the JSON output.
+SHOWN = 10
+OVER_BADLY = {"failed": "failed", "interrupted": "was interrupted", "cancelled": "was cancelled"}
+
+SimulationArgument = Annotated[str, typer.Argument(metavar="SIMULATION", help="Its id, such as s-12.")]
+
+
+@default_command(
+    app,
+    examples=[
+        "corral whatif --policy shortest",
+        "corral whatif --days 30 --nodes +2x8xH100 --name 'two more nodes'",
+        "corral whatif --scale 0.75 --blocking strict",
+        "corral whatif --quota ann:16 --guarantee research:8",
+        "corral whatif --since 2026-09-01T00:00:00Z --until 2026-09-08T00:00:00Z --policy fcfs -o json",
+        "corral whatif --trace jobs.csv --policy fair-share --no-wait",
+        "corral whatif ls",
+    ],
+)
+def whatif(
+    terminal: Terminal,
+    days: Annotated[float | None, typer.Option(metavar="N", help="How far back, until now.  [default: 7]")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="From then on: a time, or 3d for 3 days ago.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to then; now if left out.")] = None,
+    trace: Annotated[str | None, typer.Option(metavar="FILE", help="Jobs of a trace in place of the history.")] = None,
+    policy: scenarios.PolicyOption = None,
+    placement: scenarios.PlacementOption = None,
+    blocking: scenarios.BlockingOption = None,
+    preempt: scenarios.PreemptOption = None,
+    queue: scenarios.QueueOption = scenarios.EVERY_QUEUE,
+    guarantee: scenarios.GuaranteeOption = None,
+    weight: scenarios.WeightOption = None,
+    score_memory: scenarios.MemoryOption = None,
+    protected: scenarios.ProtectedOption = None,
+    nodes: Annotated[
+        list[str] | None, typer.Option("--nodes", metavar="+FLEET", help=f"More nodes: {scenarios.NODES_FORM}.")
+    ] = None,
+    without: Annotated[list[str] | None, typer.Option("--without", metavar="NODE", help="A node less.")] = None,
+    scale: Annotated[float | None, typer.Option(metavar="X", help="So many times the nodes of every kind.")] = None,
+    pool: Annotated[list[str] | None, typer.Option("--pool", metavar="NODE:POOL", help="Move a node's GPUs.")] = None,
+    quota: Annotated[
+        list[str] | None, typer.Option("--quota", metavar="USER:GPUS", help="A user's quota; none for no quota.")
+    ] = None,
+    user_limit: Annotated[
+        int | None, typer.Option("--user-limit", min=0, metavar="GPUS", help="What one user may hold; 0 for no limit.")
+    ] = None,
+    any_model: Annotated[bool, typer.Option("--any-model", help="Every GPU model will do for every job.")] = False,
+    name: Annotated[str, typer.Option(metavar="TEXT", help="What to call it.")] = "",
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Don't wait for the answer.")] = False,
+) -> None:
+    """Replay what was with something changed, and compare both side by side; with a command, look at the answers."""
+    candidate = scenarios.rule_changes(
+        queue=queue,
+        policy=policy,
+        placement=placement,
+        blocking=blocking,
+        preempt=preempt,
+        guarantees=guarantee,
+        weights=weight,
+        memory=score_memory,
+        protected=protected,
+    )
+    candidate |= scenarios.fleet_changes(nodes, without, pool, scale)
+    if quota:
+        candidate["quotas"] = dict(scenarios.pairs("--quota", quota, whole=True, none=True))
+    if user_limit is not None:
+        candidate["limits"] = {"max_gpus_per_user": user_limit}
+    if any_model:
+        candidate["any_model"] = True
+    if not candidate:
+        raise WrongUsage("nothing is changed", hint="Say what, such as --policy shortest or --scale 1.5.")
+    body: dict[str, Any] = {"candidate": candidate, "name": name}
+    if trace is not None:
+        if days is not None or since or until:
+            raise WrongUsage("a trace has its own times: leave out --days, --since and --until")
+        body["jobs"] = _traced(terminal, trace)
+    else:
+        body |= _window(terminal, days, since, until)
+    with terminal.client() as client:
+        asked = client.simulations.create(body)
+        if no_wait:
+            terminal.answer(asked, f"Asked as {asked['id']}. Look at it: corral whatif show {asked['id']}")
+            return
+        _tell(terminal, _waited(terminal, client, asked))
+
+
+def _window(terminal: Terminal, days: float | None, since: str | None, until: str | None) -> dict[str, Any]:
+    if days is not None and (since or until):
+        raise WrongUsage("give --days, or --since (and --until), not both")
+    window = {
+        "days": days,
+        "since": moment_option("--since", since, terminal.now()),
+        "until": moment_option("--until", until, terminal.now()),
+    }
+    return {key: value for key, value in window.items() if value is not None}
+
+
+def _traced(terminal: Terminal, trace: str) -> list[dict[str, Any]]:
+    """The jobs of a file in any format that `corral simulate` reads."""
+    from corral.simulator.traces import detect
+    from corral.simulator.traces.job import LeftOut, UnreadableTrace
+
+    path, left_out = Path(trace), LeftOut()
+    try:
+        jobs = list(detect(path).read(path, left_out))
+    except UnreadableTrace as error:
+        raise WrongUsage(str(error)) from error
+    for reason, count in sorted(left_out.items()):
+        if count:
+            terminal.note(f"Left out: {formats.count(count, 'job')} ({reason})")
+    bodies = []
+    for job in jobs:
+        spread = max(1, job.nodes or 1)
+        bodies.append(
+            {
+                "name": job.name[:253],
+                "user": job.user,
+                "group": job.group,
+                "submitted_at": max(0.0, job.submitted_at),
+                "run_seconds": job.run_seconds,
+                "gpus": job.gpu_milli / 1000 if job.gpu_milli else -(-job.gpus // spread),
+                "nodes": spread,
+                "cpus": job.cpu_milli / 1000 / spread,
+                "memory_bytes": -(-job.memory_bytes // spread),
+                "models": list(job.models),
+                "time_limit_seconds": job.time_limit_seconds,
+                "priority": job.priority,
+            }
+        )
+    return bodies
+
+
+def _waited(terminal: Terminal, client: Client, asked: SimulationView) -> SimulationView:
+    with _progress(terminal, asked) as look:
+        try:
+            done = client.simulations.wait(asked["id"], asked=look)
+        except KeyboardInterrupt:
+            terminal.note(f"\nIt goes on. Look at it: corral whatif show {asked['id']}")
+            raise typer.Exit(130) from None
+    if done["state"] in OVER_BADLY:
+        raise Refused(f"simulation {done['id']} {OVER_BADLY[done['state']]}: {done['error'] or 'by an operator'}")
+    return done
+
+
+@contextmanager
+def _progress(terminal: Terminal, asked: SimulationView) -> Iterator[Callable[[SimulationView], None]]:
+    """A bar on a terminal: how much of both runs is done."""
+    from corral.cli.terminal import tables
+
+    console = tables.terminal_console(to_stderr=True)
+    if terminal.as_json or not console.is_terminal:
+        yield lambda simulation: None
+        return
+    from rich import progress as rich
+
+    bar = rich.Progress(
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.TaskProgressColumn(),
+        rich.TextColumn("{task.fields[phase]}"),
+        rich.TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    task = bar.add_task(asked["id"], total=1.0, phase=asked["state"])
+
+    def look(simulation: SimulationView) -> None:
+        progress = simulation["progress"]
+        bar.update(task, completed=progress["fraction"], phase=progress["phase"])
+
+    with bar:
+        yield look
+
+
+@command(app, "ls", examples=["corral whatif ls", "corral whatif ls -o json"])
+def ls(
+    terminal: Terminal,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
+) -> None:
+    """List questions, the newest first, with the mean wait in both runs."""
+    now = terminal.now()
+    with terminal.client() as client:
+        found = list(client.simulations.list(limit=limit))
+    terminal.table(
+        ("ID", "STATE!", "ASKED", "BY", "WAIT NOW>", "WAIT THEN>", "NAME~"),
+        found,
+        lambda view: (
+            view["id"],
+            view["state"] if view["state"] != "working" else f"{view['progress']['fraction'] * 100:.0f}%",
+            formats.ago(view["created_at"], now),
+            view["created_by"],
+            *_waits(view),
+            view["name"],
+        ),
+        empty="Nothing was asked yet. Ask: corral whatif --policy shortest",
+    )
+
+
+def _waits(view: SimulationView) -> tuple[str, str]:
+    if view["headline"] is None:
+        return formats.NOTHING, formats.NOTHING
+    wait = view["headline"]["wait_mean_seconds"]
+    return formats.duration(wait["base"]), formats.duration(wait["candidate"])
+
+
+@command(app, "show", examples=["corral whatif show s-12", "corral whatif show s-12 -o json"])
+def show(terminal: Terminal, simulation: SimulationArgument) -> None:
+    """Show an answer, or how far it is."""
+    with terminal.client() as client:
+        view = client.simulations.get(simulation)
+    if view["result"] is not None:
+        _tell(terminal, view)
+        return
+    progress = view["progress"]
+    terminal.facts(
+        view,
+        [
+            ("Id", view["id"]),
+            ("Name", view["name"]),
+            ("State", view["state"]),
+            ("Error", view["error"]),
+            ("Changed", view["words"]["candidate"]),
+            ("From", formats.local_time(view["since"])),
+            ("Until", formats.local_time(view["until"])),
+            ("Asked", formats.at_and_ago(view["created_at"], terminal.now())),
+            ("By", view["created_by"]),
+            ("Done", f"{progress['fraction'] * 100:.0f}% ({progress['phase']})" if view["state"] == "working" else ""),
+        ],
+    )
+
+
+@command(app, "cancel", examples=["corral whatif cancel s-12"])
+def cancel(terminal: Terminal, simulation: SimulationArgument) -> None:
+    """Give up a question that waits or is being answered."""
+    with terminal.client() as client:
+        view = client.simulations.cancel(simulation)
+    terminal.answer(view, f"Cancelled {view['id']}")
+
+
+@command(app, "again", examples=["corral whatif again s-12", "corral whatif again s-12 --no-wait"])
+def again(
+    terminal: Terminal,
+    simulation: SimulationArgument,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Don't wait for the answer.")] = False,
+) -> None:
+    """Ask the same once more, of the cluster as it is now."""
+    with terminal.client() as client:
+        asked = client.simulations.again(simulation)
+        if no_wait:
+            terminal.answer(asked, f"Asked as {asked['id']}. Look at it: corral whatif show {asked['id']}")
+            return
+        _tell(terminal, _waited(terminal, client, asked))
+
+
+@command(app, "rm", examples=["corral whatif rm s-12"])
+def rm(
+    terminal: Terminal,
+    simulations: Annotated[list[str], typer.Argument(metavar="SIMULATION…", help="One or more ids.")],
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+) -> None:
+    """Delete questions and their answers; one that is being answered is cancelled."""
+    terminal.confirm(
+        f"Delete {formats.count(len(simulations), 'simulation')}: {formats.listed(simulations)}?", assume_yes=yes
+    )
+    with terminal.client() as client:
+        for simulation in simulations:
+            client.simulations.delete(simulation)
+    terminal.answer({"deleted": simulations}, f"Deleted {formats.listed(simulations)}")
+
+
+# ---------------------------------------------------------------- the answer
+
+
+def _tell(terminal: Terminal, view: SimulationView) -> None:
+    result = view["result"]
+    assert result is not None
+    if terminal.as_json:
+        terminal.json(view)
+        return
+    terminal.say(
+        f"{view['id']}: {formats.count(result['jobs'], 'job')} from {formats.local_time(view['since'])} to "
+        f"{formats.local_time(view['until'])}, replayed twice in {formats.duration(result['seconds'])}"
+    )
+    terminal.say(f"Changed: {view['words']['candidate']}")
+    if result["fidelity"] is not None:
+        terminal.say(result["fidelity"]["words"])
+    notes = Counter({item["reason"]: item["jobs"] for item in result["left_out"]})
+    for reason, count in notes.items():
+        terminal.note(f"Left out: {formats.count(count, 'job')} ({reason})")
+    if result["estimated_jobs"]:
+        terminal.note(f"Of {formats.count(result['estimated_jobs'], 'job')} the run time is a prediction.")
+    terminal.say("")
+    rows = [
+        (item["label"], _amount(item["unit"], item["base"]), _amount(item["unit"], item["candidate"]), _change(item))
+        for item in result["differences"]
+        if item["base"] is not None or item["candidate"] is not None
+    ]
+    terminal.table(("", f"{_base_title(view)}>", "CHANGED>", "DIFFERENCE>"), rows, lambda row: row, empty="")
+    _say_shares(terminal, "GROUP", result["groups"])
+    _say_shares(terminal, "USER", result["users"])
+    if len(result["queues"]) > 1:
+        _say_shares(terminal, "QUEUE", result["queues"])
+
+
+def _base_title(view: SimulationView) -> str:
+    return "BASE" if view["base"] else "AS IT IS"
+
+
+def _amount(unit: str, value: float | None) -> str:
+    if value is None:
+        return formats.NOTHING
+    match unit:
+        case "seconds":
+            return formats.duration(value)
+        case "fraction":
+            return f"{value * 100:.1f}%"
+        case "index":
+            return f"{value:.4f}"
+        case _:
+            return formats.number(value)
+
+
+def _change(item: Any) -> str:
+    """In percent, and whether that is better."""
+    if not item["change"]:
+        return "="
+    amount = f"{item['percent']:+.1f}%" if item["percent"] is not None else f"{item['change']:+g}"
+    return amount + {True: " better", False: " worse", None: ""}[item["better"]]
+
+
+def _say_shares(terminal: Terminal, title: str, shares: Sequence[ShareView]) -> None:
+    """Both runs side by side, for each; of a single one there is nothing to compare."""
+    if len(shares) < 2:
+        return
+    terminal.say("")
+    rows = [
+        (
+            share["name"] or formats.NOTHING,
+            str(share["jobs"]),
+            *(
+                formats.duration(share[run][key])
+                for key in ("wait_mean_seconds", "wait_p90_seconds", "completion_mean_seconds")
+                for run in ("base", "candidate")
+            ),
+            formats.number(share["base"]["gpu_hours"]),
+            formats.number(share["candidate"]["gpu_hours"]),
+        )
+        for share in shares[:SHOWN]
+    ]
+    titles = (title, "JOBS>", "WAIT>", "THEN>", "P90>", "THEN>", "COMPLETION>", "THEN>", "GPU-HOURS>", "THEN>")
+    terminal.table(titles, rows, lambda row: row, empty="")
+    if len(shares) > SHOWN:
+        terminal.note(f"{len(shares) - SHOWN} more are in the JSON output: -o json")

@@ -1,0 +1,1 @@
+"""The connection to a server: requests, retries, event streams, errors and stored tokens."""

@@ -1,0 +1,257 @@
+"""One request to one server: addresses, headers, errors, retries, pages and event streams.
+
+Decides when the same request may be sent again and which error an answer becomes. Which routes there are is left
+to the modules beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from corral.client.http.errors import ClientError, ServerUnreachable, UnexpectedAnswer, problem_of
+from corral.client.http.sse import ServerEvent, parse
+
+Item = TypeVar("Item")
+Params = Mapping[str, Any]
+
+PREFIX = "/api/v1"
+TIMEOUT_SECONDS = 30.0
+#: A stream that brings nothing, not even a ping, for this long is taken for dead.
+STREAM_SILENCE_SECONDS = 60.0
+#: The waits before a reading request is repeated after a dropped connection or a busy server.
+RETRY_DELAYS_SECONDS = (0.2, 0.6)
+RETRIED_STATUSES = frozenset({502, 503, 504})
+PAGE_ITEMS = 200
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def server_address(text: str) -> str:
+    """The address in its one spelling, under which its token is kept."""
+    address = text.strip()
+    if "://" not in address:
+        address = f"http://{address}"
+    address = address.rstrip("/")
+    try:
+        parts = urlsplit(address)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        valid = False
+    if not valid or parts.query or parts.fragment:
+        raise ClientError(f"not a server address: {text!r}", hint="Write it like http://127.0.0.1:8470.")
+    return address
+
+
+def segment(name: str) -> str:
+    """A name as one part of a path."""
+    return quote(name, safe="")
+
+
+class Transport:
+    def __init__(self, server: str, token: str | None, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.server = server_address(server)
+        self.sleep = sleep
+        headers = {"User-Agent": "corral-client"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        # a proxy from the environment must not be asked for this machine's own addresses
+        parts = urlsplit(self.server)
+        self._http = httpx.Client(
+            base_url=self.server + PREFIX,
+            headers=headers,
+            timeout=TIMEOUT_SECONDS,
+            trust_env=parts.hostname not in LOOPBACK,
+            # To read the certificates of the world takes longer than a request: not where nobody shows one. Should it
+            # come to TLS nevertheless, nobody is trusted.
+            verify=True if parts.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+        )
+
+    def close(self) -> None:
+        self._http.close()
+
+    def get(self, path: str, params: Params | None = None, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Any:
+        return self._decoded(self._send("GET", path, params=params, timeout_seconds=timeout_seconds))
+
+    def get_text(self, path: str, params: Params | None = None) -> str:
+        return self._send("GET", path, params=params, accept="text/plain").text
+
+    def get_bytes(self, path: str, params: Params | None = None) -> bytes:
+        return self._send("GET", path, params=params, accept="*/*").content
+
+    def stream_text(self, path: str, params: Params | None = None) -> Iterator[str]:
+        """A long text, piece by piece as it comes."""
+        try:
+            with self._http.stream("GET", path, params=_present(params)) as answer:
+                if answer.is_error:
+                    answer.read()
+                    raise self._refusal(answer)
+                yield from answer.iter_text()
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+
+    @contextmanager
+    def opened(
+        self, path: str, params: Params | None = None, headers: Mapping[str, str] | None = None
+    ) -> Iterator[httpx.Response]:
+        """A good answer whose content comes piece by piece, however long it is. A broken connection is
+        ServerUnreachable."""
+        timeout = httpx.Timeout(TIMEOUT_SECONDS, read=STREAM_SILENCE_SECONDS)
+        try:
+            with self._http.stream("GET", path, params=_present(params), headers=headers, timeout=timeout) as answer:
+                if answer.is_error:
+                    answer.read()
+                    raise self._refusal(answer)
+                yield answer
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+
+    def post(self, path: str, body: Any = None, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Any:
+        return self._decoded(self._send("POST", path, body=body, timeout_seconds=timeout_seconds))
+
+    def post_for_bytes(self, path: str, body: Any) -> bytes:
+        """A question whose answer is no JSON."""
+        return self._send("POST", path, body=body, accept="*/*").content
+
+    def patch(self, path: str, body: Any) -> Any:
+        return self._decoded(self._send("PATCH", path, body=body))
+
+    def put(self, path: str, body: Any) -> Any:
+        return self._decoded(self._send("PUT", path, body=body))
+
+    def put_bytes(
+        self,
+        path: str,
+        content: bytes,
+        params: Params | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> Any:
+        """Send bytes as they are."""
+        sent = {**(headers or {}), "Content-Type": "application/octet-stream"}
+        return self._decoded(
+            self._send("PUT", path, params=params, content=content, headers=sent, timeout_seconds=timeout_seconds)
+        )
+
+    def delete(self, path: str, params: Params | None = None) -> Any:
+        return self._decoded(self._send("DELETE", path, params=params))
+
+    def pages(self, path: str, params: Params | None = None, *, limit: int | None = None) -> Iterator[Any]:
+        """The items of a list, page by page as they are asked for, up to `limit`."""
+        left, cursor = limit, None
+        while left is None or left > 0:
+            size = PAGE_ITEMS if left is None else min(PAGE_ITEMS, left)
+            page = self.get(path, {**(params or {}), "limit": size, "cursor": cursor})
+            items, cursor = page["items"], page.get("next_cursor")
+            yield from items
+            if left is not None:
+                left -= len(items)
+            if cursor is None:
+                return
+
+    def events(
+        self,
+        path: str,
+        params: Params | None = None,
+        *,
+        last_event_id: str = "",
+        on_open: Callable[[], None] | None = None,
+    ) -> Iterator[ServerEvent]:
+        """The events of one connection, until it ends or breaks (ServerUnreachable)."""
+        headers = {"Accept": "text/event-stream"}
+        if last_event_id:
+            headers["Last-Event-ID"] = last_event_id
+        timeout = httpx.Timeout(TIMEOUT_SECONDS, read=STREAM_SILENCE_SECONDS)
+        try:
+            with self._http.stream("GET", path, params=_present(params), headers=headers, timeout=timeout) as answer:
+                if answer.is_error:
+                    answer.read()
+                    raise self._refusal(answer)
+                if on_open is not None:
+                    on_open()
+                yield from parse(answer.iter_text())
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: Any = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        accept: str = "application/json",
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> httpx.Response:
+        """The answer, if it is a good one. Only reading is repeated: a change may have happened though its
+        answer got lost. A refused connection is not repeated either; nobody is there to answer the second one."""
+        sent = {"Accept": accept, **(headers or {})}
+        if body is not None:
+            content, sent["Content-Type"] = _encoded(body), "application/json"
+        delays = iter(RETRY_DELAYS_SECONDS if method == "GET" else ())
+        while True:
+            delay = next(delays, None)
+            try:
+                answer = self._http.request(
+                    method,
+                    path,
+                    params=_present(params),
+                    content=content,
+                    headers=sent,
+                    timeout=timeout_seconds,
+                )
+            except (httpx.ConnectError, httpx.TimeoutException, httpx.UnsupportedProtocol) as error:
+                raise self._unreachable(error) from error
+            except httpx.TransportError as error:
+                if delay is None:
+                    raise self._unreachable(error) from error
+            else:
+                if not answer.is_error:
+                    return answer
+                if delay is None or answer.status_code not in RETRIED_STATUSES:
+                    raise self._refusal(answer)
+            self.sleep(delay)
+
+    def _decoded(self, answer: httpx.Response) -> Any:
+        if answer.status_code == 204 or not answer.content:
+            return None
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise UnexpectedAnswer(self.server, "its answer is not JSON") from error
+
+    def _refusal(self, answer: httpx.Response) -> ClientError:
+        try:
+            problem = answer.json()
+        except ValueError:
+            problem = None
+        if not isinstance(problem, dict):
+            return UnexpectedAnswer(self.server, f"HTTP status {answer.status_code} without problem details")
+        return problem_of(answer.status_code, problem)
+
+    def _unreachable(self, error: httpx.TransportError) -> ServerUnreachable:
+        return ServerUnreachable(self.server, str(error) or type(error).__name__)
+
+
+def _present(params: Params | None) -> dict[str, Any] | None:
+    """Without the parameters that were not given."""
+    if not params:
+        return None
+    return {key: value for key, value in params.items() if value is not None}
+
+
+def _encoded(body: Any) -> bytes:
+    """Plain ASCII JSON, so that also text that is no valid Unicode reaches the server, which can say so."""
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ClientError(f"cannot be sent as JSON: {error}") from error

@@ -1,0 +1,237 @@
+"""The job routes: submit, look, follow, change. The shapes are in `views`, the rules on the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from corral.client.http.errors import ServerUnreachable
+from corral.client.http.following import LogEnd, LogText, Patience, follow_log
+from corral.client.http.transport import Transport, segment
+from corral.client.views import AttemptView, CheckpointView, JobView, LogMatchView, PlanView, TaskView, WhyView
+
+#: The body of a submission, in the words of the API; the server refuses what it does not know.
+JobCreate = Mapping[str, Any]
+
+LIVE_STATES = ("created", "queued", "starting", "running", "stopping")
+HOLDING_STATES = ("starting", "running", "stopping")
+ENDED_STATES = ("stopped", "completed", "failed")
+
+
+class Jobs:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def submit(self, body: JobCreate) -> JobView:
+        return cast(JobView, self._transport.post("/jobs", dict(body)))
+
+    def submit_batch(self, bodies: Sequence[JobCreate]) -> list[JobView]:
+        """All of them or none."""
+        answer = self._transport.post("/jobs:batch", {"jobs": [dict(body) for body in bodies]})
+        return cast(list[JobView], answer["items"])
+
+    def submit_array(self, body: JobCreate) -> list[JobView]:
+        """One job for every index in `array`, all of them or none."""
+        answer = self._transport.post("/jobs:array", dict(body))
+        return cast(list[JobView], answer["items"])
+
+    def stop_array(self, array: str) -> list[JobView]:
+        """Stop all jobs of one of the caller's arrays that have not ended."""
+        return cast(list[JobView], self._transport.post("/jobs:stop", {"array": array})["items"])
+
+    def clone(self, job: str, changes: Mapping[str, Any]) -> JobView:
+        """Submit a job of the caller's once more, with what shall be different about it."""
+        return cast(JobView, self._transport.post(_path(job, "clone"), dict(changes)))
+
+    def requeue(self, job: str) -> JobView:
+        """Send a running job back to its queue."""
+        return cast(JobView, self._transport.post(_path(job, "requeue")))
+
+    def plan(self, body: JobCreate) -> PlanView:
+        """What would happen to this submission now; nothing is changed."""
+        return cast(PlanView, self._transport.post("/jobs:plan", dict(body)))
+
+    def list(
+        self,
+        *,
+        states: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        user: str | Sequence[str] | None = None,
+        queue: str | None = None,
+        name: str | None = None,
+        text: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        array: str | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[JobView]:
+        """`text` is looked for in id, name and user; `since` and `until` are about their creation."""
+        params = {
+            "state": list(states) or None,
+            "kind": list(kinds) or None,
+            "user": user or None,
+            "queue": queue,
+            "name": name,
+            "q": text,
+            "since": since,
+            "until": until,
+            "array": array,
+            "sort": sort,
+        }
+        return self._transport.pages("/jobs", params, limit=limit)
+
+    def counts(self, **filters: Any) -> dict[str, Any]:
+        """How many match, in all and by state; the filters are the API's own."""
+        return cast(dict[str, Any], self._transport.get("/jobs:counts", filters))
+
+    def get(self, job: str) -> JobView:
+        """By id, or by the name of one of the caller's own jobs."""
+        return cast(JobView, self._transport.get(_path(job)))
+
+    def delete(self, job: str) -> None:
+        self._transport.delete(_path(job))
+
+    def edit(self, job: str, changes: Mapping[str, Any]) -> JobView:
+        """Queue, priority or time of a job that does not run yet."""
+        return cast(JobView, self._transport.patch(_path(job), dict(changes)))
+
+    def start(self, job: str) -> JobView:
+        return cast(JobView, self._transport.post(_path(job, "start")))
+
+    def stop(self, job: str) -> JobView:
+        return cast(JobView, self._transport.post(_path(job, "stop")))
+
+    def extend(self, job: str) -> JobView:
+        """More time for a job that was warned because it does nothing."""
+        return cast(JobView, self._transport.post(_path(job, "extend")))
+
+    def resize(self, job: str, gpus: int) -> JobView:
+        """Let a running elastic job go on with so many GPUs."""
+        return cast(JobView, self._transport.post(_path(job, "resize"), {"gpus": gpus}))
+
+    def keep(self, job: str) -> JobView:
+        """It stays however old it becomes."""
+        return cast(JobView, self._transport.post(_path(job, "keep")))
+
+    def let_go(self, job: str) -> JobView:
+        return cast(JobView, self._transport.post(_path(job, "let-go")))
+
+    def pin(self, job: str) -> JobView:
+        return cast(JobView, self._transport.post(_path(job, "pin")))
+
+    def unpin(self, job: str) -> JobView:
+        return cast(JobView, self._transport.post(_path(job, "unpin")))
+
+    def move(self, job: str, *, before: str | None = None, after: str | None = None) -> JobView:
+        """To just before or just after another of the caller's own jobs, given by its id."""
+        body = {"before": before} if before is not None else {"after": after}
+        return cast(JobView, self._transport.post(_path(job, "move"), body))
+
+    def why(self, job: str, *, at: str | None = None) -> WhyView:
+        """Now, or at a moment of the past (RFC 3339)."""
+        return cast(WhyView, self._transport.get(_path(job, "why"), {"at": at} if at else None))
+
+    def attempts(self, job: str) -> Sequence[AttemptView]:
+        return cast(Sequence[AttemptView], self._transport.get(_path(job, "attempts"))["items"])
+
+    def checkpoints(self, job: str) -> Sequence[CheckpointView]:
+        """What its program has saved, the newest first."""
+        return cast(Sequence[CheckpointView], self._transport.get(_path(job, "checkpoints"))["items"])
+
+    def request_checkpoint(self, job: str) -> JobView:
+        """Ask its program to save now."""
+        return cast(JobView, self._transport.post(_path(job, "checkpoint")))
+
+    def log(self, job: str, *, attempt: int | None = None, rank: int = 0, tail: int | None = None) -> str:
+        return self._transport.get_text(_path(job, "logs"), {"attempt": attempt, "rank": rank, "tail": tail})
+
+    def follow_log(
+        self,
+        job: str,
+        *,
+        attempt: int | None = None,
+        rank: int = 0,
+        tail: int | None = None,
+        patience: Patience | None = None,
+    ) -> Iterator[LogText | LogEnd]:
+        """The log as it is written, over restarts of the server, until the job is over."""
+        params = {"attempt": attempt, "rank": rank, "tail": tail, "follow": "true"}
+        return follow_log(self._transport, _path(job, "logs"), params, patience=patience or Patience())
+
+    def search_log(
+        self,
+        job: str,
+        text: str,
+        *,
+        attempt: str | None = None,
+        rank: str | None = None,
+        regex: bool = False,
+        ignore_case: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[LogMatchView]:
+        """The lines that have the text, as they are found; `all` is every attempt or rank."""
+        params = {"q": text, "attempt": attempt, "rank": rank, "regex": regex, "ignore_case": ignore_case}
+        return self._transport.pages(_path(job, "logs/search"), params, limit=limit)
+
+    def wait(
+        self, job: str, *, patience: Patience, on_change: Callable[[JobView], None], first: JobView | None = None
+    ) -> JobView:
+        """The job once it has ended. `on_change` hears of every state that was seen on the way. Asking again and
+        again is enough here: one small request every few seconds, and no state to lose."""
+        seen = None if first is None else (first["state"], first["attempt"])
+        if first is not None:
+            patience.reached()
+        while True:
+            try:
+                view = self.get(job)
+            except ServerUnreachable as error:
+                patience.lost(error)
+                continue
+            if (view["state"], view["attempt"]) != seen:
+                seen = (view["state"], view["attempt"])
+                patience.reached()
+                on_change(view)
+            if view["state"] in ENDED_STATES:
+                return view
+            patience.pause()
+
+
+class Tasks:
+    """GPUs are held under a task's name, and a program is started on them later."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self) -> Iterator[TaskView]:
+        return self._transport.pages("/tasks")
+
+    def allocate(self, task: str, *, gpus: int | None = None) -> TaskView:
+        body: dict[str, Any] = {"task": task}
+        if gpus is not None:
+            body["gpus"] = gpus
+        return cast(TaskView, self._transport.post("/tasks", body))
+
+    def start_program(self, task: str, command: Sequence[str] | None = None, workdir: str | None = None) -> JobView:
+        body: dict[str, Any] = {"command": [*command]} if command else {}
+        if workdir is not None:
+            body["workdir"] = workdir
+        return cast(JobView, self._transport.post(f"/tasks/{segment(task)}/program", body))
+
+    def release(self, task: str) -> JobView:
+        return cast(JobView, self._transport.delete(f"/tasks/{segment(task)}"))
+
+
+def exit_status(state: str, exit_code: int | None) -> int:
+    """The status with which a command that waited for a job should exit: the job's own where it has one."""
+    if state == "completed":
+        return 0
+    if exit_code is None or exit_code == 0:
+        return 1
+    # a process that died of a signal may be reported as minus its number; shells write that as 128 + number
+    return 128 - exit_code if exit_code < 0 else min(exit_code, 255)
+
+
+def _path(job: str, action: str | None = None) -> str:
+    path = f"/jobs/{segment(job)}"
+    return path if action is None else f"{path}/{action}"

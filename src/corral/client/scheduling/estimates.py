@@ -1,0 +1,17 @@
+"""Estimated starts: how good they have been."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from corral.client.http.transport import Transport
+from corral.client.views import EstimateAccuracyView
+
+
+class Estimates:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def accuracy(self, *, since: str | None = None) -> EstimateAccuracyView:
+        """What became of estimates made since then, or of the latest ones."""
+        return cast(EstimateAccuracyView, self._transport.get("/estimates/accuracy", {"since": since}))

@@ -1,0 +1,29 @@
+"""Receipts of preemptions: who gave way to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from corral.client.http.transport import Transport, segment
+from corral.client.views import JobReceiptView, ReceiptView
+
+
+class Receipts:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(
+        self,
+        *,
+        since: str | None = None,
+        rule: str | None = None,
+        user: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[ReceiptView]:
+        """Newest first; of operators all, of others those that concern their own jobs."""
+        return self._transport.pages("/receipts", {"since": since, "rule": rule, "user": user}, limit=limit)
+
+    def of_job(self, job: str) -> Sequence[JobReceiptView]:
+        """Where it gave way, and where others gave way to it."""
+        return cast(Sequence[JobReceiptView], self._transport.get(f"/jobs/{segment(job)}/receipts")["items"])

@@ -1,0 +1,59 @@
+"""The routes of workbenches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from corral.client.http.transport import Transport, segment
+from corral.client.jobs.jobs import ENDED_STATES
+from corral.client.views import WorkbenchView
+
+
+class Workbenches:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def create(self, body: Mapping[str, Any]) -> WorkbenchView:
+        return cast(WorkbenchView, self._transport.post("/workbenches", dict(body)))
+
+    def list(self, *, states: Sequence[str] = (), limit: int | None = None) -> Iterator[WorkbenchView]:
+        return self._transport.pages("/workbenches", {"state": list(states) or None}, limit=limit)
+
+    def get(self, workbench: str) -> WorkbenchView:
+        """By id, or by the name of one of the caller's own."""
+        return cast(WorkbenchView, self._transport.get(_path(workbench)))
+
+    def start(self, workbench: str) -> WorkbenchView:
+        return cast(WorkbenchView, self._transport.post(f"{_path(workbench)}/start"))
+
+    def stop(self, workbench: str) -> WorkbenchView:
+        return cast(WorkbenchView, self._transport.post(f"{_path(workbench)}/stop"))
+
+    def delete(self, workbench: str) -> None:
+        self._transport.delete(_path(workbench))
+
+    def wait_ready(
+        self, workbench: str, *, seconds: float, on_change: Callable[[WorkbenchView], None], pause_seconds: float = 0.5
+    ) -> WorkbenchView:
+        """The workbench once all that it offers can be reached, or once that will not happen: it has ended, waits in
+        its queue, or `seconds` are over. `on_change` hears of every state on the way."""
+        seen: str | None = None
+        for _ in range(max(1, int(seconds / pause_seconds))):
+            view = self.get(workbench)
+            if view["state"] != seen:
+                seen = view["state"]
+                on_change(view)
+            if is_ready(view) or view["state"] in (*ENDED_STATES, "created", "stopping"):
+                return view
+            self._transport.sleep(pause_seconds)
+        return view
+
+
+def is_ready(view: WorkbenchView) -> bool:
+    offers = [part for part in (view["jupyter"], view["ssh"]) if part is not None]
+    return view["state"] == "running" and all(part["ready"] for part in offers)
+
+
+def _path(workbench: str) -> str:
+    return f"/workbenches/{segment(workbench)}"

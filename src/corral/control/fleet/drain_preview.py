@@ -1,0 +1,25 @@
+"""What draining a node would displace, from the state alone: for those who plan a maintenance."""
+
+from __future__ import annotations
+
+from corral.control.errors import NotFound
+from corral.control.live.state import State
+from corral.core.fleet.drain_preview import DrainPreview, preview
+from corral.core.model import Job, Prediction
+from corral.core.scheduling.forecast.run_time_model import features_of_run
+
+
+def drain_preview(state: State, node_id: str, at: float | None, now: float) -> DrainPreview:
+    """Of a drain at that time; now if none is given."""
+    if node_id not in state.snapshot.nodes:
+        raise NotFound(f"there is no node {node_id!r}", field="node")
+
+    def remaining(job: Job) -> Prediction | None:
+        """By runs that took longer than this one has: those that were shorter say nothing any more."""
+        if job.allocation is None:
+            return None
+        ran = 0.0 if job.started_at is None else max(0.0, now - job.started_at)
+        done = job.saved_seconds + job.ran_seconds + ran
+        return state.run_times.predict(features_of_run(job, job.allocation), done)
+
+    return preview(state.snapshot, node_id, now if at is None else at, now, remaining)

@@ -1,0 +1,29 @@
+"""Who holds which GPU at this moment: readings belong to them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from corral.control.live.state import State
+from corral.control.ports import Holder
+
+
+def holders(state: State) -> dict[str, list[Holder]]:
+    """By GPU; free GPUs are absent."""
+    found: defaultdict[str, list[Holder]] = defaultdict(list)
+    for attempt in state.attempts.values():
+        job = state.snapshot.jobs[attempt.job_id]
+        for grant in attempt.allocation.grants:
+            for gpu in grant.gpus:
+                found[gpu].append(
+                    Holder(
+                        job_id=job.id,
+                        attempt_id=attempt.id,
+                        user=job.user,
+                        kind=job.kind,
+                        gpu_milli=grant.gpu_milli,
+                        running_since=job.started_at,
+                        after_gpu_failure=bool(job.avoid_gpus),
+                    )
+                )
+    return dict(found)

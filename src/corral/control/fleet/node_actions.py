@@ -1,0 +1,112 @@
+"""What operators do with nodes, and what measurements say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from corral.control.errors import Forbidden, InUse, NotFound, WrongState
+from corral.control.fleet.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
+from corral.control.live.unit_of_work import Caller, Work
+from corral.control.monitoring.gpu_health import forget
+from corral.control.scheduling.reservations import forget_gpus
+from corral.core.model import Job, Node, NodeState
+from corral.core.snapshot.changes import DropNode, PutNode
+
+#: Loads closer than this are the same: a picture that changes with every reading would be journaled with every reading.
+LOAD_STEP = 0.05
+
+
+def cordon(work: Work, caller: Caller, node_id: str) -> Node:
+    """Take nothing new; what runs goes on."""
+    return _withhold(work, caller, node_id, NodeState.CORDONED, "node.cordoned")
+
+
+def drain(work: Work, caller: Caller, node_id: str) -> Node:
+    """Take nothing new and empty: what runs may end by itself."""
+    return _withhold(work, caller, node_id, NodeState.DRAINING, "node.draining")
+
+
+def uncordon(work: Work, caller: Caller, node_id: str) -> Node:
+    return _withhold(work, caller, node_id, NodeState.READY, "node.uncordoned")
+
+
+def remove(work: Work, caller: Caller, node_id: str) -> Node:
+    """Forget a node that is gone for good, with what was decided about its GPUs."""
+    _only_operators(caller)
+    node = _node(work, node_id)
+    jobs = [job for job in work.state.snapshot.jobs.values() if _is_on(job, node_id)]
+    if jobs:
+        first = min(jobs, key=lambda job: job.serial)
+        raise InUse(
+            f"job {first.id} ({first.name}) of {first.user} is on node {node_id}",
+            field="node",
+            jobs=sorted(job.id for job in jobs),
+        )
+    observed = work.state.observed.get(node.cluster)
+    if observed is None:
+        raise WrongState(f"cluster {node.cluster} has not been observed yet: try again in a moment", state=node.state)
+    if node_id in observed:
+        raise WrongState(f"node {node_id} is still there: its engine reports it as {node.state}", state=node.state)
+    work.tx.fleet.delete_nodes([node_id])
+    forget(work, [gpu.id for gpu in node.gpus])
+    forget_gpus(work, {gpu.id for gpu in node.gpus})
+    work.change(DropNode(id=node_id))
+    work.record(caller, "node.removed", node_id, detail={"gpus": len(node.gpus)})
+    return node
+
+
+def set_loads(work: Work, loads: Mapping[str, float]) -> None:
+    """Measured load of nodes, for the placement policy that goes by it."""
+    for node_id, load in loads.items():
+        node = work.state.snapshot.nodes.get(node_id)
+        if node is not None and abs((node.load or 0.0) - load) >= LOAD_STEP:
+            work.change(PutNode(node=replace(node, load=round(load, 2))), needs_cycle=False)
+
+
+def effective_state(observed: NodeState, withheld: NodeState) -> NodeState:
+    """A node that is down is down, whatever was said about it; otherwise an operator's word stands."""
+    if observed is NodeState.DOWN or withheld is NodeState.READY:
+        return observed
+    return withheld
+
+
+def _withhold(work: Work, caller: Caller, node_id: str, word: NodeState, action: str) -> Node:
+    """An operator's word about a node. While the node is down it is kept for the time when it is back."""
+    _only_operators(caller)
+    node = _node(work, node_id)
+    if node.withheld is word and (word is not NodeState.READY or node.state is not NodeState.CORDONED):
+        return node
+    # What its engine says of it, as far as it can be told from what it was made of; what it withholds it will release.
+    observed = NodeState.DOWN if node.state is NodeState.DOWN else NodeState.READY
+    changed = replace(node, withheld=word, state=effective_state(observed, word), reason="")
+    work.tx.fleet.save_nodes([changed])
+    work.change(PutNode(node=changed))
+    work.record(caller, action, node_id)
+    work.state.spoken_at[node_id] = work.now
+    tell_engine(work, changed, by=caller.name)
+    return changed
+
+
+def tell_engine(work: Work, node: Node, *, by: str = "", whoever_withheld: bool = True) -> None:
+    """So that nobody else's work starts there either, or does again. The engine may hear it more than once."""
+    effect: NodeEffect = ReleaseEffect(node=node.id, whoever_withheld=whoever_withheld)
+    if node.withheld is not NodeState.READY:
+        effect = WithholdEffect(node=node.id, reason=f"{node.withheld} by {by}" if by else str(node.withheld))
+    work.node_effects.append((node.cluster, effect))
+
+
+def _node(work: Work, node_id: str) -> Node:
+    node = work.state.snapshot.nodes.get(node_id)
+    if node is None:
+        raise NotFound(f"there is no node {node_id!r}", field="node")
+    return node
+
+
+def _is_on(job: Job, node_id: str) -> bool:
+    return job.allocation is not None and any(grant.node == node_id for grant in job.allocation.grants)
+
+
+def _only_operators(caller: Caller) -> None:
+    if not caller.is_operator:
+        raise Forbidden("only operators manage nodes and GPUs")

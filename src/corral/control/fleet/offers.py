@@ -1,0 +1,182 @@
+"""Which packages somebody could pick right now, how many of each would start, and how long the next one would wait.
+
+The answers are those of a submission: the same routing, the same quota, the same scheduler. A package is left out if a
+job of it would be refused, or would wait for hardware that is not in its user's reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from corral.control.errors import Invalid, Refusal
+from corral.control.fleet.catalog import Catalog, request_of
+from corral.control.jobs.admission import check_lengths, check_quota, settled
+from corral.control.live.state import State
+from corral.control.records import PackageRecord
+from corral.core.fleet.resources import asked_by
+from corral.core.jobs.lifecycle import StartRequested, advance
+from corral.core.model import WHOLE, Job, JobKind, Queue, Quota
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.forecast.run_time_model import predicted
+from corral.core.scheduling.placement.search import could_ever_fit, domains_for
+from corral.core.snapshot.changes import DropJob, PutJob
+from corral.core.snapshot.node_index import EVERYWHERE, Slot, places
+
+#: Copies that are planned to see how many start. Where more than that do, what is free is divided instead.
+MAX_TRIED = 100
+#: Ids far beyond those of real jobs.
+_FIRST_TRIAL = 999_999_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Offer:
+    package: PackageRecord
+    #: where a job of it would wait
+    queue: str
+    #: jobs of it that would start now, one after the other
+    free_count: int
+    #: jobs that wait in that queue for the same GPU model
+    queued: int
+    #: None when it cannot be told
+    expected_wait_seconds: float | None
+
+
+def offers(state: State, catalog: Catalog, user: str, kind: JobKind, now: float, nodes: int = 1) -> list[Offer]:
+    """The packages that this user could pick now for a job of this kind, on that many nodes, by name."""
+    if nodes > 1 and kind is not JobKind.DISTRIBUTED:
+        raise Invalid(f"a {kind} job runs on one node; ask for kind distributed", field="nodes", asked=nodes)
+    found = []
+    for _, package in sorted(catalog.packages.items()):
+        if not package.kinds or kind in package.kinds:
+            flavor = catalog.flavors[package.flavor] if package.flavor is not None else None
+            job = Job(
+                id="j-0",
+                name="trial",
+                user=user,
+                kind=kind,
+                queue="",
+                request=request_of(package, flavor, nodes),
+                priority=state.policies.default_priority,
+                created_at=now,
+                grace_seconds=state.policies.grace_seconds,
+            )
+            offer = _offer(state, package, job, now)
+            if offer is not None:
+                found.append(offer)
+    return found
+
+
+def _offer(state: State, package: PackageRecord, job: Job, now: float) -> Offer | None:
+    try:
+        job = settled(state, job)
+        check_quota(state, [job])
+    except Refusal:
+        return None
+    queue = state.snapshot.queues[job.queue]
+    asked = job.request.total_gpu_milli
+    if any(asked > limit for limit, _ in _gpu_limits(state, job, queue)):
+        return None
+    if not could_ever_fit(state.snapshot.fleet, job, queue.pool):
+        return None
+    free_count, wait = _trial(state, job, queue, now)
+    return Offer(
+        package=package,
+        queue=queue.name,
+        free_count=free_count,
+        queued=_waiting_for_the_same(state, job),
+        expected_wait_seconds=wait,
+    )
+
+
+def _trial(state: State, job: Job, queue: Queue, now: float) -> tuple[int, float | None]:
+    """How many such jobs would start now, and how long the first of them would wait."""
+    most = _most(state, job, queue)
+    try:
+        check_lengths(state, [job])
+    except Refusal:
+        return 0, None
+    if most and not job.request.is_gang and not state.snapshot.lines:
+        return most, 0.0  # nobody is in the way: what is free can be divided
+    queued = predicted(state.run_times, advance(job, StartRequested(at=now)).job)
+    copies = [replace(queued, id=f"j-{_FIRST_TRIAL + n}") for n in range(max(1, min(most, MAX_TRIED)))]
+    state.snapshot.apply(PutJob(job=copy) for copy in copies)
+    try:
+        plan = schedule(state.snapshot, now)
+    finally:
+        state.snapshot.apply(DropJob(id=copy.id) for copy in copies)
+    ours = {copy.id for copy in copies}
+    started = sum(start.job_id in ours for start in plan.starts)
+    if started:
+        return most if started == MAX_TRIED else started, 0.0
+    planned = plan.planned_start(copies[0].id)
+    return 0, max(0.0, planned.at - now) if planned is not None and planned.is_known else None
+
+
+def _most(state: State, job: Job, queue: Queue) -> int:
+    """No more than this many such jobs could start now, whoever else waits."""
+    asked = asked_by(job.request)
+    quota = state.snapshot.quotas.get((job.user, job.kind), Quota())
+    active = state.snapshot.active.of_kind(job.user, job.kind)
+    left = [
+        (quota.gpu_milli, active.gpu_milli, asked.gpu_milli),
+        (quota.cpu_milli, active.cpu_milli, asked.cpu_milli),
+        (quota.memory_bytes, active.memory_bytes, asked.memory_bytes),
+        *((limit, held, asked.gpu_milli) for limit, held in _gpu_limits(state, job, queue)),
+    ]
+    counts = [max(0, limit - held) // wants for limit, held, wants in left if limit is not None and wants]
+    return min([_room(state, job, queue.pool), *counts])
+
+
+def _gpu_limits(state: State, job: Job, queue: Queue) -> Iterator[tuple[int, int]]:
+    """Limits on GPUs held together, in thousandths, each with what is held of it."""
+    held, limits = state.snapshot.held, state.snapshot.limits
+    for limit, used in (
+        (limits.max_gpus_per_user, held.by_user.get(job.user, 0)),
+        (limits.max_total_gpus, held.total_gpu_milli),
+        (queue.max_gpus, held.by_queue.get(queue.name, 0)),
+    ):
+        if limit is not None:
+            yield limit * WHOLE, used
+
+
+def _room(state: State, job: Job, pool: str) -> int:
+    """Jobs that what is free would hold; for gangs no fewer than could be placed."""
+    fleet, request = state.snapshot.fleet, job.request
+    domains = [index.domain for index in domains_for(fleet, request, pool)]
+    everywhere = fleet.domains[EVERYWHERE].members & fleet.eligible(request.labels, ())
+    per_node = [_instances(fleet.slots[place], job, domains) for place in places(everywhere)]
+    if not request.is_gang:
+        return sum(per_node)
+    count = 0
+    # A gang takes each node once: `count` gangs need that many places, and no node gives more than one to each.
+    while sum(min(here, count + 1) for here in per_node) >= request.nodes * (count + 1):
+        count += 1
+    return count
+
+
+def _instances(slot: Slot, job: Job, domains: list[tuple[str, str]]) -> int:
+    """Instances of the job that fit beside each other on one node."""
+    request = job.request
+    limits = []
+    if request.gpus:
+        limits.append(sum(len(slot.whole_gpus(domain)) // request.gpus for domain in domains))
+    elif request.gpu_milli:
+        usable = [gpu for domain in domains for gpu in slot.domains.get(domain, ())]
+        limits.append(sum(slot.free_milli[gpu] // request.gpu_milli for gpu in usable))
+    if request.cpu_milli:
+        limits.append(max(0, slot.free_cpu_milli) // request.cpu_milli)
+    if request.memory_bytes:
+        limits.append(max(0, slot.free_memory_bytes) // request.memory_bytes)
+    return min(limits, default=0)
+
+
+def _waiting_for_the_same(state: State, job: Job) -> int:
+    models = set(job.request.models)
+    count = 0
+    for key, line in state.snapshot.lines.items():
+        if key.queue != job.queue or (key.model == "cpu") is job.request.wants_gpu:
+            continue
+        if key.model in ("cpu", "any") or not models or models & set(key.model.split("|")):
+            count += len(line.jobs)
+    return count

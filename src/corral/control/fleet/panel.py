@@ -1,0 +1,172 @@
+"""The resource panel: per job kind and GPU model what runs, what waits, and what there is; and the course of scores.
+
+The total of a kind is what jobs of that kind can have: GPUs of the pools that have a queue for it. For one user these
+are the pools in the user's reach.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from corral.control.live.state import State
+from corral.control.records import ScorePoint
+from corral.control.scheduling import queue_choice
+from corral.core.model import WHOLE, GpuHealth, Job, JobKind, JobState, NodeState, Score
+from corral.core.people.scores import score_at
+
+#: A pool and a GPU model.
+Place = tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PanelRow:
+    """Jobs of one kind and GPU model, and the GPUs behind them."""
+
+    kind: JobKind
+    #: "" in the sum over all models, where jobs without GPUs count too
+    model: str
+    running: int = 0
+    queued: int = 0
+    #: held by what runs
+    occupied: float = 0.0
+    #: what jobs of this kind can have
+    total: float = 0.0
+    #: of that, in good order and held by nobody
+    free: float = 0.0
+    #: asked for by what waits
+    gap: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Panel:
+    rows: tuple[PanelRow, ...]
+    #: one row per kind, over all models
+    kinds: tuple[PanelRow, ...]
+
+
+@dataclass(slots=True)
+class _Counts:
+    running: int = 0
+    queued: int = 0
+    occupied_milli: int = 0
+    gap_milli: int = 0
+
+
+@dataclass(slots=True)
+class _Supply:
+    """GPUs by pool and model."""
+
+    total: dict[Place, int] = field(default_factory=lambda: defaultdict(int))
+    free_milli: dict[Place, int] = field(default_factory=lambda: defaultdict(int))
+
+
+def panel(state: State, *, user: str | None = None, kind: JobKind | None = None, model: str | None = None) -> Panel:
+    """For one user, or for everybody; of one kind or model, or of all."""
+    supply = _supply(state)
+    models = sorted({place[1] for place in supply.total})
+    counts: dict[tuple[JobKind, str], _Counts] = defaultdict(_Counts)
+    for job in state.snapshot.jobs.values():
+        if user is None or job.user == user:
+            _count(counts[job.kind, _model_of(job, models)], job)
+    kinds = [kind] if kind is not None else list(JobKind)
+    rows = []
+    for one in kinds:
+        pools = _pools(state, one, user)
+        # A model counts for a kind that can have it, or that has jobs of it from when it could.
+        shown = {place[1] for place in supply.total if place[0] in pools} | {m for k, m in counts if k is one and m}
+        rows += [_row(one, name, counts[one, name], supply, pools) for name in sorted(shown)]
+    rows = [row for row in rows if model is None or row.model == model]
+    sums = []
+    for one in kinds:
+        without_gpus = counts[one, ""] if model is None else _Counts()
+        mine = [row for row in rows if row.kind is one]
+        sums.append(
+            PanelRow(
+                kind=one,
+                model="",
+                running=sum(row.running for row in mine) + without_gpus.running,
+                queued=sum(row.queued for row in mine) + without_gpus.queued,
+                occupied=sum(row.occupied for row in mine),
+                total=sum(row.total for row in mine),
+                free=sum(row.free for row in mine),
+                gap=sum(row.gap for row in mine),
+            )
+        )
+    return Panel(rows=tuple(sorted(rows, key=lambda row: (row.kind, row.model))), kinds=tuple(sums))
+
+
+def score_course(
+    points: Sequence[ScorePoint], since: float, now: float, time_constant: float, count: int
+) -> list[ScorePoint]:
+    """The score at up to `count` moments from `since` to now, exact at each: at every change if these are few enough,
+    and at even distances between.
+
+    `points` are oldest first, and the first may be from before.
+    """
+    begin = max(since, points[0].at) if points else now
+    if not points or begin > now:
+        return []
+    changes = sorted({point.at for point in points if begin <= point.at <= now} | {begin, now})
+    moments = set(changes) if len(changes) <= count else set()
+    even = count - len(moments)
+    moments |= {begin + (now - begin) * step / max(1, even - 1) for step in range(even)}
+    course = []
+    place = 0
+    for moment in sorted(moments):
+        while place + 1 < len(points) and points[place + 1].at <= moment:
+            place += 1
+        point = points[place]
+        value = score_at(Score(value=point.value, usage=point.usage, at=point.at), moment, time_constant)
+        course.append(replace(point, at=moment, value=value))
+    return course
+
+
+def _row(kind: JobKind, model: str, counts: _Counts, supply: _Supply, pools: Iterable[str]) -> PanelRow:
+    return PanelRow(
+        kind=kind,
+        model=model,
+        running=counts.running,
+        queued=counts.queued,
+        occupied=counts.occupied_milli / WHOLE,
+        total=sum(supply.total.get((pool, model), 0) for pool in pools),
+        free=sum(supply.free_milli.get((pool, model), 0) for pool in pools) / WHOLE,
+        gap=counts.gap_milli / WHOLE,
+    )
+
+
+def _count(counts: _Counts, job: Job) -> None:
+    if job.state is JobState.QUEUED:
+        counts.queued += 1
+        counts.gap_milli += job.request.total_gpu_milli
+    else:
+        counts.running += 1
+        counts.occupied_milli += job.request.total_gpu_milli
+
+
+def _supply(state: State) -> _Supply:
+    supply = _Supply()
+    for slot in state.snapshot.fleet.slots:
+        for gpu in slot.node.gpus:
+            place = (gpu.pool, gpu.model)
+            supply.total[place] += 1
+            is_usable = slot.node.state is NodeState.READY and gpu.health is GpuHealth.HEALTHY
+            if is_usable and gpu.id not in slot.node.taken.gpus:
+                supply.free_milli[place] += slot.free_milli[gpu.id]
+    return supply
+
+
+def _pools(state: State, kind: JobKind, user: str | None) -> set[str]:
+    """The pools where a job of this kind can run."""
+    queues = state.snapshot.queues.values() if user is None else queue_choice.reach(state.snapshot, user)
+    return {queue.pool for queue in queues if not queue.kinds or kind in queue.kinds}
+
+
+def _model_of(job: Job, known: Sequence[str]) -> str:
+    """The model that a job counts for: what it holds, or the first that it asks for; "" without GPUs."""
+    if job.allocation is not None:
+        return job.allocation.model
+    if not job.request.wants_gpu:
+        return ""
+    return next(iter(job.request.models), None) or next(iter(known), "")

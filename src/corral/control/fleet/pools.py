@@ -1,0 +1,286 @@
+"""What operators do with pools: named sets of GPUs of one model, each with a queue of its own name.
+
+A GPU is in exactly one pool. A GPU that somebody holds stays where it is, so that what runs never changes its pool;
+what waits is never touched, and says why it waits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.jobs.admission import check_queue_name
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import Caller, Work
+from corral.control.ports import Transaction
+from corral.control.records import PoolRecord
+from corral.control.scheduling.guarantees import check_leaving
+from corral.control.scheduling.reservations import check_gpus_free, check_pool_free
+from corral.core.model import DEFAULT_POOL, Blocking, Gpu, Job, JobState, Queue
+from corral.core.snapshot.changes import DropQueue, PutNode, PutQueue
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+
+#: how many things a refusal names
+NAMED = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolView:
+    """A pool with everything that a page about it shows."""
+
+    record: PoolRecord
+    group: str | None
+    gpus: tuple[Gpu, ...]
+    queues: tuple[str, ...]
+    free_gpus: int
+    held_milli: int
+    running: int
+    queued: int
+
+    @property
+    def model(self) -> str | None:
+        """None while it is empty, or where models are mixed."""
+        models = {gpu.model for gpu in self.gpus}
+        return models.pop() if len(models) == 1 else None
+
+
+def create(work: Work, caller: Caller, name: str, *, description: str = "", gpus: Sequence[str] = ()) -> PoolRecord:
+    """A new pool with these GPUs, and a queue of the same name."""
+    _only_operators(caller)
+    check_queue_name(name)
+    if any(pool.name == name for pool in work.tx.fleet.pools()):
+        raise Taken(f"there is a pool {name!r} already", field="name", name=name)
+    queue = work.state.snapshot.queues.get(name)
+    if queue is not None:
+        raise Taken(
+            f"the pool's queue would be called {name!r} too, and pool {queue.pool} has a queue of that name",
+            field="name",
+            name=name,
+        )
+    moved = _checked_move(work, name, gpus)
+    pool = PoolRecord(name=name, description=description, created_at=work.now)
+    work.tx.fleet.save_pool(pool)
+    _move(work, name, moved)
+    policies = work.state.policies
+    queue = Queue(
+        name=name,
+        pool=name,
+        policy=policies.ordering,
+        blocking=Blocking(policies.blocking),
+        placement=policies.placement,
+    )
+    work.tx.fleet.save_queue(queue)
+    work.change(PutQueue(queue=queue))
+    work.record(caller, "pool.created", name, detail={"gpus": [gpu.id for gpu in moved]})
+    work.record(caller, "queue.created", name)
+    return pool
+
+
+def edit(
+    work: Work, caller: Caller, name: str, *, description: str | None = None, gpus: Collection[str] | None = None
+) -> PoolRecord:
+    """Change the description, or say exactly which GPUs it has: others join it, and what it loses goes to default."""
+    _only_operators(caller)
+    pool = existing(work.tx, name)
+    joining: list[Gpu] = []
+    leaving: list[Gpu] = []
+    if gpus is not None:
+        wanted = set(gpus)
+        leaving = [gpu for gpu in pool_gpus(work.state.snapshot, name) if gpu.id not in wanted]
+        if leaving and name == DEFAULT_POOL:
+            raise Invalid(
+                f"GPUs leave pool {name} by joining another one: {_listed(gpu.id for gpu in leaving)}", field="gpus"
+            )
+        joining = _checked_move(work, name, sorted(wanted), without={gpu.id for gpu in leaving})
+        _check_idle(work.state.snapshot, leaving)
+        check_gpus_free(work.state, {gpu.id for gpu in leaving}, work.now, field="gpus")
+        check_leaving(work.state.snapshot, leaving)
+    changed = replace(pool, description=pool.description if description is None else description)
+    work.tx.fleet.save_pool(changed)
+    _move(work, name, joining)
+    _move(work, DEFAULT_POOL, leaving)
+    detail = {"joined": [gpu.id for gpu in joining], "left": [gpu.id for gpu in leaving]}
+    work.record(caller, "pool.edited", name, detail=detail)
+    return changed
+
+
+def move_gpus(work: Work, caller: Caller, name: str, gpus: Sequence[str]) -> PoolRecord:
+    """Take GPUs from wherever they are into a pool: all of them or none."""
+    _only_operators(caller)
+    pool = existing(work.tx, name)
+    moved = _checked_move(work, name, gpus)
+    if moved:
+        left = sorted({gpu.pool for gpu in moved})
+        _move(work, name, moved)
+        work.record(caller, "pool.gpus-moved", name, detail={"gpus": [gpu.id for gpu in moved], "from": left})
+    return pool
+
+
+def delete(work: Work, caller: Caller, name: str) -> None:
+    """Give its GPUs back to default and drop its queues. What waits in them stays, and says that its queue is gone."""
+    _only_operators(caller)
+    existing(work.tx, name)
+    if name == DEFAULT_POOL:
+        raise InUse("the default pool cannot be deleted", field="name")
+    owner = group_of(work.tx, name)
+    if owner is not None:
+        raise InUse(f"pool {name} belongs to group {owner}: detach it first", field="name", group=owner)
+    snapshot = work.state.snapshot
+    gpus = pool_gpus(snapshot, name)
+    queues = pool_queues(snapshot, name)
+    running = _running_in(snapshot, {gpu.id for gpu in gpus}, set(queues))
+    if running:
+        raise InUse(
+            f"pool {name} has {len(running)} running jobs: {_listed(job.id for job in running)}",
+            field="name",
+            jobs=[job.id for job in running[:NAMED]],
+        )
+    check_pool_free(work.state, name, work.now)
+    _move(work, DEFAULT_POOL, gpus)
+    for queue in queues:
+        work.tx.fleet.delete_queue(queue)
+        work.change(DropQueue(name=queue))
+        work.record(caller, "queue.deleted", queue, detail={"with_pool": name})
+    work.tx.fleet.delete_pool(name)
+    work.forget_mix(name)
+    work.record(caller, "pool.deleted", name, detail={"gpus": [gpu.id for gpu in gpus], "queues": queues})
+
+
+# ------------------------------------------------------------------------------------------------ looking
+
+
+def existing(tx: Transaction, name: str) -> PoolRecord:
+    found = next((pool for pool in tx.fleet.pools() if pool.name == name), None)
+    if found is None:
+        raise NotFound(f"there is no pool {name!r}", field="pool")
+    return found
+
+
+def group_of(tx: Transaction, pool: str) -> str | None:
+    """The group that has the pool."""
+    return next((group.name for group in tx.people.groups() if group.pool == pool), None)
+
+
+def pool_gpus(snapshot: ClusterSnapshot, pool: str) -> list[Gpu]:
+    """By node and place."""
+    return [gpu for _, node in sorted(snapshot.nodes.items()) for gpu in node.gpus if gpu.pool == pool]
+
+
+def pool_queues(snapshot: ClusterSnapshot, pool: str) -> list[str]:
+    return sorted(queue.name for queue in snapshot.queues.values() if queue.pool == pool)
+
+
+def pool_owners(tx: Transaction) -> list[tuple[PoolRecord, str | None]]:
+    """Every pool with the group that has it."""
+    owners = {group.pool: group.name for group in tx.people.groups() if group.pool is not None}
+    return [(pool, owners.get(pool.name)) for pool in tx.fleet.pools()]
+
+
+def pool_views(state: State, owned: Iterable[tuple[PoolRecord, str | None]]) -> list[PoolView]:
+    """These pools with what is in them now."""
+    gpus: dict[str, list[Gpu]] = defaultdict(list)
+    taken: set[str] = set()
+    for _, node in sorted(state.snapshot.nodes.items()):
+        taken.update(node.taken.gpus)
+        for gpu in node.gpus:
+            gpus[gpu.pool].append(gpu)
+    held: dict[str, int] = defaultdict(int)
+    running: dict[str, int] = defaultdict(int)
+    queued: dict[str, int] = defaultdict(int)
+    for job in state.snapshot.jobs.values():
+        (queued if job.state is JobState.QUEUED else running)[job.queue] += 1
+        for grant in job.allocation.grants if job.allocation else ():
+            for gpu_id in grant.gpus:
+                held[gpu_id] += grant.gpu_milli
+    views = []
+    for record, group in owned:
+        queues = pool_queues(state.snapshot, record.name)
+        views.append(
+            PoolView(
+                record=record,
+                group=group,
+                gpus=tuple(gpus[record.name]),
+                queues=tuple(queues),
+                free_gpus=sum(not held[gpu.id] and gpu.id not in taken for gpu in gpus[record.name]),
+                held_milli=sum(held[gpu.id] for gpu in gpus[record.name]),
+                running=sum(running[queue] for queue in queues),
+                queued=sum(queued[queue] for queue in queues),
+            )
+        )
+    return views
+
+
+# ------------------------------------------------------------------------------------------------ inside
+
+
+def _checked_move(work: Work, pool: str, gpu_ids: Sequence[str], without: Collection[str] = ()) -> list[Gpu]:
+    """The GPUs that have to move so that all of these are in the pool; `without` are those that leave it meanwhile."""
+    known = {gpu.id: gpu for node in work.state.snapshot.nodes.values() for gpu in node.gpus}
+    missing = [gpu_id for gpu_id in gpu_ids if gpu_id not in known]
+    if missing:
+        raise Invalid(f"there is no GPU {_listed(missing)}", field="gpus", gpus=missing[:NAMED])
+    moving = [known[gpu_id] for gpu_id in dict.fromkeys(gpu_ids) if known[gpu_id].pool != pool]
+    staying = [gpu for gpu in known.values() if gpu.pool == pool and gpu.id not in without]
+    models = sorted({gpu.model for gpu in (*staying, *moving)})
+    if moving and len(models) > 1 and pool != DEFAULT_POOL:
+        raise Invalid(
+            f"pool {pool} would have GPUs of {len(models)} models ({', '.join(models)}): a pool has one",
+            field="gpus",
+            models=models,
+        )
+    _check_idle(work.state.snapshot, moving)
+    check_gpus_free(work.state, {gpu.id for gpu in moving}, work.now, field="gpus")
+    check_leaving(work.state.snapshot, moving)
+    return moving
+
+
+def _check_idle(snapshot: ClusterSnapshot, gpus: Sequence[Gpu]) -> None:
+    holders: dict[str, str] = {}
+    for job in snapshot.jobs.values():
+        for gpu_id in job.allocation.gpus if job.allocation else ():
+            holders.setdefault(gpu_id, job.id)
+    busy = [gpu for gpu in gpus if gpu.id in holders]
+    if busy:
+        told = _listed(f"GPU {gpu.id} has job {holders[gpu.id]}" for gpu in busy)
+        raise InUse(
+            f"GPUs with running jobs cannot be moved: {told}",
+            field="gpus",
+            gpus=[gpu.id for gpu in busy[:NAMED]],
+            jobs=sorted({holders[gpu.id] for gpu in busy})[:NAMED],
+        )
+
+
+def _move(work: Work, pool: str, gpus: Sequence[Gpu]) -> None:
+    if not gpus:
+        return
+    moved = {gpu.id: replace(gpu, pool=pool) for gpu in gpus}
+    work.tx.fleet.save_gpus(list(moved.values()))
+    for node in list(work.state.snapshot.nodes.values()):
+        if any(gpu.id in moved for gpu in node.gpus):
+            changed = tuple(moved.get(gpu.id, gpu) for gpu in node.gpus)
+            work.change(PutNode(node=replace(node, gpus=changed)))
+
+
+def _running_in(snapshot: ClusterSnapshot, gpus: Collection[str], queues: Collection[str]) -> list[Job]:
+    """Jobs that hold one of these GPUs, or run without GPUs in one of these queues."""
+    return sorted(
+        (
+            job
+            for job in snapshot.jobs.values()
+            if job.allocation is not None
+            and (job.queue in queues or any(gpu_id in gpus for gpu_id in job.allocation.gpus))
+        ),
+        key=lambda job: job.serial,
+    )
+
+
+def _listed(words: Iterable[str]) -> str:
+    told = list(words)
+    return ", ".join(told[:5]) + (f" and {len(told) - 5} more" if len(told) > 5 else "")
+
+
+def _only_operators(caller: Caller) -> None:
+    if not caller.is_operator:
+        raise Forbidden("only operators manage pools")

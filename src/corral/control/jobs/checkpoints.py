@@ -1,0 +1,90 @@
+"""Checkpoints in a job's life: what a program is told at its launch, when it saved, and asking it to save now.
+
+What a checkpoint is and which are good is decided by the library that writes them; here it is only passed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from corral.control.errors import NotFound, WrongState
+from corral.control.jobs.jobs import own_job
+from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.ports import Checkpoints, LaunchOrder, SavedWork
+from corral.control.records import JobSpec
+from corral.control.system.policies import CheckpointPolicy
+from corral.core.model import Job, JobState
+
+INTERVAL = "CORRAL_CHECKPOINT_INTERVAL_SECONDS"
+KEEP = "CORRAL_CHECKPOINT_KEEP"
+RESUME_FROM = "CORRAL_RESUME_FROM"
+LIBRARY_PATH = "PYTHONPATH"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Saved:
+    """A job's program was seen to have saved; or what it had saved is gone, if there is no time."""
+
+    job_id: str
+    at: float | None
+
+
+def told_at_launch(policy: CheckpointPolicy, spec: JobSpec) -> dict[str, str]:
+    """The environment that tells a program how to save. What its owner set stands: how often, how many, own modules."""
+    if not policy.enabled:
+        return {}
+    interval = spec.checkpoint_interval_seconds or policy.interval_seconds
+    told = {
+        INTERVAL: spec.env.get(INTERVAL) or f"{interval:.12g}",
+        KEEP: spec.env.get(KEEP) or str(policy.keep),
+    }
+    if policy.library is not None:
+        own = [part for part in spec.env.get(LIBRARY_PATH, "").split(":") if part != policy.library]
+        # First, so that the helper is the platform's own version; it hides nothing else.
+        told[LIBRARY_PATH] = ":".join([policy.library, *own] if any(own) else [policy.library])
+    return told
+
+
+def resuming(order: LaunchOrder, saved: SavedWork | None) -> LaunchOrder:
+    """The order of an attempt that goes on from there. Without anything saved, what the job's owner named stands."""
+    return order if saved is None else replace(order, env={**order.env, RESUME_FROM: saved.path})
+
+
+def note_saved(work: Work, seen: Sequence[Saved]) -> None:
+    """Keep when programs last saved. It changes no plan of its own: what would be lost is looked up when it matters."""
+    for saved in seen:
+        job = work.job(saved.job_id)
+        if job is None or job.checkpointed_at == saved.at:
+            continue
+        work.edit(job, replace(job, checkpointed_at=saved.at))
+        if saved.at is not None and saved.at > (job.checkpointed_at or 0.0):
+            detail = {"attempt": job.attempt, "at": saved.at}
+            work.record(SYSTEM, "job.checkpointed", job.id, owner=job.user, detail=detail)
+
+
+def job_to_save(work: Work, caller: Caller, ref: str) -> Job:
+    """The running job that the caller may ask to save."""
+    job = own_job(work, caller, ref)
+    if job.state is not JobState.RUNNING:
+        raise WrongState(f"job {job.id} is {job.state}: only a running one can save", state=job.state)
+    return job
+
+
+def ask_to_save(job: Job, checkpoints: Checkpoints) -> None:
+    """Ask a job's program to save now. It does so after its present step, if it uses the helper. Never in the
+    controller's thread: the job can change that directory."""
+    try:
+        checkpoints.request(job.id)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise WrongState(f"job {job.id} cannot be asked: its checkpoint directory: {reason}") from error
+
+
+def note_request(work: Work, caller: Caller, job: Job) -> Job:
+    """Record that a job's program was asked to save."""
+    found = work.job(job.id)
+    if found is None:
+        raise NotFound(f"job {job.id} was deleted meanwhile", field="job")
+    work.record(caller, "job.checkpoint-requested", job.id, owner=job.user, detail={"attempt": job.attempt})
+    return found

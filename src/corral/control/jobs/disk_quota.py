@@ -1,0 +1,82 @@
+"""Jobs that have more on the disk than a job may have: they are stopped, with the reason `disk_quota`.
+
+How much a job has is measured elsewhere (`server/disk_watch`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import SYSTEM, Work
+from corral.control.records import JobSpec
+from corral.core.jobs.lifecycle import StopRequested
+from corral.core.model import EndReason, Job, JobState
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OverDisk:
+    """An attempt whose job has too much, in words."""
+
+    job_id: str
+    attempt: int
+    message: str
+    #: of bytes: how much more it has than a job that asks for nothing of the node's own disk may have
+    excess_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Writer:
+    """A job that runs, and so may write."""
+
+    job_id: str
+    attempt: int
+    attempt_id: str
+    user: str
+    cluster: str
+    #: what it has asked for of the node's own disk; 0 also if that is not known at hand
+    local_bytes: int
+
+
+def writers(state: State) -> list[Writer]:
+    return [
+        Writer(
+            job_id=job.id,
+            attempt=job.attempt,
+            attempt_id=job.attempt_id,
+            user=job.user,
+            cluster=_cluster(state, job),
+            local_bytes=_local_bytes(state, job),
+        )
+        for job in state.snapshot.jobs.values()
+        if job.state is JobState.RUNNING
+    ]
+
+
+def stop_over(work: Work, found: Sequence[OverDisk]) -> None:
+    """Stop those that still run. Doing it twice changes nothing."""
+    for over in found:
+        job = work.state.snapshot.jobs.get(over.job_id)
+        if job is None or job.state is not JobState.RUNNING or job.attempt != over.attempt:
+            continue
+        if over.excess_bytes is not None and over.excess_bytes <= _asked_bytes(work.spec(job.id), job):
+            continue
+        work.advance(job, StopRequested(at=work.now, reason=EndReason.DISK_QUOTA, message=over.message))
+        detail = {"attempt": job.attempt, "message": over.message}
+        work.record(SYSTEM, "job.disk-stopped", job.id, owner=job.user, detail=detail)
+
+
+def _cluster(state: State, job: Job) -> str:
+    assert job.allocation is not None
+    node = state.snapshot.nodes.get(job.allocation.grants[0].node)
+    return "" if node is None else node.cluster
+
+
+def _local_bytes(state: State, job: Job) -> int:
+    spec = state.specs.get(job.id)
+    return 0 if spec is None else _asked_bytes(spec, job)
+
+
+def _asked_bytes(spec: JobSpec, job: Job) -> int:
+    return sum(mount.size_bytes for mount in spec.mounts) * job.request.nodes

@@ -1,0 +1,148 @@
+"""A new job with the settings of another one, and what shall be different about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+from corral.control.errors import Forbidden, Invalid
+from corral.control.fleet.catalog import FLAVOR_WORD, PACKAGE_WORD
+from corral.control.jobs.admission import GIVEN_NAME, NAME, queue_refusal
+from corral.control.jobs.job_kinds import check_declared
+from corral.control.jobs.jobs import JobDraft, make_job, own_job, submit
+from corral.control.live.unit_of_work import Caller, Work
+from corral.control.records import KEPT_LABEL, TASK_LABEL, JobRecord, JobSpec
+from corral.control.scheduling.queue_choice import is_within_reach
+from corral.control.storage.mount_text import words_again
+from corral.control.storage.mounts import in_cluster
+from corral.core.model import CLUSTER_LABEL, Job, Request
+
+#: The API's words for what is a part of the spec, and replaced whole.
+SPEC_WORDS = {
+    **{field.name: field.name for field in fields(JobSpec) if field.name not in ("env", "labels")},
+    "checkpoint_interval": "checkpoint_interval_seconds",
+    "idle_stop": "idle_stop_seconds",
+}
+#: Words that say how large the job is: beside one of them a package's name would be wrong.
+SIZE_WORDS = frozenset({"gpus", "cpus", "memory"})
+#: How many names are tried for a clone.
+_TRIED_NAMES = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CloneChange:
+    """What is to be different about a clone; what is not in `given` is as it was."""
+
+    given: frozenset[str]
+    #: the values of what is given
+    draft: JobDraft
+
+
+def clone(work: Work, caller: Caller, ref: str, change: CloneChange) -> JobRecord:
+    """Submit a job once more, under another name. Only its owner can: it brings its environment, secrets included."""
+    job = own_job(work, caller, ref)
+    if job.user != caller.name:
+        raise Forbidden(f"{job.id} is {job.user}'s, and a clone would bring its environment: only {job.user} clones it")
+    spec = work.spec(job.id)
+    if TASK_LABEL in spec.labels:
+        raise Invalid(f"{job.id} holds GPUs for a task: use corral allocate", field="job")
+    draft = merged(job, spec, change)
+    if "mounts" not in change.given:
+        # Looked up anew: it may not be shared any more, and another cluster may be asked for.
+        draft = replace(draft, mounts=words_again(spec.mounts), spec=replace(draft.spec, mounts=()))
+    if draft.name is None:
+        draft = replace(draft, name=_free_name(work, job))
+    if draft.queue is None and "queue" not in change.given:
+        draft = replace(draft, queue=_same_queue(work, caller, job, draft))
+    (record,) = submit(work, caller, [draft])
+    work.record(caller, "job.cloned", record.job.id, owner=record.job.user, detail={"of": job.id})
+    return record
+
+
+def merged(job: Job, spec: JobSpec, change: CloneChange) -> JobDraft:
+    """A draft of the same job with what is to be different about it."""
+    given, new = change.given, change.draft
+    clone_spec, request = _spec(spec, change), _request(job.request, spec, change)
+    if "kind" in given:
+        check_declared(new.declared_kind, clone_spec, request)
+    keeps_size = job.elastic is not None and not given & {"gpus", "package", "nodes"}
+    return replace(
+        new,
+        min_gpus=job.elastic.min_gpus if keeps_size and job.elastic and "min_gpus" not in given else new.min_gpus,
+        max_gpus=job.elastic.max_gpus if keeps_size and job.elastic and "max_gpus" not in given else new.max_gpus,
+        spec=clone_spec,
+        request=request,
+        kind=None,
+        priority=new.priority if "priority" in given else job.priority,
+        time_limit_seconds=new.time_limit_seconds if "time" in given else job.time_limit_seconds,
+        grace_seconds=new.grace_seconds if "grace" in given else job.grace_seconds,
+        max_retries=new.max_retries if "max_retries" in given else job.max_retries,
+        preemptible=new.preemptible if "preemptible" in given else job.preemptible,
+        after=new.after if "after" in given else job.after,
+    )
+
+
+def _spec(spec: JobSpec, change: CloneChange) -> JobSpec:
+    """Variables and labels are added to those that are there; everything else takes the place of what was."""
+    given, new = change.given, change.draft.spec
+    labels = _own_labels(spec, change)
+    for word in (FLAVOR_WORD, PACKAGE_WORD):
+        if word in spec.labels and not _outdated(word, given):
+            labels[word] = spec.labels[word]
+    replaced = {name: getattr(new, name) for word, name in SPEC_WORDS.items() if word in given}
+    if "command" in given:
+        # Another program is not the preset's any more, nor a workbench.
+        replaced |= {"preset": None, "parameters": {}, "jupyter": False, "ssh": False}
+    return replace(spec, env={**spec.env, **new.env}, labels=labels, **replaced)
+
+
+def _request(request: Request, spec: JobSpec, change: CloneChange) -> Request:
+    given, new = change.given, change.draft.request
+    if given & {"flavor", "package"}:
+        # What the old ones had brought goes with them.
+        labels = tuple(sorted(_own_labels(spec, change).items()))
+        request = replace(request, models=(), labels=labels)
+    if "package" in given and change.draft.package is not None:
+        request = Request(nodes=request.nodes, labels=request.labels)
+    if "nodes" in given:
+        request = replace(request, nodes=new.nodes)
+    if "gpus" in given:
+        request = replace(request, gpus=new.gpus, gpu_milli=new.gpu_milli)
+    if "cpus" in given:
+        request = replace(request, cpu_milli=new.cpu_milli)
+    if "memory" in given:
+        request = replace(request, memory_bytes=new.memory_bytes)
+    if "model" in given:
+        request = replace(request, models=new.models)
+    request = replace(request, labels=tuple(sorted({**dict(request.labels), **dict(new.labels)}.items())))
+    # Where its volumes are is looked up with them.
+    return in_cluster(request, _own_labels(spec, change).get(CLUSTER_LABEL))
+
+
+def _own_labels(spec: JobSpec, change: CloneChange) -> dict[str, str]:
+    """Those that a person gave."""
+    kept = {key: value for key, value in spec.labels.items() if key not in (FLAVOR_WORD, PACKAGE_WORD, KEPT_LABEL)}
+    return {**kept, **change.draft.spec.labels}
+
+
+def _outdated(word: str, given: frozenset[str]) -> bool:
+    """Whether the name out of the catalog would not describe the clone any more."""
+    if "package" in given or "flavor" in given:
+        return True
+    return bool(given & (SIZE_WORDS if word == PACKAGE_WORD else {"model"}))
+
+
+def _same_queue(work: Work, caller: Caller, job: Job, draft: JobDraft) -> str | None:
+    """The queue of the original, unless it would not take the clone: then the right one."""
+    queue = work.state.snapshot.queues.get(job.queue)
+    if queue is None or not is_within_reach(work.state.snapshot, caller.name, queue):
+        return None
+    return queue.name if queue_refusal(work.state, queue, make_job(work, caller, draft)) is None else None
+
+
+def _free_name(work: Work, job: Job) -> str | None:
+    """NAME-2, NAME-3 and so on; None means one that is given."""
+    if GIVEN_NAME.fullmatch(job.name):
+        return None
+    names = [name for number in range(2, _TRIED_NAMES) if NAME.fullmatch(name := f"{job.name}-{number}")]
+    taken = work.tx.jobs.names_taken(job.user, names)
+    return next((name for name in names if name not in taken and not work.is_new_name(job.user, name)), None)

@@ -1,0 +1,351 @@
+"""What people do with jobs: submit, start, stop, requeue, pin, move, delete. Changing one that waits is in `editing`.
+
+Each use case checks everything before it changes anything, so that a refusal leaves nothing half done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from corral.control.errors import Forbidden, Invalid, NotFound, Refusal, Taken, WrongState, about_item, in_list
+from corral.control.fleet.catalog import FLAVOR_WORD, PACKAGE_WORD, Catalog, load_catalog, picked
+from corral.control.jobs import images
+from corral.control.jobs.admission import admit, check_name, elastic_size, given_name, settled
+from corral.control.jobs.dependencies import resolved, still_open
+from corral.control.jobs.job_kinds import derived_kind
+from corral.control.jobs.job_references import job_behind
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.permissions import function_for, require
+from corral.control.records import JobRecord, JobSpec, MountSpec
+from corral.control.scheduling.queue_choice import is_within_reach
+from corral.control.storage import mounts
+from corral.control.storage.mount_text import MountWord
+from corral.core.jobs.lifecycle import BY_PERSONS, StartRequested, StopRequested
+from corral.core.model import Elastic, EndReason, Job, JobKind, JobState, Request
+from corral.core.scheduling.ordering import POLICIES
+from corral.core.snapshot.waiting_lines import line_of
+
+MAX_BATCH = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobDraft:
+    """A job as somebody asks for it; None where the installation decides."""
+
+    spec: JobSpec
+    request: Request = field(default_factory=Request)
+    name: str | None = None
+    #: None means: by what it runs, and on how many nodes
+    kind: JobKind | None = None
+    #: what a person calls it; it must be what it is
+    declared_kind: JobKind | None = None
+    #: None means: the right one of those that the user may use
+    queue: str | None = None
+    #: names out of the catalog; a package brings the whole size, a flavor the models and labels
+    flavor: str | None = None
+    package: str | None = None
+    priority: int | None = None
+    time_limit_seconds: float | None = None
+    grace_seconds: float | None = None
+    max_retries: int | None = None
+    #: None means: as jobs of its kind usually are
+    preemptible: bool | None = None
+    #: an elastic job: the least and the most GPUs; None for one of them means the installation's
+    min_gpus: int | None = None
+    max_gpus: int | None = None
+    #: stay created until it is started explicitly
+    hold: bool = False
+    #: jobs that must have completed before it starts: ids, names of own ones, names of own arrays
+    after: tuple[str, ...] = ()
+    #: storage to be mounted, as it was asked for; what was looked up is in the spec
+    mounts: tuple[MountWord, ...] = ()
+
+
+def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRecord]:
+    """Create jobs, all of them or none, and put them in their queues."""
+    if len(drafts) > MAX_BATCH:
+        raise Invalid(f"at most {MAX_BATCH} jobs in one request", field="jobs", asked=len(drafts), limit=MAX_BATCH)
+    jobs = _made(work, caller, drafts := _looked_up(work, caller, drafts))
+    _check_names(work, caller, [job.name for job in jobs])
+    _admit_starting(work, jobs, drafts)
+    records = []
+    for job_id, job, draft in zip(work.tx.jobs.next_ids(len(jobs)), jobs, drafts, strict=True):
+        named = replace(job, id=job_id, name=job.name or given_name(job_id))
+        work.add_job(JobRecord(job=named, spec=draft.spec))
+        if not draft.hold:
+            named = work.advance(named, StartRequested(at=work.now))
+        work.record(caller, "job.submitted", named.id, owner=named.user, detail={"name": named.name})
+        records.append(JobRecord(job=named, spec=draft.spec))
+    return records
+
+
+def submit_batch(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRecord]:
+    """The same, with refusals that say which one of the list they are about."""
+    with in_list("jobs"):
+        return submit(work, caller, drafts)
+
+
+def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
+    """The job that a draft describes, without an id, and without a queue if none is named; refused if one of its values
+    can never be right."""
+    if not draft.spec.command or not draft.spec.command[0]:
+        raise Invalid("a command is needed", field="command")
+    if draft.name is not None:
+        check_name(draft.name)
+    _check_surroundings(work, caller, draft.spec)
+    (draft,) = _looked_up(work, caller, [draft])
+    policies = work.state.policies
+    kind = kind_of(draft)
+    require(caller, function_for(kind, draft.spec))
+    check_nodes(draft.request, kind)
+    elastic = elastic_of(work.state, draft, kind)
+    return Job(
+        id="j-0",
+        name=draft.name or "",
+        user=caller.name,
+        kind=kind,
+        queue=draft.queue or "",
+        request=request_for(draft.request, elastic),
+        elastic=elastic,
+        priority=policies.default_priority if draft.priority is None else draft.priority,
+        created_at=work.now,
+        time_limit_seconds=draft.time_limit_seconds,
+        grace_seconds=policies.grace_seconds if draft.grace_seconds is None else draft.grace_seconds,
+        max_retries=policies.max_retries if draft.max_retries is None else draft.max_retries,
+        preemptible=kind.gives_way if draft.preemptible is None else draft.preemptible,
+        after=resolved(work, caller, draft.after),
+        mounts=mounts.volume_mounts(draft.spec.mounts),
+        local_bytes=mounts.local_bytes_of(draft.spec.mounts, draft.request.nodes),
+    )
+
+
+def start(work: Work, caller: Caller, ref: str) -> Job:
+    """Queue a created or ended job, with the same settings.
+
+    If its queue is gone or its user may not use it any more, it goes to the one that a new job would go to.
+    """
+    job = own_job(work, caller, ref)
+    require(caller, function_for(job.kind, work.spec(job.id)))
+    if job.state.is_active:
+        raise WrongState(f"job {job.id} is {job.state} already", state=job.state)
+    mounts.check_again(work.tx, job.user, work.spec(job.id))
+    queue = work.state.snapshot.queues.get(job.queue)
+    fitting = replace(job, after=still_open(work, job)) if job.after else job
+    if queue is None or not is_within_reach(work.state.snapshot, job.user, queue):
+        fitting = settled(work.state, replace(fitting, queue=""))
+    admit(work.state, [fitting])
+    mounts.check_local_quota(work.tx, work.state, job.user, [fitting])
+    if fitting != job:
+        fitting = work.edit(job, fitting)
+    started = work.advance(fitting, StartRequested(at=work.now))
+    work.record(caller, "job.started", job.id, owner=job.user, detail={"queue": started.queue})
+    return started
+
+
+def stop(work: Work, caller: Caller, ref: str) -> Job:
+    """End a job:
+
+    At once while it waits, with a warning and a grace time while it runs. A second stop changes nothing.
+    """
+    job = own_job(work, caller, ref)
+    if job.state.is_ended:
+        raise WrongState(f"job {job.id} has ended already: {job.state}", state=job.state)
+    by_owner = caller.name == job.user
+    reason = EndReason.STOPPED_BY_USER if by_owner else EndReason.STOPPED_BY_OPERATOR
+    if job.state is JobState.STOPPING and job.stopping_for in BY_PERSONS:
+        return job
+    stopped = work.advance(job, StopRequested(at=work.now, reason=reason))
+    work.record(caller, "job.stop-requested", job.id, owner=job.user)
+    if stopped.state is JobState.STOPPED:
+        work.record(caller, "job.stopped", job.id, owner=job.user, detail={"reason": reason})
+    return stopped
+
+
+def requeue(work: Work, caller: Caller, ref: str) -> Job:
+    """Let a job that runs go back to its queue, with a warning and a grace time to save; it costs no retry."""
+    job = own_job(work, caller, ref)
+    if job.state is JobState.STOPPING and job.stopping_for is EndReason.PREEMPTED:
+        return job
+    if job.state not in (JobState.STARTING, JobState.RUNNING):
+        raise WrongState(f"job {job.id} is {job.state}: only one that runs can go back to its queue", state=job.state)
+    by = "its owner" if caller.name == job.user else "an operator"
+    stop = StopRequested(at=work.now, reason=EndReason.PREEMPTED, message=f"sent back to its queue by {by}")
+    work.record(caller, "job.requeue-requested", job.id, owner=job.user, detail={"attempt": job.attempt})
+    return work.advance(job, stop)
+
+
+def pin(work: Work, caller: Caller, ref: str) -> Job:
+    """Put a waiting job in front of all others of its line; the later pin goes first."""
+    return _set_pin(work, caller, ref, pinned_at=work.now, action="job.pinned")
+
+
+def unpin(work: Work, caller: Caller, ref: str) -> Job:
+    return _set_pin(work, caller, ref, pinned_at=None, action="job.unpinned")
+
+
+def move(work: Work, caller: Caller, ref: str, *, before: str | None = None, after: str | None = None) -> Job:
+    """Change the order among one's own waiting jobs of one line."""
+    if (before is None) == (after is None):
+        raise Invalid("say either before or after which job", field="before")
+    job = _waiting(own_job(work, caller, ref))
+    target = _waiting(own_job(work, caller, before or after or ""))
+    if job.id == target.id:
+        raise Invalid(f"{job.id} cannot be moved next to itself", field="before" if before else "after")
+    if job.user != target.user:
+        raise Invalid(f"{job.id} and {target.id} belong to different users; only one's own order can be changed")
+    for item in (job, target):
+        if item.after:
+            raise WrongState(f"{item.id} waits for other jobs, and has no place in a line yet", state=item.state)
+    if line_of(job) != line_of(target):
+        raise Invalid(f"{job.id} and {target.id} wait in different lines", field="before" if before else "after")
+    queue = work.state.snapshot.queues.get(job.queue)
+    if queue is not None and not POLICIES[queue.policy].uses_own_order:
+        raise WrongState(f"queue {queue.name} goes by {POLICIES[queue.policy].words}: there is no own order to change")
+    sequence = [item for item in work.state.snapshot.lines[line_of(job)].own_sequence(job.user) if item.id != job.id]
+    place = next((n for n, item in enumerate(sequence) if item.id == target.id), None)
+    if place is None or job.pinned_at is not None:
+        raise WrongState("a pinned job has its place from an operator", state="pinned")
+    sequence.insert(place + (after is not None), job)
+    # Moved jobs get negative places, so that jobs submitted later, with place 0, stay behind them.
+    for order, item in enumerate(sequence, start=-len(sequence)):
+        if item.user_order != order:
+            moved = work.edit(item, replace(item, user_order=order))
+            job = moved if item.id == job.id else job
+    work.record(caller, "job.moved", job.id, owner=job.user, detail={"before": before, "after": after})
+    return job
+
+
+def delete(work: Work, caller: Caller, ref: str) -> Job:
+    """Remove an ended or never started job, with its attempts and logs."""
+    job = own_job(work, caller, ref)
+    if job.state.is_active:
+        raise WrongState(f"job {job.id} is {job.state}: stop it first", state=job.state)
+    work.forget_job(job)
+    work.record(caller, "job.deleted", job.id, owner=job.user, detail={"name": job.name})
+    return job
+
+
+def own_job(work: Work, caller: Caller, ref: str) -> Job:
+    """The job behind an id or a name of the caller's, if the caller may touch it."""
+    job = job_behind(work, caller, ref)
+    if job is None or (job.user != caller.name and not caller.is_operator):
+        # Whether another's job exists is nobody's business.
+        raise NotFound(f"there is no job {ref!r}", field="job")
+    return job
+
+
+def _made(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[Job]:
+    jobs = []
+    #: many jobs of one submission wait for the same others, who are looked up once
+    known: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for number, draft in enumerate(drafts):
+        with about_item(number):
+            if draft.after not in known:
+                known[draft.after] = resolved(work, caller, draft.after)
+            job = make_job(work, caller, replace(draft, after=()))
+            jobs.append(settled(work.state, replace(job, after=known[draft.after])))
+    return jobs
+
+
+def _admit_starting(work: Work, jobs: Sequence[Job], drafts: Sequence[JobDraft]) -> None:
+    starting = [number for number, draft in enumerate(drafts) if not draft.hold]
+    try:
+        admit(work.state, [jobs[number] for number in starting])
+        if starting:
+            user = jobs[starting[0]].user
+            mounts.check_local_quota(work.tx, work.state, user, [jobs[number] for number in starting])
+    except Refusal as refusal:
+        if refusal.item is not None:
+            refusal.item = starting[refusal.item]
+        raise
+
+
+def _check_surroundings(work: Work, caller: Caller, spec: JobSpec) -> None:
+    """What its program finds around it: an image, or the node's own files with a virtual environment."""
+    if spec.image is not None:
+        images.check_source(work.tx, caller.name, spec.image)
+        if spec.venv is not None:
+            raise Invalid("an image brings its own environment: leave image or venv out", field="venv")
+
+
+def check_nodes(request: Request, kind: JobKind) -> None:
+    if request.is_gang and kind is not JobKind.DISTRIBUTED:
+        raise Invalid(f"a {kind} job runs on one node; ask for kind distributed", field="nodes", asked=request.nodes)
+
+
+def request_for(request: Request, elastic: Elastic | None) -> Request:
+    """What it surely gets is what lines, limits and quotas count."""
+    return request if elastic is None else replace(request, gpus=elastic.min_gpus, gpu_milli=0)
+
+
+def elastic_of(state: State, draft: JobDraft, kind: JobKind) -> Elastic | None:
+    if draft.min_gpus is None and draft.max_gpus is None:
+        return None
+    if kind not in (JobKind.TRAINING, JobKind.PRESET):
+        raise Invalid(f"a {kind} job cannot be elastic: only a training on one node can", field="min_gpus")
+    return elastic_size(state.policies.scaling, draft.min_gpus, draft.max_gpus)
+
+
+def kind_of(draft: JobDraft) -> JobKind:
+    return draft.kind or derived_kind(draft.spec, draft.request)
+
+
+def _looked_up(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobDraft]:
+    """The drafts with what their words mean in their requests and specs."""
+    found = []
+    #: many jobs of one submission mount the same, which is looked up once
+    known: dict[tuple[MountWord, ...], tuple[MountSpec, ...]] = {}
+    for number, draft in enumerate(_picked(work, drafts)):
+        if draft.mounts:
+            with about_item(number):
+                if draft.mounts not in known:
+                    known[draft.mounts] = mounts.resolved(work.tx, caller, draft.mounts)
+                specs = known[draft.mounts]
+                request = mounts.placed(work.tx, draft.request, specs)
+            draft = replace(draft, request=request, spec=replace(draft.spec, mounts=specs), mounts=())
+        found.append(draft)
+    return found
+
+
+def _picked(work: Work, drafts: Sequence[JobDraft]) -> list[JobDraft]:
+    """The drafts with what they pick out of the catalog in their requests, and the names of it in their specs."""
+    if all(draft.flavor is None and draft.package is None for draft in drafts):
+        return list(drafts)
+    catalog = load_catalog(work.tx)
+    return [with_pick(catalog, draft) for draft in drafts]
+
+
+def with_pick(catalog: Catalog, draft: JobDraft) -> JobDraft:
+    request = picked(catalog, draft.request, kind_of(draft), flavor=draft.flavor, package=draft.package)
+    given = {FLAVOR_WORD: draft.flavor, PACKAGE_WORD: draft.package}
+    labels = {**draft.spec.labels, **{word: name for word, name in given.items() if name is not None}}
+    return replace(draft, request=request, spec=replace(draft.spec, labels=labels), flavor=None, package=None)
+
+
+def _waiting(job: Job) -> Job:
+    if job.state is not JobState.QUEUED:
+        raise WrongState(f"job {job.id} is {job.state}, not queued", state=job.state)
+    return job
+
+
+def _set_pin(work: Work, caller: Caller, ref: str, *, pinned_at: float | None, action: str) -> Job:
+    if not caller.is_operator:
+        raise Forbidden("only operators pin jobs")
+    job = _waiting(own_job(work, caller, ref))
+    pinned = work.edit(job, replace(job, pinned_at=pinned_at))
+    work.record(caller, action, job.id, owner=job.user)
+    return pinned
+
+
+def _check_names(work: Work, caller: Caller, names: Sequence[str]) -> None:
+    taken = work.tx.jobs.names_taken(caller.name, [name for name in names if name])
+    seen: set[str] = set()
+    for number, name in enumerate(names):
+        if name and (name in taken or name in seen or work.is_new_name(caller.name, name)):
+            with about_item(number):
+                raise Taken(
+                    f"you have a job named {name!r} already: choose another name or remove it", field="name", name=name
+                )
+        seen.add(name)

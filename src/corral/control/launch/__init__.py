@@ -1,0 +1,1 @@
+"""Preparing an attempt: the steps from a planned attempt to the order for an engine."""

@@ -1,0 +1,88 @@
+"""From a planned attempt to the order that an engine gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from corral.control.ports import Instance, LaunchOrder, StorageKind, StorageOrder
+from corral.control.records import JobSpec
+from corral.control.storage.mounts import storage_orders, variable
+from corral.core.model import Job, JobKind, Node
+from corral.core.storage.volumes import Volume
+
+
+def launch_order(
+    job: Job,
+    spec: JobSpec,
+    nodes: Mapping[str, Node],
+    env: Mapping[str, str],
+    volumes: Mapping[str, Volume] = MappingProxyType({}),
+) -> LaunchOrder:
+    """`env` comes from the platform and cannot be overridden by the job."""
+    assert job.allocation is not None
+    instances = []
+    for rank, grant in enumerate(job.allocation.grants):
+        node = nodes.get(grant.node)
+        gpu_of = {gpu.id: gpu for gpu in node.gpus} if node else {}
+        held = [gpu_of[gpu] for gpu in grant.gpus if gpu in gpu_of]
+        instances.append(
+            Instance(
+                rank=rank,
+                node=grant.node,
+                gpu_ids=grant.gpus,
+                gpu_indexes=tuple(gpu.index for gpu in held),
+                gpu_milli=grant.gpu_milli,
+                gpu_memory_bytes=min((gpu.memory_bytes for gpu in held), default=0),
+            )
+        )
+    storage = storage_orders(spec, volumes)
+    return LaunchOrder(
+        attempt_id=job.attempt_id,
+        job_id=job.id,
+        user=job.user,
+        # The command of anybody else's job is theirs: braces in it mean nothing to us.
+        command=filled(spec.command, instances[0].gpu_indexes) if job.elastic or spec.preset else spec.command,
+        instances=tuple(instances),
+        is_distributed=job.kind is JobKind.DISTRIBUTED,
+        env={**spec.env, **env, **_array_env(spec), **_dataset_env(storage)},
+        workdir=spec.workdir,
+        time_limit_seconds=job.time_left_seconds,
+        grace_seconds=job.grace_seconds,
+        memory_bytes=job.request.memory_bytes,
+        cpu_milli=job.request.cpu_milli,
+        image=spec.image,
+        venv=spec.venv,
+        storage=storage,
+    )
+
+
+def filled(words: Sequence[str], gpu_indexes: Sequence[int]) -> tuple[str, ...]:
+    """A command with the GPUs of this attempt in it: `{gpu_list}` are their indexes, `{gpu_count}` their number."""
+    values = {"{gpu_list}": ",".join(map(str, gpu_indexes)), "{gpu_count}": str(len(gpu_indexes))}
+    return tuple(_replaced(word, values) for word in words)
+
+
+def _replaced(text: str, values: Mapping[str, str]) -> str:
+    for word, value in values.items():
+        text = text.replace(word, value)
+    return text
+
+
+def _dataset_env(storage: Sequence[StorageOrder]) -> dict[str, str]:
+    """Which version of each dataset it is, for the program to write down with its results."""
+    return {
+        f"CORRAL_DATASET_{variable(order.name)}_VERSION": order.version
+        for order in storage
+        if order.kind is StorageKind.DATASET
+    }
+
+
+def _array_env(spec: JobSpec) -> dict[str, str]:
+    if spec.array_index is None:
+        return {}
+    return {
+        "CORRAL_ARRAY_INDEX": str(spec.array_index),
+        "CORRAL_ARRAY_SIZE": str(spec.array_size),
+        "CORRAL_ARRAY_NAME": spec.array_name,
+    }

@@ -1,0 +1,132 @@
+"""What is asked of the controller, until its thread takes it; or refused at once, while it can do nothing with it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from corral.control.live.state import State
+from corral.control.live.turn import Request
+
+#: Requests that share one transaction at most; more would make the first ones wait.
+TURN_SIZE = 500
+#: How long engines' reports wait for company. Nobody waits for their answer, and a durable commit costs a disk's turn.
+GATHER_SECONDS = 0.004
+
+Why = Callable[[], Exception]
+
+
+@dataclass(slots=True, eq=False)
+class Read:
+    run: Callable[[State], Any]
+    answer: Future[Any] = field(default_factory=Future)
+
+    def attend(self, state: State) -> None:
+        try:
+            result = self.run(state)
+        except Exception as error:  # noqa: BLE001 - it belongs to whoever asked
+            self.fail(error)
+        else:
+            with suppress(InvalidStateError):
+                self.answer.set_result(result)
+
+    def fail(self, error: BaseException) -> None:
+        with suppress(InvalidStateError):
+            self.answer.set_exception(error)
+
+
+class Inbox:
+    def __init__(self) -> None:
+        self._arrived = threading.Condition()
+        self._requests: deque[Request] = deque()
+        self._reads: deque[Read] = deque()
+        #: why nothing is accepted
+        self._refusal: Why | None = None
+        self._refuses_reads = False
+        self._is_closed = False
+
+    # ---------------------------------------------------------------- those who ask
+
+    def put(self, request: Request) -> None:
+        with self._arrived:
+            refusal = self._refusal
+            if refusal is None:
+                self._requests.append(request)
+                self._arrived.notify()
+        if refusal is not None:
+            # Outside of the lock: whoever hears of it may ask for something else at once.
+            request.fail(refusal())
+
+    def put_read(self, read: Read) -> None:
+        with self._arrived:
+            refusal = self._refusal if self._refuses_reads else None
+            if refusal is None:
+                self._reads.append(read)
+                self._arrived.notify()
+        if refusal is not None:
+            read.fail(refusal())
+
+    # ---------------------------------------------------------------- the controller
+
+    def accept(self) -> None:
+        """Take everything in again, unless the box is closed for good."""
+        with self._arrived:
+            if not self._is_closed:
+                self._refusal, self._refuses_reads = None, False
+
+    def refuse(self, why: Why, *, reads: bool) -> None:
+        """From now on, and whatever waits. With `reads`, also those who only read."""
+        with self._arrived:
+            if self._is_closed:
+                return
+            self._refusal, self._refuses_reads = why, reads
+            waiting: list[Request | Read] = [*self._requests, *(self._reads if reads else ())]
+            self._requests.clear()
+            if reads:
+                self._reads.clear()
+            self._arrived.notify_all()
+        for each in waiting:
+            each.fail(why())
+
+    def close(self, why: Why) -> None:
+        """For good."""
+        self.refuse(why, reads=True)
+        with self._arrived:
+            self._is_closed = True
+            self._arrived.notify_all()
+
+    def take(self, rest_seconds: Callable[[], float]) -> tuple[list[Request], list[Read]]:
+        """What has arrived, after at most so long a wait."""
+        with self._arrived:
+            if not (self._requests or self._reads or self._is_closed) and (rest := rest_seconds()) > 0:
+                self._arrived.wait(timeout=rest)
+            if self._requests and all(request.is_patient for request in self._requests):
+                self._arrived.wait_for(self._somebody_waits, timeout=GATHER_SECONDS)
+            requests = [self._requests.popleft() for _ in range(min(TURN_SIZE, len(self._requests)))]
+            return requests, self._take_reads()
+
+    def take_reads(self, seconds: float) -> list[Read]:
+        """Those who only read, after at most so long a wait."""
+        with self._arrived:
+            if not (self._reads or self._is_closed):
+                self._arrived.wait(timeout=seconds)
+            return self._take_reads()
+
+    def take_all(self) -> Sequence[Request]:
+        with self._arrived:
+            requests = list(self._requests)
+            self._requests.clear()
+            return requests
+
+    def _take_reads(self) -> list[Read]:
+        reads = list(self._reads)
+        self._reads.clear()
+        return reads
+
+    def _somebody_waits(self) -> bool:
+        return bool(self._reads) or self._is_closed or any(not item.is_patient for item in self._requests)

@@ -1,0 +1,401 @@
+"""Effects on an engine: carried out after the commit that decided them, until the engine took them.
+
+What concerns one attempt is carried out in order. What the engine cannot take now is put back and tried again after a
+pause that grows, and everything else goes on meanwhile. Nothing here is stored: after a crash, reconciling finds again
+what was not done.
+"""
+
+from __future__ import annotations
+
+import enum
+import errno
+import logging
+import queue
+import threading
+import zlib
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import assert_never
+
+from corral.control.fleet.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
+from corral.control.launch.resume_points import Resuming
+from corral.control.live.outbox_retries import PutBack
+from corral.control.live.worker import Worker
+from corral.control.ports import (
+    AttemptTaken,
+    Checkpoints,
+    Engine,
+    EngineUnavailable,
+    LaunchesAtOnce,
+    LaunchOrder,
+    LaunchRefused,
+    StoreUnavailable,
+    Workspace,
+)
+from corral.core.model import job_of_attempt
+
+log = logging.getLogger("corral.control")
+
+#: One round of the pauses after which the engine is asked again.
+RETRY_SECONDS = 1.0
+#: The platform's own trouble, which may be over with the next try.
+_DISK_TROUBLE = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE, errno.EMFILE, errno.ENFILE}
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaunchEffect:
+    order: LaunchOrder
+    #: it is known what it resumes from, if from anything
+    is_looked_up: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RefuseEffect:
+    """It cannot be prepared, so it is never launched. In the same line as launches: an attempt that was launched by
+    another word about it is not refused."""
+
+    attempt_id: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StopEffect:
+    attempt_id: str
+    grace_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForgetEffect:
+    attempt_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeleteEffect:
+    """Jobs are gone: their logs and directories go too."""
+
+    #: the attempts of each job
+    attempts: Mapping[str, tuple[str, ...]]
+
+
+Effect = LaunchEffect | RefuseEffect | StopEffect | ForgetEffect | DeleteEffect | NodeEffect
+
+
+class _Sign(enum.Enum):
+    """What an outbox finds among its effects that is none."""
+
+    CLOSE = enum.auto()
+    ROUND = enum.auto()
+    HURRY = enum.auto()
+
+
+class Outbox:
+    """One engine's effects, on a thread of their own, so that a slow engine slows nobody else."""
+
+    def __init__(
+        self,
+        name: str,
+        engine: Engine,
+        workspace: Workspace,
+        refused: Callable[[str, str], None],
+        checkpoints: Checkpoints | None = None,
+        prepare: Callable[[LaunchOrder], None] = lambda order: None,
+        complete: Callable[[LaunchOrder], LaunchOrder] = lambda order: order,
+        not_taken: Callable[[str, str], None] = lambda attempt_id, words: None,
+        failed: Callable[[str, str], None] | None = None,
+    ) -> None:
+        """`refused` is told the attempt and the reason when the engine will never launch it. `prepare` is called
+        before every launch, on the thread of this engine, and `complete` adds what is only known, or secret, then.
+        `not_taken` is told why a launch must wait each time that it was tried, and "" once it waits no more.
+        `failed` is called in place of `refused` if the engine itself failed: that is a fault of the platform.
+
+        With `checkpoints`, an attempt that follows on others is told what to resume from.
+        """
+        self._engine = engine
+        self._workspace = workspace
+        self._refused = refused
+        self._prepare = prepare
+        self._complete = complete
+        self._not_taken = not_taken
+        self._failed = failed or refused
+        self._effects: queue.SimpleQueue[Effect | _Sign] = queue.SimpleQueue()
+        self._resuming = Resuming(checkpoints, self._looked_up) if checkpoints is not None else None
+        #: attempts that the engine has taken, and those that are refused, with the reason, until their end is recorded.
+        #: None is both: an attempt that is refused gives back its GPUs, and must not be launched after that
+        self._launched: set[str] = set()
+        self._refusals: dict[str, Callable[[], None]] = {}
+        #: attempts whose launch waits until it is known what they resume from
+        self._awaited: set[str] = set()
+        #: what the engine could not take, and of that what is to be tried again now
+        self._waiting: PutBack[Effect] = PutBack()
+        self._again: deque[Hashable] = deque()
+        self._round: threading.Timer | None = None
+        self._worker = Worker(f"outbox-{name}", self._step, every_seconds=0.0, interrupt=self._interrupt)
+
+    def start(self) -> None:
+        self._worker.start()
+
+    def put(self, effect: Effect) -> None:
+        self._effects.put(effect)
+
+    def hurry(self) -> None:
+        """The engine answers again: what waits is tried without waiting for the end of its pause."""
+        self._effects.put(_Sign.HURRY)
+
+    def close(self) -> None:
+        """Return once what is under way is done. What is still waiting is found again by reconciling."""
+        self._worker.stop()
+        if self._round is not None:
+            self._round.cancel()
+
+    def _interrupt(self) -> None:
+        if self._resuming is not None:
+            self._resuming.close()
+        self._effects.put(_Sign.CLOSE)
+
+    def _step(self) -> None:
+        """In turns: one effect that is new, one that is tried again."""
+        if not self._again or not self._effects.empty():
+            self._take(self._effects.get())
+        if self._again and not self._worker.is_stopping:
+            effect = self._waiting.get(self._again.popleft())
+            if effect is not None:
+                self._try(effect)
+        self._count_rounds()
+
+    def _take(self, taken: Effect | _Sign) -> None:
+        match taken:
+            case _Sign.CLOSE:
+                return
+            case _Sign.ROUND:
+                self._round = None
+                self._again.extend(self._waiting.next_round())
+            case _Sign.HURRY:
+                self._again = deque(self._waiting.hurry())
+            case effect:
+                if (due := self._due(effect)) is not None:
+                    self._try(due)
+
+    def _count_rounds(self) -> None:
+        """Only while something waits, and not while it is tried: an engine that is slow is asked more seldom."""
+        if self._waiting and not self._again and self._round is None:
+            self._round = threading.Timer(RETRY_SECONDS, self._effects.put, (_Sign.ROUND,))
+            self._round.daemon = True
+            self._round.start()
+
+    def _looked_up(self, order: LaunchOrder) -> None:
+        self._effects.put(LaunchEffect(order=order, is_looked_up=True))
+
+    def _due(self, effect: Effect) -> Effect | None:
+        """What is to be done now: a launch that must wait for its checkpoint to be read holds up nobody else."""
+        if self._waiting and self._is_waited_for(effect):
+            return None
+        match effect:
+            case LaunchEffect(order=order) if order.attempt_id in self._refusals:
+                # Said again: the store may have been away when it was said first.
+                self._refusals[order.attempt_id]()
+                return None
+            case RefuseEffect(attempt_id=attempt_id) if attempt_id in self._launched:
+                return None
+            case ForgetEffect(attempt_ids=ids):
+                self._launched.difference_update(ids)
+                for attempt_id in ids:
+                    self._refusals.pop(attempt_id, None)
+            case LaunchEffect(order=order, is_looked_up=False) if order.attempt_id in self._awaited:
+                return None  # reconciling found it missing, and it is on its way
+            case LaunchEffect(order=order, is_looked_up=False) if self._resuming is not None:
+                if not self._resuming.is_needed(order):
+                    return effect
+                self._awaited.add(order.attempt_id)
+                self._resuming.look_up(order)
+                return None
+            case LaunchEffect(order=order, is_looked_up=True):
+                if order.attempt_id not in self._awaited:
+                    return None  # it was stopped meanwhile
+                self._awaited.remove(order.attempt_id)
+                self._end_lookup(order.attempt_id)
+            case StopEffect(attempt_id=attempt_id) if attempt_id in self._awaited:
+                self._awaited.remove(attempt_id)
+                self._end_lookup(attempt_id)
+                self._refuse(attempt_id, "it was stopped before it was launched")
+                return None
+            case _:
+                pass
+        return effect
+
+    def _end_lookup(self, attempt_id: str) -> None:
+        if self._resuming is not None:
+            self._resuming.end(attempt_id)
+
+    def _is_waited_for(self, effect: Effect) -> bool:
+        """Whether the same waits to be tried again already. If not, this is the newer word, and what waits is dropped:
+        a launch that is stopped, whatever is said of an attempt whose end is recorded, an earlier word about a node.
+
+        The engine is told to stop also what it did not take: it may have, and only its answer was lost."""
+        waits = self._waiting.get(_subject(effect))
+        match effect:
+            case LaunchEffect() | RefuseEffect():
+                return waits is not None
+            case StopEffect(attempt_id=attempt_id):
+                if isinstance(waits, StopEffect):
+                    return True
+                self._waiting.drop(attempt_id)
+            case ForgetEffect(attempt_ids=ids):
+                for attempt_id in ids:
+                    self._waiting.drop(attempt_id)
+                return waits is not None
+            case DeleteEffect(attempts=attempts):
+                for attempt_id in [one for each in attempts.values() for one in each]:
+                    self._waiting.drop(attempt_id)
+                return waits is not None
+            case WithholdEffect(node=node) | ReleaseEffect(node=node):
+                if waits == effect:
+                    return True
+                self._waiting.drop(("node", node))
+            case _:
+                assert_never(effect)
+        return False
+
+    def _try(self, effect: Effect) -> None:
+        trouble = self._carry_out(effect)
+        if trouble:
+            self._waiting.put(_subject(effect), effect)
+        elif not self._waiting or self._waiting.drop(_subject(effect)) is None:
+            return
+        if isinstance(effect, LaunchEffect):
+            self._not_taken(effect.order.attempt_id, trouble)
+
+    def _carry_out(self, effect: Effect) -> str:
+        """Why it must be tried again later; "" if it is done with."""
+        try:
+            match effect:
+                case LaunchEffect(order=order):
+                    self._make_directories(order)
+                    self._prepare(order)
+                    self._engine.launch(self._complete(order))
+                    self._launched.add(order.attempt_id)
+                case RefuseEffect(attempt_id=attempt_id, message=message):
+                    self._refuse(attempt_id, message)
+                case StopEffect(attempt_id=attempt_id, grace_seconds=grace_seconds):
+                    self._engine.stop(attempt_id, grace_seconds)
+                case ForgetEffect(attempt_ids=attempt_ids):
+                    self._engine.forget(attempt_ids)
+                case DeleteEffect(attempts=attempts):
+                    self._engine.forget([one for each in attempts.values() for one in each], delete_logs=True)
+                    self._workspace.remove(list(attempts))
+                case WithholdEffect(node=node, reason=reason):
+                    self._engine.withhold(node, reason)
+                case ReleaseEffect(node=node, whoever_withheld=whoever_withheld):
+                    self._engine.release(node, whoever_withheld=whoever_withheld)
+        except AttemptTaken as taken:
+            assert isinstance(effect, LaunchEffect)
+            self._refuse(effect.order.attempt_id, str(taken), self._failed)
+        except LaunchRefused as refusal:
+            assert isinstance(effect, LaunchEffect)
+            self._refuse(effect.order.attempt_id, str(refusal))
+        except (EngineUnavailable, StoreUnavailable) as error:
+            # The store is asked too: for keys, logins and versions that a launch needs.
+            log.warning("engine is unavailable, trying again: %s", error)
+            return str(error) or "it does not answer"
+        except Exception as error:
+            # A bug in an engine must not end the thread that serves all jobs.
+            log.exception("engine failed")
+            if isinstance(effect, LaunchEffect):
+                return self._give_up(effect.order.attempt_id, f"the engine failed: {type(error).__name__}: {error}")
+            if isinstance(effect, StopEffect):
+                return f"{type(error).__name__}: {error}"  # nobody else would tell it again
+        return ""
+
+    def _make_directories(self, order: LaunchOrder) -> None:
+        """The job may have put anything in their place: that ends the attempt. A disk that is full or away does not."""
+        try:
+            self._workspace.prepare(order.job_id)
+        except OSError as error:
+            words = f"its directories cannot be prepared: {error.filename}: {error.strerror}"
+            if error.errno in _DISK_TROUBLE:
+                raise EngineUnavailable(words) from error
+            raise LaunchRefused(words) from error
+
+    def _refuse(self, attempt_id: str, message: str, say: Callable[[str, str], None] | None = None) -> None:
+        self._refusals.setdefault(attempt_id, partial(say or self._refused, attempt_id, message))
+        self._refusals[attempt_id]()
+
+    def _give_up(self, attempt_id: str, words: str) -> str:
+        """Nobody knows how far the engine came: the attempt gives back its GPUs only once it is told to end."""
+        try:
+            self._engine.stop(attempt_id, 0.0)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the launch is tried again
+            return f"{words}; and it cannot be stopped: {error}"
+        self._refuse(attempt_id, words, self._failed)
+        return ""
+
+
+def _subject(effect: Effect) -> Hashable:
+    """What it is about: at most one effect about each waits."""
+    match effect:
+        case LaunchEffect(order=order):
+            return order.attempt_id
+        case StopEffect(attempt_id=attempt_id) | RefuseEffect(attempt_id=attempt_id):
+            return attempt_id
+        case ForgetEffect(attempt_ids=attempt_ids):
+            return ("forget", attempt_ids)
+        case DeleteEffect(attempts=attempts):
+            return ("delete", tuple(attempts))
+        case WithholdEffect(node=node) | ReleaseEffect(node=node):
+            return ("node", node)
+        case _:
+            assert_never(effect)
+
+
+class Lanes:
+    """One engine's effects in several outboxes side by side. What concerns one job stays in one of them, in order."""
+
+    def __init__(self, outboxes: Sequence[Outbox]) -> None:
+        self._outboxes = tuple(outboxes)
+
+    def start(self) -> None:
+        for outbox in self._outboxes:
+            outbox.start()
+
+    def put(self, effect: Effect) -> None:
+        for lane, part in self._parts(effect):
+            self._outboxes[lane].put(part)
+
+    def hurry(self) -> None:
+        for outbox in self._outboxes:
+            outbox.hurry()
+
+    def close(self) -> None:
+        for outbox in self._outboxes:
+            outbox.close()
+
+    def _parts(self, effect: Effect) -> Iterator[tuple[int, Effect]]:
+        match effect:
+            case LaunchEffect(order=order):
+                yield self._lane(job_of_attempt(order.attempt_id)[0]), effect
+            case StopEffect(attempt_id=attempt_id) | RefuseEffect(attempt_id=attempt_id):
+                yield self._lane(job_of_attempt(attempt_id)[0]), effect
+            case ForgetEffect(attempt_ids=ids):
+                for lane in range(len(self._outboxes)):
+                    if mine := tuple(one for one in ids if self._lane(job_of_attempt(one)[0]) == lane):
+                        yield lane, ForgetEffect(attempt_ids=mine)
+            case DeleteEffect(attempts=attempts):
+                for lane in range(len(self._outboxes)):
+                    if jobs := {job: ids for job, ids in attempts.items() if self._lane(job) == lane}:
+                        yield lane, DeleteEffect(attempts=jobs)
+            case WithholdEffect(node=node) | ReleaseEffect(node=node):
+                yield self._lane(node), effect
+            case _:
+                assert_never(effect)
+
+    def _lane(self, job_id: str) -> int:
+        return zlib.crc32(job_id.encode()) % len(self._outboxes)
+
+
+def lane_names(name: str, engine: Engine) -> list[str]:
+    """A name for each of the threads that serve an engine."""
+    count = engine.launches_at_once if isinstance(engine, LaunchesAtOnce) else 1
+    return [name, *(f"{name}-{number}" for number in range(2, count + 1))]

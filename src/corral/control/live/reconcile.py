@@ -1,0 +1,306 @@
+"""Bringing what the store says and what an engine observes together:
+
+After every event, and after any crash of either side.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from corral.control.fleet.node_actions import effective_state, tell_engine
+from corral.control.live import restored_store
+from corral.control.live.state import without_held
+from corral.control.live.unit_of_work import SYSTEM, Work
+from corral.control.monitoring.gpu_health import forget
+from corral.control.ports import AttemptPhase, AttemptStatus, Observation, Withholding
+from corral.control.workbenches.workbenches import explained
+from corral.core.jobs.lifecycle import NOT_TAKEN, Ended, Launch, Stop, StopRequested, Up, told_when_taken
+from corral.core.model import EndReason, Job, JobKind, JobState, Node, NodeState, job_of_attempt
+from corral.core.snapshot.changes import PutNode
+
+log = logging.getLogger("corral.control")
+
+#: How long a node that was lost must be back before the jobs that it cost trust it again.
+SETTLE_SECONDS = 60.0
+
+
+def report(work: Work, status: AttemptStatus) -> None:
+    """An engine says that an attempt is up or over. Old news and repeated news change nothing."""
+    job = _present_job(work, status.attempt_id)
+    if job is None:
+        if status.phase is AttemptPhase.ENDED:
+            work.recorded_ends.append(status.attempt_id)
+            work.state.unreadable_held.pop(status.attempt_id, None)
+        return
+    if status.phase is AttemptPhase.STARTING:
+        return
+    is_over = status.phase is AttemptPhase.ENDED
+    if (began_at := status.began_at if is_over else status.at) is not None and job.started_at is None:
+        job = work.advance(job, Up(at=began_at))
+        work.record(SYSTEM, "job.running", job.id, owner=job.user, detail={"attempt": job.attempt})
+    if is_over:
+        _end(work, job, status)
+
+
+def not_taken(work: Work, attempt_id: str, words: str) -> None:
+    """Its engine cannot take a launch yet, and says why; without words it waits for that no more."""
+    job = _present_job(work, attempt_id)
+    if job is None or job.state is not JobState.STARTING:
+        return
+    message = f"{NOT_TAKEN}: {words}" if words else told_when_taken(job)
+    if message != job.message:
+        work.edit(job, replace(job, message=message))
+
+
+def reconcile(work: Work, cluster: str, observation: Observation, observed_at: float) -> None:
+    """Make the store true to what was observed, and tell the engine what it has missed.
+
+    `observed_at` is a time before the observation was made: younger attempts may rightly be absent from it.
+    """
+    sync_nodes(work, cluster, observation.nodes)
+    if observation.withheld is not None:
+        mine = tuple(node for node in observation.nodes if node.id in work.state.observed[cluster])
+        _agree_on_withheld(work, mine, observation.withheld, observed_at)
+    observed = {status.attempt_id: status for status in observation.attempts}
+    unheld = []
+    for status in observation.attempts:
+        report(work, status)
+        if status.attempt_id in work.state.unreadable_held:
+            continue  # its job has a damaged row: it runs on until an operator has looked at it
+        if status.phase is not AttemptPhase.ENDED and _present_job(work, status.attempt_id) is None:
+            unheld.append(status.attempt_id)
+    later = restored_store.jobs_with_later_attempts(work, unheld)
+    for job in [job for job in work.state.snapshot.jobs.values() if job.state.holds_resources]:
+        if job.attempt_id not in observed and _runs_on(work, job, cluster):
+            _missing(work, job, observed_at, is_older=job.id in later)
+        elif job.state is JobState.STOPPING and job.attempt_id in observed:
+            _stop_again(work, job)
+    for attempt_id in unheld:
+        restored_store.end_unheld(work, attempt_id, cluster)
+    _leave_lost_nodes(work, cluster)
+    _trust_again(work, observed_at)
+    for attempt_id, until in observation.overran.items():
+        _charge(work, attempt_id, until)
+
+
+def _charge(work: Work, attempt_id: str, until: float) -> None:
+    """The GPUs that it held after its own word of its end are counted like those before."""
+    for record in work.tx.usage.of_job(job_of_attempt(attempt_id)[0]):
+        if record.attempt_id == attempt_id and record.ended_at is not None and record.ended_at < until:
+            work.charge_overrun(record, until)
+
+
+def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
+    """Nodes as they are, with what operators and health checks decided about them kept.
+
+    A node that is not reported any more is down. It is not forgotten: its GPUs have pools and a history, and it may be
+    back in an hour. Only an operator can say that it is gone for good.
+    """
+    nodes = _without_namesakes(work, cluster, nodes)
+    known = {node.id: node for node in work.state.snapshot.nodes.values() if node.cluster == cluster}
+    work.state.observed[cluster] = frozenset(node.id for node in nodes)
+    gone = [
+        replace(node, state=NodeState.DOWN) for node in known.values() if node.id not in work.state.observed[cluster]
+    ]
+    merged = [
+        without_held(_merged(known.get(node.id), replace(node, cluster=cluster)), work.state.unreadable_held)
+        for node in nodes
+    ]
+    changed = [node for node in (*merged, *gone) if node != known.get(node.id)]
+    for node in changed:
+        work.change(PutNode(node=node))
+        _tell(work, known.get(node.id), node)
+        _forget_replaced(work, known.get(node.id), node)
+    if changed:
+        work.tx.fleet.save_nodes(changed)
+
+
+def _without_namesakes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """A node's name is one node. The cluster that was there first keeps it; a second one of that name is left out."""
+    others = {name for other, names in work.state.observed.items() if other != cluster for name in names}
+    left_out = frozenset(node.id for node in nodes if node.id in others)
+    if left_out != work.state.left_out.get(cluster, frozenset()):
+        for name in sorted(left_out):
+            log.warning("node %s of cluster %s is left out: another cluster has a node of that name", name, cluster)
+    work.state.left_out[cluster] = left_out
+    return tuple(node for node in nodes if node.id not in left_out)
+
+
+def _agree_on_withheld(
+    work: Work, nodes: tuple[Node, ...], withheld: Mapping[str, Withholding], observed_at: float
+) -> None:
+    """Who spoke last about a node is right: an operator here, or somebody at the engine itself. What the engine was not
+    told, because a server died before, it is told now."""
+    for name in [node.id for node in nodes]:
+        if work.state.spoken_at.get(name, 0.0) >= observed_at:
+            continue
+        node, found = work.state.snapshot.nodes[name], withheld.get(name)
+        is_withheld = node.withheld is not NodeState.READY
+        if is_withheld and found is None:
+            tell_engine(work, node)
+        elif not is_withheld and found is not None:
+            tell_engine(work, node, whoever_withheld=False)
+        elif found is Withholding.OVERRULED:
+            seen = next(one for one in nodes if one.id == name)
+            changed = replace(node, withheld=NodeState.READY, state=seen.state)
+            work.tx.fleet.save_nodes([changed])
+            work.change(PutNode(node=changed))
+            work.record(SYSTEM, "node.uncordoned", name, detail={"by": node.cluster, "reason": seen.reason})
+            tell_engine(work, changed, whoever_withheld=False)
+
+
+def _merged(known: Node | None, observed: Node) -> Node:
+    if known is None:
+        return observed
+    # A GPU of another model under an old name is a new GPU: a pool has one model.
+    kept = {(gpu.id, gpu.model): gpu for gpu in known.gpus}
+    gpus = tuple(
+        replace(gpu, health=old.health, pool=old.pool) if (old := kept.get((gpu.id, gpu.model))) else gpu
+        for gpu in observed.gpus
+    )
+    state = effective_state(observed.state, known.withheld)
+    return replace(observed, gpus=gpus, state=state, withheld=known.withheld, load=known.load)
+
+
+def _tell(work: Work, before: Node | None, node: Node) -> None:
+    is_down = node.state is NodeState.DOWN
+    if before is None:
+        work.record(SYSTEM, "node.added", node.id, detail={"gpus": len(node.gpus), "cluster": node.cluster})
+    was_down = before is not None and before.state is NodeState.DOWN
+    if is_down and not was_down:
+        jobs = sorted(job.id for job in work.state.snapshot.jobs.values() if node.id in _nodes_of(job))
+        work.record(SYSTEM, "node.down", node.id, detail={"gpus": len(node.gpus), "jobs": jobs})
+    elif was_down and not is_down:
+        work.record(SYSTEM, "node.up", node.id, detail={"gpus": len(node.gpus), "state": node.state})
+
+
+def _trust_again(work: Work, observed_at: float) -> None:
+    """A job that lost its node keeps away from it for a while, and then for as long as the node is down. For longer
+    would mean to wait for ever where there is no other."""
+    nodes = work.state.snapshot.nodes
+    for job in list(work.state.snapshot.jobs.values()):
+        if job.avoid_nodes and job.state is JobState.QUEUED and (job.queued_at or 0.0) + SETTLE_SECONDS <= observed_at:
+            avoid = tuple(name for name in job.avoid_nodes if name in nodes and nodes[name].state is NodeState.DOWN)
+            if avoid != job.avoid_nodes:
+                work.edit(job, replace(job, avoid_nodes=avoid))
+
+
+def _forget_replaced(work: Work, before: Node | None, node: Node) -> None:
+    """What was known of a device says nothing about another one in its place."""
+    if before is not None:
+        there = {(gpu.id, gpu.model) for gpu in node.gpus}
+        forget(work, [gpu.id for gpu in before.gpus if (gpu.id, gpu.model) not in there])
+
+
+def _leave_lost_nodes(work: Work, cluster: str) -> None:
+    """Jobs on nodes that are down go back to their queue; an engine that has ended them itself has done so before."""
+    down = {
+        node.id
+        for node in work.state.snapshot.nodes.values()
+        if node.cluster == cluster and node.state is NodeState.DOWN
+    }
+    if not down:
+        return
+    for job in list(work.state.snapshot.jobs.values()):
+        lost = sorted(down.intersection(_nodes_of(job)))
+        if lost and (job.state in (JobState.STARTING, JobState.RUNNING) or job.is_resizing):
+            message = f"node {', '.join(lost)} is down"
+            stop = StopRequested(at=work.now, reason=EndReason.NODE_LOST, failed=tuple(lost), message=message)
+            work.advance(job, stop)
+            detail = {"attempt": job.attempt, "reason": EndReason.NODE_LOST, "nodes": lost, "message": message}
+            work.record(SYSTEM, "job.moving", job.id, owner=job.user, detail=detail)
+
+
+def _end(work: Work, job: Job, status: AttemptStatus) -> None:
+    if job.kind is JobKind.WORKBENCH:
+        status = explained(work.spec(job.id), status)
+    reason = status.reason or EndReason.LOST
+    ended = work.advance(
+        job,
+        Ended(
+            at=max(status.at, job.started_at or 0.0),
+            reason=reason,
+            exit_code=status.exit_code,
+            message=status.message,
+            failed=status.failed,
+        ),
+    )
+    detail = {
+        "attempt": job.attempt,
+        "reason": job.stopping_for or reason,
+        "exit_code": status.exit_code,
+        "message": job.message if job.stopping_for and job.message else status.message,
+        "state": ended.state,
+    }
+    action = "job.requeued" if ended.state is JobState.QUEUED else f"job.{ended.state}"
+    if ended.state is JobState.STARTING:
+        action = "job.went-on" if job.is_moving else "job.resized"
+        detail |= {"next_attempt": ended.attempt, "gpus": ended.request.gpus, "nodes": list(_nodes_of(ended))}
+    work.record(SYSTEM, action, job.id, owner=job.user, detail=detail)
+
+
+def _missing(work: Work, job: Job, observed_at: float, *, is_older: bool = False) -> None:
+    """The engine does not know an attempt that the store holds; `is_older` if it runs a later one of the job."""
+    if (job.started_at or job.allocated_at or 0.0) >= observed_at:
+        return
+    if job.state is JobState.STARTING and not is_older and not _down_nodes_of(work, job):
+        # The server died between the plan and the launch, or the launch is on its way: launching twice is one launch.
+        work.instructions.append(Launch(attempt_id=job.attempt_id))
+    elif job.state is JobState.STOPPING and job.started_at is None:
+        message = "it was stopped before it was launched"
+        ended = AttemptStatus(
+            attempt_id=job.attempt_id,
+            phase=AttemptPhase.ENDED,
+            at=work.now,
+            reason=job.stopping_for,
+            message=message,
+        )
+        _end(work, job, ended)
+    else:
+        lost = _down_nodes_of(work, job)
+        reason, message = EndReason.LOST, "its engine does not know it any more"
+        if lost:
+            reason, message = EndReason.NODE_LOST, f"node {', '.join(lost)} is down"
+        ended = AttemptStatus(
+            attempt_id=job.attempt_id,
+            phase=AttemptPhase.ENDED,
+            at=work.now,
+            reason=reason,
+            message=message,
+            failed=tuple(lost),
+        )
+        _end(work, job, ended)
+
+
+def _stop_again(work: Work, job: Job) -> None:
+    """The server that decided to stop it may have died before it told the engine. Stopping twice is one stop."""
+    if job.attempt_id not in work.state.told_to_stop:
+        work.state.told_to_stop.add(job.attempt_id)
+        work.instructions.append(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds))
+
+
+def _present_job(work: Work, attempt_id: str) -> Job | None:
+    """The job that this is the present attempt of, while it holds resources."""
+    try:
+        job_id, number = job_of_attempt(attempt_id)
+    except ValueError:
+        return None
+    job = work.state.snapshot.jobs.get(job_id)
+    return job if job is not None and job.attempt == number and job.state.holds_resources else None
+
+
+def _runs_on(work: Work, job: Job, cluster: str) -> bool:
+    assert job.allocation is not None
+    node = work.state.snapshot.nodes.get(job.allocation.grants[0].node)
+    return node is None or node.cluster == cluster
+
+
+def _nodes_of(job: Job) -> list[str]:
+    return [grant.node for grant in job.allocation.grants] if job.allocation is not None else []
+
+
+def _down_nodes_of(work: Work, job: Job) -> list[str]:
+    nodes = work.state.snapshot.nodes
+    return [name for name in _nodes_of(job) if name in nodes and nodes[name].state is NodeState.DOWN]

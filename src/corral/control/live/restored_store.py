@@ -1,0 +1,64 @@
+"""A store that knows less than what runs: a backup that was restored, or one that another home has taken over.
+
+What the store says decides. But nothing may run twice meanwhile, and no id may be given to something else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from corral.control.live.unit_of_work import SYSTEM, Work
+from corral.core.jobs.lifecycle import Stop
+from corral.core.model import JobState, job_of_attempt
+
+log = logging.getLogger("corral.control")
+
+#: How long a job waits at least for the end of an attempt that it does not hold; longer than it takes to look again.
+HOLD_SECONDS = 20.0
+
+
+def skip_used_ids(work: Work, highest_job: int) -> None:
+    """Jobs up to this number have directories: a new job must not find those of another."""
+    skipped = work.tx.jobs.skip_ids(highest_job)
+    if skipped:
+        log.warning("%d ids of jobs are skipped: the store is older than the directories beside it", skipped)
+        work.record(SYSTEM, "store.older", f"j-{highest_job}", detail={"skipped_jobs": skipped})
+
+
+def jobs_with_later_attempts(work: Work, unheld: Iterable[str]) -> set[str]:
+    """Of these attempts, which run although no job holds them, the jobs that hold an earlier one."""
+    found = set()
+    for attempt_id in unheld:
+        job_id, number = _parts(attempt_id)
+        job = work.state.snapshot.jobs.get(job_id)
+        if job is not None and job.attempt < number:
+            found.add(job_id)
+    return found
+
+
+def end_unheld(work: Work, attempt_id: str, cluster: str) -> None:
+    """End an attempt that runs although no job holds it. A job that waits starts again only when it is gone."""
+    log.warning("attempt %s runs in %s although nobody holds it: stopping it", attempt_id, cluster)
+    job_id, number = _parts(attempt_id)
+    job = work.state.snapshot.jobs.get(job_id)
+    grace_seconds = 0.0
+    if job is not None and job.state is JobState.QUEUED:
+        # Its program may save, so that the next attempt goes on from there.
+        grace_seconds = job.grace_seconds
+        held = replace(
+            job,
+            attempt=max(job.attempt, number),
+            not_before=max(job.not_before, work.now + HOLD_SECONDS),
+            message=f"attempt {attempt_id} still runs, of which the store does not know: it is ended first",
+        )
+        work.edit(job, held)
+    work.instructions.append(Stop(attempt_id=attempt_id, grace_seconds=grace_seconds, cluster=cluster))
+
+
+def _parts(attempt_id: str) -> tuple[str, int]:
+    try:
+        return job_of_attempt(attempt_id)
+    except ValueError:
+        return attempt_id, 0

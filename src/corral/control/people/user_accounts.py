@@ -1,0 +1,266 @@
+"""Users: profile, role, sign-in. Passwords and tokens arrive here hashed; how is the server's business."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from corral.control.datasets import datasets
+from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
+from corral.control.jobs import images
+from corral.control.live.unit_of_work import PLATFORM, Caller, Work
+from corral.control.people import permissions, quotas
+from corral.control.people.operators import reachable_operators
+from corral.control.ports import Transaction
+from corral.control.records import (
+    DEFAULT_GROUP,
+    EVERYONE,
+    LOCAL_PROVIDER,
+    CredentialKind,
+    CredentialRecord,
+    Function,
+    JobFilter,
+    Role,
+    ShareKind,
+    UserRecord,
+)
+from corral.control.scheduling import reservations
+from corral.control.storage import volumes
+from corral.core.model import Membership, Quota
+from corral.core.snapshot.changes import DropMembership, PutMembership, PutQuota
+
+USER_NAME = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
+EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+MAX_EMAIL = 254
+MAX_DISPLAY_NAME = 100
+
+
+def create_user(
+    work: Work,
+    caller: Caller,
+    name: str,
+    *,
+    role: Role | None = None,
+    password_hash: str | None = None,
+    group: str | None = DEFAULT_GROUP,
+    permission_group: str = EVERYONE,
+    display_name: str = "",
+    email: str = "",
+    provider: str = LOCAL_PROVIDER,
+    subject: str = "",
+) -> UserRecord:
+    """A new user. The first one is always an operator, later ones are scientists unless said otherwise."""
+    users = work.tx.people.users()
+    if users:
+        _only_operators(caller)
+    _check_new_name(work, name, {user.name for user in users})
+    membership = _membership(work, group)
+    permissions.existing(work.tx, permission_group)
+    user = UserRecord(
+        name=name,
+        role=(role or Role.SCIENTIST) if users else Role.OPERATOR,
+        password_hash=password_hash,
+        created_at=work.now,
+        group=group,
+        permission_group=permission_group,
+        display_name=_checked_display_name(display_name),
+        email=_checked_email(email),
+        provider=provider,
+        subject=subject,
+    )
+    work.tx.people.add_user(user)
+    work.change(PutMembership(user=name, membership=membership))
+    quotas.give_default(work, name)
+    detail = {"role": user.role, "group": group, "permission_group": permission_group}
+    work.record(caller, "user.created", name, owner=name, detail=detail)
+    return user
+
+
+def edit_user(
+    work: Work,
+    caller: Caller,
+    name: str,
+    *,
+    role: Role | None = None,
+    disabled: bool | None = None,
+    password_hash: str | None = None,
+    permission_group: str | None = None,
+    display_name: str | None = None,
+    email: str | None = None,
+) -> UserRecord:
+    """Change what is given. A new password is for one use, and signs the user out everywhere, as disabling does."""
+    _only_operators(caller)
+    user = existing(work.tx, name)
+    if permission_group is not None:
+        permissions.existing(work.tx, permission_group)
+    changed = replace(
+        user,
+        role=role or user.role,
+        disabled=user.disabled if disabled is None else disabled,
+        password_hash=password_hash or user.password_hash,
+        must_change_password=user.must_change_password or password_hash is not None,
+        permission_group=permission_group or user.permission_group,
+        display_name=user.display_name if display_name is None else _checked_display_name(display_name),
+        email=user.email if email is None else _checked_email(email),
+    )
+    if _is_acting_operator(user) and not _is_acting_operator(changed):
+        _protect_last_operator(work, name)
+    work.tx.people.save_user(changed)
+    if changed.disabled or password_hash is not None:
+        _sign_out(work, name)
+    work.record(caller, "user.edited", name, owner=name, detail=_changes(user, changed))
+    return changed
+
+
+def edit_profile(
+    work: Work, caller: Caller, *, display_name: str | None = None, email: str | None = None
+) -> UserRecord:
+    """One's own name and address."""
+    user = existing(work.tx, caller.name)
+    changed = replace(
+        user,
+        display_name=user.display_name if display_name is None else _checked_display_name(display_name),
+        email=user.email if email is None else _checked_email(email),
+    )
+    work.tx.people.save_user(changed)
+    work.record(caller, "user.edited", user.name, owner=user.name, detail=_changes(user, changed))
+    return changed
+
+
+def delete_user(work: Work, caller: Caller, name: str) -> None:
+    """All of it, or refused: not while a job is active, and never the last operator."""
+    _only_operators(caller)
+    user = existing(work.tx, name)
+    active = [job.id for job in work.state.snapshot.jobs.values() if job.user == name]
+    if active:
+        raise InUse(
+            f"user {name} has {len(active)} active jobs: {', '.join(active[:5])}", field="name", jobs=active[:20]
+        )
+    if _is_acting_operator(user):
+        _protect_last_operator(work, name)
+    reservations.check_user_free(work.tx, name, work.now)
+    volumes.check_user_free(work.tx, name)
+    datasets.check_user_free(work.tx, name)
+    for _, kind in [key for key in work.state.snapshot.quotas if key[0] == name]:
+        work.change(PutQuota(user=name, kind=kind, quota=Quota()))
+    work.change(DropMembership(user=name))
+    images.forget_user(work, name)
+    volumes.forget(work, ShareKind.USER, name)
+    datasets.forget(work, ShareKind.USER, name)
+    reservations.forget_user(work, name)
+    work.tx.people.delete_user(name)
+    work.record(caller, "user.deleted", name, owner=name)
+
+
+def change_password(
+    work: Work, caller: Caller, password_hash: str, *, revoke_tokens: bool = False, kept: str = ""
+) -> UserRecord:
+    """One's own; the old one was checked by the server. Sessions end, this caller signs in again. With `revoke_tokens`
+    all tokens end, too, except `kept`, the id of the one that the caller uses."""
+    user = existing(work.tx, caller.name)
+    changed = replace(user, password_hash=password_hash, must_change_password=False)
+    work.tx.people.save_user(changed)
+    sessions = work.tx.credentials.of_user(user.name, CredentialKind.SESSION)
+    tokens = work.tx.credentials.of_user(user.name, CredentialKind.TOKEN) if revoke_tokens else []
+    revoked = [token.id for token in tokens if token.id != kept]
+    work.tx.credentials.delete([*(session.id for session in sessions), *revoked])
+    detail = {"revoked_tokens": len(revoked)} if revoke_tokens else {}
+    work.record(caller, "user.password-changed", user.name, owner=user.name, detail=detail)
+    return changed
+
+
+def create_token(work: Work, caller: Caller, credential: CredentialRecord) -> CredentialRecord:
+    """A token that outlives the sign-in, for programs."""
+    permissions.require(caller, Function.TOKENS)
+    return add_credential(work, caller, credential)
+
+
+def add_credential(work: Work, caller: Caller, credential: CredentialRecord) -> CredentialRecord:
+    """What a sign-in gives. Whether the caller may have it was checked before."""
+    work.tx.credentials.add(credential)
+    action = "token.created" if credential.kind is CredentialKind.TOKEN else "user.signed-in"
+    work.record(caller, action, credential.user, owner=credential.user, detail={"id": credential.id})
+    return credential
+
+
+def drop_credential(work: Work, caller: Caller, kind: CredentialKind, credential_id: str) -> CredentialRecord:
+    """One of the caller's own."""
+    found = [item for item in work.tx.credentials.of_user(caller.name, kind) if item.id == credential_id]
+    if not found:
+        raise NotFound(f"there is no {kind} {credential_id!r}", field="id")
+    work.tx.credentials.delete([credential_id])
+    action = "token.deleted" if kind is CredentialKind.TOKEN else "user.signed-out"
+    work.record(caller, action, caller.name, owner=caller.name, detail={"id": credential_id})
+    return found[0]
+
+
+def existing(tx: Transaction, name: str) -> UserRecord:
+    user = tx.people.user(name)
+    if user is None:
+        raise NotFound(f"there is no user {name!r}", field="user")
+    return user
+
+
+def _check_new_name(work: Work, name: str, taken: Collection[str]) -> None:
+    if not USER_NAME.fullmatch(name) or name == PLATFORM:
+        raise Invalid(
+            f"the user name {name!r} is not allowed: up to 32 small letters, digits, -, _ and ., not {PLATFORM!r}",
+            field="name",
+        )
+    if name in taken:
+        raise Taken(f"there is a user {name!r} already", field="name", name=name)
+    if work.tx.jobs.page(JobFilter(user=name), sort="id", cursor=None, limit=1).items:
+        # A newcomer must not come into a former user's jobs and logs.
+        raise Taken(f"there are jobs of a former user {name!r}: choose another name", field="name", name=name)
+
+
+def _membership(work: Work, group: str | None) -> Membership:
+    if group is None:
+        return Membership()
+    known = {record.name: record.pool for record in work.tx.people.groups()}
+    if group not in known:
+        there = ", ".join(known)
+        raise Invalid(f"there is no group {group!r}; there are: {there}", field="group", known=list(known))
+    return Membership(group=group, pool=known[group])
+
+
+def _checked_display_name(text: str) -> str:
+    if len(text) > MAX_DISPLAY_NAME or not text.isprintable():
+        raise Invalid(f"a name has up to {MAX_DISPLAY_NAME} printable characters", field="display_name")
+    return text.strip()
+
+
+def _checked_email(text: str) -> str:
+    if text and (len(text) > MAX_EMAIL or not EMAIL.fullmatch(text) or not text.isprintable()):
+        raise Invalid("that is no e-mail address", field="email")
+    return text
+
+
+def _changes(before: UserRecord, after: UserRecord) -> dict[str, Any]:
+    """What an edit changed, for the audit log; of a password only that it did."""
+    shown = ("role", "disabled", "permission_group", "display_name", "email")
+    changed = {name: getattr(after, name) for name in shown if getattr(after, name) != getattr(before, name)}
+    return changed | ({"password": True} if after.password_hash != before.password_hash else {})
+
+
+def _is_acting_operator(user: UserRecord) -> bool:
+    """Somebody who can sign in and put things right."""
+    has_a_way_in = user.password_hash is not None or user.provider != LOCAL_PROVIDER
+    return user.role is Role.OPERATOR and not user.disabled and has_a_way_in
+
+
+def _protect_last_operator(work: Work, name: str) -> None:
+    if all(user.name == name for user in reachable_operators(work.tx)):
+        raise WrongState(f"{name} is the last operator who can sign in", field="role")
+
+
+def _sign_out(work: Work, name: str) -> None:
+    credentials = [item for kind in CredentialKind for item in work.tx.credentials.of_user(name, kind)]
+    work.tx.credentials.delete([credential.id for credential in credentials])
+
+
+def _only_operators(caller: Caller) -> None:
+    if not caller.is_operator:
+        raise Forbidden("only operators manage users")

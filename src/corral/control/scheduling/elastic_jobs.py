@@ -1,0 +1,101 @@
+"""Elastic jobs for people and measurements: how large one may be asked for, a resize by hand, and what was measured.
+
+When a job is resized by itself is decided by the scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from corral.control.errors import Invalid, OverLimit, WrongState
+from corral.control.jobs.jobs import own_job
+from corral.control.live.unit_of_work import Caller, Work
+from corral.core.jobs.lifecycle import ResizeRequested
+from corral.core.model import Job, JobState, job_of_attempt
+from corral.core.scheduling.cycle.hold_rules import spare_gpus
+from corral.core.scheduling.elastic.resize import Scalable, idle_beside, scalable_jobs
+from corral.core.scheduling.reservations.reservations import Reserved
+
+#: Measurements closer than this are the same, unless something follows from the difference: a picture that changes with
+#: every reading would be journaled with every reading.
+USE_STEP = 0.05
+
+
+def resize(work: Work, caller: Caller, ref: str, gpus: int) -> Job:
+    """Let a running elastic job go on with so many GPUs of its node, through a checkpoint."""
+    job = own_job(work, caller, ref)
+    elastic = job.elastic
+    if elastic is None:
+        raise WrongState(f"job {job.id} is not elastic: it was submitted without min_gpus and max_gpus")
+    if not elastic.min_gpus <= gpus <= elastic.max_gpus:
+        raise Invalid(
+            f"job {job.id} may have {elastic.min_gpus} to {elastic.max_gpus} GPUs: asked {gpus}",
+            field="gpus",
+            asked=gpus,
+            limit=elastic.max_gpus,
+        )
+    if not work.state.policies.scaling.rules.enabled:
+        raise WrongState("elastic jobs are not resized here: scaling.enabled is false")
+    if job.state is not JobState.RUNNING:
+        raise WrongState(f"job {job.id} is {job.state}: only a running one can be resized", state=job.state)
+    item = next((item for item in scalable_jobs(work.state.snapshot) if item.job.id == job.id), None)
+    if item is None:
+        raise WrongState(f"the node of job {job.id} takes nothing new: it stays as it is", state=job.state)
+    if gpus == job.request.gpus:
+        return job
+    more = _idle_gpus(work, item, gpus - len(item.gpus)) if gpus > job.request.gpus else []
+    allocation = item.at(len(item.gpus) if more else gpus, more)
+    resized = work.advance(job, ResizeRequested(at=work.now, allocation=allocation))
+    detail = {
+        "attempt": job.attempt,
+        "cause": "asked",
+        "from_gpus": job.request.gpus,
+        "to_gpus": gpus,
+        "node": allocation.grants[0].node,
+    }
+    work.record(caller, "job.resizing", job.id, owner=job.user, detail=detail)
+    return resized
+
+
+def note_use(work: Work, used: Mapping[str, float]) -> None:
+    """Measured use of the GPUs of elastic jobs, by attempt, for the decision whether to resize them."""
+    rules = work.state.policies.scaling.rules
+    for attempt_id, measured in used.items():
+        job_id, number = job_of_attempt(attempt_id)
+        job = work.state.snapshot.jobs.get(job_id)
+        if job is None or job.attempt != number or job.state is not JobState.RUNNING or job.elastic is None:
+            continue
+        use = round(measured, 2)
+        if job.utilization is None or is_news(job.utilization, use, (rules.up, rules.down)):
+            work.edit(job, replace(job, utilization=use))
+
+
+def is_news(before: float, now: float, thresholds: tuple[float, ...]) -> bool:
+    """Whether a measurement differs from the one before by more than chance, or something follows from it."""
+    return abs(before - now) >= USE_STEP or any((before < limit) != (now < limit) for limit in thresholds)
+
+
+def _idle_gpus(work: Work, item: Scalable, count: int) -> list[str]:
+    """So many GPUs beside the job that are neither used nor kept for somebody who waits; refused if there are fewer."""
+    snapshot, job = work.state.snapshot, item.job
+    may_have = spare_gpus(snapshot, job)
+    if count > may_have:
+        raise OverLimit(
+            f"limits and quotas leave {may_have} GPUs more for job {job.id}: asked for {count}",
+            field="gpus",
+            asked=count,
+            limit=may_have,
+        )
+    with snapshot.trial() as trial:
+        for planned in work.state.plan.planned:
+            trial.hold(planned.job_id, planned.held)
+        idle = idle_beside(Reserved(snapshot, work.now), job, item.slot, item.domain, work.now)
+    if count > len(idle):
+        raise WrongState(
+            f"beside job {job.id}, on node {item.slot.node.id}, {len(idle)} GPUs are idle that nobody waits for:"
+            f" asked for {count} more",
+            asked=count,
+            idle=len(idle),
+        )
+    return idle[:count]

@@ -1,0 +1,157 @@
+"""Estimated starts of the live system: the picture they are made from, which of them are kept, and what became of
+those.
+
+A first estimate of every wait is kept, and another one whenever the start has come so much nearer that it belongs to
+the next shorter horizon: so it is known how good estimates are from far and from near. A job that never started says
+nothing about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import Work
+from corral.control.ports import Transaction
+from corral.control.records import JobFilter
+from corral.core.model import Job, JobState, attempt_id
+from corral.core.scheduling.forecast.accuracy import Accuracy, Told, accuracy_of, by_horizon, horizon_of
+from corral.core.scheduling.forecast.arrivals import DAY, Recent, came_at
+from corral.core.scheduling.forecast.estimates import Forecast
+from corral.core.snapshot.replica import Picture, picture_of
+
+#: How many are looked back at, by people and by the next estimates.
+LOOKED_BACK = 5000
+#: Jobs of the last day that are read when a server starts.
+REMEMBERED = 1000
+#: How many single ones are shown.
+SHOWN = 50
+
+#: A job, and the attempt that it waits for.
+Wait = tuple[str, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    """How good estimates have been."""
+
+    since: float
+    overall: Accuracy
+    horizons: tuple[tuple[str, Accuracy], ...]
+    #: the latest first
+    recent: tuple[Told, ...]
+
+
+def take_picture(state: State) -> Picture:
+    """A copy to estimate from, taken between two turns: it takes milliseconds, whatever follows."""
+    return picture_of(state.snapshot)
+
+
+class Arrivals:
+    """Which jobs have come lately, by the pictures that were seen: what came and went in between is missed."""
+
+    def __init__(self, known: Iterable[Job], since: float) -> None:
+        self._since = since
+        #: by their ids, in the order in which they were queued
+        self._jobs = {job.id: job for job in sorted(known, key=came_at) if came_at(job) >= since}
+
+    def see(self, picture: Picture, now: float) -> Recent:
+        """Those of the last day, with the ones that are new in the picture."""
+        fresh = [job for job_id, job in picture.jobs.items() if job_id not in self._jobs and job.attempt <= 1]
+        for job in sorted(fresh, key=came_at):
+            self._jobs[job.id] = job
+        begin = max(self._since, now - DAY)
+        for job_id in [job_id for job_id, job in self._jobs.items() if came_at(job) < begin]:
+            if job_id not in picture.jobs:
+                del self._jobs[job_id]
+        jobs = [job for job in self._jobs.values() if came_at(job) >= begin]
+        return Recent(jobs=tuple(sorted(jobs, key=came_at)), since=self._since)
+
+
+def arrivals_known(tables: Transaction, now: float) -> Arrivals:
+    """What the store has of the last day, when a server starts."""
+    page = tables.jobs.page(JobFilter(since=now - DAY), sort="-created_at", cursor=None, limit=REMEMBERED)
+    jobs = [record.job for record in page.items if record.job.queued_at is not None]
+    first = tables.jobs.page(JobFilter(), sort="created_at", cursor=None, limit=1).items
+    since = min((record.job.created_at for record in first), default=now)
+    # Where there are more than are remembered, nothing is missing from the oldest of those on.
+    if page.next_cursor is not None:
+        since = min(job.created_at for job in jobs) if jobs else now
+    return Arrivals(jobs, max(since, now - DAY))
+
+
+def wait_of(job: Job) -> Wait:
+    return job.id, job.attempt + 1
+
+
+def is_waiting(picture: Picture, wait: Wait) -> bool:
+    job = picture.jobs.get(wait[0])
+    return job is not None and job.state is JobState.QUEUED and wait_of(job) == wait
+
+
+def worth_keeping(forecast: Forecast, picture: Picture, kept: Mapping[Wait, int]) -> list[Told]:
+    """What is new in a forecast; `kept` has the horizon of what was kept last of each wait."""
+    found = []
+    for job_id, estimate in forecast.estimates.items():
+        job = picture.jobs[job_id]
+        horizon = horizon_of(estimate.p50 - forecast.at)
+        # Who starts with the next cycle has nothing to wait for.
+        if estimate.p90 <= forecast.at or kept.get(wait_of(job), horizon + 1) <= horizon:
+            continue
+        found.append(
+            Told(
+                job_id=job_id,
+                attempt=job.attempt + 1,
+                queue=job.queue,
+                user=job.user,
+                made_at=forecast.at,
+                p50=estimate.p50,
+                p90=estimate.p90,
+                raw_p50=estimate.raw_p50,
+                raw_p90=estimate.raw_p90,
+            )
+        )
+    return found
+
+
+def keep(work: Work, told: Collection[Told]) -> None:
+    work.tx.estimates.add(list(told))
+
+
+def settle(work: Work, over: Collection[Wait]) -> dict[Wait, float]:
+    """These wait no longer. When those that have started did; what was told of the others is withdrawn."""
+    attempts = work.tx.attempts.get([attempt_id(*wait) for wait in over])
+    started = {wait: attempts[attempt_id(*wait)].planned_at for wait in over if attempt_id(*wait) in attempts}
+    for job_id, number in [wait for wait in over if wait not in started]:
+        # What was used is kept longer than the job itself.
+        for record in work.tx.usage.of_job(job_id):
+            if record.attempt_id == attempt_id(job_id, number):
+                started[job_id, number] = record.planned_at
+    work.tx.estimates.settle(started)
+    work.tx.estimates.withdraw([wait for wait in over if wait not in started])
+    return started
+
+
+def with_outcomes(told: Iterable[Told], over: Collection[Wait], started: Mapping[Wait, float]) -> list[Told]:
+    """The same, as they are after `settle`."""
+    gone = {wait for wait in over if wait not in started}
+    return [
+        replace(one, started_at=started[one.job_id, one.attempt])
+        if one.started_at is None and (one.job_id, one.attempt) in started
+        else one
+        for one in told
+        if one.started_at is not None or (one.job_id, one.attempt) not in gone
+    ]
+
+
+def summary(tables: Transaction, since: float, now: float, whose: str | None = None) -> Summary:
+    """Of everybody's estimates; single ones only of one user, if one is named."""
+    told = tables.estimates.latest(LOOKED_BACK, since)
+    shown = [one for one in told if one.started_at is not None and whose in (None, one.user)]
+    return Summary(
+        since=since,
+        overall=accuracy_of(told, now),
+        horizons=tuple(by_horizon(told, now)),
+        recent=tuple(shown[: -SHOWN - 1 : -1]),
+    )

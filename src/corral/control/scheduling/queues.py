@@ -1,0 +1,151 @@
+"""What operators do with queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.jobs.admission import check_queue_name
+from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.scheduling.guarantees import check_promise
+from corral.control.scheduling.queue_choice import is_default_of_pool
+from corral.core.model import DEFAULT_QUEUE, Blocking, Queue
+from corral.core.scheduling.ordering import POLICIES as ORDERINGS
+from corral.core.scheduling.placement import POLICIES as PLACEMENTS
+from corral.core.snapshot.changes import DropQueue, PutQueue
+
+#: orders in which one job can stand strictly before another that runs already
+RANKED = tuple(name for name, policy in ORDERINGS.items() if policy.rank is not None)
+#: where the store keeps the settings that the default queue has followed already
+FOLLOWED = "default-queue-settings"
+
+
+def create(work: Work, caller: Caller, queue: Queue) -> Queue:
+    _check(work, caller, queue)
+    if queue.name in work.state.snapshot.queues:
+        raise Taken(f"there is a queue {queue.name!r} already", field="name", name=queue.name)
+    return _save(work, caller, queue, "queue.created")
+
+
+def edit(work: Work, caller: Caller, queue: Queue) -> Queue:
+    """Replace a queue's settings. What waits in it is ordered by the new ones from now on."""
+    existing(work, queue.name)
+    _check(work, caller, queue)
+    return _save(work, caller, queue, "queue.edited")
+
+
+def delete(work: Work, caller: Caller, name: str) -> None:
+    delete_many(work, caller, [name])
+
+
+def delete_many(work: Work, caller: Caller, names: Sequence[str]) -> list[str]:
+    """All of them or none: not while a job is in one, and never the default queue of a pool."""
+    _only_operators(caller)
+    wanted = list(dict.fromkeys(names))
+    for name in wanted:
+        queue = existing(work, name)
+        if is_default_of_pool(queue):
+            raise InUse(f"queue {name} is the default queue of its pool and cannot be deleted", field="name")
+        users = sorted(job.id for job in work.state.snapshot.jobs.values() if job.queue == name)
+        if users:
+            raise InUse(f"queue {name} has {len(users)} jobs: {', '.join(users[:5])} …", field="name", jobs=users[:20])
+    for name in wanted:
+        work.tx.fleet.delete_queue(name)
+        work.change(DropQueue(name=name))
+        work.record(caller, "queue.deleted", name)
+    return wanted
+
+
+def follow_settings(work: Work) -> None:
+    """Let the default queue follow the installation's settings when these have changed.
+
+    In between an operator's edits stand: whoever spoke last is right.
+    """
+    policies = work.state.policies
+    wanted = " ".join((policies.ordering, policies.blocking, policies.placement))
+    if work.tx.meta.get(FOLLOWED) == wanted:
+        return
+    work.tx.meta.put(FOLLOWED, wanted)
+    queue = replace(
+        existing(work, DEFAULT_QUEUE),
+        policy=policies.ordering,
+        blocking=Blocking(policies.blocking),
+        placement=policies.placement,
+    )
+    if queue.policy not in RANKED:
+        queue = replace(queue, preempts=False)
+    if queue != existing(work, DEFAULT_QUEUE):
+        _save(work, SYSTEM, queue, "queue.edited")
+
+
+def existing(work: Work, name: str) -> Queue:
+    queue = work.state.snapshot.queues.get(name)
+    if queue is None:
+        raise NotFound(f"there is no queue {name!r}", field="queue")
+    return queue
+
+
+def _save(work: Work, caller: Caller, queue: Queue, action: str) -> Queue:
+    work.tx.fleet.save_queue(queue)
+    work.change(PutQueue(queue=queue))
+    work.record(caller, action, queue.name)
+    return queue
+
+
+def _check(work: Work, caller: Caller, queue: Queue) -> None:
+    _only_operators(caller)
+    check_queue_name(queue.name)
+    for field, value, known in (
+        ("policy", queue.policy, ORDERINGS),
+        ("placement", queue.placement, PLACEMENTS),
+    ):
+        if value not in known:
+            raise Invalid(
+                f"there is no {field} {value!r}; there are: {', '.join(known)}", field=field, known=list(known)
+            )
+    for field, asked, there in (
+        ("pool", [queue.pool], sorted(pool.name for pool in work.tx.fleet.pools())),
+        ("groups", list(queue.groups), sorted(group.name for group in work.tx.people.groups()) if queue.groups else []),
+    ):
+        unknown = [name for name in asked if name not in there]
+        if unknown:
+            raise Invalid(
+                f"there is no {field.removesuffix('s')} {unknown[0]!r}; there are: {', '.join(there)}",
+                field=field,
+                known=there,
+            )
+    for field, number in (
+        ("guaranteed_gpus", queue.guaranteed_gpus),
+        ("max_gpus", queue.max_gpus),
+        ("max_length", queue.max_length),
+        ("max_seconds", queue.max_seconds),
+        ("min_job_gpus", queue.min_job_gpus),
+        ("max_job_gpus", queue.max_job_gpus),
+    ):
+        if number is not None and number < 0:
+            raise Invalid(f"{field} cannot be negative", field=field, asked=number)
+    if not queue.weight > 0:
+        raise Invalid("the weight must be above 0", field="weight", asked=queue.weight)
+    if queue.max_gpus is not None and queue.guaranteed_gpus > queue.max_gpus:
+        raise Invalid(
+            f"{queue.guaranteed_gpus} GPUs cannot be guaranteed where {queue.max_gpus} are allowed",
+            field="guaranteed_gpus",
+            asked=queue.guaranteed_gpus,
+            limit=queue.max_gpus,
+        )
+    if queue.preempts and queue.policy not in RANKED:
+        raise Invalid(
+            f"the order {queue.policy} cannot preempt: under it no job stands strictly before one that runs; "
+            f"{', '.join(RANKED)} can",
+            field="preempts",
+            known=list(RANKED),
+        )
+    check_promise(work.state.snapshot, queue)
+    if queue.min_job_gpus is not None and queue.max_job_gpus is not None and queue.min_job_gpus > queue.max_job_gpus:
+        raise Invalid("min_job_gpus is above max_job_gpus", field="min_job_gpus", asked=queue.min_job_gpus)
+
+
+def _only_operators(caller: Caller) -> None:
+    if not caller.is_operator:
+        raise Forbidden("only operators manage queues")

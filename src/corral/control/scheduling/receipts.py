@@ -1,0 +1,60 @@
+"""How the receipt of a preemption goes on after its first line: what was saved, when the attempt ended, when its job
+came back.
+
+Pure: a receipt and what happened to its job in, the receipt after it out. Who keeps it is the caller's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from corral.control.records import ReceiptRecord
+from corral.core.jobs.lifecycle import Ended, Event, Up
+from corral.core.model import WHOLE, Job
+
+
+def followed(receipt: ReceiptRecord, before: Job, after: Job, event: Event) -> ReceiptRecord:
+    """The receipt after something has happened to the job that gave way."""
+    match event:
+        case Ended(at=at) if before.attempt == receipt.attempt:
+            receipt = replace(receipt, ended_at=max(receipt.at, at))
+            if _is_within(receipt, after.checkpointed_at):
+                receipt = settled(receipt, after.checkpointed_at)
+        case Up(at=at) if after.attempt > receipt.attempt and receipt.back_at is None:
+            receipt = replace(receipt, back_at=at)
+        case _:
+            pass
+    return _closed(receipt, after)
+
+
+def settled(receipt: ReceiptRecord, saved_at: float | None) -> ReceiptRecord:
+    """The receipt once it is known when the program of the ended attempt saved last. What it lost is what it did after
+    that."""
+    if receipt.ended_at is None or receipt.saved is not None:
+        return receipt
+    since = receipt.work_since
+    if saved_at is not None:
+        since = max(since, min(saved_at, receipt.ended_at))
+    lost = max(0.0, receipt.ended_at - since) * receipt.gpu_milli / WHOLE
+    return replace(receipt, saved=_is_within(receipt, saved_at), lost_gpu_seconds=lost)
+
+
+def saw_saved(receipt: ReceiptRecord, job: Job, saved_at: float | None) -> ReceiptRecord:
+    """The receipt after somebody has looked for what the program saved: from its end on that is the last word."""
+    return _closed(settled(receipt, saved_at), job)
+
+
+def abandoned(receipt: ReceiptRecord) -> ReceiptRecord:
+    """The receipt of a job that is gone: nothing more is to come."""
+    return replace(receipt, is_open=False)
+
+
+def _is_within(receipt: ReceiptRecord, saved_at: float | None) -> bool:
+    return saved_at is not None and receipt.ended_at is not None and receipt.at <= saved_at
+
+
+def _closed(receipt: ReceiptRecord, job: Job) -> ReceiptRecord:
+    """Nothing more is to come once it is known what was saved and the job is back, or will never be."""
+    is_back = receipt.back_at is not None or not job.state.is_active
+    is_over = receipt.ended_at is not None and receipt.saved is not None
+    return replace(receipt, is_open=not (is_back and is_over))

@@ -1,0 +1,339 @@
+"""What operators do with reservations: GPUs set aside for users and groups, for a window of time or standing.
+
+A reservation is refused as long as it cannot be kept: while others have the same GPUs at the same time, or a job is
+there that nobody could ask to leave. One that is over leaves the picture, and is listed for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from corral.control.errors import Forbidden, InUse, Invalid, NotFound, OverLimit, Taken, WrongState
+from corral.control.jobs.admission import check_queue_name
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.ports import Transaction
+from corral.control.records import ReservationRecord
+from corral.control.scheduling.reserved_gpus import NAMED, ReservationDraft, chosen_gpus, listed_words
+from corral.core.model import Reservation
+from corral.core.scheduling.reservations.gpu_selection import most_standing, standing_gpus
+from corral.core.scheduling.reservations.windows import in_force, is_active, owns, window_of
+from corral.core.snapshot.changes import DropReservation, PutReservation
+from corral.core.snapshot.installation import Strategy
+
+#: how long one that is over is listed
+LISTED_SECONDS = 30 * 86400.0
+
+
+class ReservationState(StrEnum):
+    UPCOMING = "upcoming"
+    ACTIVE = "active"
+    STANDING = "standing"
+    OVER = "over"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReservationView:
+    """A reservation with what is in use of it."""
+
+    record: ReservationRecord
+    state: ReservationState
+    #: whether it counts: a standing one does not where nothing is reserved standing
+    in_force: bool
+    #: its GPUs by node; those that are not there at the moment are under ""
+    nodes: dict[str, tuple[str, ...]]
+    used_by_owners: int
+    lent: int
+
+
+def create(work: Work, caller: Caller, name: str, pool: str, draft: ReservationDraft) -> ReservationRecord:
+    _only_operators(caller)
+    check_queue_name(name)
+    known = work.tx.reservations.get(name)
+    if known is not None and state_of(known.reservation, work.now) is not ReservationState.OVER:
+        raise Taken(f"there is a reservation {name!r} already", field="name", name=name)
+    _check_pool(work, pool)
+    if draft.count is None and draft.gpu_ids is None:
+        raise Invalid("say how many GPUs, or which", field="gpus")
+    empty = Reservation(name=name, pool=pool, gpus=(), since=work.now)
+    wanted = ReservationRecord(reservation=empty, created_by=caller.name, created_at=work.now)
+    record = _settled(work, wanted, draft)
+    _save(work, record)
+    work.record(caller, "reservation.created", name, detail=_told(record))
+    return record
+
+
+def edit(work: Work, caller: Caller, name: str, draft: ReservationDraft) -> ReservationRecord:
+    """Change some of it. What runs on GPUs that it has already stays."""
+    _only_operators(caller)
+    before = existing(work.tx, name)
+    if state_of(before.reservation, work.now) is ReservationState.OVER:
+        raise WrongState(f"reservation {name} is over: create another one", state="over")
+    record = _settled(work, before, draft)
+    if record != before:
+        _save(work, record)
+        work.record(caller, "reservation.edited", name, detail=_told(record))
+    return record
+
+
+def delete(work: Work, caller: Caller, name: str) -> None:
+    """What runs on its GPUs goes on."""
+    _only_operators(caller)
+    record = existing(work.tx, name)
+    _drop(work, name)
+    work.record(caller, "reservation.deleted", name, detail=_told(record))
+
+
+def tidy(work: Work) -> int:
+    """Those that are over leave the picture, and later the list; how many left the list."""
+    for record in work.tx.reservations.all():
+        if not record.is_over and window_of(record.reservation)[1] <= work.now:
+            work.tx.reservations.save(replace(record, is_over=True))
+            work.change(DropReservation(name=record.name), needs_cycle=False)
+    return work.tx.reservations.prune(work.now - LISTED_SECONDS)
+
+
+# ------------------------------------------------------------------------------------------------ what else changes
+
+
+def check_gpus_free(state: State, gpus: Collection[str], now: float, *, field: str) -> None:
+    """Reserved GPUs do not leave their pool."""
+    holding = [one for one in in_force(state.snapshot, now) if any(gpu in gpus for gpu in one.gpus)]
+    if holding:
+        told = listed_words(f"{one.name} has {sum(gpu in gpus for gpu in one.gpus)} of them" for one in holding)
+        raise InUse(
+            f"reserved GPUs cannot be moved: {told}",
+            field=field,
+            reservations=[one.name for one in holding[:NAMED]],
+        )
+
+
+def check_pool_free(state: State, pool: str, now: float) -> None:
+    holding = [one.name for one in in_force(state.snapshot, now) if one.pool == pool]
+    if holding:
+        raise InUse(
+            f"pool {pool} has reservations: {listed_words(holding)}", field="name", reservations=holding[:NAMED]
+        )
+
+
+def check_group_free(tx: Transaction, group: str, now: float) -> None:
+    named = [one.name for one in _not_over(tx, now) if group in one.groups]
+    if named:
+        raise InUse(f"group {group} is named by reservations: {listed_words(named)}", field="name", reservations=named)
+
+
+def check_user_free(tx: Transaction, user: str, now: float) -> None:
+    """A reservation that would be nobody's is a mistake; one that others own too goes on without the user."""
+    alone = [one.name for one in _not_over(tx, now) if one.users == (user,) and not one.groups]
+    if alone:
+        raise InUse(
+            f"user {user} alone owns reservations: {listed_words(alone)}; delete them, or give them to others",
+            field="name",
+            reservations=alone,
+        )
+
+
+def forget_user(work: Work, user: str) -> None:
+    """The user is deleted: reservations that others own too go on without. Call `check_user_free` first."""
+    for record in work.tx.reservations.all():
+        one = record.reservation
+        if user in one.users and not record.is_over:
+            changed = replace(one, users=tuple(name for name in one.users if name != user))
+            _change(work, replace(record, reservation=changed), {"deleted_user": user})
+
+
+def forget_gpus(work: Work, gpus: Collection[str]) -> None:
+    """GPUs are gone for good. A reservation goes on with what it has left, and one that has nothing left is deleted."""
+    for record in work.tx.reservations.all():
+        one = record.reservation
+        left = tuple(gpu for gpu in one.gpus if gpu not in gpus)
+        if left == one.gpus or record.is_over:
+            continue
+        lost = {"lost_gpus": [gpu for gpu in one.gpus if gpu in gpus]}
+        if left:
+            _change(work, replace(record, reservation=replace(one, gpus=left)), lost)
+        else:
+            _drop(work, one.name)
+            work.record(SYSTEM, "reservation.deleted", one.name, detail={**_told(record), **lost})
+
+
+# ------------------------------------------------------------------------------------------------ looking
+
+
+def existing(tx: Transaction, name: str) -> ReservationRecord:
+    record = tx.reservations.get(name)
+    if record is None:
+        raise NotFound(f"there is no reservation {name!r}", field="reservation")
+    return record
+
+
+def state_of(reservation: Reservation, now: float) -> ReservationState:
+    since, until = window_of(reservation)
+    if until <= now:
+        return ReservationState.OVER
+    if since > now:
+        return ReservationState.UPCOMING
+    return ReservationState.STANDING if reservation.until is None else ReservationState.ACTIVE
+
+
+def listed(
+    tx: Transaction, pool: str | None = None, since: float | None = None, until: float | None = None
+) -> list[ReservationRecord]:
+    """Those whose windows touch the given time."""
+    return [
+        record
+        for record in tx.reservations.all()
+        if (pool is None or record.reservation.pool == pool)
+        and (since is None or window_of(record.reservation)[1] > since)
+        and (until is None or record.reservation.since < until)
+    ]
+
+
+def reservation_views(state: State, records: Sequence[ReservationRecord], now: float) -> list[ReservationView]:
+    """These reservations with what is in use of them now."""
+    snapshot = state.snapshot
+    holders: dict[str, list[str]] = {}
+    for job in snapshot.jobs.values():
+        for gpu in job.allocation.gpus if job.allocation else ():
+            holders.setdefault(gpu, []).append(job.user)
+    counting = {one.name for one in in_force(snapshot, now)}
+    views = []
+    for record in records:
+        one = record.reservation
+        nodes: dict[str, list[str]] = {}
+        for gpu in one.gpus:
+            nodes.setdefault(snapshot.fleet.gpu_home.get(gpu, ""), []).append(gpu)
+        held = [gpu for gpu in one.gpus if gpu in holders and is_active(one, now)]
+        owners = sum(any(owns(snapshot, one, user) for user in holders[gpu]) for gpu in held)
+        views.append(
+            ReservationView(
+                record=record,
+                state=state_of(one, now),
+                in_force=one.name in counting,
+                nodes={node: tuple(gpus) for node, gpus in nodes.items()},
+                used_by_owners=owners,
+                lent=len(held) - owners,
+            )
+        )
+    return views
+
+
+# ------------------------------------------------------------------------------------------------ inside
+
+
+def _settled(work: Work, before: ReservationRecord, draft: ReservationDraft) -> ReservationRecord:
+    """The reservation as it is wanted, if it can be kept."""
+    was = before.reservation
+    wanted = replace(
+        was,
+        users=was.users if draft.users is None else _known_users(work.tx, draft.users),
+        groups=was.groups if draft.groups is None else _known_groups(work.tx, draft.groups),
+        since=was.since if draft.since is None else max(draft.since, work.now),
+        until=draft.until if draft.sets_until else was.until,
+        lends=was.lends if draft.lends is None else draft.lends,
+    )
+    if not wanted.users and not wanted.groups:
+        raise Invalid("say for which users or groups", field="users")
+    record = replace(before, note=before.note if draft.note is None else draft.note, reservation=wanted)
+    if not draft.moves:
+        return record
+    _check_window(wanted, work.now)
+    model, gpus = chosen_gpus(work, record, draft)
+    _check_strategy(work, wanted, len(gpus))
+    return replace(record, model=model, reservation=replace(wanted, gpus=gpus))
+
+
+def _check_window(wanted: Reservation, now: float) -> None:
+    since, until = window_of(wanted)
+    if until <= since:
+        raise Invalid(
+            f"it would end {since - until:.0f} seconds before it begins: until must be later than since", field="until"
+        )
+    if until <= now:
+        raise Invalid(f"it would be over already, {now - until:.0f} seconds ago", field="until")
+
+
+def _check_strategy(work: Work, wanted: Reservation, count: int) -> None:
+    snapshot = work.state.snapshot
+    if wanted.until is not None:
+        return
+    if snapshot.allocation.strategy is Strategy.DYNAMIC:
+        raise Invalid(
+            "allocation.strategy is dynamic: nothing is reserved standing; say until when it lasts",
+            field="until",
+            strategy="dynamic",
+        )
+    if snapshot.allocation.strategy is Strategy.HYBRID:
+        limit = most_standing(snapshot, wanted.pool)
+        held = standing_gpus(snapshot, wanted.pool, wanted.name, work.now)
+        if held + count > limit:
+            raise OverLimit(
+                f"standing reservations may take {limit} GPUs of pool {wanted.pool} together"
+                f" (allocation.reserved_ratio is {snapshot.allocation.reserved_ratio:g}):"
+                f" asked for {count}, others have {held}",
+                field="gpus",
+                asked=count,
+                held=held,
+                limit=limit,
+            )
+
+
+def _save(work: Work, record: ReservationRecord) -> None:
+    work.tx.reservations.save(record)
+    work.change(PutReservation(reservation=record.reservation))
+
+
+def _change(work: Work, record: ReservationRecord, why: dict[str, Any]) -> None:
+    _save(work, record)
+    work.record(SYSTEM, "reservation.edited", record.name, detail={**_told(record), **why})
+
+
+def _drop(work: Work, name: str) -> None:
+    work.tx.reservations.delete(name)
+    work.change(DropReservation(name=name))
+
+
+def _told(record: ReservationRecord) -> dict[str, Any]:
+    one = record.reservation
+    return {
+        "pool": one.pool,
+        "gpus": list(one.gpus),
+        "users": list(one.users),
+        "groups": list(one.groups),
+        "since": one.since,
+        "until": one.until,
+        "lends": one.lends,
+    }
+
+
+def _check_pool(work: Work, pool: str) -> None:
+    known = [item.name for item in work.tx.fleet.pools()]
+    if pool not in known:
+        raise Invalid(f"there is no pool {pool!r}; there are: {', '.join(known)}", field="pool", known=known)
+
+
+def _known_users(tx: Transaction, names: Sequence[str]) -> tuple[str, ...]:
+    missing = [name for name in names if tx.people.user(name) is None]
+    if missing:
+        raise Invalid(f"there is no user {listed_words(missing)}", field="users", users=missing[:NAMED])
+    return tuple(dict.fromkeys(names))
+
+
+def _known_groups(tx: Transaction, names: Sequence[str]) -> tuple[str, ...]:
+    known = {group.name for group in tx.people.groups()}
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise Invalid(f"there is no group {listed_words(missing)}", field="groups", groups=missing[:NAMED])
+    return tuple(dict.fromkeys(names))
+
+
+def _not_over(tx: Transaction, now: float) -> list[Reservation]:
+    return [record.reservation for record in tx.reservations.all() if window_of(record.reservation)[1] > now]
+
+
+def _only_operators(caller: Caller) -> None:
+    if not caller.is_operator:
+        raise Forbidden("only operators manage reservations")

@@ -1,0 +1,130 @@
+"""Which GPUs a reservation gets, of those that are asked for: the ones that are named, or so many; or what is in the
+way, in words and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from corral.control.errors import InUse, Invalid
+from corral.control.live.unit_of_work import Work
+from corral.control.records import ReservationRecord
+from corral.core.model import Reservation
+from corral.core.scheduling.reservations.gpu_selection import InTheWay, choose_gpus, gpus_of, in_the_way
+
+#: how many things a refusal names
+NAMED = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReservationDraft:
+    """What is wanted of a reservation; None leaves it as it is, or to corral."""
+
+    #: so many GPUs, or exactly these
+    count: int | None = None
+    gpu_ids: tuple[str, ...] | None = None
+    model: str | None = None
+    users: tuple[str, ...] | None = None
+    groups: tuple[str, ...] | None = None
+    since: float | None = None
+    #: whether `until` counts; None as a time means: standing
+    sets_until: bool = False
+    until: float | None = None
+    lends: bool | None = None
+    note: str | None = None
+
+    @property
+    def moves(self) -> bool:
+        """Whether it changes which GPUs are reserved, or when."""
+        return self.sets_until or any(value is not None for value in (self.count, self.gpu_ids, self.model, self.since))
+
+
+def chosen_gpus(work: Work, record: ReservationRecord, draft: ReservationDraft) -> tuple[str, tuple[str, ...]]:
+    """The model and the GPUs, named ones or chosen; refused with what is in the way."""
+    snapshot, wanted = work.state.snapshot, record.reservation
+    taken = in_the_way(snapshot, wanted, work.now)
+    kept = {*wanted.gpus} if not (draft.sets_until or draft.since is not None) else set()
+    # What is on GPUs that it has already was there before it, or has been lent: only new ones are looked at.
+    taken = {gpu: found for gpu, found in taken.items() if gpu not in kept or found.reservations}
+    if draft.gpu_ids is not None:
+        return _named(work, wanted.pool, draft, taken)
+    count = draft.count if draft.count is not None else len(wanted.gpus)
+    models = {gpu.model for _, gpu in gpus_of(snapshot, wanted.pool)}
+    model = draft.model or record.model or None
+    if model is not None and model not in models:
+        raise Invalid(
+            f"pool {wanted.pool} has no {model} GPU; it has: {', '.join(sorted(models)) or 'none'}",
+            field="model",
+            known=sorted(models),
+        )
+    models = {model} if model is not None else models
+    if count == len(wanted.gpus) and not taken.keys() & {*wanted.gpus} and model == record.model:
+        return record.model, wanted.gpus
+    found = choose_gpus(snapshot, wanted.pool, count, models=models, taken=taken, keep=wanted.gpus)
+    if found is None:
+        raise _too_few(work, wanted, count, models, taken)
+    return found
+
+
+def _named(work: Work, pool: str, draft: ReservationDraft, taken: dict[str, InTheWay]) -> tuple[str, tuple[str, ...]]:
+    assert draft.gpu_ids is not None
+    gpus = tuple(dict.fromkeys(draft.gpu_ids))
+    known = {gpu.id: gpu for _, gpu in gpus_of(work.state.snapshot, pool)}
+    missing = [gpu for gpu in gpus if gpu not in known]
+    if missing:
+        raise Invalid(f"pool {pool} has no GPU {listed_words(missing)}", field="gpu_ids", gpus=missing[:NAMED])
+    if not gpus:
+        raise Invalid("a reservation has at least one GPU", field="gpu_ids")
+    models = sorted({known[gpu].model for gpu in gpus})
+    if len(models) > 1 or (draft.model is not None and models != [draft.model]):
+        raise Invalid(
+            f"the GPUs of a reservation are of one model, these are: {', '.join(models)}",
+            field="gpu_ids",
+            models=models,
+        )
+    if draft.count is not None and draft.count != len(gpus):
+        raise Invalid(f"{draft.count} GPUs are asked for, and {len(gpus)} are named", field="gpus")
+    busy = {gpu: taken[gpu] for gpu in gpus if gpu in taken}
+    if busy:
+        raise InUse(f"not free in that window: {_obstacles(busy)}", field="gpu_ids", **_numbers(busy))
+    return models[0], gpus
+
+
+def _too_few(work: Work, wanted: Reservation, count: int, models: Collection[str], taken: dict[str, InTheWay]) -> InUse:
+    per_model = {
+        model: [gpu.id for _, gpu in gpus_of(work.state.snapshot, wanted.pool, model)] for model in sorted(models)
+    }
+    words = ", ".join(
+        f"{sum(gpu not in taken for gpu in gpus)} of {len(gpus)} {model}" for model, gpus in per_model.items()
+    )
+    mine = {gpu for gpus in per_model.values() for gpu in gpus}
+    busy = {gpu: found for gpu, found in taken.items() if gpu in mine}
+    detail = f"asked for {count} GPUs of one model; free of others in that window: {words or 'none'}"
+    most = max((sum(gpu not in taken for gpu in gpus) for gpus in per_model.values()), default=0)
+    if busy:
+        detail += f". In the way: {_obstacles(busy)}"
+    elif most >= count:
+        detail += ", and some of them are suspect or failed"
+    return InUse(detail, field="gpus", asked=count, free=most, **_numbers(busy))
+
+
+def _obstacles(busy: dict[str, InTheWay]) -> str:
+    """Who has how many of them."""
+    counts: dict[str, int] = {}
+    for found in busy.values():
+        names = [*(f"reservation {name}" for name in found.reservations), *(f"job {job}" for job in found.jobs)]
+        for name in names:
+            counts[name] = counts.get(name, 0) + 1
+    return listed_words(f"{name} has {count}" for name, count in counts.items())
+
+
+def _numbers(busy: dict[str, InTheWay]) -> dict[str, Any]:
+    jobs = dict.fromkeys(job for found in busy.values() for job in found.jobs)
+    reservations = dict.fromkeys(name for found in busy.values() for name in found.reservations)
+    return {"jobs": list(jobs)[:NAMED], "reservations": list(reservations)[:NAMED], "gpus": list(busy)[:NAMED]}
+
+
+def listed_words(words: Iterable[str]) -> str:
+    told = list(words)
+    return ", ".join(told[:5]) + (f" and {len(told) - 5} more" if len(told) > 5 else "")

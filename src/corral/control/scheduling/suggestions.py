@@ -1,0 +1,140 @@
+"""Advice for jobs that wait, of which every piece was tried: the picture with the change goes through the scheduler,
+and only what lets the job start now, or at an earlier promised time, is told.
+
+Trying costs time of the thread that also decides: the number of trials is bounded, and the caller says when to stop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from corral.control.errors import Refusal
+from corral.control.fleet.catalog import Catalog, request_of
+from corral.control.jobs.admission import admit, settled
+from corral.control.jobs.job_edit import JobChange, edited
+from corral.control.jobs.jobs import JobDraft
+from corral.control.live.state import State
+from corral.control.records import JobSpec
+from corral.control.scheduling import queue_choice
+from corral.core.jobs.lifecycle import StartRequested, advance
+from corral.core.model import Elastic, Job, JobState, Request
+from corral.core.scheduling.cycle.plan import Plan
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.explain.advice import Choices, Operation, Proposal, proposals
+from corral.core.snapshot.changes import DropJob, PutJob
+
+MOST_TOLD = 4
+#: Beside the one that says what happens without any change.
+MOST_TRIED = 8
+#: Less is not worth a change.
+EARLIER_SECONDS = 60.0
+
+
+class Outcome(StrEnum):
+    START = "start"
+    EARLIER = "earlier"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Suggestion:
+    proposal: Proposal
+    outcome: Outcome
+    start_at: float
+
+
+def suggestions(
+    state: State, now: float, job: Job, spec: JobSpec, catalog: Catalog, *, may_go_on: Callable[[], bool]
+) -> list[Suggestion]:
+    """What would help, the best first. `may_go_on` is asked before every trial."""
+    live = state.snapshot.jobs.get(job.id, job)
+    if live.state not in (JobState.QUEUED, JobState.CREATED) or live.after:
+        return []
+    plan = schedule(state.snapshot, now)
+    if any(start.job_id == live.id for start in plan.starts):
+        return []
+    helping = []
+    for proposal in proposals(state.snapshot, plan, live, now, _choices(state, live, catalog))[:MOST_TRIED]:
+        if not may_go_on():
+            break
+        changed = _changed(state, now, live, spec, proposal, catalog)
+        if changed is not None:
+            helped = _judged(proposal, _planned(state, now, live, changed), _promise(plan, live.id), live, now)
+            helping += [helped] if helped is not None else []
+    return sorted(helping, key=lambda item: (item.outcome is not Outcome.START, item.start_at))[:MOST_TOLD]
+
+
+def change_for(proposal: Proposal) -> JobChange:
+    """The edit that a proposal means."""
+    change = proposal.change
+    size = JobDraft(
+        spec=JobSpec(command=()),
+        request=Request(
+            nodes=change.get("nodes", 1), gpus=change.get("gpus", 0), models=tuple(change.get("model", ()))
+        ),
+        package=change.get("package"),
+        min_gpus=change.get("min_gpus"),
+        max_gpus=change.get("max_gpus"),
+    )
+    return JobChange(
+        given=frozenset(change), queue=change.get("queue"), time_limit_seconds=change.get("time"), size=size
+    )
+
+
+def _choices(state: State, job: Job, catalog: Catalog) -> Choices:
+    scaling = state.policies.scaling
+    bounds = Elastic(min_gpus=scaling.min_gpus, max_gpus=scaling.max_gpus) if scaling.rules.enabled else None
+    return Choices(
+        queues=queue_choice.reach(state.snapshot, job.user), packages=_packages(job, catalog), elastic=bounds
+    )
+
+
+def _packages(job: Job, catalog: Catalog) -> dict[str, Request]:
+    found: dict[str, Request] = {}
+    for name, package in catalog.packages.items():
+        if not package.kinds or job.kind in package.kinds:
+            flavor = catalog.flavors.get(package.flavor) if package.flavor is not None else None
+            found[name] = request_of(package, flavor, job.request.nodes)
+    return found
+
+
+def _changed(state: State, now: float, job: Job, spec: JobSpec, proposal: Proposal, catalog: Catalog) -> Job | None:
+    """The job as it would wait then; None if it would be refused."""
+    try:
+        if proposal.operation is Operation.START:
+            fitting = settled(state, job)
+            admit(state, [fitting])
+            return advance(fitting, StartRequested(at=now)).job
+        changed, _ = edited(state, job, spec, change_for(proposal), catalog)
+    except Refusal:
+        return None
+    # Another kind may need a permission that its owner lacks.
+    return changed if changed.kind is job.kind else None
+
+
+def _planned(state: State, now: float, job: Job, changed: Job) -> Plan:
+    """What the scheduler would do if the job were like that."""
+    was_there = job.id in state.snapshot.jobs
+    state.snapshot.apply([PutJob(job=changed)])
+    try:
+        return schedule(state.snapshot, now)
+    finally:
+        state.snapshot.apply([PutJob(job=job) if was_there else DropJob(id=job.id)])
+
+
+def _promise(plan: Plan, job_id: str) -> float | None:
+    """When it starts at the latest, as far as it is promised; infinite if nobody knows."""
+    planned = plan.planned_start(job_id)
+    return None if planned is None else planned.at
+
+
+def _judged(proposal: Proposal, plan: Plan, before: float | None, job: Job, now: float) -> Suggestion | None:
+    if any(start.job_id == job.id for start in plan.starts):
+        return Suggestion(proposal=proposal, outcome=Outcome.START, start_at=now)
+    after = _promise(plan, job.id)
+    # Without a promise before, nobody can say that the new one is earlier.
+    if before is None or after is None or not math.isfinite(after) or after > before - EARLIER_SECONDS:
+        return None
+    return Suggestion(proposal=proposal, outcome=Outcome.EARLIER, start_at=after)

@@ -1,0 +1,241 @@
+"""What people look at: answers made from the state alone, without a read from the store."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from corral.control.errors import Refusal
+from corral.control.jobs.admission import admit, settled
+from corral.control.live.state import State
+from corral.core.jobs.lifecycle import StartRequested, advance
+from corral.core.model import Gpu, Job, JobState, Node, Queue
+from corral.core.monitoring.health.model import Condition
+from corral.core.people.scores import score_at
+from corral.core.scheduling.cycle.guarantees import Standing, standing
+from corral.core.scheduling.cycle.plan import Preemption, Start
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.explain.reasons import Explanation, explain, line_order, place_words
+from corral.core.scheduling.forecast.run_time_model import predicted
+from corral.core.snapshot.changes import DropJob, PutJob
+from corral.core.snapshot.replica import Picture, picture_of
+from corral.core.snapshot.waiting_lines import Line, LineKey
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueueView:
+    queue: Queue
+    running: int
+    queued: int
+    standing: Standing
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinePlace:
+    position: int
+    job: Job
+    score: float
+    detail: str
+    #: None while it is not promised, infinite when it cannot be told
+    planned_start: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LineView:
+    key: LineKey
+    #: the first ones, and beyond them those of whoever asks
+    places: tuple[LinePlace, ...]
+    #: how many jobs stand in it, shown or not
+    length: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuView:
+    gpu: Gpu
+    node: str
+    cluster: str
+    held_milli: int
+    jobs: tuple[Job, ...]
+    #: others hold it who are not corral's
+    is_taken: bool = False
+    #: None while nothing was ever held against it
+    condition: Condition | None = None
+
+    @property
+    def is_free(self) -> bool:
+        return self.held_milli == 0 and not self.is_taken
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeView:
+    node: Node
+    gpus: tuple[GpuView, ...]
+    jobs: tuple[Job, ...]
+
+    @property
+    def free_gpus(self) -> int:
+        return sum(view.is_free for view in self.gpus)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoreView:
+    user: str
+    model: str
+    score: float
+    usage: float
+    at: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialRun:
+    """What would happen to a job if it were submitted now."""
+
+    refusal: Refusal | None = None
+    start: Start | None = None
+    explanation: Explanation | None = None
+    #: the job as it would wait, and the picture without it
+    job: Job | None = None
+    picture: Picture | None = None
+    #: who would be interrupted for it
+    preemptions: tuple[Preemption, ...] = ()
+
+
+def why(state: State, now: float, job: Job) -> Explanation:
+    """Why a job waits. `job` is the stored one; the state has the better one while it is live."""
+    live = state.snapshot.jobs.get(job.id, job)
+    # Its starts have been applied since; what it promises still stands.
+    plan = replace(state.plan, at=now, starts=())
+    return explain(state.snapshot, plan, live, now)
+
+
+def try_out(state: State, now: float, job: Job) -> TrialRun:
+    """Submit a job to the picture alone, plan, and take it out again."""
+    try:
+        job = settled(state, replace(job, id="j-999999999999"))
+        admit(state, [job])
+    except Refusal as refusal:
+        return TrialRun(refusal=refusal)
+    queued = predicted(state.run_times, advance(job, StartRequested(at=now)).job)
+    picture = picture_of(state.snapshot)
+    state.snapshot.apply([PutJob(job=queued)])
+    try:
+        plan = schedule(state.snapshot, now)
+        start = next((start for start in plan.starts if start.job_id == job.id), None)
+        return TrialRun(
+            start=start,
+            explanation=explain(state.snapshot, plan, queued, now),
+            job=queued,
+            picture=picture,
+            preemptions=tuple(one for one in plan.preemptions if one.for_job == job.id),
+        )
+    finally:
+        state.snapshot.apply([DropJob(id=job.id)])
+
+
+def queue_views(state: State) -> list[QueueView]:
+    running: dict[str, int] = defaultdict(int)
+    queued: dict[str, int] = defaultdict(int)
+    for job in state.snapshot.jobs.values():
+        counts = queued if job.state is JobState.QUEUED else running
+        counts[job.queue] += 1
+    return [
+        QueueView(
+            queue=queue,
+            running=running[name],
+            queued=queued[name],
+            standing=standing(state.snapshot, queue),
+        )
+        for name, queue in sorted(state.snapshot.queues.items())
+    ]
+
+
+def queue_order(state: State, now: float, name: str, limit: int = 500, whose: str = "") -> list[LineView]:
+    """The lines of a queue in their real order, with the reason for each place.
+
+    A line of thousands is told by its first jobs; beyond them only those of `whose` are, as many again at most.
+    """
+    planned = {item.job_id: item.at for item in state.plan.planned}
+    lines = []
+    for key in sorted(key for key in state.snapshot.lines if key.queue == name):
+        places = []
+        line = state.snapshot.lines[key]
+        for position, job in _told(line, line_order(state.snapshot, key, now), limit, whose):
+            score = state.snapshot.score(job.user, key.model, now)
+            places.append(
+                LinePlace(
+                    position=position,
+                    job=job,
+                    score=score,
+                    detail=place_words(state.snapshot, job, score),
+                    planned_start=planned.get(job.id),
+                )
+            )
+        lines.append(LineView(key=key, places=tuple(places), length=len(line.jobs)))
+    return lines
+
+
+def _told(line: Line, order: Iterable[Job], limit: int, whose: str) -> Iterator[tuple[int, Job]]:
+    """Walks no further than there is something to tell: a long line is looked at all the time."""
+    left = sum(job.user == whose for job in line.jobs.values())
+    told = 0
+    for position, job in enumerate(order, start=1):
+        left -= job.user == whose
+        if position <= limit or job.user == whose:
+            told += 1
+            yield position, job
+        if position >= limit and (not left or told >= 2 * limit):
+            return
+
+
+def waiting_for_others(state: State, name: str) -> int:
+    """Jobs of a queue that come after others, and so stand in no line."""
+    in_line = sum(len(line.jobs) for key, line in state.snapshot.lines.items() if key.queue == name)
+    return state.snapshot.queued_in(name) - in_line
+
+
+def node_views(state: State) -> list[NodeView]:
+    jobs_on: dict[str, list[Job]] = defaultdict(list)
+    held: dict[str, list[tuple[Job, int]]] = defaultdict(list)
+    for job in state.snapshot.jobs.values():
+        for grant in job.allocation.grants if job.allocation else ():
+            jobs_on[grant.node].append(job)
+            for gpu in grant.gpus:
+                held[gpu].append((job, grant.gpu_milli))
+    return [
+        NodeView(
+            node=slot.node,
+            jobs=tuple(jobs_on[slot.node.id]),
+            gpus=tuple(
+                GpuView(
+                    gpu=gpu,
+                    node=slot.node.id,
+                    cluster=slot.node.cluster,
+                    held_milli=sum(milli for _, milli in held[gpu.id]),
+                    jobs=tuple(job for job, _ in held[gpu.id]),
+                    is_taken=gpu.id in slot.node.taken.gpus,
+                    condition=state.conditions.get(gpu.id),
+                )
+                for gpu in slot.node.gpus
+            ),
+        )
+        for slot in state.snapshot.fleet.slots
+    ]
+
+
+def left_out(state: State) -> dict[str, frozenset[str]]:
+    """Nodes that a cluster reports and that are not used, by cluster: another cluster has one of that name."""
+    return dict(state.left_out)
+
+
+def score_views(state: State, now: float) -> list[ScoreView]:
+    return [
+        ScoreView(
+            user=user,
+            model=model,
+            score=score_at(score, now, state.snapshot.score_time_constant),
+            usage=score.usage,
+            at=now,
+        )
+        for (user, model), score in sorted(state.snapshot.scores.items())
+    ]

@@ -1,0 +1,84 @@
+"""The installation's settings as use cases need them, free of how they are written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from corral.core.alerts.defaults import Thresholds
+from corral.core.model import DEFAULT_PRIORITY, JobKind, Quota
+from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.snapshot.cluster_snapshot import DEFAULT_TIME_CONSTANT
+from corral.core.snapshot.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, ScalingRules
+from corral.core.storage.volumes import VolumeType
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskPolicy:
+    """The workflow of allocate, start-program and release:
+
+    Whoever allocates without a number gets what is free, within limits.
+    """
+
+    #: put in front of a task's name to make its job's name
+    prefix: str = "task_"
+    #: GPUs that one user's automatic, and explicitly sized, allocations may hold; None means no limit
+    max_auto_gpus: int | None = 2
+    max_manual_gpus: int | None = 6
+    #: the program that is started when none is given; `{gpu_list}` and `{gpu_count}` are filled in
+    command: tuple[str, ...] = ("python", "train.py")
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckpointPolicy:
+    """What jobs are told about saving their work. Switched off, they are told the directory and nothing else."""
+
+    enabled: bool = True
+    #: how often, unless a job says otherwise itself
+    interval_seconds: float = 600.0
+    #: how many of them stay
+    keep: int = 3
+    #: a directory for PYTHONPATH in which programs find the helper; None means that they bring their own
+    library: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScalingPolicy:
+    """Elastic jobs: how large they may be asked for, and when they are resized."""
+
+    #: the least and the most GPUs of an elastic job, and what one gets that does not say it
+    min_gpus: int = 1
+    max_gpus: int = 4
+    rules: ScalingRules = field(default_factory=ScalingRules)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policies:
+    limits: Limits = field(default_factory=Limits)
+    score_time_constant: float = DEFAULT_TIME_CONSTANT
+    default_priority: int = DEFAULT_PRIORITY
+    #: jobs that may wait in all queues together
+    max_queue_length: int | None = 1000
+    #: the smallest share of a GPU that a job may ask for, in thousandths
+    smallest_share_milli: int = 10
+    max_retries: int = 3
+    grace_seconds: float = 30.0
+    #: what the queue `default` follows when they change
+    ordering: str = "fair-share"
+    blocking: str = "backfill"
+    placement: str = "fragmentation"
+    #: how GPUs are given out, and how much of a pool may be reserved standing
+    allocation: AllocationRules = field(default_factory=AllocationRules)
+    #: for the orderings that look at run times and age
+    ordering_rules: OrderingRules = field(default_factory=OrderingRules)
+    preemption: PreemptionRules = field(default_factory=lambda: PreemptionRules(enabled=True))
+    backfill: BackfillRules = field(default_factory=lambda: BackfillRules(protected=4))
+    tasks: TaskPolicy = field(default_factory=TaskPolicy)
+    scaling: ScalingPolicy = field(default_factory=ScalingPolicy)
+    checkpoints: CheckpointPolicy = field(default_factory=CheckpointPolicy)
+    #: what new users may hold, until an operator says otherwise; a kind or type that is left out has no limit
+    default_quota: Mapping[JobKind, Quota] = field(default_factory=dict)
+    default_volume_bytes: Mapping[VolumeType, int] = field(default_factory=dict)
+    #: what the alert rules that corral comes with follow when they change
+    alert_thresholds: Thresholds = field(default_factory=Thresholds)

@@ -1,0 +1,196 @@
+"""Finding anything by a part of its id or name, for who knows what they look for but not where it is.
+
+Decides what a caller finds: no more than the lists of the same things would show them. What matches best goes first:
+the very name, then what begins with the text, then what contains it. Every type of thing gets its share of the places,
+so that a thousand jobs do not hide the one queue.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from corral.control.jobs import images
+from corral.control.live.unit_of_work import Caller
+from corral.control.ports import Transaction
+from corral.control.records import Function, JobFilter, JobRecord
+from corral.control.storage import volumes
+from corral.control.workbenches.workbenches import is_workbench
+from corral.core.model import Node
+
+MAX_FOUND = 50
+#: Older reports are found in their list.
+MAX_REPORTS = 200
+
+_ID = re.compile(r"(?:j-)?([1-9][0-9]{0,11})")
+
+
+class Type(StrEnum):
+    """What was found, in the order in which things are shown."""
+
+    JOB = "job"
+    WORKBENCH = "workbench"
+    USER = "user"
+    NODE = "node"
+    GPU = "gpu"
+    QUEUE = "queue"
+    POOL = "pool"
+    GROUP = "group"
+    PACKAGE = "package"
+    FLAVOR = "flavor"
+    IMAGE = "image"
+    VOLUME = "volume"
+    ALERT_RULE = "alert-rule"
+    REPORT = "report"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    type: Type
+    #: what its own route knows it by; of an image that somebody owns `owner/name`
+    id: str
+    title: str
+    #: a few words that tell it from its namesakes
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Match:
+    #: 0: the very name. 1: it begins so. 2: it contains it.
+    rank: int
+    found: Found
+
+
+def search(tx: Transaction, caller: Caller, text: str, nodes: Sequence[Node], limit: int) -> list[Found]:
+    """`nodes` are those of the picture: the store would have to read every GPU."""
+    wanted = text.casefold()
+    lists = [_best(_matches(wanted, things)) for things in _small_things(tx, caller, nodes)]
+    return _shared_out([*_jobs(tx, caller, text, limit), *lists], limit)
+
+
+# ------------------------------------------------------------------------------------------------ jobs
+
+
+def _jobs(tx: Transaction, caller: Caller, text: str, limit: int) -> list[list[Match]]:
+    """Jobs and workbenches, each newest first within what matches equally well."""
+    user = None if caller.may(Function.SEE_OTHERS_JOBS) else caller.name
+    queries = [JobFilter(user=user, name_prefix=text)]
+    number = _ID.fullmatch(text)
+    if number is not None:
+        queries.insert(0, JobFilter(user=user, id_prefix=number[1]))
+    if not text.startswith("j-"):
+        # Every name has to be looked at for this; who types an id does not mean a part of a name.
+        queries.append(JobFilter(user=user, name_contains=text))
+    records: dict[str, JobRecord] = {}
+    for where in queries:
+        page = tx.jobs.page(where, sort="-id", cursor=None, limit=limit)
+        records.update((record.job.id, record) for record in page.items)
+    newest = sorted(records.values(), key=lambda record: -record.job.serial)
+    found = _best(_matches(text.casefold(), [(_job(record, caller), ()) for record in newest]))
+    return [[match for match in found if match.found.type is of_type] for of_type in (Type.JOB, Type.WORKBENCH)]
+
+
+def _job(record: JobRecord, caller: Caller) -> Found:
+    job = record.job
+    is_theirs = is_workbench(record) and (caller.is_operator or caller.name == job.user)
+    return Found(
+        type=Type.WORKBENCH if is_theirs else Type.JOB,
+        id=job.id,
+        title=job.name,
+        detail=f"{job.state.value}, {job.user}",
+    )
+
+
+# ------------------------------------------------------------------------------------------------ everything else
+
+#: Something, and under which other words it can be found.
+_Findable = tuple[Found, Sequence[str]]
+
+
+def _small_things(tx: Transaction, caller: Caller, nodes: Sequence[Node]) -> Iterator[Iterable[_Findable]]:
+    """List by list, what the caller may see."""
+    yield [
+        (Found(type=Type.NODE, id=node.id, title=node.id, detail=f"{node.state.value}, {len(node.gpus)} GPUs"), ())
+        for node in nodes
+    ]
+    yield (
+        (Found(type=Type.GPU, id=gpu.id, title=gpu.id, detail=f"{gpu.model} {gpu.index} of {node.id}"), ())
+        for node in nodes
+        for gpu in node.gpus
+    )
+    yield [(Found(type=Type.QUEUE, id=queue.name, title=queue.name), ()) for queue in tx.fleet.queues()]
+    yield [(_named(Type.POOL, pool.name, pool.description), ()) for pool in tx.fleet.pools()]
+    yield [(_named(Type.PACKAGE, package.name, package.description), ()) for package in tx.catalog.packages()]
+    yield [(_named(Type.FLAVOR, flavor.name, flavor.description), ()) for flavor in tx.catalog.flavors()]
+    yield [
+        (
+            Found(
+                type=Type.IMAGE,
+                id=f"{image.owner}/{image.name}" if image.owner else image.name,
+                title=image.name,
+                detail=image.address,
+            ),
+            (),
+        )
+        for image in images.visible(tx, caller)
+    ]
+    yield [
+        (
+            Found(type=Type.VOLUME, id=volume.id, title=volume.name, detail=f"{volume.type.value}, {volume.owner}"),
+            (f"{volume.owner}/{volume.name}",),
+        )
+        for volume in volumes.visible(tx, caller)
+    ]
+    if caller.is_operator:
+        yield from _operators_things(tx)
+
+
+def _operators_things(tx: Transaction) -> Iterator[Iterable[_Findable]]:
+    yield [
+        (Found(type=Type.USER, id=user.name, title=user.display_name or user.name, detail=user.email), (user.email,))
+        for user in tx.people.users()
+    ]
+    yield [(_named(Type.GROUP, group.name, group.description), ()) for group in tx.people.groups()]
+    yield [(_named(Type.ALERT_RULE, rule.name, rule.description), ()) for rule in tx.alerts.rules()]
+    reports = tx.reports.page(cursor=None, limit=MAX_REPORTS)
+    yield [
+        (Found(type=Type.REPORT, id=report.id, title=report.title, detail=report.state.value), ())
+        for report in reports.items
+    ]
+
+
+def _named(of_type: Type, name: str, description: str) -> Found:
+    return Found(type=of_type, id=name, title=name, detail=description[:120])
+
+
+# ------------------------------------------------------------------------------------------------ order
+
+
+def _matches(wanted: str, things: Iterable[_Findable]) -> Iterator[Match]:
+    for found, others in things:
+        words = [word.casefold() for word in (found.id, found.title, *others)]
+        if wanted in words:
+            yield Match(rank=0, found=found)
+        elif any(word.startswith(wanted) for word in words):
+            yield Match(rank=1, found=found)
+        elif any(wanted in word for word in words):
+            yield Match(rank=2, found=found)
+
+
+def _best(matches: Iterable[Match]) -> list[Match]:
+    """What matches best first, else as they came."""
+    return sorted(matches, key=lambda match: match.rank)[:MAX_FOUND]
+
+
+def _shared_out(lists: Sequence[Sequence[Match]], limit: int) -> list[Found]:
+    """One of each list in turn until there is no place left; then all that begin with the text before the others."""
+    taken: list[Match] = []
+    for place in range(limit):
+        taken += [matches[place] for matches in lists if place < len(matches)]
+        if len(taken) >= limit:
+            break
+    order = list(Type)
+    taken = sorted(taken[:limit], key=lambda match: (match.rank, order.index(match.found.type)))
+    return [match.found for match in taken]

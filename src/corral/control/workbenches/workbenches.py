@@ -1,0 +1,194 @@
+"""Workbenches: long-lived jobs that offer Jupyter, SSH or both. Decides whether one can start, what it offers, and
+when one that nobody uses is stopped.
+
+A workbench is a job like all others: it waits, is stopped, started again with the same settings and deleted as they
+are. What it runs is `engines/workbenches/workbench_host.py`, whatever it offers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from corral.control.errors import Invalid, Missing, NotFound
+from corral.control.jobs import jobs
+from corral.control.jobs.job_kinds import HOST_COMMAND
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.ports import AttemptStatus, Tool, Transaction, WorkbenchStatus
+from corral.control.records import TASK_LABEL, JobRecord, JobSpec
+from corral.core.jobs.lifecycle import StopRequested
+from corral.core.model import EndReason, Job, JobKind, JobState
+
+#: How long a workbench that says nothing new is believed to be in use.
+FRESH_SECONDS = 60.0
+#: How the program ends when it cannot begin, in words for the owner.
+LAUNCH_PROBLEMS: Mapping[int, str] = {
+    81: "there is no Jupyter in its environment: install jupyterlab there, or create the workbench without Jupyter",
+    82: "there is no SSH server in its environment: install openssh-server there, or create the workbench without SSH",
+    83: "there is no python3 in its environment: a workbench needs one, in the image too",
+    84: "Jupyter did not start: its log tells why",
+    85: "the SSH server did not start: its log tells why",
+    86: "SSH logs in as the account that it runs as, and that account may not log in: ask an operator for one of your "
+    "own (local.run_as), or create the workbench without SSH",
+    87: "its Jupyter could not be opened for the server, which is on another machine: its log tells why",
+    88: "the python3 in its environment is older than 3.9: name a virtual environment that has a later one",
+    89: "it was killed while it started, as happens to what has too little memory: ask for more (--memory 4G)",
+}
+_WHAT_TO_DO = {
+    Tool.JUPYTER: (
+        "there is no Jupyter in the environment: install it (pip install jupyterlab), name a virtual environment or an "
+        "image that has it, or leave Jupyter out"
+    ),
+    Tool.SSHD: (
+        "there is no SSH server on the node: install it (openssh-server), use an image that has it, or leave SSH out"
+    ),
+}
+_FIELDS = {Tool.JUPYTER: "jupyter", Tool.SSHD: "ssh"}
+
+
+# ---------------------------------------------------------------- what one is
+
+
+def is_workbench(record: JobRecord) -> bool:
+    """A task holds GPUs as a job of the same kind, but is none."""
+    return record.job.kind is JobKind.WORKBENCH and TASK_LABEL not in record.spec.labels
+
+
+def is_hosted(spec: JobSpec) -> bool:
+    """Whether it offers something; a workbench of an earlier version may run a program of its owner's own."""
+    return spec.command == HOST_COMMAND
+
+
+def base_url(job_id: str) -> str:
+    """Where its Jupyter is found on this server."""
+    return f"/workbenches/{job_id}/jupyter/"
+
+
+def needed_tools(spec: JobSpec) -> list[Tool]:
+    """What must be on the node before it starts; what an image holds shows when it runs."""
+    if spec.image is not None:
+        return []
+    return [tool for tool, wanted in ((Tool.JUPYTER, spec.jupyter), (Tool.SSHD, spec.ssh)) if wanted]
+
+
+def host_settings(record: JobRecord, *, listen: str, ports: tuple[int, int], is_elsewhere: bool) -> dict[str, Any]:
+    """What the program in the workbench is told. On another machine than the server's its Jupyter listens, too."""
+    spec = record.spec
+    return {
+        "base_url": base_url(record.job.id),
+        "jupyter": spec.jupyter,
+        "ssh": spec.ssh,
+        # In an image the paths of the node mean nothing.
+        "venv": spec.venv if spec.image is None else None,
+        "workdir": spec.workdir,
+        "ssh_listen": listen,
+        "ssh_ports": list(ports),
+        "relay": {"listen": listen, "ports": list(ports)} if is_elsewhere else None,
+    }
+
+
+def let_in(tx: Transaction, record: JobRecord) -> list[str]:
+    """The SSH keys that log in: those of its owner, and nobody's while the owner is not let in here either."""
+    owner = tx.people.user(record.job.user)
+    if not record.spec.ssh or owner is None or owner.disabled:
+        return []
+    return [key.public_key for key in tx.ssh_keys.of_user(record.job.user)]
+
+
+# ---------------------------------------------------------------- use cases
+
+
+def create(work: Work, caller: Caller, draft: jobs.JobDraft, missing: Sequence[Tool]) -> JobRecord:
+    """A new workbench that waits for its start, or for its turn. `missing` is what was not found on the node."""
+    spec = replace(draft.spec, command=HOST_COMMAND)
+    if not spec.jupyter and not spec.ssh:
+        raise Invalid("a workbench offers Jupyter, SSH or both: switch one of them on", field="jupyter")
+    _check(work, caller, caller.name, spec, missing)
+    (record,) = jobs.submit(work, caller, [replace(draft, spec=spec, kind=JobKind.WORKBENCH)])
+    return record
+
+
+def start(work: Work, caller: Caller, ref: str, missing: Sequence[Tool]) -> Job:
+    """Again, with the settings that it was created with."""
+    job = own_workbench(work, caller, ref)
+    _check(work, caller, job.user, work.spec(job.id), missing)
+    return jobs.start(work, caller, job.id)
+
+
+def own_workbench(work: Work, caller: Caller, ref: str) -> Job:
+    job = jobs.own_job(work, caller, ref)
+    if not is_workbench(JobRecord(job=job, spec=work.spec(job.id))):
+        raise NotFound(f"there is no workbench {ref!r}", field="workbench")
+    return job
+
+
+def _check(work: Work, caller: Caller, owner: str, spec: JobSpec, missing: Sequence[Tool]) -> None:
+    """Refused before it waits for GPUs that it could not use."""
+    if spec.ssh and not work.tx.ssh_keys.of_user(owner):
+        whose = "you have" if caller.name == owner else f"{owner} has"
+        raise Missing(
+            f"SSH needs a key, and {whose} none registered: add one with corral key add FILE.pub, or leave SSH out",
+            field="ssh",
+        )
+    for tool in missing:
+        raise Missing(_WHAT_TO_DO[tool], field=_FIELDS[tool], program=tool.value)
+
+
+# ---------------------------------------------------------------- nobody uses it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Idle:
+    """A workbench that was seen unused."""
+
+    job_id: str
+    attempt: int
+    idle_seconds: float
+
+
+def idle_seconds(status: WorkbenchStatus, now: float) -> float:
+    """For how long nobody has used it. What it says of itself holds for a moment only, and never for the future."""
+    if status.is_busy:
+        return 0.0 if now - status.at < FRESH_SECONDS else now - status.at
+    return max(0.0, now - min(status.used_at, status.at))
+
+
+def stop_idle(work: Work, seen: Sequence[Idle]) -> None:
+    """Stop those that nobody has used for as long as their owners allow. Doing it twice changes nothing."""
+    for idle in seen:
+        job = running(work.state, idle.job_id, idle.attempt)
+        limit = work.spec(idle.job_id).idle_stop_seconds if job is not None else None
+        if job is None or limit is None or idle.idle_seconds < limit:
+            continue
+        message = (
+            f"stopped because nobody used it for {in_words(idle.idle_seconds)}; it was created to stop after "
+            f"{in_words(limit)} without use. Start it again when it is needed: nothing of it is lost"
+        )
+        work.advance(job, StopRequested(at=work.now, reason=EndReason.EVICTED, message=message))
+        detail = {"attempt": job.attempt, "idle_seconds": round(idle.idle_seconds), "message": message}
+        work.record(SYSTEM, "job.idle-stopped", job.id, owner=job.user, detail=detail)
+
+
+def running(state: State, job_id: str, attempt: int) -> Job | None:
+    job = state.snapshot.jobs.get(job_id)
+    return job if job is not None and job.state is JobState.RUNNING and job.attempt == attempt else None
+
+
+def in_words(seconds: float) -> str:
+    for name, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= size:
+            return f"{round(seconds / size, 1):g} {name}"
+    return f"{seconds:.0f} s"
+
+
+# ---------------------------------------------------------------- how it ended
+
+
+def explained(spec: JobSpec, status: AttemptStatus) -> AttemptStatus:
+    """An end that the program in the workbench gave as a number, in words."""
+    problem = LAUNCH_PROBLEMS.get(status.exit_code or 0)
+    if problem is None or status.reason is not EndReason.EXIT_CODE or not is_hosted(spec):
+        return status
+    return replace(status, reason=EndReason.LAUNCH_ERROR, message=problem)

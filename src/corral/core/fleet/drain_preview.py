@@ -1,0 +1,279 @@
+"""What draining a node at some time displaces: who is still there by then, what they lose, and where they would go.
+
+An outlook, not a plan: jobs end when their runs tell, the queue moves on meanwhile, and nothing is changed by asking.
+Where a displaced job would go is tried, one after the other, on what will be free at that time as far as it is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from corral.core.fleet.resources import gpus_text
+from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState, Prediction, Request
+from corral.core.scheduling.backfill.planned_start import end_if_started, protect
+from corral.core.scheduling.placement.search import could_ever_fit
+from corral.core.scheduling.reservations.reservations import Reserved, find_open_place
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.trial import Trial
+
+#: How much longer a job that runs is expected to run; None if nothing is known of jobs like it.
+Remaining = Callable[[Job], Prediction | None]
+
+
+class Displaced(StrEnum):
+    SURELY = "surely"
+    LIKELY = "likely"
+    POSSIBLY = "possibly"
+    NO = "no"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Span:
+    """When something ends: as likely as not by the one, almost surely by the other."""
+
+    p50: float
+    p90: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DisplacedJob:
+    job: Job
+    #: its GPUs on the node
+    gpus: tuple[str, ...]
+    #: by runs like it; None if there were none
+    ends_at: Span | None
+    #: when its time limit ends it
+    limit_at: float | None
+    displaced: Displaced
+    lost_gpu_seconds: float
+    #: nodes that have room for it, and from when on; None when that cannot be told
+    goes_to: tuple[str, ...] | None
+    back_at: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stranded:
+    """A job that waits and could run nowhere else."""
+
+    job: Job
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Capacity:
+    """What is left of a pool without the node: usable GPUs, and those of them that are free with all displaced jobs
+    placed."""
+
+    gpus: int
+    free: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DrainPreview:
+    node: str
+    at: float
+    #: None when some job has no known end; `now` for an empty node
+    empty_at: Span | None
+    jobs: tuple[DisplacedJob, ...]
+    stranded: tuple[Stranded, ...]
+    #: of every pool that has GPUs on the node
+    capacity_after: dict[str, Capacity]
+
+
+def preview(snapshot: ClusterSnapshot, node_id: str, at: float, now: float, remaining: Remaining) -> DrainPreview:
+    """What draining this node at that time means, seen from now."""
+    at = max(at, now)
+    # 1. Who is on the node, and who is still there at that time.
+    outlooks = [_outlook(job, node_id, at, now, remaining) for job in _jobs_on(snapshot, node_id)]
+    with snapshot.trial() as trial:
+        # 2. What is over by then gives its room back.
+        supposed = _Supposed(snapshot, trial)
+        for job in _over_by(snapshot, node_id, at, now, remaining):
+            supposed.lift(job)
+        # 3. The others look for a place elsewhere, the oldest first.
+        placed = [_placed(supposed, item, node_id, at) for item in outlooks]
+        capacity = _capacity(snapshot, node_id)
+    return DrainPreview(
+        node=node_id,
+        at=at,
+        empty_at=_empty_at(outlooks, now),
+        jobs=tuple(placed),
+        stranded=tuple(_stranded(snapshot, node_id)),
+        capacity_after=capacity,
+    )
+
+
+def _jobs_on(snapshot: ClusterSnapshot, node_id: str) -> list[Job]:
+    found = [
+        job
+        for job in snapshot.jobs.values()
+        if job.allocation is not None and any(grant.node == node_id for grant in job.allocation.grants)
+    ]
+    return sorted(found, key=lambda job: (job.allocated_at or 0.0, job.serial))
+
+
+def _outlook(job: Job, node_id: str, at: float, now: float, remaining: Remaining) -> DisplacedJob:
+    assert job.allocation is not None
+    expected = _ends_at(job, now, remaining)
+    limit_at = job.expected_end if math.isfinite(job.expected_end) else None
+    return DisplacedJob(
+        job=job,
+        gpus=tuple(gpu for grant in job.allocation.grants if grant.node == node_id for gpu in grant.gpus),
+        ends_at=expected,
+        limit_at=limit_at,
+        displaced=_chance(job, expected, limit_at, at, now),
+        lost_gpu_seconds=_lost(job, at, now),
+        goes_to=None,
+        back_at=None,
+    )
+
+
+def _ends_at(job: Job, now: float, remaining: Remaining) -> Span | None:
+    if job.state is JobState.STOPPING and not job.is_resizing:
+        return Span(p50=now, p90=now + job.grace_seconds)
+    known = remaining(job)
+    if known is None:
+        return None
+    latest = job.expected_end
+    return Span(p50=min(latest, now + max(0.0, known.p50_seconds)), p90=min(latest, now + max(0.0, known.p90_seconds)))
+
+
+def _chance(job: Job, expected: Span | None, limit_at: float | None, at: float, now: float) -> Displaced:
+    """How likely it still runs at that time."""
+    if at <= now:
+        return Displaced.SURELY
+    if limit_at is not None and limit_at <= at:
+        return Displaced.NO
+    if expected is None:
+        # A workbench runs until somebody stops it; of a training nothing is known.
+        return Displaced.SURELY if job.kind is JobKind.WORKBENCH else Displaced.LIKELY
+    return Displaced.LIKELY if at < expected.p50 else Displaced.POSSIBLY
+
+
+def _lost(job: Job, at: float, now: float) -> float:
+    """GPU-seconds since its last checkpoint. One that saves will go on saving: its last checkpoint will be as old as
+    it is now; one that never did loses everything."""
+    assert job.allocation is not None
+    if job.started_at is None:
+        return 0.0
+    saved_at = max(job.started_at, job.checkpointed_at or job.started_at)
+    until = now if job.checkpointed_at is not None and job.checkpointed_at > job.started_at else at
+    return max(0.0, until - saved_at) * job.allocation.total_gpu_milli / WHOLE
+
+
+def _over_by(snapshot: ClusterSnapshot, node_id: str, at: float, now: float, remaining: Remaining) -> list[Job]:
+    """Jobs that are over by then, surely or almost surely, on GPUs that could do instead of the node's."""
+    found = []
+    models = {gpu.model for gpu in snapshot.nodes[node_id].gpus}
+    for job in snapshot.jobs.values():
+        if job.allocation is None or at <= now or (job.allocation.model and job.allocation.model not in models):
+            continue
+        expected = _ends_at(job, now, remaining)
+        if job.expected_end <= at or (expected is not None and expected.p90 <= at):
+            found.append(job)
+    return found
+
+
+class _Supposed:
+    """Jobs that hold nothing any more within a trial, and those of them that have found another place."""
+
+    def __init__(self, snapshot: ClusterSnapshot, trial: Trial) -> None:
+        self.snapshot = snapshot
+        self._trial = trial
+        self._lifted: dict[str, Job] = {}
+
+    def lift(self, job: Job) -> Job:
+        """The job as it is supposed now."""
+        if job.id not in self._lifted:
+            assert job.allocation is not None
+            lifted = replace(job, allocation=Allocation(grants=(), model=job.allocation.model))
+            self._trial.resize(job, lifted)
+            self._lifted[job.id] = lifted
+        return self._lifted[job.id]
+
+    def put(self, job: Job, allocation: Allocation) -> None:
+        placed = replace(self._lifted[job.id], allocation=allocation)
+        self._trial.resize(self._lifted[job.id], placed)
+        self._lifted[job.id] = placed
+
+
+def _placed(supposed: _Supposed, item: DisplacedJob, node_id: str, at: float) -> DisplacedJob:
+    """Where it would go on, and from when on: at once, or when enough of others has ended."""
+    snapshot, queue = supposed.snapshot, supposed.snapshot.queues.get(item.job.queue)
+    if item.displaced is Displaced.NO or queue is None:
+        return item
+    lifted = supposed.lift(item.job)
+    moved = replace(lifted, avoid_nodes=(*lifted.avoid_nodes, node_id))
+    reserved = Reserved(snapshot, at)
+    found = find_open_place(reserved, snapshot.fleet, moved, queue, end_if_started(moved, at))
+    if found is not None:
+        supposed.put(lifted, found)
+        return replace(item, goes_to=tuple(grant.node for grant in found.grants), back_at=at)
+    if not could_ever_fit(snapshot.fleet, reserved.ever(moved, queue.pool), queue.pool):
+        return item
+    later = protect(snapshot, moved, queue.pool, at, started=(), others=(), reserved=reserved)
+    if later is None or not math.isfinite(later.at):
+        return item
+    return replace(item, goes_to=tuple(grant.node for grant in later.allocation.grants), back_at=later.at)
+
+
+def _capacity(snapshot: ClusterSnapshot, node_id: str) -> dict[str, Capacity]:
+    """Of the pools that lose something."""
+    here = {gpu.pool for gpu in snapshot.nodes[node_id].gpus}
+    found = {pool: Capacity(gpus=0, free=0) for pool in sorted(here)}
+    for slot in snapshot.fleet.slots:
+        if slot.node.id == node_id:
+            continue
+        for (pool, model), gpus in slot.domains.items():
+            if pool in found and model:
+                free = sum(slot.free_milli[gpu] == WHOLE for gpu in gpus)
+                found[pool] = Capacity(gpus=found[pool].gpus + len(gpus), free=found[pool].free + free)
+    return found
+
+
+def _empty_at(outlooks: Iterable[DisplacedJob], now: float) -> Span | None:
+    """When the last of them has ended by itself; a time limit counts where nothing is predicted."""
+    p50 = p90 = now
+    for item in outlooks:
+        if item.ends_at is not None:
+            p50, p90 = max(p50, item.ends_at.p50), max(p90, item.ends_at.p90)
+        elif item.limit_at is not None:
+            p50, p90 = max(p50, item.limit_at), max(p90, item.limit_at)
+        else:
+            return None
+    return Span(p50=p50, p90=p90)
+
+
+def _stranded(snapshot: ClusterSnapshot, node_id: str) -> Iterator[Stranded]:
+    """Jobs that wait, fit on the fleet as it is, and would not without the node; the oldest first."""
+    fits: dict[tuple[object, ...], bool] = {}
+    fleet, domains = snapshot.fleet, snapshot.fleet.slot(node_id).domains
+
+    def could_fit(job: Job, pool: str) -> bool:
+        key = (pool, job.request, job.avoid_nodes, job.avoid_gpus)
+        if key not in fits:
+            fits[key] = could_ever_fit(fleet, job, pool)
+        return fits[key]
+
+    pools = {pool for pool, _ in domains}
+    waiting = [job for line in snapshot.lines.values() for job in line.jobs.values()]
+    for job in sorted(waiting, key=lambda job: job.serial):
+        queue = snapshot.queues.get(job.queue)
+        if queue is None or (job.request.wants_gpu and queue.pool not in pools):
+            continue
+        without = replace(job, avoid_nodes=(*job.avoid_nodes, node_id))
+        if could_fit(job, queue.pool) and not could_fit(without, queue.pool):
+            yield Stranded(
+                job=job, detail=f"without {node_id} no node of pool {queue.pool} can hold {_words(job.request)}"
+            )
+
+
+def _words(request: Request) -> str:
+    if not request.wants_gpu:
+        return "its CPUs and memory"
+    gpus = gpus_text(request.gpus * WHOLE + request.gpu_milli)
+    words = f"{gpus} {'/'.join(request.models) + ' ' if request.models else ''}{'GPU' if gpus == '1' else 'GPUs'}"
+    return f"{words} on each of {request.nodes} nodes" if request.is_gang else words

@@ -1,0 +1,59 @@
+"""Nothing done under a job that runs: the device, or the job on it, hangs.
+
+It is the weakest of all signs, for a program can be idle by its own fault. So it counts only where the job has the
+whole GPU, is not a workbench (its owner may be thinking), and was not moved here because a GPU failed under it: a job
+that hangs everywhere could otherwise fail one GPU after the other. A GPU that the job has never used, while it works
+on others, is one that it asked for without need.
+"""
+
+from __future__ import annotations
+
+from corral.core.model import WHOLE, JobKind
+from corral.core.monitoring.health.model import FINE, UNKNOWN, Finding, HolderFacts, Sight, Weight
+
+#: Use below this is none.
+NOTHING_DONE = 0.01
+ADVICE = (
+    "Look at the job's log: if the program waits or hangs by itself, stop it and reset the GPU's health. Otherwise run "
+    "the self-test."
+)
+
+
+def look(sight: Sight) -> Finding:
+    holder, grace = held_for_work(sight), sight.rules.idle_grace_seconds
+    if holder is None or grace is None:
+        return FINE
+    use = sight.reading.utilization
+    if use is None:
+        return UNKNOWN
+    seconds = sight.reading.at - idle_since(sight, holder)
+    if use >= NOTHING_DONE or seconds < grace:
+        return FINE
+    return Finding(
+        weight=Weight.FATAL if seconds >= 2 * grace else Weight.BAD,
+        text=f"nothing done for {seconds / 60:.0f} minutes under a running job",
+        advice=ADVICE,
+        value=seconds,
+    )
+
+
+def held_for_work(sight: Sight) -> HolderFacts | None:
+    """The attempt under which this GPU should be busy; none if idleness would prove nothing."""
+    if len(sight.holders) != 1:
+        return None
+    holder = sight.holders[0]
+    counts = (
+        holder.running_since is not None
+        and holder.gpu_milli == WHOLE
+        and holder.kind is not JobKind.WORKBENCH
+        and not holder.after_gpu_failure
+        and (sight.memory.worked == holder.attempt_id or holder.attempt_id not in sight.working)
+    )
+    return holder if counts else None
+
+
+def idle_since(sight: Sight, holder: HolderFacts) -> float:
+    """When the idleness that this reading continues, or begins, has begun."""
+    memory, at = sight.memory, sight.reading.at
+    goes_on = memory.idle_attempt == holder.attempt_id and at - memory.idle_until <= sight.rules.gap_seconds
+    return memory.idle_since if goes_on else at

@@ -1,0 +1,51 @@
+"""What is free at this moment, as the scheduler would see it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from corral.core.model import WHOLE, Job, JobState
+from corral.core.reports.analysis.model import AnalysisInput
+from corral.core.snapshot.node_index import Domain, Fleet
+
+
+def fleet_now(seen: AnalysisInput) -> Fleet:
+    """A fleet of its own, to try things out on."""
+    fleet = Fleet(seen.nodes)
+    for job in seen.jobs:
+        if job.allocation is not None:
+            fleet.take(job.allocation)
+    return fleet
+
+
+def gpu_domains(fleet: Fleet) -> list[Domain]:
+    """Pools and models that have usable GPUs, in the order of their names."""
+    return sorted(domain for domain, index in fleet.domains.items() if domain[1] and index.members)
+
+
+def waiting_jobs(seen: AnalysisInput, domain: Domain) -> list[Job]:
+    """Jobs that wait for GPUs of this pool and model, the oldest first."""
+    pool, model = domain
+    found = [
+        job
+        for job in seen.jobs
+        if job.state is JobState.QUEUED
+        and not job.after
+        and job.not_before <= seen.until
+        and job.request.wants_gpu
+        and seen.pool_of(job) == pool
+        and (not job.request.models or model in job.request.models)
+    ]
+    return sorted(found, key=lambda job: (job.queued_at or job.created_at, job.serial))
+
+
+def typical_sizes(seen: AnalysisInput, domain: Domain) -> list[int]:
+    """Whole GPUs on one node that jobs of this pool and model usually ask for, smallest first."""
+    pool, model = domain
+    counts = Counter(
+        len(line.gpu_ids) // line.nodes
+        for line in seen.usage
+        if line.pool == pool and line.model == model and line.gpu_milli == len(line.gpu_ids) * WHOLE
+    )
+    total = sum(counts.values())
+    return sorted(size for size, count in counts.items() if count >= seen.rules.typical_part * total)

@@ -1,0 +1,1 @@
+"""Elastic jobs: when they shrink and grow."""

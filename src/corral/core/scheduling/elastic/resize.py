@@ -1,0 +1,365 @@
+"""Elastic jobs: which of them shrink for others, which give back what they do not use, and which grow into idle GPUs.
+
+Every resize costs a restart, so each must be worth it. What others need is given back at once; everything else waits
+until the last resize is some time ago, a checkpoint is recent, and the change can be expected to pay. Decisions are
+made within the trial of a scheduling cycle: what it starts, and what it keeps for those who wait, is not idle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from corral.core.fleet.gpu_links import linked_to
+from corral.core.model import (
+    WHOLE,
+    Allocation,
+    Ceiling,
+    Elastic,
+    Job,
+    JobState,
+)
+from corral.core.scheduling.backfill.planned_start import end_if_started
+from corral.core.scheduling.cycle.hold_rules import spare_gpus
+from corral.core.scheduling.cycle.plan import Plan, Resize, ResizeCause, Start
+from corral.core.scheduling.reservations.reservations import Reserved
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import ScalingRules
+from corral.core.snapshot.node_index import Domain, Slot
+from corral.core.snapshot.trial import Trial
+
+#: What a resize brings must be so many times what it costs.
+MARGIN = 2.0
+#: How long a job does not get again what it did not use, in least times between resizes; doubled each time.
+CEILING_INTERVALS = 6
+_MOST_DOUBLINGS = 12
+#: How many of those who wait are named with a resize.
+_NAMED = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scalable:
+    """An elastic job that can be resized now: it has been started, or is on its way to another size."""
+
+    job: Job
+    elastic: Elastic
+    slot: Slot
+    domain: Domain
+    #: the usable GPUs of what it holds, or will hold when its present resize is done; lowest index first
+    gpus: tuple[str, ...]
+    #: usable GPUs that come back when its present resize is done
+    coming: frozenset[str]
+
+    @property
+    def spare(self) -> int:
+        """GPUs that it could give to others."""
+        return max(0, len(self.gpus) - self.elastic.min_gpus)
+
+    def at(self, count: int, more: Sequence[str] = ()) -> Allocation:
+        """Its next allocation with so many of its GPUs, usable ones first, and others in addition."""
+        assert self.job.allocation is not None
+        (grant,) = self.job.allocation.grants
+        kept = [*self.gpus, *(gpu for gpu in grant.gpus if gpu not in self.gpus and gpu not in self.coming)][:count]
+        chosen = {*kept, *more}
+        order = tuple(gpu for gpu in self.slot.free_milli if gpu in chosen)
+        return replace(self.job.allocation, grants=(replace(grant, gpus=order),))
+
+    def at_its_least(self) -> Job:
+        """The job, supposed to hold its minimum."""
+        return _holding(self.job, self.at(self.elastic.min_gpus))
+
+
+def scalable_jobs(snapshot: ClusterSnapshot) -> list[Scalable]:
+    """The oldest first. A job on a node that is not ready, or in a queue that is gone, is left as it is."""
+    found = []
+    for job_id in sorted(snapshot.elastic, key=lambda job_id: snapshot.jobs[job_id].serial):
+        job = snapshot.jobs[job_id]
+        queue = snapshot.queues.get(job.queue)
+        if queue is None or job.elastic is None or job.allocation is None:
+            continue
+        if job.state not in (JobState.STARTING, JobState.RUNNING) and not job.is_resizing:
+            continue
+        (grant,) = job.allocation.grants
+        if grant.node not in snapshot.fleet.place_of:
+            continue
+        slot, domain = snapshot.fleet.slot(grant.node), (queue.pool, job.allocation.model)
+        target = {*(job.next_allocation or job.allocation).gpus}
+        usable = [gpu for gpu in slot.domains.get(domain, ()) if gpu in grant.gpus]
+        if usable:
+            found.append(
+                Scalable(
+                    job=job,
+                    elastic=job.elastic,
+                    slot=slot,
+                    domain=domain,
+                    gpus=tuple(gpu for gpu in usable if gpu in target),
+                    coming=frozenset(gpu for gpu in usable if gpu not in target),
+                )
+            )
+    return found
+
+
+# ---------------------------------------------------------------- for others
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """What would follow if every elastic job had its minimum."""
+
+    starts: Sequence[Start]
+    #: jobs that would wait even then, and what they would be promised
+    promised: Sequence[tuple[Job, Allocation]]
+
+    def on(self, node: str) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+        """Jobs that would get GPUs of the node: their names, how many they ask for if they must wait, and which."""
+        for start in self.starts:
+            yield from ((start.job_id, 0, grant.gpus) for grant in start.allocation.grants if grant.node == node)
+        for job, allocation in self.promised:
+            asked = max(1, job.request.gpus)
+            yield from ((job.id, asked, grant.gpus) for grant in allocation.grants if grant.node == node)
+
+
+def make_room(snapshot: ClusterSnapshot, items: Sequence[Scalable], wanted: Wanted, now: float) -> list[Resize]:
+    """The fewest and smallest resizes that let those start who could, if every elastic job had its minimum.
+
+    What a protected start needs is given back, too, as it would be kept if it were free: when the rest of it comes,
+    nobody waits for a checkpoint. Nothing must be kept for anybody when this is called.
+    """
+    given = {item.job.id: 0 for item in items}
+    for need in _needs(snapshot, items, wanted):
+        short = need.gpus - sum(given[item.job.id] for item in items if need.concerns(item))
+        while short > 0:
+            able = [item for item in items if need.concerns(item) and item.spare > given[item.job.id]]
+            if not able:
+                break
+            item = min(able, key=lambda item: _disturbance(item, given[item.job.id], short))
+            taken = min(short, item.spare - given[item.job.id])
+            given[item.job.id] += taken
+            short -= taken
+    return [_shrunk_for(item, given[item.job.id], snapshot, wanted, now) for item in items if given[item.job.id]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Need:
+    """So many GPUs must come from these jobs."""
+
+    gpus: int
+    concerns: Callable[[Scalable], bool] = field(repr=False)
+
+
+def _needs(snapshot: ClusterSnapshot, items: Sequence[Scalable], wanted: Wanted) -> Iterator[_Need]:
+    yield from _needs_on_nodes(items, wanted)
+    yield from _needs_under_limits(snapshot, items, [snapshot.jobs[start.job_id] for start in wanted.starts])
+
+
+def _needs_on_nodes(items: Sequence[Scalable], wanted: Wanted) -> Iterator[_Need]:
+    """GPUs of a node that others would use beyond what is free there or comes back anyway."""
+    for node, domain in dict.fromkeys((item.slot.node.id, item.domain) for item in items):
+        here = [item for item in items if (item.slot.node.id, item.domain) == (node, domain)]
+        free = {*here[0].slot.whole_gpus(domain)}
+        coming = {gpu for item in here for gpu in item.coming}
+        spare = {gpu for item in here for gpu in item.gpus[item.elastic.min_gpus :]}
+        # Who has no room beside their minimums waits for the elastic jobs themselves: giving back helps nobody.
+        beside = len(here[0].slot.domains[domain]) - sum(len(item.gpus) - item.spare for item in here)
+        used = {gpu for _, asked, gpus in wanted.on(node) if asked <= beside for gpu in gpus}
+        missing = len(used & (free | coming | spare)) - len(free) - len(coming)
+        if missing > 0:
+            yield _Need(gpus=missing, concerns=_is_on(node, domain))
+
+
+def _needs_under_limits(snapshot: ClusterSnapshot, items: Sequence[Scalable], wanted: Sequence[Job]) -> Iterator[_Need]:
+    """GPUs that must be given back, wherever they are, for a limit that the wanted starts would exceed."""
+    for has, most, counts in _limits_on(snapshot, wanted):
+        if most is None:
+            continue
+        asked = sum(job.request.total_gpu_milli for job in wanted if counts(job))
+        coming = sum(len(item.coming) for item in items if counts(item.job)) * WHOLE
+        missing = has + asked - coming - most
+        if asked and missing > 0:
+            yield _Need(gpus=math.ceil(missing / WHOLE), concerns=_counts_for(counts))
+
+
+def _limits_on(
+    snapshot: ClusterSnapshot, wanted: Sequence[Job]
+) -> Iterator[tuple[int, int | None, Callable[[Job], bool]]]:
+    """What is held under each limit that these jobs count for, the limit, and which jobs count for it."""
+    held, limits = snapshot.held, snapshot.limits
+    yield held.total_gpu_milli, _milli(limits.max_total_gpus), _is_of()
+    for user in dict.fromkeys(job.user for job in wanted):
+        yield held.by_user.get(user, 0), _milli(limits.max_gpus_per_user), _is_of(user=user)
+    for name in dict.fromkeys(job.queue for job in wanted):
+        yield held.by_queue.get(name, 0), _milli(snapshot.queues[name].max_gpus), _is_of(queue=name)
+    for user, kind in dict.fromkeys((job.user, job.kind) for job in wanted):
+        quota = snapshot.quotas.get((user, kind))
+        has = held.of_kind(user, kind).gpu_milli
+        yield has, quota.gpu_milli if quota else None, _is_of(user=user, kind=kind)
+
+
+def _disturbance(item: Scalable, given: int, short: int) -> tuple[bool, bool, int, int]:
+    """Least first: who is disturbed anyway; then one who can do it alone, with as little to spare as possible."""
+    left = item.spare - given
+    is_enough = left >= short
+    return (not item.job.is_resizing and not given, not is_enough, left if is_enough else -left, -item.job.serial)
+
+
+def _shrunk_for(item: Scalable, given: int, snapshot: ClusterSnapshot, wanted: Wanted, now: float) -> Resize:
+    job = item.job
+    if job.resized_at is not None and now < job.resized_at + snapshot.scaling.interval_seconds:
+        # Demand goes up and down: one larger step now instead of many small ones.
+        given = item.spare
+    here = [job_id for job_id, _, _ in wanted.on(item.slot.node.id)]
+    named = dict.fromkeys(here or [start.job_id for start in wanted.starts])
+    return Resize(
+        job_id=job.id,
+        allocation=item.at(len(item.gpus) - given),
+        cause=ResizeCause.OTHERS,
+        for_jobs=tuple(named)[:_NAMED],
+    )
+
+
+# ---------------------------------------------------------------- for its own sake
+
+
+@dataclass(kw_only=True, slots=True)
+class Scaling:
+    """Resizes that nobody else needs, decided one after the other within the trial of a cycle."""
+
+    snapshot: ClusterSnapshot
+    trial: Trial
+    plan: Plan
+    #: pools and GPU models for which jobs wait: what is idle of them is for those
+    crowded: Collection[Domain]
+    reserved: Reserved
+    now: float
+    wake_at: float | None = None
+
+    def widened(self, starts: Sequence[Start]) -> tuple[Start, ...]:
+        """Elastic jobs that start with what is idle beside them: it will never be cheaper than now."""
+        return tuple(self._widened(start) for start in starts)
+
+    def unused(self, items: Iterable[Scalable]) -> list[Resize]:
+        """Half of what a job has, if it hardly uses it."""
+        rules = self.snapshot.scaling
+        found = []
+        for item in items:
+            job, size = item.job, len(item.gpus)
+            fewer = size - max(item.elastic.min_gpus, size // 2)
+            if job.state is not JobState.RUNNING or job.utilization is None or fewer <= 0:
+                continue
+            if job.utilization < rules.down and self._is_due(job) and self._pays(job, size, fewer):
+                found.append(
+                    Resize(
+                        job_id=job.id,
+                        allocation=item.at(size - fewer),
+                        cause=ResizeCause.UNUSED,
+                        ceiling=_ceiling(job.ceiling, size, rules, self.now),
+                    )
+                )
+        return found
+
+    def grown(self, items: Iterable[Scalable]) -> list[Resize]:
+        """Jobs that make good use of what they have get what is idle beside them; who had less lately comes first."""
+        found = []
+        for item in sorted(items, key=self._order):
+            job = item.job
+            if job.state is not JobState.RUNNING or job.utilization is None:
+                continue
+            if job.utilization < self.snapshot.scaling.up:
+                continue
+            more = self._idle(job, item.slot, item.domain, item.gpus)
+            if more and self._is_due(job) and self._pays(job, len(item.gpus), len(more)):
+                allocation = item.at(len(item.gpus), more)
+                self.trial.resize(job, _holding(job, allocation))
+                found.append(Resize(job_id=job.id, allocation=allocation, cause=ResizeCause.IDLE_GPUS))
+        return found
+
+    def _order(self, item: Scalable) -> tuple[float, int]:
+        return (self.snapshot.score(item.job.user, item.domain[1], self.now), item.job.serial)
+
+    def _widened(self, start: Start) -> Start:
+        job = self.snapshot.jobs[start.job_id]
+        if job.elastic is None:
+            return start
+        (grant,) = start.allocation.grants
+        slot = self.snapshot.fleet.slot(grant.node)
+        domain = (self.snapshot.queues[job.queue].pool, start.allocation.model)
+        more = self._idle(job, slot, domain, grant.gpus)
+        if not more:
+            return start
+        chosen = {*grant.gpus, *more}
+        gpus = tuple(gpu for gpu in slot.free_milli if gpu in chosen)
+        wider = replace(start.allocation, grants=(replace(grant, gpus=gpus),))
+        self.trial.resize(replace(job, allocation=start.allocation), _holding(job, wider))
+        return replace(start, allocation=wider)
+
+    def _idle(self, job: Job, slot: Slot, domain: Domain, gpus: Sequence[str]) -> list[str]:
+        """GPUs beside the job's own that nobody waits for and that it may have."""
+        assert job.elastic is not None
+        if domain in self.crowded or any(claim.concerns(job) for claim in self.plan.claims):
+            return []
+        most = job.elastic.max_gpus
+        if job.ceiling is not None and self.now < job.ceiling.until:
+            most = min(most, job.ceiling.gpus - 1)
+        idle = idle_beside(self.reserved, job, slot, domain, self.now)
+        return linked_to(gpus, idle, slot.links, min(most - len(gpus), spare_gpus(self.snapshot, job)))
+
+    def _is_due(self, job: Job) -> bool:
+        """Whether its last resize is long enough ago; if not, time alone will tell."""
+        if job.resized_at is None:
+            return True
+        due_at = job.resized_at + self.snapshot.scaling.interval_seconds
+        if due_at > self.now:
+            self.wake_at = due_at if self.wake_at is None else min(self.wake_at, due_at)
+        return due_at <= self.now
+
+    def _pays(self, job: Job, size: int, change: int) -> bool:
+        """Whether so many GPUs more or fewer are worth a restart of all of them.
+
+        It may be expected to run for as long again as it has, if its time limit allows. What it has not saved may be
+        lost; a job that was never seen to save would begin anew, and is left alone.
+        """
+        if job.started_at is None or job.allocated_at is None or job.checkpointed_at is None:
+            return False
+        unsaved = self.now - max(job.started_at, job.checkpointed_at)
+        restart = job.started_at - job.allocated_at
+        ahead = min(self.now - job.started_at, job.expected_end - job.grace_seconds - self.now)
+        return ahead * change >= MARGIN * (unsaved + restart) * size
+
+
+def idle_beside(reserved: Reserved, job: Job, slot: Slot, domain: Domain, now: float) -> list[str]:
+    """Free GPUs of the job's node that it may hold until its end."""
+    end = job.expected_end if job.state.holds_resources else end_if_started(job, now)
+    terms = reserved.terms(job, domain[0])
+    return [
+        gpu
+        for gpu in slot.whole_gpus(domain)
+        if gpu not in job.avoid_gpus and (terms is None or terms.allows(gpu, now, end))
+    ]
+
+
+def _ceiling(known: Ceiling | None, gpus: int, rules: ScalingRules, now: float) -> Ceiling:
+    times = 1 if known is None else known.times + 1
+    seconds = rules.interval_seconds * CEILING_INTERVALS * 2.0 ** min(times - 1, _MOST_DOUBLINGS)
+    return Ceiling(gpus=gpus, until=now + seconds, times=times)
+
+
+def _holding(job: Job, allocation: Allocation) -> Job:
+    gpus = len(allocation.grants[0].gpus)
+    return replace(job, allocation=allocation, request=replace(job.request, gpus=gpus))
+
+
+def _is_on(node: str, domain: Domain) -> Callable[[Scalable], bool]:
+    return lambda item: (item.slot.node.id, item.domain) == (node, domain)
+
+
+def _counts_for(counts: Callable[[Job], bool]) -> Callable[[Scalable], bool]:
+    return lambda item: counts(item.job)
+
+
+def _is_of(**values: str) -> Callable[[Job], bool]:
+    return lambda job: all(getattr(job, name) == value for name, value in values.items())
+
+
+def _milli(gpus: int | None) -> int | None:
+    return None if gpus is None else gpus * WHOLE

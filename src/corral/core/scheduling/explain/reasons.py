@@ -1,0 +1,372 @@
+"""Why a job waits: every rule that holds it, with numbers, the jobs in its way, and its place in line.
+
+The answer is made from the same picture, rules and plan as the decision itself, so that it cannot tell another story.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from corral.core.fleet.resources import NOTHING, gpus_text, held_by
+from corral.core.jobs.lifecycle import NOT_TAKEN
+from corral.core.model import WHOLE, Blocking, GpuHealth, Job, JobState, NodeState, Queue, Request
+from corral.core.quantities import format_duration
+from corral.core.scheduling.backfill.planned_start import end_if_started
+from corral.core.scheduling.cycle.claims import Claim
+from corral.core.scheduling.cycle.hold_rules import TOLD, Reason, all_reasons
+from corral.core.scheduling.cycle.plan import Plan, PlannedStart
+from corral.core.scheduling.ordering import POLICIES
+from corral.core.scheduling.placement.search import could_ever_fit, domains_for, find_place
+from corral.core.scheduling.reservations.reservations import Reserved, find_open_place, reserved_reason
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.trial import Trial
+from corral.core.snapshot.waiting_lines import LineKey, line_of
+
+#: how many jobs in the way are named; their number is always complete
+NAMED = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    job_id: str
+    summary: str
+    reasons: tuple[Reason, ...] = ()
+    #: place in its line, counted from 1
+    position: int | None = None
+    #: the first of those in front of it, and how many they are
+    ahead: tuple[str, ...] = ()
+    ahead_count: int = 0
+    #: what its place comes from, in words
+    place: str = ""
+    planned: PlannedStart | None = None
+
+
+def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Explanation:
+    """The complete answer for one job, from the picture that `plan` was made from (its starts may be applied or
+    not)."""
+    if job.state is not JobState.QUEUED:
+        return Explanation(job_id=job.id, summary=_not_waiting(job))
+    if any(start.job_id == job.id for start in plan.starts):
+        return Explanation(job_id=job.id, summary="it starts now")
+    if job.after:
+        return _comes_later(snapshot, job, now)
+    queue = snapshot.queues.get(job.queue)
+    with snapshot.trial() as trial:
+        # What this very plan starts can be what reaches a limit or takes the last room.
+        for start in plan.starts:
+            starting = snapshot.jobs.get(start.job_id)
+            if starting is not None and starting.state is JobState.QUEUED:
+                trial.start(starting, start.allocation)
+        reasons = all_reasons(snapshot, job, now)
+        if queue is not None:
+            reasons += _resource_reasons(snapshot, trial, plan, queue, job, now)
+            reasons += _order_reasons(plan, queue, job)
+    reasons += _claim_reasons(snapshot, plan, job, now)
+    ahead, ahead_count = _ahead(snapshot, plan, job, now)
+    planned = plan.planned_start(job.id)
+    return Explanation(
+        job_id=job.id,
+        summary=_summary(reasons, ahead_count),
+        reasons=tuple(reasons),
+        position=ahead_count + 1,
+        ahead=ahead,
+        ahead_count=ahead_count,
+        place=place_words(snapshot, job, snapshot.score(job.user, line_of(job).model, now)),
+        planned=planned,
+    )
+
+
+def _comes_later(snapshot: ClusterSnapshot, job: Job, now: float) -> Explanation:
+    """A job that waits for others has no place in a line yet."""
+    reasons = all_reasons(snapshot, job, now)
+    return Explanation(job_id=job.id, summary=_summary(reasons, 0), reasons=tuple(reasons))
+
+
+def line_order(snapshot: ClusterSnapshot, key: LineKey, now: float) -> Iterator[Job]:
+    """A line's jobs in the order in which they go. The picture must not change meanwhile."""
+    return snapshot.lines[key].in_order(lambda user: snapshot.score(user, key.model, now))
+
+
+def place_words(snapshot: ClusterSnapshot, job: Job, score: float) -> str:
+    """Why a job stands where it stands in its line; `score` is its user's for this line's model."""
+    if job.pinned_at is not None:
+        return "pinned by an operator"
+    queue = snapshot.queues.get(job.queue)
+    # A line of a queue that is gone goes by age.
+    return POLICIES[queue.policy if queue else "fcfs"].place_words(job, score, snapshot.ordering)
+
+
+def _ahead(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> tuple[tuple[str, ...], int]:
+    """The first jobs in front of it, and how many there are. Those that this plan starts are gone."""
+    line = snapshot.lines[line_of(job)]
+
+    def score_of(user: str) -> float:
+        return snapshot.score(user, line.key.model, now)
+
+    starting = {start.job_id for start in plan.starts if start.job_id in line.jobs}
+    # Some hundred comparisons instead of a walk past thousands of jobs.
+    count = line.count_before(job, score_of)
+    count -= sum(line.goes_before(line.jobs[job_id], job, score_of) for job_id in starting)
+    waiting = (other.id for other in line.cursor(score_of) if other.id not in starting)
+    return tuple(islice(waiting, min(count, NAMED))), count
+
+
+def _resource_reasons(
+    snapshot: ClusterSnapshot, trial: Trial, plan: Plan, queue: Queue, job: Job, now: float
+) -> list[Reason]:
+    fleet, reserved, ends_at = snapshot.fleet, Reserved(snapshot, now), end_if_started(job, now)
+    if not could_ever_fit(fleet, job, queue.pool):
+        return [_impossible(snapshot, queue, job)]
+    if find_open_place(reserved, fleet, job, queue, ends_at) is None:
+        closed = reserved_reason(snapshot, reserved, job, queue.pool, now, ends_at)
+        if closed is not None and find_place(fleet, job, queue.pool, queue.placement) is not None:
+            return [closed]
+        beside = [closed] if closed is not None else []
+        room = _no_room(snapshot, queue, job)
+        room = replace(room, detail=room.detail + _planned_words(snapshot, plan.planned_start(job.id), now))
+        return [*_giving_way(snapshot, plan, job), room, *beside, *_coming_back(snapshot, queue, job)]
+    others = [planned for planned in plan.planned if planned.job_id != job.id]
+    for planned in others:
+        trial.hold(planned.job_id, planned.held)
+    if find_open_place(reserved, fleet, job, queue, ends_at) is None:
+        return [_kept_for_others(others, job)]
+    return []
+
+
+def _order_reasons(plan: Plan, queue: Queue, job: Job) -> list[Reason]:
+    """In strict mode the first job that waits blocks the rest of its line."""
+    if queue.blocking is not Blocking.STRICT:
+        return []
+    first = next((planned for planned in plan.planned if planned.line == line_of(job)), None)
+    if first is None or first.job_id == job.id:
+        return []
+    return [
+        Reason(
+            rule="order",
+            detail=f"queue {queue.name} is strict: {first.job_id} waits in front, and nothing passes it",
+            jobs=(first.job_id,),
+        )
+    ]
+
+
+def _claim_reasons(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> list[Reason]:
+    """What is left of a shared limit is kept for the one whose turn it is."""
+    in_the_way = [
+        claim for claim in plan.claims if claim.concerns(job) and not claim.lets_pass(end_if_started(job, now))
+    ]
+    return [
+        Reason(
+            rule="mount-kept" if claim.volume else "limit-kept",
+            detail=f"{_limit_words(snapshot, claim)} is kept for {claim.job_id}, which came first",
+            jobs=(claim.job_id,),
+        )
+        for claim in in_the_way
+    ]
+
+
+def _limit_words(snapshot: ClusterSnapshot, claim: Claim) -> str:
+    if claim.volume:
+        volume = snapshot.volumes.get(claim.volume)
+        return f"volume {volume.name if volume else claim.volume}"
+    limit = f"the limit of queue {claim.queue}" if claim.queue else "the limit on all GPUs together"
+    return f"what is left of {limit}"
+
+
+def _impossible(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
+    request = job.request
+    indexes = domains_for(snapshot.fleet, request, queue.pool)
+    usable = sum(bits.bit_count() * count for index in indexes for count, bits in enumerate(index.whole))
+    largest = max(
+        (len(slot.domains.get(index.domain, ())) for index in indexes for slot in snapshot.fleet.slots), default=0
+    )
+    nodes = sum(index.members.bit_count() for index in indexes)
+    return Reason(
+        rule="impossible",
+        detail=(
+            f"no set of ready nodes in pool {queue.pool} can ever hold {_words(request)}: "
+            f"{nodes} nodes could be used, the largest has {largest} GPUs{_out_of_use(snapshot, queue, job)}"
+        ),
+        numbers={
+            "asked_nodes": request.nodes,
+            "asked_gpus": _per_node(request),
+            "nodes": nodes,
+            "largest_node": largest,
+            "free_gpus": usable,
+        },
+    )
+
+
+def _out_of_use(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> str:
+    """What could hold it but for its health, in words: that may change at any moment."""
+    models, nodes = job.request.models, snapshot.nodes.values()
+    mine = [
+        (node, gpu)
+        for node in nodes
+        for gpu in node.gpus
+        if gpu.pool == queue.pool and (not models or gpu.model in models)
+    ]
+    faulty = sum(node.state is NodeState.READY and gpu.health is not GpuHealth.HEALTHY for node, gpu in mine)
+    away = sum(node.state is not NodeState.READY for node, _ in mine)
+    taken = sum(node.state is NodeState.READY and gpu.id in node.taken.gpus for node, gpu in mine)
+    avoided = sum(gpu.id in job.avoid_gpus or node.id in job.avoid_nodes for node, gpu in mine)
+    parts = [
+        f"{count} GPUs {words}"
+        for count, words in (
+            (faulty, "are suspect or failed"),
+            (away, "are on nodes that are not ready"),
+            (taken, "are held by others outside corral"),
+            (avoided, "are avoided because it failed there before"),
+        )
+        if count and job.request.wants_gpu
+    ]
+    return f"; {', '.join(parts)}" if parts else ""
+
+
+def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
+    fleet, request = snapshot.fleet, job.request
+    indexes = domains_for(fleet, request, queue.pool)
+    free = sum(index.free_gpus for index in indexes)
+    fullest = max((count for index in indexes for count, bits in enumerate(index.whole) if bits), default=0)
+    # Work on every model, and without GPUs, can be in the way of CPUs and memory.
+    models = {index.domain[1] for index in indexes} if request.wants_gpu else {*snapshot.holders}
+    holding = (job_id for _, _, job_id in snapshot.releases if _model_of(snapshot.jobs[job_id]) in models)
+    numbers: dict[str, float | int | str] = {
+        "asked_nodes": request.nodes,
+        "asked_gpus": _per_node(request),
+        "free_gpus": free,
+        "most_free_on_a_node": fullest,
+        "jobs_holding": sum(snapshot.holders[model] for model in models),
+    }
+    are = "GPU is" if free == 1 else "GPUs are"
+    detail = f"needs {_words(request)}; {free} {are} free in pool {queue.pool}, at most {fullest} on one node"
+    if request.cpu_milli or request.memory_bytes:
+        cpu = max((slot.free_cpu_milli for slot in fleet.slots), default=0) / WHOLE
+        memory = max((slot.free_memory_bytes for slot in fleet.slots), default=0)
+        numbers |= {"most_free_cpus_on_a_node": cpu, "most_free_memory_bytes_on_a_node": memory}
+        detail += f", and at most {cpu:g} CPUs and {memory / 2**30:.1f} GiB of memory"
+    return Reason(rule="resources", detail=detail, numbers=numbers, jobs=tuple(islice(holding, NAMED)))
+
+
+def _model_of(job: Job) -> str:
+    return job.allocation.model if job.allocation is not None else ""
+
+
+def _coming_back(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> list[Reason]:
+    """Elastic jobs that are making room: what they give back is there when they have saved."""
+    models = {index.domain[1] for index in domains_for(snapshot.fleet, job.request, queue.pool)}
+    giving = {
+        other.id: len(other.allocation.gpus) - len(other.next_allocation.gpus)
+        for other in (snapshot.jobs[job_id] for job_id in sorted(snapshot.elastic))
+        if other.allocation is not None and other.next_allocation is not None and other.allocation.model in models
+    }
+    giving = {job_id: gpus for job_id, gpus in giving.items() if gpus > 0}
+    if not giving:
+        return []
+    grace = max(snapshot.jobs[job_id].grace_seconds for job_id in giving)
+    words = ", ".join(f"{job_id} gives back {gpus}" for job_id, gpus in giving.items())
+    return [
+        Reason(
+            rule="resizing",
+            detail=f"{words} of its GPUs, within {format_duration(max(1.0, grace))} at the latest",
+            numbers={"coming_gpus": sum(giving.values()), "grace_seconds": grace},
+            jobs=tuple(giving),
+        )
+    ]
+
+
+def _giving_way(snapshot: ClusterSnapshot, plan: Plan, job: Job) -> list[Reason]:
+    """Jobs that were preempted for it, in this plan or before, and still hold what it gets."""
+    names = {*snapshot.giving_way.get(job.id, ()), *(one.job_id for one in plan.preemptions if one.for_job == job.id)}
+    giving = sorted((snapshot.jobs[name] for name in names if name in snapshot.jobs), key=lambda one: one.serial)
+    giving = [one for one in giving if one.allocation is not None]
+    if not giving:
+        return []
+    grace = max(one.grace_seconds for one in giving)
+    words = ", ".join(one.id for one in giving[:NAMED]) + (f" and {len(giving) - NAMED} more" * (len(giving) > NAMED))
+    gives = "gives way for it" if len(giving) == 1 else "give way for it"
+    return [
+        Reason(
+            rule="giving-way",
+            detail=f"{words} {gives}, within {format_duration(max(1.0, grace))}",
+            numbers={
+                "coming_gpus": sum(_given_milli(one) for one in giving) / WHOLE,
+                "grace_seconds": grace,
+            },
+            jobs=tuple(one.id for one in giving[:NAMED]),
+        )
+    ]
+
+
+def _given_milli(job: Job) -> int:
+    """What comes back when the attempt ends: of one that is moved, all but what it goes on with."""
+    held, kept = job.allocation, job.next_allocation
+    return (held.total_gpu_milli if held else 0) - (kept.total_gpu_milli if kept else 0)
+
+
+def _planned_words(snapshot: ClusterSnapshot, planned: PlannedStart | None, now: float) -> str:
+    """What its protected start waits for: those who end until then where it will run."""
+    if planned is None or not planned.is_known:
+        return ""
+    ending = []
+    for end, _, job_id in snapshot.ends(now):
+        if end > planned.at:
+            break
+        allocation = snapshot.jobs[job_id].allocation
+        if allocation is not None and any(grant.node in planned.nodes for grant in allocation.grants):
+            ending.append(job_id)
+    if not ending:
+        return ""
+    more = f" and {len(ending) - TOLD} more" if len(ending) > TOLD else ""
+    when = "at the latest" if planned.is_firm else "as far as can be foreseen"
+    return (
+        f"; it will run on {', '.join(planned.nodes[:TOLD])} when {', '.join(ending[:TOLD])}{more} "
+        f"{'has' if len(ending) == 1 else 'have'} ended, in {format_duration(max(1.0, planned.at - now))} {when}"
+    )
+
+
+def _kept_for_others(others: list[PlannedStart], job: Job) -> Reason:
+    keeping = [planned for planned in others if held_by(planned.held) != NOTHING]
+    names = ", ".join(planned.job_id for planned in keeping[:NAMED])
+    return Reason(
+        rule="kept",
+        detail=(
+            f"there is room for {_words(job.request)}, but it is kept for {names}: "
+            "this job could run longer than until that one's planned start"
+        ),
+        numbers={"kept_gpus": sum(planned.held.total_gpu_milli for planned in keeping) / WHOLE},
+        jobs=tuple(planned.job_id for planned in keeping[:NAMED]),
+    )
+
+
+def _words(request: Request) -> str:
+    models = " or ".join(request.models)
+    count = gpus_text(request.gpus * WHOLE + request.gpu_milli)
+    gpus = f"{count} {models + ' ' if models else ''}{'GPU' if count == '1' else 'GPUs'}"
+    words = gpus if request.wants_gpu else "CPUs and memory"
+    if request.labels:
+        words += " with " + ", ".join(f"{key}={value}" for key, value in request.labels)
+    return f"{words} on each of {request.nodes} nodes" if request.is_gang else f"{words} on one node"
+
+
+def _per_node(request: Request) -> float:
+    return (request.gpus * WHOLE + request.gpu_milli) / WHOLE
+
+
+def _summary(reasons: list[Reason], ahead: int) -> str:
+    if reasons:
+        return reasons[0].detail
+    if ahead:
+        return f"{ahead} jobs are in front of it"
+    return "it starts with the next cycle"
+
+
+def _not_waiting(job: Job) -> str:
+    if job.state is JobState.CREATED:
+        return "it is created but not started: start it to put it in the queue"
+    if job.state is JobState.STARTING and job.message.startswith(NOT_TAKEN):
+        return f"it does not wait for others: it has its place, but {job.message}"
+    if job.state.holds_resources:
+        return f"it does not wait: it is {job.state}"
+    return f"it does not wait: it has ended ({job.end_reason})"

@@ -1,0 +1,1 @@
+"""Estimated starts: the same scheduler run forward with predicted run times."""

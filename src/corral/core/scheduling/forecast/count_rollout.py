@@ -1,0 +1,228 @@
+"""The rest of a supposed course, where looking at every node for every job would take too long: GPUs are counted by
+pool and model, as if all of them stood in one node, and ends that are near to each other are taken as one.
+
+Order, limits, shares and guessed run times are those of the scheduler; what is left out is who fits where, and who
+passes whom. The further away a start is, the less these say anyway.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+from corral.core.model import WHOLE, Job
+from corral.core.scheduling.cycle.claims import SHARED
+from corral.core.scheduling.cycle.hold_rules import MOUNT, first_reason
+from corral.core.scheduling.forecast.count_lines import LEAST_STEP_SECONDS, CountedLine, Order, Scores, Waiting
+from corral.core.scheduling.forecast.remaining_time import seconds_from_start
+from corral.core.scheduling.forecast.rollout import HORIZON_SECONDS, Course
+from corral.core.scheduling.ordering import POLICIES
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import Limits
+from corral.core.snapshot.node_index import EVERYWHERE, Domain
+from corral.core.snapshot.waiting_lines import LineKey, line_of
+
+#: Ends within this part of the time looked ahead are one: a start in an hour is told to the quarter of a minute.
+STEP_PART = 0.004
+
+#: No user has this name.
+ANYBODYS = ""
+
+
+@dataclass(slots=True)
+class Counted:
+    """Goes on where `course` stopped, and adds to its starts."""
+
+    course: Course
+    order: Order
+    #: it ends when so many have started
+    most_starts: float = math.inf
+    _now: float = 0.0
+    _since: float = 0.0
+    _free: dict[Domain, int] = field(default_factory=dict)
+    #: when, the number of a job, the job, its domain, and what comes back
+    _ends: list[tuple[float, int, Job, Domain, int]] = field(default_factory=list)
+    _lines: list[CountedLine] = field(default_factory=list)
+    _line_of: dict[LineKey, CountedLine] = field(default_factory=dict)
+    #: where somebody is ordered by them
+    _scores: Scores | None = None
+    _is_limited: bool = False
+    #: jobs that a limit of their user's holds: looked at again when one of the user's jobs ends; and those that wait
+    #: for a volume, which may be anybody's
+    _aside: dict[str, deque[tuple[CountedLine, Waiting]]] = field(default_factory=dict)
+
+    def run(self) -> None:
+        snapshot = self.course.snapshot
+        held = snapshot.held
+        # Limits are checked against what is held, and here nothing is really taken.
+        snapshot.held = held.copy()
+        try:
+            self._begin(snapshot)
+            self._go_on()
+        finally:
+            snapshot.held = held
+
+    def _begin(self, snapshot: ClusterSnapshot) -> None:
+        course = self.course
+        self._now = self._since = course.now
+        self._free = _free_of(snapshot)
+        self._ends = [
+            (at, serial, job, *self._comes_back(job))
+            for at, serial, job_id, attempt in course.ends
+            if (job := snapshot.jobs.get(job_id)) is not None and job.attempt == attempt
+        ]
+        heapq.heapify(self._ends)
+        scores = Scores(snapshot, course.now)
+        self._scores = scores if any(POLICIES[queue.policy].uses_score for queue in snapshot.queues.values()) else None
+        for key in self.order.plain:
+            self._add_line(key, scores)
+        self._is_limited = (
+            snapshot.limits != Limits()
+            or bool(snapshot.quotas)
+            or bool(snapshot.memberships)
+            or any(queue.max_gpus is not None for queue in snapshot.queues.values())
+            or bool(snapshot.volumes)
+        )
+
+    def _comes_back(self, job: Job) -> tuple[Domain, int]:
+        """The same in every course of those that ran when they began."""
+        known = self.order.comes_back.get(job.id)
+        if known is None or known[0] is not job:
+            known = self.order.comes_back[job.id] = (job, *_comes_back(self.course.snapshot, job))
+        return known[1:]
+
+    def _go_on(self) -> None:
+        enough = len(self.course.starts) + self.most_starts
+        while self.course.wanted and len(self.course.starts) < enough:
+            step = max(LEAST_STEP_SECONDS, (self._now - self._since) * STEP_PART)
+            if self._scores is not None:
+                is_new = self._scores.go_on(self._now)
+                for line in self._lines:
+                    line.begin_step(step, rescored=is_new)
+            self._start_what_fits()
+            now = min(self._ends[0][0] if self._ends else math.inf, self._arrives_at())
+            if now > self._since + HORIZON_SECONDS:
+                return
+            self._now = now
+            self._end_until(self._now + step)
+            self._arrive_until(self._now + step)
+            self.course.pause()
+
+    def _arrives_at(self) -> float:
+        coming = self.course.next_arrival
+        return math.inf if coming is None else coming.queued_at or 0.0
+
+    def _arrive_until(self, until: float) -> None:
+        snapshot, lengths = self.course.snapshot, self.course.lengths
+        jobs = (job for job in self.course.arrived(until) if job.queue in snapshot.queues)
+        for waiting in self.order.told(snapshot, jobs, lengths):
+            key = line_of(waiting.job)
+            line = self._line_of.get(key)
+            if line is None:
+                line = self._add_line(key, self._scores or Scores(snapshot, self._now))
+            line.arrive(waiting)
+
+    def _add_line(self, key: LineKey, scores: Scores) -> CountedLine:
+        line = CountedLine(self.course.snapshot, key, self.order, self.course.starts, scores)
+        self._lines.append(line)
+        self._line_of[key] = line
+        return line
+
+    def _start_what_fits(self) -> None:
+        """Line by line, in the order of how long their first jobs wait. Whoever does not fit keeps its domains."""
+        blocked: set[Domain] = set()
+        lines = [line for line in self._lines if line.head is not None]
+        while lines:
+            line = min(lines, key=_first_waits_since) if len(lines) > 1 else lines[0]
+            head = line.head
+            if head is None or not self._start(line, head, blocked):
+                blocked.update(line.domains)
+                lines.remove(line)
+
+    def _start(self, line: CountedLine, waiting: Waiting, blocked: set[Domain]) -> bool:
+        """Whether the line may go on: the job has started, or a limit of its own holds it and others pass."""
+        if self._is_limited and (rule := self._held_by_rule(waiting.job)) is not None:
+            if rule in SHARED:
+                return False
+            line.pop()
+            whose = ANYBODYS if rule == MOUNT else waiting.user
+            self._aside.setdefault(whose, deque()).append((line, waiting))
+            return True
+        need, free = waiting.need, self._free
+        for domain in line.domains:
+            if free.get(domain, 0) >= need and domain not in blocked:
+                break
+        else:
+            return False
+        line.pop()
+        free[domain] -= need
+        self.course.starts.setdefault(waiting.id, self._now)
+        self.course.wanted.discard(waiting.id)
+        seconds = seconds_from_start(waiting.length, waiting.serial, self.course.mood)
+        heapq.heappush(self._ends, (self._now + seconds, waiting.serial, waiting.job, domain, need))
+        if self._scores is not None:
+            self._scores.usage[waiting.user, domain[1]] += waiting.gpus
+        if self._is_limited:
+            self.course.snapshot.held.add(waiting.job)
+            self._look_again(waiting.user)
+        return True
+
+    def _held_by_rule(self, job: Job) -> str | None:
+        reason = first_reason(self.course.snapshot, job, max(self._now, job.not_before))
+        return None if reason is None else reason.rule
+
+    def _end_until(self, until: float) -> None:
+        free, ends = self._free, self._ends
+        while ends and ends[0][0] <= until:
+            _, _, job, domain, need = heapq.heappop(ends)
+            free[domain] = free.get(domain, 0) + need
+            if self._scores is not None and domain is not EVERYWHERE:
+                self._scores.usage[job.user, domain[1]] -= need / WHOLE
+            if self._is_limited:
+                self.course.snapshot.held.remove(job)
+                self._look_again(job.user)
+                if job.mounts:
+                    self._look_again(ANYBODYS)
+
+    def _look_again(self, user: str) -> None:
+        aside = self._aside.get(user)
+        if aside:
+            line, waiting = aside.popleft()
+            line.put_back(waiting)
+
+
+def _first_waits_since(line: CountedLine) -> tuple[float, int]:
+    return (math.inf, 0) if line.head is None else (line.head.since, line.head.serial)
+
+
+def _free_of(snapshot: ClusterSnapshot) -> dict[Domain, int]:
+    """CPUs beside GPUs go with the GPUs, and are not counted apart."""
+    free: dict[Domain, int] = {EVERYWHERE: 0}
+    for slot in snapshot.fleet.slots:
+        for domain, gpus in slot.domains.items():
+            if domain == EVERYWHERE:
+                free[domain] += slot.node.cpu_milli
+            else:
+                free[domain] = free.get(domain, 0) + sum(slot.free_milli[gpu] for gpu in gpus)
+    for _, _, job_id in snapshot.releases:
+        if not snapshot.jobs[job_id].request.wants_gpu:
+            free[EVERYWHERE] -= _comes_back(snapshot, snapshot.jobs[job_id])[1]
+    return free
+
+
+def _comes_back(snapshot: ClusterSnapshot, job: Job) -> tuple[Domain, int]:
+    """What others can have when it ends: nothing of a node or a GPU that takes nothing new."""
+    assert job.allocation is not None
+    fleet = snapshot.fleet
+    grants = [grant for grant in job.allocation.grants if grant.node in fleet.place_of]
+    slots = [(grant, fleet.slot(grant.node)) for grant in grants]
+    if not job.request.wants_gpu:
+        return EVERYWHERE, sum(grant.cpu_milli for grant, slot in slots if EVERYWHERE in slot.domains)
+    for grant, slot in slots:
+        for domain, gpus in slot.domains.items():
+            if domain != EVERYWHERE and grant.gpus and grant.gpus[0] in gpus:
+                usable = sum(gpu in one.domains.get(domain, ()) for part, one in slots for gpu in part.gpus)
+                return domain, usable * grant.gpu_milli
+    return EVERYWHERE, 0

@@ -1,0 +1,273 @@
+"""When will it start? Every waiting job's start, estimated by running the same scheduler forward.
+
+Some courses are supposed, from one in which everything ends early to one in which everything ends late. In each the
+scheduler decides as it would; when it has started enough, the rest of the course is counted (`counting`). The middle of
+a job's starts is its p50, the latest its p90. Then both are stretched by what became of earlier estimates
+(`accuracy`). The same picture always gives the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import NamedTuple
+
+from corral.core.model import DEFAULT_POOL, Job, JobState
+from corral.core.scheduling.cycle.plan import Plan
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.forecast.accuracy import NOTHING_KNOWN, Calibration, Stretch, stretched
+from corral.core.scheduling.forecast.arrivals import NOBODY, Recent, coming
+from corral.core.scheduling.forecast.count_lines import Order
+from corral.core.scheduling.forecast.count_rollout import Counted
+from corral.core.scheduling.forecast.remaining_time import Length, Mood, length_of
+from corral.core.scheduling.forecast.rollout import Course
+from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.replica import Mirror, Picture, picture_of
+
+#: The earliest and the latest course; those between stand at equal distances.
+_EARLY, _LATE = 0.1, 0.9
+#: What two courses are compared by.
+_LAST_STARTS = 500
+#: Where everything is known, there is nothing to correct.
+_KNOWN = Stretch()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effort:
+    """How closely is looked. All is worked out anew every few seconds: more than this is not worth it."""
+
+    #: for up to so many waiting jobs: how many courses (odd, so that there is one in the middle), and how many starts
+    #: and cycles of each the scheduler itself decides
+    sizes: tuple[tuple[float, int, int], ...] = ((200, 9, 400), (2000, 5, 200), (math.inf, 3, 40))
+    #: starts of all but the middle course that are counted; the rest is as much earlier or later as the last of these
+    counted: int = 3000
+
+    def exact(self, waiting: int) -> int:
+        return next(exact for most, _, exact in self.sizes if waiting <= most)
+
+    def moods(self, waiting: int) -> list[Mood]:
+        count = next(count for most, count, _ in self.sizes if waiting <= most)
+        return [
+            Mood(number=number, late=NormalDist().inv_cdf(_EARLY + (_LATE - _EARLY) * number / (count - 1)))
+            for number in range(count)
+        ]
+
+
+class Estimate(NamedTuple):
+    """When a waiting job is expected to start."""
+
+    p50: float
+    p90: float
+    #: before earlier outcomes were looked at
+    raw_p50: float
+    raw_p90: float
+    #: how many courses it comes from, and whether GPUs were only counted
+    courses: int = 1
+    is_counted: bool = False
+    #: jobs in front of it of which nothing is known
+    unknown: int = 0
+    #: earlier estimates that corrected it
+    outcomes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forecast:
+    at: float
+    #: of every waiting job whose start can be told
+    estimates: Mapping[str, Estimate] = field(default_factory=dict)
+
+
+def forecast(
+    snapshot: ClusterSnapshot,
+    now: float,
+    *,
+    effort: Effort = Effort(),  # noqa: B008 - an immutable value
+    calibration: Calibration = NOTHING_KNOWN,
+    recent: Recent = NOBODY,
+) -> Forecast:
+    """When each waiting job starts, if those come again who came lately. Nothing is changed."""
+    return Forecaster().forecast(picture_of(snapshot), now, effort=effort, calibration=calibration, recent=recent)
+
+
+class Forecaster:
+    """Keeps a picture of its own between two forecasts, so that the next one costs what has changed."""
+
+    def __init__(self) -> None:
+        self._mirror = Mirror()
+        #: what was known of run times at the last forecast, of which jobs, under which rules
+        self._known: dict[str, Length] = {}
+        self._before: Mapping[str, Job] = {}
+        self._rules = OrderingRules()
+
+    def forecast(
+        self,
+        picture: Picture,
+        now: float,
+        *,
+        effort: Effort = Effort(),  # noqa: B008 - an immutable value
+        calibration: Calibration = NOTHING_KNOWN,
+        recent: Recent = NOBODY,
+        pause: Callable[[], None] = lambda: None,
+    ) -> Forecast:
+        """`pause` is called often; what it raises ends the forecast, and the next one is right all the same."""
+        # 1. What starts now starts in every course.
+        lengths = dict(self._lengths(picture))
+        base, plan = self._begin(picture, now, lengths)
+        snapshot = self._mirror.snapshot
+        starting = {start.job_id for start in plan.starts}
+        waiting = [job for job in base.jobs.values() if job.state is JobState.QUEUED]
+        # 2. The courses. Where everything is known, there is only one.
+        comes = recent.period(now) is not None and bool(recent.jobs)
+        is_guessed = comes or any(length.sigma for length in lengths.values())
+        moods = effort.moods(len(waiting)) if is_guessed else [Mood()]
+        exact = effort.exact(len(waiting))
+        order = Order(snapshot, lengths) if len(waiting) >= exact else None
+        middle, *others = moods[len(moods) // 2 :] + moods[: len(moods) // 2]
+        courses: list[_Ran] = []
+        for mood in (middle, *others) if waiting else ():
+            self._mirror.follow(base)
+            course = Course(snapshot, now, mood, lengths, arrivals=coming(recent, now, mood), pause=pause)
+            ran = _run(course, exact, order, effort.counted if courses else math.inf)
+            courses.append(_extended(ran, courses[0], now) if courses else ran)
+        # 3. What they have in common, corrected by experience.
+        unknown = _unknown_before(base, snapshot, lengths, courses[0].starts if courses else {})
+        told = {job_id: _now(now) for job_id in starting}
+        promised = _promised(base, plan)
+        starts = [course.starts for course in courses]
+        counted_from = courses[0].counted_from if courses else math.inf
+        for job in waiting:
+            found = _estimate(job, starts, now, counted_from, calibration, promised.get(job.id, math.inf))
+            if found is not None:
+                told[job.id] = found
+        for job_id in unknown.keys() & told.keys():
+            told[job_id] = told[job_id]._replace(unknown=unknown[job_id])
+        return Forecast(at=now, estimates=told)
+
+    def _lengths(self, picture: Picture) -> dict[str, Length]:
+        """Of jobs that have not changed since the last forecast they are still known."""
+        self._mirror.follow(picture)
+        rules, known, before = self._mirror.snapshot.ordering, self._known, self._before
+        if rules != self._rules:
+            known = {}
+        self._known = {
+            job_id: known[job_id] if job_id in known and before[job_id] is job else length_of(job, rules)
+            for job_id, job in picture.jobs.items()
+        }
+        self._before, self._rules = picture.jobs, rules
+        return self._known
+
+    def _begin(self, picture: Picture, now: float, lengths: dict[str, Length]) -> tuple[Picture, Plan]:
+        snapshot = self._mirror.snapshot
+        plan = schedule(snapshot, now)
+        if not (plan.starts or plan.resizes or plan.preemptions):
+            return picture, plan
+        Course(snapshot, now, Mood(), lengths).apply(plan)
+        return picture_of(snapshot), plan
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ran:
+    starts: dict[str, float]
+    #: from when on GPUs were only counted
+    counted_from: float
+
+
+def _run(course: Course, exact: float, order: Order | None, counted: float) -> _Ran:
+    if course.run(exact):
+        return _Ran(starts=course.starts, counted_from=math.inf)
+    counted_from = course.now
+    Counted(course, order or Order(course.snapshot, course.lengths), most_starts=counted).run()
+    return _Ran(starts=course.starts, counted_from=counted_from)
+
+
+def _extended(ran: _Ran, middle: _Ran, now: float) -> _Ran:
+    """Beyond what was counted, everything is as much earlier or later than in the middle course as at the end of it."""
+    known = ran.starts
+    missing = [(job_id, at) for job_id, at in middle.starts.items() if job_id not in known]
+    common = sorted((at, job_id) for job_id, at in ran.starts.items() if job_id in middle.starts)[-_LAST_STARTS:]
+    if not missing or not common:
+        return ran
+    waits = math.fsum(at - now for at, _ in common)
+    ratio = waits / max(1.0, math.fsum(middle.starts[job_id] - now for _, job_id in common))
+    # Nobody who was not counted starts before those who were.
+    last = common[-1][0]
+    rest = {job_id: max(last, now + (at - now) * ratio) for job_id, at in missing}
+    return _Ran(starts={**known, **rest}, counted_from=ran.counted_from)
+
+
+def _estimate(
+    job: Job,
+    courses: Sequence[dict[str, float]],
+    now: float,
+    counted_from: float,
+    calibration: Calibration,
+    at_the_latest: float,
+) -> Estimate | None:
+    """None if it does not start in every course: then nobody can tell when it will."""
+    job_id = job.id
+    starts = [course.get(job_id, math.inf) for course in courses]
+    is_counted = starts[0] > counted_from
+    starts.sort()
+    half, most = starts[len(starts) // 2] - now, starts[-1] - now
+    if math.isinf(most):
+        return None
+    stretch = calibration.stretch(job.queue, half) if len(starts) > 1 else _KNOWN
+    # What is promised holds, whatever became of others' estimates.
+    longest = max(most, at_the_latest - now)
+    p50 = min(stretched(half, stretch.p50), longest)
+    p90 = max(p50, min(stretched(most, stretch.p90), longest))
+    return Estimate(now + p50, now + p90, now + half, now + most, len(starts), is_counted, 0, stretch.outcomes)
+
+
+def _promised(picture: Picture, plan: Plan) -> dict[str, float]:
+    """When jobs start at the latest. Nothing is promised for sure while something runs that has no time limit."""
+    holding = (job for job in picture.jobs.values() if job.state is not JobState.QUEUED)
+    if not all(math.isfinite(job.expected_end) for job in holding):
+        return {}
+    return {planned.job_id: planned.at for planned in plan.planned if planned.is_known}
+
+
+def _now(now: float) -> Estimate:
+    return Estimate(p50=now, p90=now, raw_p50=now, raw_p90=now)
+
+
+def _unknown_before(
+    picture: Picture, snapshot: ClusterSnapshot, lengths: Mapping[str, Length], starts: Mapping[str, float]
+) -> dict[str, int]:
+    """Of each waiting job: how many run or start before it in its pool of which nothing is known."""
+    if all(length.is_known for length in lengths.values()):
+        return {}
+    pools = {queue.name: queue.pool for queue in snapshot.queues.values()}
+    counts: dict[str, int] = defaultdict(int)
+    for job in picture.jobs.values():
+        if job.state is not JobState.QUEUED and not lengths[job.id].is_known:
+            counts[pools.get(job.queue, DEFAULT_POOL)] += 1
+    found: dict[str, int] = {}
+    for job_id in sorted(starts, key=lambda one: starts[one]):
+        waiting = picture.jobs.get(job_id)
+        if waiting is None:
+            continue
+        pool = pools.get(waiting.queue, DEFAULT_POOL)
+        found[job_id] = counts[pool]
+        counts[pool] += not lengths[job_id].is_known
+    return found
+
+
+def basis_words(estimate: Estimate) -> str:
+    """Where an estimate comes from, for people."""
+    if estimate.courses == 1:
+        parts = ["the scheduler run forward, with run times that are known"]
+    else:
+        parts = [f"the scheduler run forward {estimate.courses} times, with run times from early to late"]
+    if estimate.unknown:
+        jobs = "1 job" if estimate.unknown == 1 else f"{estimate.unknown} jobs"
+        parts.append(f"nothing is known of the run time of {jobs} in front of it")
+    if estimate.is_counted:
+        parts.append("it is so far back that GPUs were only counted, not looked at one by one")
+    if estimate.outcomes:
+        parts.append(f"corrected by what became of {estimate.outcomes} earlier estimates")
+    return "; ".join(parts)

@@ -1,0 +1,233 @@
+"""One supposed course of what comes: the same scheduler and the same life of a job in virtual time, with run times that
+are guessed, until everybody has started or enough was looked at.
+
+Changes the picture that it is given. Those who come meanwhile are given, too (`arriving`). What only the world can tell
+is left out: nothing fails, and elastic jobs change their size at once.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from corral.core.jobs.dependencies import Dependents, met
+from corral.core.jobs.lifecycle import Ended, Planned, StopRequested, Up, advance
+from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState, Score
+from corral.core.people.scores import change_usage
+from corral.core.scheduling.cycle.plan import Plan, Preemption, Resize
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.forecast.remaining_time import (
+    LEAST_SECONDS,
+    Length,
+    Mood,
+    is_ending,
+    length_of,
+    ran_seconds,
+    seconds_from_start,
+    seconds_left,
+)
+from corral.core.snapshot.changes import Change, DropJob, PutJob, PutLastNode, PutScore
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+
+#: Nobody plans further ahead; what starts later is not told.
+HORIZON_SECONDS = 366 * 86400.0
+
+#: When an attempt ends, the job by number and id, and which attempt.
+End = tuple[float, int, str, int]
+
+
+@dataclass(slots=True)
+class Course:
+    snapshot: ClusterSnapshot
+    now: float
+    mood: Mood
+    #: what is known of the run time of every live job
+    lengths: dict[str, Length]
+    #: who comes meanwhile, in order
+    arrivals: Iterator[Job] = field(default_factory=lambda: iter(()))
+    #: called between two cycles, so that a long course does not hold up others; may raise to end it
+    pause: Callable[[], None] = lambda: None
+    #: when each job starts
+    starts: dict[str, float] = field(default_factory=dict)
+    ends: list[End] = field(default_factory=list)
+    #: waiting jobs of the picture that have not started
+    wanted: set[str] = field(default_factory=set)
+    #: who comes next
+    next_arrival: Job | None = None
+    _dependents: Dependents = field(default_factory=Dependents)
+    #: what is left of a job that was interrupted
+    _left: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for _, serial, job_id in self.snapshot.releases:
+            self._expect_end(self.snapshot.jobs[job_id], serial)
+        for job in self.snapshot.jobs.values():
+            if job.state is JobState.QUEUED:
+                self.wanted.add(job.id)
+                if job.after:
+                    self._dependents.follow(None, job)
+        self.next_arrival = next(self.arrivals, None)
+
+    def run(self, most_starts: float = math.inf) -> bool:
+        """Whether it came to its end: nobody waits any more, or nothing will ever happen."""
+        until = self.now + HORIZON_SECONDS
+        begun = len(self.starts)
+        while True:
+            plan = schedule(self.snapshot, self.now)
+            self.apply(plan)
+            if not self.wanted:
+                return True
+            # A cycle costs about as much as a few starts: time in which nothing starts is not free either.
+            most_starts -= 1
+            if len(self.starts) - begun >= most_starts:
+                return False
+            now = self._next_moment(plan)
+            if now is None or now > until:
+                return True
+            self.now = now
+            self._end_until(now)
+            for job in self.arrived(now):
+                self.snapshot.apply([PutJob(job=job)])
+            self.pause()
+
+    def arrived(self, now: float) -> Iterator[Job]:
+        """Those who have come by then; the next one stays the next."""
+        while self.next_arrival is not None and (self.next_arrival.queued_at or 0.0) <= now:
+            job = self.next_arrival
+            self.lengths[job.id] = length_of(job, self.snapshot.ordering)
+            self.next_arrival = next(self.arrivals, None)
+            yield job
+
+    def apply(self, plan: Plan) -> None:
+        """What the plan says happens."""
+        for start in plan.starts:
+            self._start(self.snapshot.jobs[start.job_id], start.allocation)
+        for resize in plan.resizes:
+            self._resize(resize)
+        for preemption in plan.preemptions:
+            self._preempt(preemption)
+        if plan.starts:
+            self.snapshot.apply([PutLastNode(id=plan.starts[-1].allocation.grants[-1].node)])
+
+    def _next_moment(self, plan: Plan) -> float | None:
+        moments = [self.ends[0][0]] if self.ends else []
+        if self.next_arrival is not None:
+            moments.append(self.next_arrival.queued_at or 0.0)
+        if plan.wake_at is not None:
+            # A moment that has come already must not be waited for again and again.
+            moments.append(plan.wake_at if plan.wake_at > self.now else self.now + LEAST_SECONDS)
+        return min(moments, default=None)
+
+    def _start(self, job: Job, allocation: Allocation) -> None:
+        planned = advance(job, Planned(at=self.now, allocation=allocation)).job
+        self.starts.setdefault(job.id, self.now)
+        self.wanted.discard(job.id)
+        self._charge(planned, allocation.total_gpu_milli / WHOLE, allocation.model)
+        running = advance(planned, Up(at=self.now)).job
+        self.snapshot.apply([PutJob(job=running)])
+        left = self._left.pop(job.id, None)
+        if left is None:
+            left = seconds_from_start(self.lengths[job.id], job.serial, self.mood)
+            left = _with_its_size(running, left)
+        if running.time_left_seconds is not None:
+            left = min(left, running.time_left_seconds)
+        self._expect(running, self.now + left)
+
+    def _end_until(self, now: float) -> None:
+        while self.ends and self.ends[0][0] <= now:
+            _, _, job_id, attempt = heapq.heappop(self.ends)
+            job = self.snapshot.jobs.get(job_id)
+            if job is None or job.attempt != attempt or not job.state.holds_resources:
+                continue
+            self._end(job)
+
+    def _end(self, job: Job) -> None:
+        allocation = job.allocation
+        assert allocation is not None
+        self._charge(job, -allocation.total_gpu_milli / WHOLE, allocation.model)
+        code = 143 if is_ending(job) else 0
+        after = advance(job, Ended(at=self.now, reason=EndReason.EXIT_CODE, exit_code=code)).job
+        if after.allocation is not None:
+            # It goes on with other GPUs.
+            self._charge(after, after.allocation.total_gpu_milli / WHOLE, after.allocation.model)
+            running = advance(after, Up(at=self.now)).job
+            self.snapshot.apply([PutJob(job=running)])
+            self._expect_end(running, running.serial)
+        elif after.state is JobState.QUEUED:
+            self.snapshot.apply([PutJob(job=after)])
+        else:
+            self.snapshot.apply([DropJob(id=job.id)])
+            self._tell_dependents(after)
+
+    def _tell_dependents(self, over: Job) -> None:
+        """Whoever comes after it may start now, supposed that it has completed."""
+        if over.state is not JobState.COMPLETED:
+            return
+        for job_id in self._dependents.of(over.id):
+            waiting = self.snapshot.jobs.get(job_id)
+            if waiting is not None:
+                free = met(waiting, over.id, self.now)
+                self._dependents.follow(waiting, free)
+                self.snapshot.apply([PutJob(job=free)])
+
+    def _resize(self, resize: Resize) -> None:
+        """At once, and with as much less or more time as it has more or fewer GPUs."""
+        job = self.snapshot.jobs[resize.job_id]
+        if job.state is not JobState.RUNNING or job.allocation is None:
+            return
+        before, after = job.allocation.total_gpu_milli, resize.allocation.total_gpu_milli
+        end = next((at for at, _, job_id, attempt in self.ends if (job_id, attempt) == (job.id, job.attempt)), self.now)
+        resized = replace(
+            job,
+            attempt=job.attempt + 1,
+            request=replace(job.request, gpus=len(resize.allocation.grants[0].gpus)),
+            allocation=resize.allocation,
+            resized_at=self.now,
+            ceiling=resize.ceiling or job.ceiling,
+        )
+        self._charge(job, (after - before) / WHOLE, resize.allocation.model)
+        self.snapshot.apply([PutJob(job=resized)])
+        self._expect(resized, self.now + (end - self.now) * before / max(1, after))
+
+    def _preempt(self, preemption: Preemption) -> None:
+        """It goes back to its queue when it has saved, and has the rest before it; if it is moved, it goes on now."""
+        job = self.snapshot.jobs[preemption.job_id]
+        if job.state is not JobState.RUNNING:
+            return
+        end = next((at for at, _, job_id, attempt in self.ends if (job_id, attempt) == (job.id, job.attempt)), self.now)
+        if preemption.to is not None:
+            moved = replace(job, attempt=job.attempt + 1, allocation=preemption.to)
+            self.snapshot.apply([PutJob(job=moved)])
+            self._expect(moved, end)
+            return
+        self._left[job.id] = max(LEAST_SECONDS, end - self.now)
+        stopping = advance(job, StopRequested(at=self.now, reason=EndReason.PREEMPTED, for_job=preemption.for_job)).job
+        self.snapshot.apply([PutJob(job=stopping)])
+        self._expect(stopping, self.now + job.grace_seconds)
+
+    def _expect_end(self, job: Job, serial: int) -> None:
+        if is_ending(job):
+            self._expect(job, self.now + job.grace_seconds)
+            return
+        left = seconds_left(self.lengths[job.id], ran_seconds(job, self.now), serial, self.mood)
+        heapq.heappush(self.ends, (self.now + _with_its_size(job, left), serial, job.id, job.attempt))
+
+    def _expect(self, job: Job, at: float) -> None:
+        heapq.heappush(self.ends, (at, job.serial, job.id, job.attempt))
+
+    def _charge(self, job: Job, gpus: float, model: str) -> None:
+        if not gpus:
+            return
+        score = self.snapshot.scores.get((job.user, model), Score(at=self.now))
+        score = change_usage(score, gpus, self.now, self.snapshot.score_time_constant)
+        changes: list[Change] = [PutScore(user=job.user, model=model, score=score)]
+        self.snapshot.apply(changes)
+
+
+def _with_its_size(job: Job, seconds: float) -> float:
+    """What is known of an elastic job is known of its least size."""
+    if job.elastic is None or not job.request.gpus:
+        return seconds
+    return seconds * job.elastic.min_gpus / job.request.gpus

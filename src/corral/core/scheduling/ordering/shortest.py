@@ -1,0 +1,62 @@
+"""`shortest`: the least expected GPU-time first, and every second of waiting makes up for some of it.
+
+A job with cost `c` that has waited for `w` seconds goes by `c - ageing × w`. All jobs age alike, so that the order of
+two of them never changes while both wait, and `c + ageing × (when it was queued)` says the same without the present
+time.
+
+Nobody starves: of two jobs the later one goes first only if it was queued less than `c / ageing` seconds after the
+other, with the cost `c` of the other. What is queued later than that stands behind it, however short it is.
+"""
+
+from __future__ import annotations
+
+from corral.core.model import Job
+from corral.core.quantities import format_duration
+from corral.core.scheduling.ordering.cost import (
+    OrderingRules,
+    Rank,
+    aged_from,
+    expected_seconds,
+    expected_words,
+    gpus_asked,
+    ran_seconds,
+)
+
+
+def own_key(job: Job, rules: OrderingRules) -> tuple[float | int, ...]:
+    return (cost(job, rules) + rules.ageing * aged_from(job), job.created_at, job.serial)
+
+
+def merge_key(job: Job, score: float, rules: OrderingRules) -> tuple[float | int, ...]:
+    return own_key(job, rules)
+
+
+def cost(job: Job, rules: OrderingRules) -> float:
+    """GPU-seconds that it is expected to take from now on; large jobs count for less or more where that is set."""
+    return _size(job, rules) * expected_seconds(job, rules)
+
+
+def rank(job: Job, rules: OrderingRules, now: float) -> Rank:
+    """By what is left of it: of two jobs, the one that runs only gets more urgent."""
+    left = _size(job, rules) * expected_seconds(job, rules, ran_seconds(job, now))
+    return Rank(left + rules.ageing * aged_from(job), left)
+
+
+def rank_words(job: Job, rules: OrderingRules, now: float) -> str:
+    left, age = rank(job, rules, now).cost / 3600, max(0.0, now - aged_from(job)) / 3600
+    return f"{left:.3g} GPU-hours left, less {rules.ageing * age:.3g} for its age"
+
+
+def bound_seconds(job: Job, rules: OrderingRules) -> float:
+    """What is queued later than so long after this job never stands before it."""
+    return cost(job, rules) / rules.ageing
+
+
+def place_words(job: Job, score: float, rules: OrderingRules) -> str:
+    bound = format_duration(max(1.0, bound_seconds(job, rules)))
+    return f"{expected_words(job, rules)}; nothing queued over {bound} after it goes before it"
+
+
+def _size(job: Job, rules: OrderingRules) -> float:
+    gpus = gpus_asked(job)
+    return gpus if rules.size_power == 1.0 else gpus**rules.size_power

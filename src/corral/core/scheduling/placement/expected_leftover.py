@@ -1,0 +1,180 @@
+"""How much idle GPU of a node is expected to stay unusable, given the mix of requests.
+
+Suppose that requests of the mix keep coming to the node and that each one which fits is taken, until nothing fits or
+a fair time has passed. What is idle then is the leftover. The expectation is worked out by recursion over what is
+free: GPU by GPU - one that is shared already is filled up first, with what it is expected to cost in host resources
+on average, then the whole ones. Done once for CPUs and once for memory; the scarcer of the two decides.
+
+Compared with counting which kinds of requests still fit now, this sees ahead: that a hole of 190 thousandths will
+hardly be filled, that two CPUs more per GPU let the last GPU be used, that an empty node is worth keeping whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from corral.core.model import WHOLE, Request
+from corral.core.snapshot.request_mix import Mix, Portion
+
+#: Steps in which a GPU, CPUs and memory are counted here: finer ones cost time and decide alike.
+GPU_STEP = 10
+CPU_STEP = 1000
+MEMORY_STEP = 4 * 2**30
+#: States whose leftover is remembered.
+MOST_KNOWN = 50_000
+_GPU_CELLS = WHOLE // GPU_STEP
+#: Requests that pass a node before what they left is called unusable; measured, flat between 24 and 64.
+HORIZON = 32.0
+#: How much more a request counts for its GPUs, as a power: in between counting jobs (0) and counting GPUs (1).
+SIZE_POWER = 0.5
+
+
+class _Want(NamedTuple):
+    """A kind of request in steps: its part of the mix, its GPUs (whole ones, or cells of one), its host resource."""
+
+    part: float
+    gpu: int
+    host: int
+    #: by how much it changes the key of what is free
+    key: int
+
+
+#: Free GPU and free host resource are one number, because these keys are looked up all the time.
+_HOSTS = 4096
+
+
+class _Course:
+    """How a node fills up when one host resource is limited."""
+
+    def __init__(self, shares: list[_Want], wholes: list[_Want]) -> None:
+        self._shares = shares
+        self._wholes = wholes
+        self._holes: dict[int, tuple[float, float]] = {}
+        self._rests: dict[int, float] = {}
+
+    def left(self, holes: Iterable[int], whole: int, host: float) -> float:
+        """Thousandths expected to stay idle, with these GPUs in part use (cells left), and `whole` free ones."""
+        total = 0.0
+        for hole in holes:
+            key = hole * _HOSTS + int(host + 0.5)
+            left, used = self._holes.get(key) or self._hole(key)
+            total += left
+            host -= used
+        return total + (self._whole(whole * _HOSTS + int(host + 0.5)) if whole else 0.0)
+
+    def _hole(self, key: int) -> tuple[float, float]:
+        """What stays idle of a GPU in part use, and what filling the rest takes of the host."""
+        size, host = divmod(key, _HOSTS)
+        known = self._holes
+        chance = left = used = 0.0
+        for part, gpu, need, taken in self._shares:
+            if gpu > size:
+                break
+            if need <= host:
+                then_left, then_used = known.get(key - taken) or self._hole(key - taken)
+                chance += part
+                left += part * then_left
+                used += part * (need + then_used)
+        if chance:
+            filled = 1.0 - math.exp(-chance * HORIZON)
+            found = (filled * left / chance + (1.0 - filled) * size * GPU_STEP, filled * used / chance)
+        else:
+            found = (float(size * GPU_STEP), 0.0)
+        known[key] = found
+        return found
+
+    def _whole(self, key: int) -> float:
+        """What stays idle of whole free GPUs."""
+        known = self._rests.get(key)
+        if known is not None:
+            return known
+        gpus, host = divmod(key, _HOSTS)
+        chance = left = 0.0
+        for part, gpu, need, taken in self._wholes:
+            if gpu > gpus:
+                break
+            if need <= host:
+                chance += part
+                if gpu < gpus:
+                    left += part * self._whole(key - taken)
+        opened = _GPU_CELLS * _HOSTS + host
+        for part, _, need, taken in self._shares:
+            if need <= host:
+                then_left, used = self._holes.get(opened - taken) or self._hole(opened - taken)
+                chance += part
+                left += part * then_left
+                if gpus > 1:
+                    left += part * self._whole((gpus - 1) * _HOSTS + int(host - need - used + 0.5))
+        if chance:
+            filled = 1.0 - math.exp(-chance * HORIZON)
+            found = filled * left / chance + (1.0 - filled) * gpus * WHOLE
+        else:
+            found = float(gpus * WHOLE)
+        self._rests[key] = found
+        return found
+
+
+class Leftover:
+    """The expected leftover of nodes that take these kinds of requests, which are a part of all that is asked for."""
+
+    def __init__(self, portions: tuple[Portion, ...], total_weight: float) -> None:
+        self._by_cpu = _course(portions, total_weight, lambda request: -(-request.cpu_milli // CPU_STEP))
+        self._by_memory = _course(portions, total_weight, lambda request: -(-request.memory_bytes // MEMORY_STEP))
+        self._known: dict[tuple[tuple[int, ...], int, int], float] = {}
+
+    def __call__(self, free: tuple[int, ...], cpu_milli: int, memory_bytes: int) -> float:
+        """Of a node with these thousandths left on its GPUs (ascending, none zero), CPUs and memory."""
+        if not free:
+            return 0.0
+        key = (free, _cells(cpu_milli, CPU_STEP), _cells(memory_bytes, MEMORY_STEP))
+        left = self._known.get(key)
+        if left is None:
+            _, cpu, memory = key
+            holes = [left // GPU_STEP for left in free if left < WHOLE]
+            whole = len(free) - len(holes)
+            left = max(self._by_cpu.left(holes, whole, cpu), self._by_memory.left(holes, whole, memory))
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = left
+        return left
+
+
+def leftover_of(mix: Mix, model: str) -> Leftover:
+    """Of nodes with this GPU model. Models that are asked for alike share what was worked out."""
+    taken = tuple(p for p in mix.portions if not p.request.models or model in p.request.models)
+    return _leftover(taken, math.fsum(map(_weight, mix.portions)))
+
+
+@lru_cache(maxsize=16)
+def _leftover(portions: tuple[Portion, ...], total_weight: float) -> Leftover:
+    return Leftover(portions, total_weight)
+
+
+def _weight(portion: Portion) -> float:
+    return portion.count * math.pow(portion.request.total_gpu_milli / WHOLE, SIZE_POWER)
+
+
+def _cells(amount: int, step: int) -> int:
+    return min(max(0, amount // step), _HOSTS - 1)
+
+
+def _course(portions: Iterable[Portion], total_weight: float, host: Callable[[Request], int]) -> _Course:
+    """The wants of the mix, those that look alike in steps taken together."""
+    shares: dict[tuple[int, int], float] = {}
+    wholes: dict[tuple[int, int], float] = {}
+    for portion in portions:
+        request = portion.request
+        need = host(request)
+        if request.gpu_milli:
+            kinds, gpu = shares, -(-request.gpu_milli // GPU_STEP)
+        else:
+            kinds, gpu = wholes, request.gpus
+        kinds[gpu, need] = kinds.get((gpu, need), 0.0) + _weight(portion) / total_weight
+    return _Course(_wants(shares), _wants(wholes))
+
+
+def _wants(kinds: dict[tuple[int, int], float]) -> list[_Want]:
+    return [_Want(part, gpu, need, gpu * _HOSTS + need) for (gpu, need), part in sorted(kinds.items())]

@@ -1,0 +1,103 @@
+"""`fragmentation`: the node on which the idle GPU that is expected to stay unusable grows least, over the mix of
+requests that the pool has seen lately (`corral.core.scheduling.placement.expected_leftover`).
+
+Work without GPUs goes where the fewest idle GPUs depend on the free CPUs. As long as no mix is known, and for pools
+that have none, the fullest node is the best one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+
+from corral.core.model import WHOLE, Request
+from corral.core.scheduling.placement import pack
+from corral.core.scheduling.placement.expected_leftover import Leftover, leftover_of
+from corral.core.scheduling.placement.standing import Standing, State, Want
+from corral.core.snapshot.node_index import EVERYWHERE, DomainIndex, Fleet
+
+
+def candidates(fleet: Fleet, index: DomainIndex, request: Request, among: int) -> Iterator[int]:
+    standing = _standing(fleet, index)
+    if standing is None:
+        return pack.candidates(fleet, index, request, among)
+    return standing.candidates(index, request, among)
+
+
+def domains(fleet: Fleet, indexes: Sequence[DomainIndex], request: Request, among: int) -> list[DomainIndex]:
+    """Where the least is lost first; models of which nothing fits last."""
+    if len(indexes) < 2:
+        return list(indexes)
+    costs = []
+    for number, index in enumerate(indexes):
+        standing = _standing(fleet, index)
+        if standing is None:
+            return list(indexes)
+        best = next(standing.ranked(request, among), None)
+        costs.append((float("inf") if best is None else best[0], number))
+    return [indexes[number] for _, number in sorted(costs)]
+
+
+def _standing(fleet: Fleet, index: DomainIndex) -> Standing | None:
+    known = fleet.watchers.get(index.domain)
+    if isinstance(known, Standing):
+        return known
+    if index.domain == EVERYWHERE:
+        standing = Standing(index.domain, fleet.slots, _idle_gpus_at_stake)
+    else:
+        pool, model = index.domain
+        mix = fleet.mixes.get(pool)
+        if mix is None:
+            return None
+        standing = Standing(index.domain, fleet.slots, _Growth(leftover_of(mix, model)))
+    fleet.watchers[index.domain] = standing
+    return standing
+
+
+def _idle_gpus_at_stake(state: State, want: Want) -> float | None:
+    """Idle GPU per free CPU: none on nodes without idle GPUs, little where CPUs abound."""
+    free, cpu_milli, _ = state
+    if not _has_host(state, want):
+        return None
+    return sum(free) / max(1, cpu_milli)
+
+
+class _Growth:
+    """By how much the expected leftover of a node grows if a request is placed on it."""
+
+    def __init__(self, leftover: Leftover) -> None:
+        self._leftover = leftover
+
+    def __call__(self, state: State, want: Want) -> float | None:
+        free, cpu_milli, memory_bytes = state
+        gpus, share, cpu, memory = want
+        if not _has_host(state, want):
+            return None
+        after = _less_share(free, share) if share else _less_whole(free, gpus)
+        if after is None:
+            return None
+        leftover = self._leftover
+        growth = leftover(after, cpu_milli - cpu, memory_bytes - memory) - leftover(free, cpu_milli, memory_bytes)
+        # Differences of the last bits are no reason to prefer anything.
+        return round(growth, 6)
+
+
+def _has_host(state: State, want: Want) -> bool:
+    _, cpu_milli, memory_bytes = state
+    _, _, cpu, memory = want
+    return (not cpu or cpu <= cpu_milli) and (not memory or memory <= memory_bytes)
+
+
+def _less_whole(free: tuple[int, ...], gpus: int) -> tuple[int, ...] | None:
+    return free[:-gpus] if len(free) >= gpus and free[-gpus] == WHOLE else None
+
+
+def _less_share(free: tuple[int, ...], share: int) -> tuple[int, ...] | None:
+    """The GPU with the least left that has room is the one that is taken, as everywhere."""
+    place = bisect_left(free, share)
+    if place == len(free):
+        return None
+    rest = [*free[:place], *free[place + 1 :]]
+    if free[place] > share:
+        insort(rest, free[place] - share)
+    return tuple(rest)

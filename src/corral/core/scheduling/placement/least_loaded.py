@@ -1,0 +1,25 @@
+"""`least-loaded`: the node with the lowest measured load first.
+
+What was given out since the measurement counts as load too; otherwise a burst of jobs would all land on the node that
+happened to be idle when it was last looked at. Without a measurement the allocated part is the load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from corral.core.model import WHOLE, Request
+from corral.core.snapshot.node_index import DomainIndex, Fleet, Slot
+
+
+def candidates(fleet: Fleet, index: DomainIndex, request: Request, among: int) -> Iterator[int]:
+    fitting = index.with_room(request) & among
+    yield from sorted(index.places(fitting, request.gpus), key=lambda place: expected_load(fleet.slots[place]))
+
+
+def expected_load(slot: Slot) -> float:
+    measured = slot.node.load or 0.0
+    if not slot.free_milli:
+        return measured
+    allocated = 1.0 - sum(slot.free_milli.values()) / (WHOLE * len(slot.free_milli))
+    return max(measured, allocated)

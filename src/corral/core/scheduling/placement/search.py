@@ -1,0 +1,150 @@
+"""Finding a place for a job: now (`find_place`), or at all (`could_ever_fit`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from corral.core.fleet.gpu_links import linked
+from corral.core.fleet.resources import grant_on
+from corral.core.model import Allocation, Grant, Job, Request, is_slice
+from corral.core.scheduling.placement import DOMAIN_ORDERS, POLICIES, PlacementPolicy
+from corral.core.snapshot.node_index import EVERYWHERE, DomainIndex, Fleet, Slot, places, union
+
+
+def domains_for(fleet: Fleet, request: Request, pool: str) -> list[DomainIndex]:
+    """Where a request may be placed. A gang never mixes models: it is placed in one domain or in the next. A slice is
+    never cut any smaller."""
+    if not request.wants_gpu:
+        return [fleet.domains[EVERYWHERE]]
+    found = fleet.domains_of(pool, request.models)
+    return [index for index in found if not is_slice(index.domain[1])] if request.gpu_milli else found
+
+
+def find_place(fleet: Fleet, job: Job, pool: str, placement: str) -> Allocation | None:
+    """An allocation for all instances of the job from what is free now, each on a node of its own; or nothing."""
+    request = job.request
+    candidates = POLICIES[placement]
+    among = fleet.eligible(request.labels, job.avoid_nodes)
+    indexes = domains_for(fleet, request, pool)
+    if placement in DOMAIN_ORDERS:
+        indexes = DOMAIN_ORDERS[placement](fleet, indexes, request, among)
+    for index in indexes:
+        found = _instances(fleet, index, job, candidates, among)
+        if found is not None:
+            return Allocation(grants=found, model=index.domain[1])
+    return None
+
+
+def _instances(
+    fleet: Fleet, index: DomainIndex, job: Job, candidates: PlacementPolicy, among: int
+) -> tuple[Grant, ...] | None:
+    """Room for every instance, each on a node of its own, the best nodes first; for a gang in as few racks as can
+    be."""
+    request = job.request
+    if request.nodes == 1:
+        found = _room(fleet, index, job, candidates, among)
+        return next(((grant,) for _, grant in found), None)
+    fitting = index.with_room(request) & among
+    if fitting.bit_count() < request.nodes:
+        return None
+    racks = fleet.racks()
+    large_enough = [rack for rack in racks if (rack & fitting).bit_count() >= request.nodes]
+    if large_enough:
+        grants = _in_one_rack(_room(fleet, index, job, candidates, among & union(large_enough)), large_enough, request)
+        if grants is not None:
+            return grants
+    room = _room(fleet, index, job, candidates, among)
+    return _in_few_racks(list(room), racks, request) if racks else _first(room, request)
+
+
+def _room(
+    fleet: Fleet, index: DomainIndex, job: Job, candidates: PlacementPolicy, among: int
+) -> Iterator[tuple[int, Grant]]:
+    """The nodes that have room for one instance, as sets of one, with what it would get there; the best first."""
+    seen = 0
+    for place in candidates(fleet, index, job.request, among):
+        slot = fleet.slots[place]
+        if seen & slot.bit:
+            continue  # a node with several shared GPUs comes up more than once
+        seen |= slot.bit
+        gpus = choose_gpus(slot, index, job)
+        if gpus is not None and has_cpu_and_memory(slot, job.request):
+            yield slot.bit, grant_on(slot.node.id, gpus, job.request)
+
+
+def _first(room: Iterator[tuple[int, Grant]], request: Request) -> tuple[Grant, ...] | None:
+    grants = tuple(grant for _, grant in islice(room, request.nodes))
+    return grants if len(grants) == request.nodes else None
+
+
+def _in_one_rack(room: Iterator[tuple[int, Grant]], racks: Sequence[int], request: Request) -> tuple[Grant, ...] | None:
+    """The rack that is the first to have enough of the best nodes."""
+    found: dict[int, list[Grant]] = {rack: [] for rack in racks}
+    for bit, grant in room:
+        grants = found[next(rack for rack in racks if rack & bit)]
+        grants.append(grant)
+        if len(grants) == request.nodes:
+            return tuple(grants)
+    return None
+
+
+def _in_few_racks(
+    room: Sequence[tuple[int, Grant]], racks: Sequence[int], request: Request
+) -> tuple[Grant, ...] | None:
+    """The racks with the most room together, and of the last one the best nodes. A node in no rack stands alone."""
+    if len(room) < request.nodes:
+        return None
+    found: dict[int, list[Grant]] = {}
+    for bit, grant in room:
+        found.setdefault(next((rack for rack in racks if rack & bit), bit), []).append(grant)
+    grants: list[Grant] = []
+    while (missing := request.nodes - len(grants)) > 0:
+        holding = [rack for rack, its in found.items() if len(its) >= missing]
+        rack = holding[0] if holding else max(found, key=lambda rack: len(found[rack]))
+        grants += found.pop(rack)[:missing]
+    return tuple(grants)
+
+
+def choose_gpus(slot: Slot, index: DomainIndex, job: Job) -> tuple[str, ...] | None:
+    """Free GPUs of the node for one instance, linked ones if possible, lowest index first; nothing if there are too
+    few."""
+    request = job.request
+    if request.gpu_milli:
+        gpu = slot.best_share(index.domain, request.gpu_milli, job.avoid_gpus)
+        return None if gpu is None else (gpu,)
+    if not request.gpus:
+        return ()
+    free = slot.whole_gpus(index.domain)
+    if job.avoid_gpus:
+        free = [gpu for gpu in free if gpu not in job.avoid_gpus]
+    return linked(free, slot.links, request.gpus) if len(free) >= request.gpus else None
+
+
+def has_cpu_and_memory(slot: Slot, request: Request) -> bool:
+    return (not request.cpu_milli or slot.free_cpu_milli >= request.cpu_milli) and (
+        not request.memory_bytes or slot.free_memory_bytes >= request.memory_bytes
+    )
+
+
+def could_hold(slot: Slot, index: DomainIndex, job: Job) -> bool:
+    """Whether one instance would fit on the node if the node were empty."""
+    request = job.request
+    usable = [gpu for gpu in slot.domains.get(index.domain, ()) if gpu not in job.avoid_gpus]
+    return (
+        len(usable) >= (1 if request.gpu_milli else request.gpus)
+        and slot.node.cpu_milli >= request.cpu_milli
+        and slot.node.memory_bytes >= request.memory_bytes
+    )
+
+
+def could_ever_fit(fleet: Fleet, job: Job, pool: str) -> bool:
+    """Whether the job would fit if everything usable were free."""
+    among = fleet.eligible(job.request.labels, job.avoid_nodes)
+    for index in domains_for(fleet, job.request, pool):
+        fitting = 0
+        for place in places(index.members & among):
+            fitting += could_hold(fleet.slots[place], index, job)
+            if fitting == job.request.nodes:
+                return True
+    return False

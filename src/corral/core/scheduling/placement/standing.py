@@ -1,0 +1,132 @@
+"""How the nodes of a domain stand: those with equal free resources together, and for each shape of request the states
+that hold it in order of preference.
+
+Kept current lazily: the fleet notes which nodes were touched, and a look brings up to date what really differs. A
+state is ranked once per shape while it exists, so that a placement costs what changed since the last one of its
+shape, not the number of nodes.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Iterator
+
+from corral.core.model import Request
+from corral.core.snapshot.node_index import Domain, DomainIndex, Slot
+
+#: What is free on a node: thousandths of GPUs (ascending, none zero), CPUs and memory.
+State = tuple[tuple[int, ...], int, int]
+#: What decides whether a request fits on a state and how well: GPUs, share, CPUs, memory.
+Want = tuple[int, int, int, int]
+#: How much a placement costs there; None if it does not fit. Smaller is better.
+Cost = Callable[[State, Want], float | None]
+
+#: States that may come to be before all rankings are made anew; it bounds what is remembered.
+MOST_NEWS = 100_000
+#: Shapes of requests whose rankings are kept at the same time.
+MOST_RANKINGS = 512
+
+
+class _Ranking:
+    __slots__ = ("known", "order", "read")
+
+    def __init__(self) -> None:
+        self.order: list[tuple[float, State]] = []
+        self.known: set[State] = set()
+        #: how much of the news it has heard
+        self.read = 0
+
+
+class Standing:
+    """Implements `corral.core.snapshot.node_index.Watcher`."""
+
+    def __init__(self, domain: Domain, slots: list[Slot], cost: Cost) -> None:
+        self.touched: set[int] = set(range(len(slots)))
+        self._domain = domain
+        self._slots = slots
+        self._cost = cost
+        self._nodes: dict[State, int] = {}
+        self._state_of: dict[int, State] = {}
+        #: states that came to be, in the order in which they did
+        self._news: list[State] = []
+        self._rankings: dict[Want, _Ranking] = {}
+
+    def ranked(self, request: Request, among: int) -> Iterator[tuple[float, int]]:
+        """Costs and sets of nodes that hold one instance of the request, the least cost first."""
+        if self.touched:
+            self._look()
+        for cost, state in self._ranking(request).order:
+            bits = self._nodes.get(state, 0) & among
+            if bits:
+                yield cost, bits
+
+    def candidates(self, index: DomainIndex, request: Request, among: int) -> Iterator[int]:
+        for _, bits in self.ranked(request, among):
+            yield from index.places(bits, request.gpus)
+
+    def _look(self) -> None:
+        for place in self.touched:
+            state = self._now(self._slots[place])
+            before = self._state_of.get(place)
+            if state == before:
+                continue
+            bit = self._slots[place].bit
+            if before is not None:
+                rest = self._nodes[before] & ~bit
+                if rest:
+                    self._nodes[before] = rest
+                else:
+                    del self._nodes[before]
+                del self._state_of[place]
+            if state is not None:
+                present = self._nodes.get(state)
+                if present is None:
+                    self._news.append(state)
+                self._nodes[state] = (present or 0) | bit
+                self._state_of[place] = state
+        self.touched.clear()
+        if len(self._news) > MOST_NEWS:
+            self._news = list(self._nodes)
+            self._rankings.clear()
+
+    def _now(self, slot: Slot) -> State | None:
+        gpus = slot.domains.get(self._domain)
+        if gpus is None:
+            return None
+        free = slot.free_milli
+        lefts = sorted([left for gpu in gpus if (left := free[gpu])])
+        return (tuple(lefts), slot.free_cpu_milli, slot.free_memory_bytes)
+
+    def _ranking(self, request: Request) -> _Ranking:
+        want = (request.gpus, request.gpu_milli, request.cpu_milli, request.memory_bytes)
+        ranking = self._rankings.get(want)
+        if ranking is None:
+            if len(self._rankings) >= MOST_RANKINGS:
+                self._rankings.clear()
+            ranking = self._rankings[want] = _Ranking()
+        if ranking.read < len(self._news):
+            self._tell(ranking, want)
+        order = ranking.order
+        # States that nobody is in any more leave when they come to the front, or when they are the most.
+        gone = 0
+        while gone < len(order) and order[gone][1] not in self._nodes:
+            ranking.known.discard(order[gone][1])
+            gone += 1
+        if gone:
+            del order[:gone]
+        if len(order) > 2 * len(self._nodes) + 16:
+            ranking.order = [item for item in order if item[1] in self._nodes]
+            ranking.known = {state for _, state in ranking.order}
+        return ranking
+
+    def _tell(self, ranking: _Ranking, want: Want) -> None:
+        news = self._news
+        for number in range(ranking.read, len(news)):
+            state = news[number]
+            if state in ranking.known or state not in self._nodes:
+                continue
+            cost = self._cost(state, want)
+            if cost is not None:
+                insort(ranking.order, (cost, state))
+                ranking.known.add(state)
+        ranking.read = len(news)

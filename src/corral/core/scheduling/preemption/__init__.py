@@ -1,0 +1,1 @@
+"""Preemption: which running jobs are preempted or moved, for which job, and by which rule."""

@@ -1,0 +1,245 @@
+"""Moves: running jobs that go on elsewhere, so that a job gets room that lies together.
+
+Small jobs that are left over on many nodes can keep a whole-node job waiting although there is room enough. A job that
+is moved may stand before the one it makes room for: it loses no turn, since it goes on at once, on GPUs that are free
+or are given up for it by jobs that stand behind both. What it loses is the way there, so that only those are moved that
+are known to save, in a queue whose order preempts, and no more of them than needed.
+
+Nobody goes round in circles: with every move a job starts that waited, and whoever goes back to the queue for it stands
+strictly behind it. Those who run are the further in front for it each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from corral.core.model import WHOLE, Allocation, Job, JobState, Queue
+from corral.core.scheduling.backfill.planned_start import end_if_started
+from corral.core.scheduling.ordering import POLICIES
+from corral.core.scheduling.placement.search import domains_for
+from corral.core.scheduling.preemption.preemption import Preempting, lost_gpu_seconds
+from corral.core.scheduling.preemption.victims import Candidate, Loss, Room, choose_victims, loss_of
+from corral.core.scheduling.reservations.reservations import Reserved, find_open_place
+from corral.core.snapshot.node_index import DomainIndex, Fleet, places
+
+#: So many times in a cycle it is tried in vain, and so many nodes are tried for one job: a large cluster has more ways
+#: than it is worth looking at.
+_MOST_TRIES = 8
+_MOST_NODES = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Move:
+    job: Job
+    to: Allocation
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rearrangement:
+    """Who goes on elsewhere, and who goes back to the queue, so that a job has room."""
+
+    moves: tuple[Move, ...]
+    victims: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Clearing:
+    """What must leave a node so that one instance fits."""
+
+    moved_gpus: int
+    loss: Loss
+    place: int
+    movers: tuple[Job, ...]
+    victims: tuple[Candidate, ...]
+
+    @property
+    def effort(self) -> tuple[int, Loss, int]:
+        """As little as possible is moved, then lost."""
+        return self.moved_gpus, self.loss, self.place
+
+
+class Moving:
+    """What one cycle knows of jobs that may be moved."""
+
+    def __init__(self, preempting: Preempting, reserved: Reserved) -> None:
+        self._view = preempting
+        self._snapshot = preempting.snapshot
+        self._fleet: Fleet = preempting.snapshot.fleet
+        self._reserved = reserved
+        self._tries = 0
+        #: of each queue, those who may be moved, by their nodes
+        self._movable: dict[str, dict[str, list[Job]]] = {}
+
+    def could_help(self, queue: Queue) -> bool:
+        is_ranked = queue.preempts and POLICIES[queue.policy].rank is not None
+        return self._snapshot.preemption.moves and is_ranked and self._tries < _MOST_TRIES
+
+    def find(self, queue: Queue, job: Job) -> Rearrangement | None:
+        """How the job gets room by moves. Those who give way already must be out of the fleet."""
+        if not self.could_help(queue) or job.request.gpu_milli:
+            return None
+        candidates = self._view.candidates(job)
+        for index in domains_for(self._fleet, job.request, queue.pool):
+            if self._could_be_enough(index, job, candidates):
+                found = self._find_in(index, queue, job, candidates)
+                if found is not None:
+                    return found
+                self._tries += 1
+        return None
+
+    def _could_be_enough(self, index: DomainIndex, job: Job, candidates: Sequence[Candidate]) -> bool:
+        """A job without room for which there is not even enough in all needs no look at the nodes."""
+        held = sum(len(one.job.allocation.gpus) for one in candidates if one.job.allocation)
+        return index.free_gpus + held >= job.request.nodes * job.request.gpus
+
+    def _find_in(
+        self, index: DomainIndex, queue: Queue, job: Job, candidates: Sequence[Candidate]
+    ) -> Rearrangement | None:
+        behind = {one.job.id for one in candidates}
+        clearings = sorted(self._clearings(index, queue, job, candidates, behind), key=lambda one: one.effort)
+        if len(clearings) < job.request.nodes:
+            return None
+        for first in range(min(_MOST_NODES, len(clearings) - job.request.nodes + 1)):
+            found = self._with_places(queue, clearings[first : first + job.request.nodes], candidates)
+            if found is not None:
+                return found
+        return None
+
+    def _clearings(
+        self, index: DomainIndex, queue: Queue, job: Job, candidates: Sequence[Candidate], behind: Iterable[str]
+    ) -> Iterator[_Clearing]:
+        """How each node would get room for one instance."""
+        movable = self._movable_in(queue)
+        there: dict[int, list[Candidate]] = {}
+        for one in candidates:
+            for grant in one.job.allocation.grants if one.job.allocation and one.frees is None else ():
+                if grant.node in self._fleet.place_of:
+                    there.setdefault(self._fleet.place_of[grant.node], []).append(one)
+        for place in places(self._fleet.eligible(job.request.labels, job.avoid_nodes) & index.members):
+            here = movable.get(self._fleet.slots[place].node.id, ())
+            # Others may have been chosen in this cycle since the list was made.
+            movers = [one for one in here if one.id not in behind and self._view.may_be_moved(one)]
+            found = self._clearing(index, job, place, there.get(place, []), movers)
+            if found is not None:
+                yield found
+
+    def _clearing(
+        self, index: DomainIndex, job: Job, place: int, victims: Sequence[Candidate], movers: Sequence[Job]
+    ) -> _Clearing | None:
+        request, room = job.request, Room.of(self._fleet.slots[place], index, job, victims)
+        if room.fits(request):
+            return _Clearing(0, Loss(), place, (), ())
+        missing = request.gpus - room.free_gpus - sum(len(grant.gpus) for _, grant in room.candidates)
+        moved = _fewest_gpus(movers, missing)
+        if moved is None:
+            return None
+        for one in moved:
+            room.give_back(one)
+        chosen = [] if room.fits(request) else room.least(request, None)
+        if chosen is None:
+            return None
+        lost = Loss(sum(lost_gpu_seconds(one, self._view.now) for one in moved), len(moved))
+        return _Clearing(
+            sum(_gpus(one) for one in moved), lost.and_of(loss_of(chosen)), place, tuple(moved), tuple(chosen)
+        )
+
+    def _with_places(
+        self, queue: Queue, clearings: Sequence[_Clearing], candidates: Sequence[Candidate]
+    ) -> Rearrangement | None:
+        """Find places elsewhere for all who must leave these nodes and go on."""
+        cleared = tuple(self._fleet.slots[one.place].node.id for one in clearings)
+        victims = {victim.job.id: victim for one in clearings for victim in one.victims}
+        movers = sorted((job for one in clearings for job in one.movers), key=lambda job: (-_gpus(job), job.serial))
+        if not movers:
+            return None
+        moves: list[Move] = []
+        with self._undone() as fleet:
+            for victim in victims.values():
+                fleet.give_back(victim.job.allocation)
+            for job in movers:
+                searched = replace(job, avoid_nodes=(*job.avoid_nodes, *cleared))
+                more = self._make_place(queue, searched, [one for one in candidates if one.job.id not in victims])
+                for victim in more or ():
+                    victims[victim.job.id] = victim
+                    fleet.give_back(victim.job.allocation)
+                to = find_open_place(self._reserved, self._fleet, searched, queue, job.expected_end)
+                if to is None:
+                    return None
+                fleet.take(to)
+                moves.append(Move(job=job, to=to))
+        return Rearrangement(moves=tuple(moves), victims=tuple(victims.values()))
+
+    def _make_place(self, queue: Queue, job: Job, candidates: Sequence[Candidate]) -> list[Candidate] | None:
+        """Who must go back to the queue where the moved job goes on; nobody if it has room there."""
+        if find_open_place(self._reserved, self._fleet, job, queue, job.expected_end) is not None:
+            return None
+        searched = self._reserved.widest(job, queue.pool, end_if_started(job, self._view.now))
+        return choose_victims(self._fleet, searched, queue.pool, candidates)
+
+    def _movable_in(self, queue: Queue) -> dict[str, list[Job]]:
+        found = self._movable.get(queue.name)
+        if found is None:
+            found = self._movable[queue.name] = {}
+            for job_id in sorted(self._snapshot.holding.get(queue.name, ())):
+                job = self._snapshot.jobs[job_id]
+                if job.allocation is not None and is_movable(job):
+                    found.setdefault(job.allocation.grants[0].node, []).append(job)
+        return found
+
+    @contextmanager
+    def _undone(self) -> Iterator[_Changes]:
+        changes = _Changes(self._fleet)
+        try:
+            yield changes
+        finally:
+            changes.undo()
+
+
+class _Changes:
+    """What is taken and given back for a while."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._done: list[tuple[Allocation, bool]] = []
+
+    def take(self, allocation: Allocation) -> None:
+        self._fleet.take(allocation)
+        self._done.append((allocation, True))
+
+    def give_back(self, allocation: Allocation | None) -> None:
+        if allocation is not None:
+            self._fleet.give_back(allocation)
+            self._done.append((allocation, False))
+
+    def undo(self) -> None:
+        for allocation, is_taken in reversed(self._done):
+            if is_taken:
+                self._fleet.give_back(allocation)
+            else:
+                self._fleet.take(allocation)
+
+
+def is_movable(job: Job) -> bool:
+    """Whether it can go on elsewhere without losing more than the way there: it is known to save."""
+    saves = job.checkpointed_at is not None or job.saved_seconds > 0
+    is_simple = job.request.nodes == 1 and job.request.gpus > 0 and job.elastic is None and job.pinned_at is None
+    return job.state is JobState.RUNNING and job.preemptible and saves and is_simple
+
+
+def _fewest_gpus(movers: Sequence[Job], missing: int) -> list[Job] | None:
+    """Jobs with so many GPUs together, as few more as can be; nothing if all have fewer."""
+    if missing <= 0:
+        return []
+    best: dict[int, list[Job]] = {0: []}
+    for job in movers:
+        for gpus, jobs in [*best.items()]:
+            if gpus < missing:
+                best.setdefault(gpus + _gpus(job), [*jobs, job])
+    enough = [gpus for gpus in best if gpus >= missing]
+    return best[min(enough)] if enough else None
+
+
+def _gpus(job: Job) -> int:
+    return job.request.total_gpu_milli // WHOLE

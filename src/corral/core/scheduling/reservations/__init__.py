@@ -1,0 +1,1 @@
+"""Reservations: reserved GPUs, their windows and their selection."""

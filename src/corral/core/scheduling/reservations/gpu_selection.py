@@ -1,0 +1,139 @@
+"""Which GPUs a reservation gets: those that nobody else has in its window, whole nodes first, of one model.
+
+Decides what is possible and what is in the way; whether it is allowed is for the use case to say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from corral.core.model import Gpu, GpuHealth, Job, JobState, Reservation
+from corral.core.scheduling.reservations.windows import in_force, owns, window_of
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InTheWay:
+    """Why a GPU cannot be had in a window."""
+
+    reservations: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
+
+
+def in_the_way(snapshot: ClusterSnapshot, wanted: Reservation, now: float) -> dict[str, InTheWay]:
+    """By GPU: other reservations in the same window, and jobs that may still be there when it opens.
+
+    The GPUs of `wanted` are not looked at: it is asked where it could be.
+    """
+    since, until = window_of(wanted)
+    reservations: dict[str, list[str]] = defaultdict(list)
+    for other in in_force(snapshot, now):
+        begins, ends = window_of(other)
+        if other.name != wanted.name and since < ends and until > begins:
+            for gpu in other.gpus:
+                reservations[gpu].append(other.name)
+    jobs: dict[str, list[str]] = defaultdict(list)
+    for job in snapshot.jobs.values():
+        if job.allocation is not None and not _gives_way(snapshot, job, wanted, now):
+            for gpu in job.allocation.gpus:
+                jobs[gpu].append(job.id)
+    return {
+        gpu: InTheWay(reservations=tuple(reservations.get(gpu, ())), jobs=tuple(jobs.get(gpu, ())))
+        for gpu in sorted({*reservations, *jobs})
+    }
+
+
+def choose_gpus(
+    snapshot: ClusterSnapshot,
+    pool: str,
+    count: int,
+    *,
+    models: Collection[str],
+    taken: Mapping[str, InTheWay],
+    keep: Collection[str] = (),
+) -> tuple[str, tuple[str, ...]] | None:
+    """So many healthy GPUs of one of these models, and which model; nothing if there are not enough of any.
+
+    Those in `keep` first; then GPUs that are free now, on as few nodes as possible, so that whole nodes are used up
+    before others are broken into.
+    """
+    busy = {gpu for job in snapshot.jobs.values() if job.allocation is not None for gpu in job.allocation.gpus}
+    found: list[tuple[bool, int, str, tuple[str, ...]]] = []
+    for model in sorted(models):
+        usable = [
+            (node, gpu)
+            for node, gpu in gpus_of(snapshot, pool, model)
+            if gpu.id not in taken and (gpu.health is GpuHealth.HEALTHY or gpu.id in keep)
+        ]
+        kept = [gpu.id for _, gpu in usable if gpu.id in keep][:count]
+        free = [(node, gpu.id) for node, gpu in usable if gpu.id not in keep and gpu.id not in busy]
+        used = [(node, gpu.id) for node, gpu in usable if gpu.id not in keep and gpu.id in busy]
+        chosen = [*kept, *_fewest_nodes(free, count - len(kept))]
+        chosen += _fewest_nodes(used, count - len(chosen))
+        if len(chosen) == count:
+            found.append((any(gpu in busy for gpu in chosen), -len(free), model, tuple(chosen)))
+    if not found:
+        return None
+    _, _, model, gpus = min(found)
+    return model, _in_order(snapshot, gpus)
+
+
+def gpus_of(snapshot: ClusterSnapshot, pool: str, model: str | None = None) -> Iterator[tuple[str, Gpu]]:
+    """The GPUs of a pool with their nodes, by node and place."""
+    for slot in snapshot.fleet.slots:
+        for gpu in sorted(slot.node.gpus, key=lambda gpu: gpu.index):
+            if gpu.pool == pool and model in (None, gpu.model):
+                yield slot.node.id, gpu
+
+
+def standing_gpus(snapshot: ClusterSnapshot, pool: str, without: str, now: float) -> int:
+    """GPUs of the pool that are reserved standing, not counting one reservation."""
+    return len(
+        {
+            gpu
+            for one in in_force(snapshot, now)
+            if one.pool == pool and one.until is None and one.name != without
+            for gpu in one.gpus
+        }
+    )
+
+
+def most_standing(snapshot: ClusterSnapshot, pool: str) -> int:
+    """How many of the pool's GPUs may be reserved standing under `hybrid`."""
+    total = sum(1 for _ in gpus_of(snapshot, pool))
+    # A ratio such as 0.3 is not exact: 30 % of 10 GPUs are 3.
+    return math.floor(snapshot.allocation.reserved_ratio * total + 1e-9)
+
+
+def _gives_way(snapshot: ClusterSnapshot, job: Job, wanted: Reservation, now: float) -> bool:
+    """Whether a job that runs now is no hindrance: an owner's, surely over by then, or one that can be preempted."""
+    if owns(snapshot, wanted, job.user):
+        return True
+    if job.state is JobState.STOPPING and not job.is_resizing:
+        return True
+    if job.expected_end <= max(wanted.since, now):
+        return True
+    return wanted.lends and job.preemptible and snapshot.preemption.enabled
+
+
+def _fewest_nodes(gpus: list[tuple[str, str]], count: int) -> list[str]:
+    """Whole nodes while they are needed whole, the largest first; the rest from the node that it fills best."""
+    by_node: dict[str, list[str]] = {}
+    for node, gpu in gpus:
+        by_node.setdefault(node, []).append(gpu)
+    chosen: list[str] = []
+    while by_node and len(chosen) < count:
+        left = count - len(chosen)
+        enough = [node for node, mine in by_node.items() if len(mine) >= left]
+        # `min` and `max` take the first of equals, which stands first in the fleet.
+        node = min(enough, key=lambda n: len(by_node[n])) if enough else max(by_node, key=lambda n: len(by_node[n]))
+        chosen += by_node.pop(node)[:left]
+    return chosen
+
+
+def _in_order(snapshot: ClusterSnapshot, gpus: tuple[str, ...]) -> tuple[str, ...]:
+    wanted = {*gpus}
+    return tuple(gpu.id for slot in snapshot.fleet.slots for gpu in slot.node.gpus if gpu.id in wanted)

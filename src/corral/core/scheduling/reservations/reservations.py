@@ -1,0 +1,259 @@
+"""Reserved GPUs: who may start where, now and later.
+
+A reservation sets GPUs aside for users and groups, for a window of time or standing. Its owners use them within the
+window. Others may use them if they are surely gone when the window opens; or, where the reservation lends, if they can
+be preempted when an owner comes. Under the strategy `static` a job runs on GPUs that are reserved for it, and nowhere
+else.
+
+A search knows nothing of all that: the job that it is given avoids what is closed to it, as it avoids what failed it.
+What is closed to whom is kept between cycles (`windows`), and costs nothing where nothing is reserved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from corral.core.model import (
+    WHOLE,
+    Allocation,
+    Job,
+    Queue,
+    Reservation,
+)
+from corral.core.quantities import format_duration
+from corral.core.scheduling.cycle.hold_rules import Reason
+from corral.core.scheduling.placement.search import find_place
+from corral.core.scheduling.reservations.windows import Layout, Owned, Shut, Terms, is_active, layout_of, window_of
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import Strategy
+from corral.core.snapshot.node_index import Fleet
+
+#: how many reservations in the way are put into words; their number is always complete
+TOLD = 5
+#: A reservation, and which of its GPUs jobs of others hold, by job.
+Lent = tuple[Reservation, dict[str, list[str]]]
+
+
+class Reserved:
+    """What is reserved, as of one moment."""
+
+    def __init__(self, snapshot: ClusterSnapshot, now: float) -> None:
+        self._snapshot = snapshot
+        self._now = now
+        is_plain = not snapshot.reservations and snapshot.allocation.strategy is not Strategy.STATIC
+        self._layout: Layout | None = None if is_plain else layout_of(snapshot, now)
+        self._lent: dict[str, dict[str, Lent]] = {}
+
+    @property
+    def next_edge(self) -> float | None:
+        """When a window opens or closes next."""
+        return None if self._layout is None or math.isinf(self._layout.ends) else self._layout.ends
+
+    def concerns(self, pool: str) -> bool:
+        """Whether anything of the pool is closed to anybody, now or later."""
+        return self._layout is not None and self._layout.concerns(pool)
+
+    def kind_of(self, pool: str) -> Callable[[str], Owned] | None:
+        """Tells apart users of whom one may start where another may not; nothing where all are alike."""
+        return (lambda user: self.owned_by(user, pool)) if self.concerns(pool) else None
+
+    def owned_by(self, user: str, pool: str) -> Owned:
+        return frozenset() if self._layout is None else self._layout.owned_by(user, pool)
+
+    def own_now(self, user: str, pool: str) -> frozenset[str]:
+        """GPUs that are reserved for the user at this moment."""
+        return frozenset() if self._layout is None else self._layout.own_now(user, pool)
+
+    def last_since(self, pool: str) -> float:
+        """Who stays until then or longer may start where all may that stay longer still."""
+        return -math.inf if self._layout is None else self._layout.sinces.get(pool, (-math.inf,))[-1]
+
+    def terms(self, job: Job, pool: str) -> Terms | None:
+        """When the job may hold which GPUs of the pool; nothing if it may hold all of them at any time."""
+        if self._layout is None or not job.request.wants_gpu or not self._layout.concerns(pool):
+            return None
+        return self._layout.terms(job, pool)
+
+    def searches(self, job: Job, pool: str, ends_at: float) -> Iterator[Job]:
+        """The job as it is to be searched for now: one search, or better ones and then worse.
+
+        Owners use their own GPUs first, then those that all share; what somebody might ask back comes last.
+        """
+        layout, terms = self._layout, self.terms(job, pool)
+        if layout is None or terms is None:
+            yield job
+            return
+        own = () if layout.is_static else layout.own_now(job.user, pool)
+        if any(_is_free(self._snapshot, gpu) for gpu in own):
+            yield _avoiding(job, layout.shut_but_own(job, pool, ends_at))
+        if terms.borrows:
+            yield _avoiding(job, layout.shut_to_be_safe(job, pool, ends_at))
+        yield _avoiding(job, layout.shut_anywhere(job, pool, ends_at))
+
+    def widest(self, job: Job, pool: str, ends_at: float) -> Job:
+        """The last of these searches: for everything that it may start on now."""
+        if self._layout is None or self.terms(job, pool) is None:
+            return job
+        return _avoiding(job, self._layout.shut_anywhere(job, pool, ends_at))
+
+    def ever(self, job: Job, pool: str) -> Job:
+        """The job, avoiding what will never be open to it."""
+        if self._layout is None or self.terms(job, pool) is None:
+            return job
+        return _avoiding(job, self._layout.shut_for_ever(job, pool))
+
+    def lent(self, pool: str) -> dict[str, Lent]:
+        """By name: reservations whose windows are open, and what others hold of them."""
+        known = self._lent.get(pool)
+        if known is None:
+            known = self._lent[pool] = self._find_lent(pool)
+        return known
+
+    def shields(self, victim: Job, for_job: Job) -> bool:
+        """Whether it runs on GPUs that are reserved for it and not for the other: those it would only get back."""
+        queue = self._snapshot.queues.get(victim.queue)
+        if queue is None or not self.concerns(queue.pool) or victim.allocation is None:
+            return False
+        own = self.own_now(victim.user, queue.pool)
+        theirs = self.own_now(for_job.user, queue.pool) if own else own
+        return any(gpu in own and gpu not in theirs for gpu in victim.allocation.gpus)
+
+    def closed_to(self, job: Job, pool: str, ends_at: float) -> list[tuple[Reservation, tuple[str, ...]]]:
+        """Reservations of others that keep the job from GPUs now, and from which; soonest first."""
+        terms, owned = self.terms(job, pool), self.owned_by(job.user, pool)
+        found = []
+        for one in self._of(pool) if terms is not None else ():
+            if one.name not in owned and one.since < ends_at:
+                gpus = tuple(gpu for gpu in one.gpus if terms and window_of(one) in terms.closed.get(gpu, ()))
+                if gpus:
+                    found.append((one, gpus))
+        return found
+
+    def _of(self, pool: str) -> list[Reservation]:
+        return [] if self._layout is None else self._layout.pools.get(pool, [])
+
+    def _find_lent(self, pool: str) -> dict[str, Lent]:
+        active = [one for one in self._of(pool) if is_active(one, self._now)]
+        holders = self._holders([gpu for one in active for gpu in one.gpus])
+        found: dict[str, Lent] = {}
+        for one in active:
+            borrowed: dict[str, list[str]] = {}
+            for gpu in one.gpus:
+                for job in holders.get(gpu, ()):
+                    if one.name not in self.owned_by(job.user, pool):
+                        borrowed.setdefault(job.id, []).append(gpu)
+            found[one.name] = (one, borrowed)
+        return found
+
+    def _holders(self, gpus: list[str]) -> dict[str, list[Job]]:
+        snapshot = self._snapshot
+        home, fleet = snapshot.fleet.gpu_home, snapshot.fleet
+        held = {gpu for gpu in gpus if gpu in home and fleet.slot(home[gpu]).free_milli[gpu] < WHOLE}
+        nodes = {home[gpu] for gpu in held}
+        found: dict[str, list[Job]] = {}
+        for _, _, job_id in snapshot.releases if nodes else ():
+            job = snapshot.jobs[job_id]
+            for grant in job.allocation.grants if job.allocation is not None else ():
+                if grant.node in nodes:
+                    for gpu in held.intersection(grant.gpus):
+                        found.setdefault(gpu, []).append(job)
+        return found
+
+
+def _avoiding(job: Job, shut: Shut) -> Job:
+    nodes, gpus = shut
+    if not nodes and not gpus:
+        return job
+    return replace(job, avoid_nodes=(*job.avoid_nodes, *nodes), avoid_gpus=(*job.avoid_gpus, *gpus))
+
+
+def find_open_place(reserved: Reserved, fleet: Fleet, job: Job, queue: Queue, ends_at: float) -> Allocation | None:
+    """Where the job may start now, around what is reserved for others."""
+    for searched in reserved.searches(job, queue.pool, ends_at):
+        allocation = find_place(fleet, searched, queue.pool, queue.placement)
+        if allocation is not None:
+            return allocation
+    return None
+
+
+def reserved_reason(
+    snapshot: ClusterSnapshot, reserved: Reserved, job: Job, pool: str, now: float, ends_at: float
+) -> Reason | None:
+    """What is reserved for others, or, under `static`, not reserved for this job; in words and numbers."""
+    terms = reserved.terms(job, pool)
+    if terms is None:
+        return None
+    if snapshot.allocation.strategy is Strategy.STATIC:
+        return _not_reserved_for(snapshot, reserved, terms, job, pool, now)
+    closed = reserved.closed_to(job, pool, ends_at)
+    if not closed:
+        return None
+    gpus = {gpu for _, names in closed for gpu in names}
+    words = "; ".join(
+        f"{len(names)} by {one.name} for {_owners(one)} {window_words(one, now)}" for one, names in closed[:TOLD]
+    )
+    more = f"; {len(closed) - TOLD} more reservations" if len(closed) > TOLD else ""
+    detail = f"{_gpus(len(gpus))} of pool {pool} {'is' if len(gpus) == 1 else 'are'} reserved: {words}{more}"
+    lending = [one.name for one, _ in closed if one.lends]
+    if lending and not job.preemptible:
+        detail += "; what is lent is lent to preemptible jobs only"
+    return Reason(
+        rule="reserved",
+        detail=detail,
+        numbers={
+            "reserved_gpus": len(gpus),
+            "free_reserved_gpus": sum(_is_free(snapshot, gpu) for gpu in gpus),
+            "reservations": ", ".join(one.name for one, _ in closed),
+            **_opens_in(terms, now),
+        },
+    )
+
+
+def window_words(reservation: Reservation, now: float) -> str:
+    """When, as seen from now."""
+    since, until = window_of(reservation)
+    if since <= now:
+        return "standing" if until == math.inf else f"for {format_duration(max(1.0, until - now))} more"
+    begins = f"from {format_duration(max(1.0, since - now))} from now on"
+    return begins if until == math.inf else f"{begins}, for {format_duration(until - since)}"
+
+
+def _not_reserved_for(
+    snapshot: ClusterSnapshot, reserved: Reserved, terms: Terms, job: Job, pool: str, now: float
+) -> Reason:
+    own = reserved.own_now(job.user, pool)
+    detail = (
+        f"allocation is static: {job.user} may use what is reserved for {job.user} in pool {pool}, "
+        f"which is {_gpus(len(own)) if own else 'nothing'} now"
+    )
+    opens = _opens_in(terms, now)
+    if opens:
+        detail += f"; more opens in {format_duration(max(1.0, opens['opens_in_seconds']))}"
+    numbers: dict[str, float | int | str] = {
+        "own_gpus": len(own),
+        "free_own_gpus": sum(_is_free(snapshot, gpu) for gpu in own),
+        **opens,
+    }
+    return Reason(rule="reserved", detail=detail, numbers=numbers)
+
+
+def _opens_in(terms: Terms, now: float) -> dict[str, float]:
+    return {"opens_in_seconds": terms.openings[0][0] - now} if terms.openings else {}
+
+
+def _owners(reservation: Reservation) -> str:
+    names = [*reservation.users, *(f"group {group}" for group in reservation.groups)]
+    return ", ".join(names[:TOLD]) + (f" and {len(names) - TOLD} more" if len(names) > TOLD else "")
+
+
+def _gpus(count: int) -> str:
+    return "1 GPU" if count == 1 else f"{count} GPUs"
+
+
+def _is_free(snapshot: ClusterSnapshot, gpu: str) -> bool:
+    """Whether some of it is."""
+    fleet = snapshot.fleet
+    home = fleet.gpu_home.get(gpu)
+    return home is not None and fleet.slot(home).free_milli[gpu] > 0

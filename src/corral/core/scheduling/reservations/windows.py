@@ -1,0 +1,248 @@
+"""Windows of reserved GPUs: whose they are, when they are open, and to which kind of job which GPUs are shut.
+
+Which GPUs are shut to whom changes when a window opens or closes, and with reservations, groups, rules and nodes; not
+with what starts and ends. So it is worked out once and kept until then (`Layout`), however many cycles there are.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from corral.core.model import Job, Reservation
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.installation import Strategy
+
+#: From when until when, the latter infinite for a standing reservation.
+Window = tuple[float, float]
+#: The names of reservations that somebody owns: users who own the same may start on the same GPUs.
+Owned = frozenset[str]
+#: Nodes and single GPUs that a search must avoid.
+Shut = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def window_of(reservation: Reservation) -> Window:
+    return reservation.since, math.inf if reservation.until is None else reservation.until
+
+
+def is_active(reservation: Reservation, at: float) -> bool:
+    since, until = window_of(reservation)
+    return since <= at < until
+
+
+def owns(snapshot: ClusterSnapshot, reservation: Reservation, user: str) -> bool:
+    """Whether the user is named, or is in a group that is."""
+    if user in reservation.users:
+        return True
+    member = snapshot.memberships.get(user)
+    return member is not None and member.group is not None and member.group in reservation.groups
+
+
+def in_force(snapshot: ClusterSnapshot, now: float) -> list[Reservation]:
+    """Those that count from now on, soonest first. Where nothing is reserved standing, what once was does not count."""
+    is_dynamic = snapshot.allocation.strategy is Strategy.DYNAMIC
+    return sorted(
+        (
+            reservation
+            for reservation in snapshot.reservations.values()
+            if window_of(reservation)[1] > now and not (is_dynamic and reservation.until is None)
+        ),
+        key=lambda reservation: (reservation.since, reservation.name),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """When one kind of job may hold which GPUs of a pool."""
+
+    #: windows in which others have a GPU reserved, by GPU
+    others: Mapping[str, tuple[Window, ...]]
+    #: those of them that are not lent to it
+    closed: Mapping[str, tuple[Window, ...]]
+    #: its own windows by GPU; None where what nobody has reserved is open to everybody
+    own: Mapping[str, tuple[Window, ...]] | None
+    #: whether others lend it anything
+    borrows: bool
+    #: when GPUs open to it, and which; only times to come, soonest first
+    openings: tuple[tuple[float, tuple[str, ...]], ...]
+
+    def allows(self, gpu: str, at: float, end: float) -> bool:
+        """Whether it may start on the GPU at that time, if it stays until `end`."""
+        if self.own is not None and not any(since <= at < until for since, until in self.own.get(gpu, ())):
+            return False
+        return not any(at < until and end > since for since, until in self.closed.get(gpu, ()))
+
+    def ever_allows(self, gpu: str) -> bool:
+        if self.own is not None and gpu not in self.own:
+            return False
+        return not any(until == math.inf for _, until in self.closed.get(gpu, ()))
+
+    def is_anothers(self, gpu: str, at: float, end: float) -> bool:
+        """Whether others have the GPU reserved at any moment of that time, lent or not."""
+        return any(at < until and end > since for since, until in self.others.get(gpu, ()))
+
+    def is_reserved(self, gpu: str, at: float) -> bool:
+        """Whether it is others' turn on the GPU at that time, or not yet the job's own."""
+        if self.own is not None and not any(since <= at < until for since, until in self.own.get(gpu, ())):
+            return True
+        return any(since <= at < until for since, until in self.others.get(gpu, ()))
+
+
+class Layout:
+    """Who may start where, from one edge of a window to the next."""
+
+    def __init__(self, snapshot: ClusterSnapshot, now: float) -> None:
+        self._snapshot = snapshot
+        self._revision = snapshot.reserving_revision
+        self._now = now
+        self.is_static = snapshot.allocation.strategy is Strategy.STATIC
+        #: by pool, soonest first
+        self.pools: dict[str, list[Reservation]] = {}
+        for reservation in in_force(snapshot, now):
+            self.pools.setdefault(reservation.pool, []).append(reservation)
+        #: by pool: when windows open
+        self.sinces = {pool: sorted({one.since for one in found}) for pool, found in self.pools.items()}
+        edges = [edge for found in self.pools.values() for one in found for edge in window_of(one)]
+        self._begins = max((edge for edge in edges if edge <= now), default=-math.inf)
+        self.ends = min((edge for edge in edges if edge > now), default=math.inf)
+        self._owned: dict[tuple[str, str], Owned] = {}
+        self._own_now: dict[tuple[str, Owned], frozenset[str]] = {}
+        self._terms: dict[tuple[str, Owned, bool], Terms] = {}
+        self._shut: dict[tuple[object, ...], Shut] = {}
+        self._gpus_on: dict[str, list[tuple[str, list[str]]]] = {}
+
+    def holds(self, snapshot: ClusterSnapshot, now: float) -> bool:
+        return self._revision == snapshot.reserving_revision and self._begins <= now < self.ends
+
+    def concerns(self, pool: str) -> bool:
+        """Whether anything of the pool is closed to anybody, now or later."""
+        return self.is_static or pool in self.pools
+
+    def owned_by(self, user: str, pool: str) -> Owned:
+        known = self._owned.get((user, pool))
+        if known is None:
+            mine = (one.name for one in self.pools.get(pool, ()) if owns(self._snapshot, one, user))
+            known = self._owned[user, pool] = frozenset(mine)
+        return known
+
+    def own_now(self, user: str, pool: str) -> frozenset[str]:
+        """GPUs that are reserved for the user within windows that are open."""
+        key = (pool, self.owned_by(user, pool))
+        known = self._own_now.get(key)
+        if known is None:
+            mine = (one for one in self.pools.get(pool, ()) if one.name in key[1] and is_active(one, self._now))
+            known = self._own_now[key] = frozenset(gpu for one in mine for gpu in one.gpus)
+        return known
+
+    def may_borrow(self, job: Job) -> bool:
+        """What is lent comes back by preempting: where nobody is preempted, nothing is lent."""
+        return job.preemptible and self._snapshot.preemption.enabled and not self.is_static
+
+    def terms(self, job: Job, pool: str) -> Terms:
+        key = (pool, self.owned_by(job.user, pool), self.may_borrow(job))
+        known = self._terms.get(key)
+        if known is None:
+            known = self._terms[key] = self._terms_of(*key)
+        return known
+
+    def shut_anywhere(self, job: Job, pool: str, ends_at: float) -> Shut:
+        """What the job may not start on now."""
+        terms, now = self.terms(job, pool), self._now
+        return self._find_shut("any", job, pool, ends_at, lambda gpu: terms.allows(gpu, now, ends_at))
+
+    def shut_to_be_safe(self, job: Job, pool: str, ends_at: float) -> Shut:
+        """What it may not start on, and what others could ask back from it."""
+        terms, now = self.terms(job, pool), self._now
+        return self._find_shut(
+            "safe",
+            job,
+            pool,
+            ends_at,
+            lambda gpu: not terms.is_anothers(gpu, now, ends_at) and terms.allows(gpu, now, ends_at),
+        )
+
+    def shut_but_own(self, job: Job, pool: str, ends_at: float) -> Shut:
+        """All but what is reserved for it now."""
+        terms, now, own = self.terms(job, pool), self._now, self.own_now(job.user, pool)
+        return self._find_shut(
+            "own", job, pool, ends_at, lambda gpu: gpu in own and terms.allows(gpu, now, ends_at), among_all=True
+        )
+
+    def shut_for_ever(self, job: Job, pool: str) -> Shut:
+        return self._find_shut("ever", job, pool, math.inf, self.terms(job, pool).ever_allows)
+
+    def _terms_of(self, pool: str, owned: Owned, may_borrow: bool) -> Terms:
+        found = self.pools.get(pool, [])
+        own = [one for one in found if one.name in owned]
+        others = [one for one in found if one.name not in owned]
+        closed = [one for one in others if not (one.lends and may_borrow)]
+        opening: dict[float, dict[str, None]] = {}
+        for one in own if self.is_static else ():
+            opening.setdefault(one.since, {}).update(dict.fromkeys(one.gpus))
+        for one in closed:
+            opening.setdefault(window_of(one)[1], {}).update(dict.fromkeys(one.gpus))
+        return Terms(
+            others=_by_gpu(others),
+            closed=_by_gpu(closed),
+            borrows=len(closed) < len(others),
+            own=_by_gpu(own) if self.is_static else None,
+            openings=tuple((at, tuple(opening[at])) for at in sorted(opening) if self._now < at < math.inf),
+        )
+
+    def _find_shut(
+        self,
+        what: str,
+        job: Job,
+        pool: str,
+        ends_at: float,
+        is_open: Callable[[str], bool],
+        *,
+        among_all: bool = False,
+    ) -> Shut:
+        """Only by which windows it is reached does the end of a job matter."""
+        reached = bisect_left(self.sinces.get(pool, ()), ends_at)
+        key = (what, pool, self.owned_by(job.user, pool), self.may_borrow(job), reached)
+        known = self._shut.get(key)
+        if known is None:
+            known = self._shut[key] = self._shut_places(pool, is_open, among_all=among_all or self.is_static)
+        return known
+
+    def _shut_places(self, pool: str, is_open: Callable[[str], bool], *, among_all: bool) -> Shut:
+        """Nodes of which no GPU of the pool is open as a whole, so that a search does not look at them; and single GPUs
+        of the others."""
+        nodes: list[str] = []
+        gpus: list[str] = []
+        reserved = {gpu for one in self.pools.get(pool, ()) for gpu in one.gpus}
+        for node, mine in self._gpus_of(pool):
+            shut = [gpu for gpu in mine if (among_all or gpu in reserved) and not is_open(gpu)]
+            if shut and len(shut) == len(mine):
+                nodes.append(node)
+            else:
+                gpus += shut
+        return tuple(nodes), tuple(gpus)
+
+    def _gpus_of(self, pool: str) -> list[tuple[str, list[str]]]:
+        known = self._gpus_on.get(pool)
+        if known is None:
+            slots = self._snapshot.fleet.slots
+            found = ((slot.node.id, [gpu.id for gpu in slot.node.gpus if gpu.pool == pool]) for slot in slots)
+            known = self._gpus_on[pool] = [(node, gpus) for node, gpus in found if gpus]
+        return known
+
+
+def layout_of(snapshot: ClusterSnapshot, now: float) -> Layout:
+    """The one that was kept, if it still holds."""
+    kept = snapshot.reserving
+    if not isinstance(kept, Layout) or not kept.holds(snapshot, now):
+        kept = snapshot.reserving = Layout(snapshot, now)
+    return kept
+
+
+def _by_gpu(reservations: Iterable[Reservation]) -> dict[str, tuple[Window, ...]]:
+    found: dict[str, tuple[Window, ...]] = {}
+    for one in reservations:
+        for gpu in one.gpus:
+            found[gpu] = (*found.get(gpu, ()), window_of(one))
+    return found

@@ -1,0 +1,447 @@
+"""The picture that decisions are made from: everything that can change one, indexed and kept current change by
+change.
+
+`apply` is the only way to change it for good; `trial` changes it for a while and undoes itself. Both cost what
+changed, not the size of the cluster. Two snapshots with the same content decide alike, however they came to be.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+
+from corral.core.fleet.resources import at_least
+from corral.core.model import (
+    Job,
+    JobKind,
+    JobState,
+    Membership,
+    Node,
+    Queue,
+    Quota,
+    Reservation,
+    Score,
+)
+from corral.core.people.scores import score_at
+from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.snapshot.changes import (
+    Change,
+    DropJob,
+    DropMembership,
+    DropNode,
+    DropQueue,
+    DropReservation,
+    DropVolume,
+    PutJob,
+    PutLastNode,
+    PutMembership,
+    PutMix,
+    PutNode,
+    PutQueue,
+    PutQuota,
+    PutReservation,
+    PutRules,
+    PutScore,
+    PutVolume,
+)
+from corral.core.snapshot.held_resources import Usage
+from corral.core.snapshot.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, ScalingRules
+from corral.core.snapshot.node_index import Fleet
+from corral.core.snapshot.request_mix import Mix
+from corral.core.snapshot.running_order import Ranking
+from corral.core.snapshot.trial import Trial
+from corral.core.snapshot.waiting_lines import Line, LineKey, line_of
+from corral.core.storage.volume_use import Mounted
+from corral.core.storage.volumes import Volume
+
+_NEXT_FEW = 100
+DEFAULT_TIME_CONSTANT = 6 * 3600.0
+
+#: When an allocation ends, the serial number of its job (oldest first among equals), and the job. With a time limit
+#: that is at the latest, without one as predicted.
+Release = tuple[float, int, str]
+
+
+class ClusterSnapshot:
+    def __init__(self, changes: Iterable[Change] = ()) -> None:
+        self.nodes: dict[str, Node] = {}
+        #: live jobs: queued ones and those that hold resources
+        self.jobs: dict[str, Job] = {}
+        self.queues: dict[str, Queue] = {}
+        self.quotas: dict[tuple[str, JobKind], Quota] = {}
+        #: of every user that is known; a simulation may know none, and then all queues are open
+        self.memberships: dict[str, Membership] = {}
+        self.scores: dict[tuple[str, str], Score] = {}
+        self.limits = Limits()
+        self.score_time_constant = DEFAULT_TIME_CONSTANT
+        self.scaling = ScalingRules()
+        self.ordering = OrderingRules()
+        self.preemption = PreemptionRules()
+        self.allocation = AllocationRules()
+        self.backfill = BackfillRules()
+        self.reservations: dict[str, Reservation] = {}
+        #: what jobs may mount, by id
+        self.volumes: dict[str, Volume] = {}
+        self.last_node = ""
+        #: what each pool has been asked for lately
+        self.mixes: dict[str, Mix] = {}
+        self.lines: dict[LineKey, Line] = {}
+        #: what is held now, and what is held or asked for by everything unfinished; of elastic jobs the latter counts
+        #: the least, since they give back the rest to whoever needs it
+        self.held = Usage()
+        self.active = Usage()
+        #: how many jobs hold GPUs of each model; of none ("") too
+        self.holders: Counter[str] = Counter()
+        #: elastic jobs that hold resources
+        self.elastic: set[str] = set()
+        #: jobs that are being stopped for another one, by that one; and those that were, until they start again
+        self.giving_way: dict[str, set[str]] = {}
+        self.gave_way: dict[str, set[str]] = {}
+        #: jobs that hold resources, by their queue
+        self.holding: dict[str, set[str]] = {}
+        #: queues that have GPUs guaranteed, by their pool
+        self.guaranteeing: dict[str, set[str]] = {}
+        #: ends of allocations, soonest first; see `ends`
+        self.releases: list[Release] = []
+        #: grows with every applied change
+        self.revision = 0
+        #: grows with every change of who may start where: reservations, groups, rules, and which GPUs there are
+        self.reserving_revision = 0
+        #: what `windows` keeps between cycles; all of it can be worked out anew
+        self.reserving: object = None
+        self._fleet: Fleet | None = None
+        self._scored_models: dict[str, set[str]] = {}
+        self._by_state: dict[JobState, int] = dict.fromkeys(JobState, 0)
+        self._queued_in: dict[str, int] = {}
+        #: of queues whose order preempts, from when they are first asked for
+        self._rankings: dict[str, Ranking] = {}
+        #: jobs that have outlived their predictions, as of a revision and a time
+        self._overdue: tuple[int, float, list[Release], int] = (-1, 0.0, [], 0)
+        self.apply(changes)
+
+    # ---------------------------------------------------------------- reading
+
+    @property
+    def fleet(self) -> Fleet:
+        """Free resources. Built anew only after nodes came or went."""
+        if self._fleet is None:
+            self._fleet = Fleet(self.nodes.values())
+            self._fleet.rack_label = self.allocation.rack_label
+            for _, _, job_id in self.releases:
+                allocation = self.jobs[job_id].allocation
+                assert allocation is not None
+                self._fleet.take(allocation)
+            self._fleet.last_place = self._fleet.place_of.get(self.last_node, -1)
+            for pool, mix in self.mixes.items():
+                self._fleet.put_mix(pool, mix)
+        return self._fleet
+
+    def score(self, user: str, model: str, now: float) -> float:
+        """A user's score for a line's model: of that model, of several added up, or of all ("any")."""
+        if model == "cpu":
+            return 0.0
+        models = self._scored_models.get(user, ()) if model == "any" else model.split("|")
+        return math.fsum(
+            score_at(self.scores[user, one], now, self.score_time_constant)
+            for one in models
+            if (user, one) in self.scores
+        )
+
+    @property
+    def mounted(self) -> Mounted:
+        """Who of those that hold resources writes and reads which volume."""
+        return self.held.mounted
+
+    def count(self, state: JobState) -> int:
+        return self._by_state[state]
+
+    def queued_in(self, queue: str) -> int:
+        """Jobs that wait in a queue: those in its lines, and those that come after others."""
+        return self._queued_in.get(queue, 0)
+
+    def ranking(self, queue: Queue) -> Ranking:
+        """The jobs of a queue that may be preempted by its order."""
+        found = self._rankings.get(queue.name)
+        if found is None:
+            jobs = (self.jobs[job_id] for job_id in self.holding.get(queue.name, ()))
+            found = self._rankings[queue.name] = Ranking(queue.policy, self.ordering, jobs)
+        return found
+
+    def ends(self, now: float) -> Iterator[Release]:
+        """When allocations end from now on, soonest first. Who has outlived a prediction is expected anew; whoever has
+        outlived a time limit is about to end."""
+        overdue, since = self._find_overdue(now)
+        if not overdue:
+            return iter(self.releases)
+        return heapq.merge(overdue, islice(self.releases, since, None))
+
+    def overrunning(self, now: float) -> list[Job]:
+        """Running jobs that have outlived their predictions and have no time limit."""
+        overdue, _ = self._find_overdue(now)
+        return [job for _, _, job_id in overdue if (job := self.jobs[job_id]).time_limit_seconds is None]
+
+    def next_likely_end(self, now: float) -> float | None:
+        """The next end that is predicted and not firm, if it is among the next few."""
+        _, since = self._find_overdue(now)
+        for end, _, job_id in islice(self.releases, since, since + _NEXT_FEW):
+            if math.isfinite(end) and self.jobs[job_id].time_limit_seconds is None:
+                return end
+        return None
+
+    def _find_overdue(self, now: float) -> tuple[list[Release], int]:
+        revision, at, overdue, since = self._overdue
+        if (revision, at) != (self.revision, now):
+            since = bisect_right(self.releases, now, key=lambda release: release[0])
+            late = (
+                (self.jobs[job_id].likely_end_after(now), serial, job_id) for _, serial, job_id in self.releases[:since]
+            )
+            overdue = sorted(late)
+            self._overdue = (self.revision, now, overdue, since)
+        return overdue, since
+
+    # ---------------------------------------------------------------- changing
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            self.revision += 1
+            match change:
+                case PutJob(job=job):
+                    self._put_job(job)
+                case DropJob(id=job_id):
+                    self._drop_job(job_id)
+                case PutScore(user=user, model=model, score=score):
+                    self.scores[user, model] = score
+                    self._scored_models.setdefault(user, set()).add(model)
+                case PutNode(node=node):
+                    self._put_node(node)
+                case DropNode(id=node_id):
+                    self.nodes.pop(node_id, None)
+                    self._fleet = None
+                    self.reserving_revision += 1
+                case PutQueue(queue=queue):
+                    self._put_queue(queue)
+                case DropQueue(name=name):
+                    gone = self.queues.pop(name, None)
+                    if gone is not None:
+                        _leave(self.guaranteeing, gone.pool, name)
+                    self._rebuild_lines(name)
+                case PutQuota(user=user, kind=kind, quota=quota):
+                    if quota == Quota():
+                        self.quotas.pop((user, kind), None)
+                    else:
+                        self.quotas[user, kind] = quota
+                case PutMembership(user=user, membership=membership):
+                    self.memberships[user] = membership
+                    self.reserving_revision += 1
+                case DropMembership(user=user):
+                    self.memberships.pop(user, None)
+                    self.reserving_revision += 1
+                case PutRules() as rules:
+                    self._put_rules(rules)
+                case PutLastNode(id=node_id):
+                    self.last_node = node_id
+                    if self._fleet is not None:
+                        self._fleet.last_place = self._fleet.place_of.get(node_id, -1)
+                case PutMix(pool=pool, mix=mix):
+                    self._put_mix(pool, mix)
+                case PutReservation(reservation=reservation):
+                    self.reservations[reservation.name] = reservation
+                    self.reserving_revision += 1
+                case DropReservation(name=name):
+                    self.reservations.pop(name, None)
+                    self.reserving_revision += 1
+                case PutVolume(volume=volume):
+                    self.volumes[volume.id] = volume
+                case DropVolume(id=volume_id):
+                    self.volumes.pop(volume_id, None)
+
+    def contents(self) -> Iterator[Change]:
+        """Changes that make an empty snapshot equal to this one."""
+        yield from self.settings()
+        yield from (PutNode(node=node) for node in self.nodes.values())
+        yield from (PutScore(user=user, model=model, score=score) for (user, model), score in self.scores.items())
+        yield from (PutJob(job=job) for job in self.jobs.values())
+
+    def settings(self) -> Iterator[Change]:
+        """All of it but nodes, jobs and scores: what is small, and seldom changes."""
+        yield PutRules(
+            limits=self.limits,
+            score_time_constant=self.score_time_constant,
+            scaling=self.scaling,
+            ordering=self.ordering,
+            preemption=self.preemption,
+            allocation=self.allocation,
+            backfill=self.backfill,
+        )
+        yield PutLastNode(id=self.last_node)
+        yield from (PutMix(pool=pool, mix=mix) for pool, mix in self.mixes.items())
+        yield from (PutQueue(queue=queue) for queue in self.queues.values())
+        yield from (PutReservation(reservation=reservation) for reservation in self.reservations.values())
+        yield from (PutQuota(user=user, kind=kind, quota=quota) for (user, kind), quota in self.quotas.items())
+        yield from (PutMembership(user=user, membership=member) for user, member in self.memberships.items())
+        yield from (PutVolume(volume=volume) for volume in self.volumes.values())
+
+    @contextmanager
+    def trial(self) -> Iterator[Trial]:
+        """Suppose that things start or are held; everything is as before when the block ends."""
+        trial = Trial(self.fleet, self.held)
+        try:
+            yield trial
+        finally:
+            trial.undo()
+
+    # ---------------------------------------------------------------- inside
+
+    def _put_job(self, job: Job) -> None:
+        if not job.state.is_active:
+            raise ValueError(f"job {job.id} is {job.state}: only live jobs are part of the picture")
+        self._drop_job(job.id)
+        self.jobs[job.id] = job
+        self._by_state[job.state] += 1
+        self.active.add(at_least(job))
+        if job.state is JobState.QUEUED:
+            self._queued_in[job.queue] = self._queued_in.get(job.queue, 0) + 1
+            _enter(self.gave_way, job.preempted_for, job.id)
+            # Who waits for other jobs stands in no line: thousands of them cost a cycle nothing.
+            if not job.after:
+                self._line(line_of(job)).add(job)
+            return
+        if job.allocation is None:
+            raise ValueError(f"job {job.id} is {job.state} without an allocation")
+        self.held.add(job)
+        self.holders[job.allocation.model] += 1
+        if job.elastic is not None:
+            self.elastic.add(job.id)
+        _enter(self.giving_way, job.preempted_for, job.id)
+        _enter(self.holding, job.queue, job.id)
+        if job.queue in self._rankings:
+            self._rankings[job.queue].add(job)
+        insort(self.releases, _release(job))
+        if self._fleet is not None:
+            self._fleet.take(job.allocation)
+
+    def _drop_job(self, job_id: str) -> None:
+        job = self.jobs.pop(job_id, None)
+        if job is None:
+            return
+        self._by_state[job.state] -= 1
+        self.active.remove(at_least(job))
+        if job.state is JobState.QUEUED:
+            self._leave_queue(job)
+            return
+        assert job.allocation is not None
+        self.held.remove(job)
+        self.holders[job.allocation.model] -= 1
+        self.elastic.discard(job.id)
+        _leave(self.giving_way, job.preempted_for, job.id)
+        _leave(self.holding, job.queue, job.id)
+        if job.queue in self._rankings:
+            self._rankings[job.queue].remove(job.id)
+        del self.releases[bisect_left(self.releases, _release(job))]
+        if self._fleet is not None:
+            self._fleet.give_back(job.allocation)
+
+    def _leave_queue(self, job: Job) -> None:
+        self._queued_in[job.queue] -= 1
+        if not self._queued_in[job.queue]:
+            del self._queued_in[job.queue]
+        _leave(self.gave_way, job.preempted_for, job.id)
+        if job.after:
+            return
+        key = line_of(job)
+        self.lines[key].remove(job)
+        if not self.lines[key].jobs:
+            del self.lines[key]
+
+    def _put_node(self, node: Node) -> None:
+        known = self.nodes.get(node.id)
+        self.nodes[node.id] = node
+        if known is None or _pools_on(known) != _pools_on(node):
+            self.reserving_revision += 1
+        if self._fleet is None:
+            return
+        if known is None or {gpu.id for gpu in known.gpus} != {gpu.id for gpu in node.gpus}:
+            self._fleet = None
+        else:
+            self._fleet.replace_node(node)
+
+    def _put_rules(self, rules: PutRules) -> None:
+        self.reserving_revision += 1
+        self.limits = rules.limits
+        self.score_time_constant = rules.score_time_constant
+        self.scaling = rules.scaling
+        self.allocation = rules.allocation
+        if self._fleet is not None:
+            self._fleet.rack_label = rules.allocation.rack_label
+        self.backfill = rules.backfill
+        if (self.ordering, self.preemption) != (rules.ordering, rules.preemption):
+            self.ordering, self.preemption = rules.ordering, rules.preemption
+            self._rankings.clear()
+            for name in {key.queue for key in self.lines}:
+                self._rebuild_lines(name)
+
+    def _put_mix(self, pool: str, mix: Mix) -> None:
+        if mix.portions:
+            self.mixes[pool] = mix
+        else:
+            self.mixes.pop(pool, None)
+        if self._fleet is not None:
+            self._fleet.put_mix(pool, mix)
+
+    def _put_queue(self, queue: Queue) -> None:
+        known = self.queues.get(queue.name)
+        if known is not None:
+            _leave(self.guaranteeing, known.pool, known.name)
+        if queue.guaranteed_gpus:
+            _enter(self.guaranteeing, queue.pool, queue.name)
+        self.queues[queue.name] = queue
+        # Jobs may have come before their queue, and waited by age so far.
+        if known is None or (known.policy, known.preempts) != (queue.policy, queue.preempts):
+            self._rebuild_lines(queue.name)
+
+    def _rebuild_lines(self, queue_name: str) -> None:
+        self._rankings.pop(queue_name, None)
+        for key in [key for key in self.lines if key.queue == queue_name]:
+            for job in self.lines.pop(key).jobs.values():
+                self._line(key).add(job)
+
+    def _line(self, key: LineKey) -> Line:
+        line = self.lines.get(key)
+        if line is None:
+            queue = self.queues.get(key.queue)
+            # A line of a queue that is gone keeps its jobs in order of age until they are moved.
+            line = self.lines[key] = Line(
+                key,
+                queue.policy if queue else "fcfs",
+                self.ordering,
+                is_ranked=self.preemption.enabled and queue is not None and queue.preempts,
+                passes_from=self.preemption.min_run_seconds if self.preemption.enabled else None,
+            )
+        return line
+
+
+def _release(job: Job) -> Release:
+    return (job.likely_end, job.serial, job.id)
+
+
+def _enter(sets: dict[str, set[str]], key: str | None, member: str) -> None:
+    if key is not None:
+        sets.setdefault(key, set()).add(member)
+
+
+def _leave(sets: dict[str, set[str]], key: str | None, member: str) -> None:
+    members = sets.get(key) if key is not None else None
+    if members is None or key is None:
+        return
+    members.discard(member)
+    if not members:
+        del sets[key]
+
+
+def _pools_on(node: Node) -> list[tuple[str, str]]:
+    return [(gpu.id, gpu.pool) for gpu in node.gpus]

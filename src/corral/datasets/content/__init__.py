@@ -1,0 +1,1 @@
+"""The bytes of datasets: chunks, pieces, packs and where they are stored."""

@@ -1,0 +1,1 @@
+"""The history of datasets: versions, trees, records and leases."""

@@ -1,0 +1,1 @@
+"""Work on datasets: commit, checkout, update, verification and garbage collection."""

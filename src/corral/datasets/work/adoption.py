@@ -1,0 +1,166 @@
+"""A version of files that somebody else has stored piece by piece: checked to be all there, then made a version."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+
+from corral.datasets.content.pieces import PieceStore
+from corral.datasets.errors import DatasetError
+from corral.datasets.history.leases import Lease
+from corral.datasets.history.records import Commit, Entry, check_dataset, decode_list, decode_tree
+from corral.datasets.repository import LATEST, Committed, Repository
+
+#: Pieces that are looked up at once.
+_PORTION = 10_000
+
+
+class Incomplete(DatasetError):
+    """Some of what it needs is not there, or not for long: send what is missing, then commit again."""
+
+    def __init__(self, missing: int, first: bytes) -> None:
+        super().__init__(f"{missing} pieces are missing, {first.hex()} among them: send them again")
+        self.missing = missing
+
+
+def adopt(
+    repository: Repository,
+    dataset: str,
+    tree: str,
+    *,
+    message: str,
+    author: str,
+    job: str | None = None,
+    parent: str | None = LATEST,
+    sent: Container[str] | None = None,
+) -> Committed:
+    """Make a tree whose pieces were stored before the newest version. Raises `Incomplete`, and `HeadMoved`.
+
+    `sent` names the packs that the author has sent: the tree may need only what is in them or in an earlier version of
+    this dataset, and anything else is missing, whether the storage has it or not. None allows everything.
+    """
+    check_dataset(dataset)
+    head = repository.head(dataset)
+    expected = (head.id if head else None) if parent == LATEST else parent
+    if head is not None and head.tree == tree and expected == head.id:
+        return Committed(commit=head, created=False)
+    repository.claim()
+    with Lease(repository.storage, repository.clock) as lease:
+        # What is found now stays: a collection that began before this is seen, a later one sees the lease.
+        lease.saw(repository.pieces.refresh())
+        allowed = None if sent is None else _Allowed(repository, dataset, sent)
+        sizes = _Sizes(repository.pieces, allowed)
+        sizes.look(bytes.fromhex(tree))
+        old = set() if head is None else set(_digests(repository.pieces, bytes.fromhex(head.tree)))
+        commit = Commit(
+            dataset=dataset,
+            tree=tree,
+            parent=expected,
+            message=message,
+            author=author,
+            at=repository.clock(),
+            job=job,
+            files=sizes.files,
+            bytes=sizes.bytes,
+            new_bytes=sum(length for digest, length in sizes.pieces.items() if digest not in old),
+        )
+        repository.publish(commit, lease)
+    return Committed(commit=commit, created=True)
+
+
+class _Allowed:
+    """Which pieces a new version of a dataset may name. Earlier versions are read only as far back as needed."""
+
+    def __init__(self, repository: Repository, dataset: str, sent: Container[str]) -> None:
+        self._pieces = repository.pieces
+        self._sent = sent
+        self._versions = iter(repository.metadata.log(dataset))
+        self._read: set[bytes] = set()
+
+    def check(self, digests: Sequence[bytes]) -> None:
+        """Raises Incomplete."""
+        held = self._pieces.held_in(digests, self._sent)
+        unknown = [digest for digest, is_held in zip(digests, held, strict=True) if not is_held]
+        unknown = [digest for digest in unknown if digest not in self._read]
+        while unknown:
+            version = next(self._versions, None)
+            if version is None:
+                raise Incomplete(len(unknown), unknown[0])
+            self._read.update(_digests(self._pieces, bytes.fromhex(version.tree)))
+            unknown = [digest for digest in unknown if digest not in self._read]
+
+
+class _Sizes:
+    """Walks a tree and makes sure that a version can rely on every piece of it, and may."""
+
+    def __init__(self, pieces: PieceStore, allowed: _Allowed | None) -> None:
+        self._store = pieces
+        self._allowed = allowed
+        self.files = 0
+        self.bytes = 0
+        #: length of every piece that it needs
+        self.pieces: dict[bytes, int] = {}
+        self._unsure: list[tuple[bytes, int]] = []
+
+    def look(self, tree: bytes) -> None:
+        self._meta(tree)
+        waiting = [tree]
+        while waiting:
+            for entry in decode_tree(self._store.get(waiting.pop())):
+                if entry.kind == "dir":
+                    self._meta(entry.digest)
+                    waiting.append(entry.digest)
+                elif entry.kind == "file":
+                    self._file(entry)
+            if len(self._unsure) >= _PORTION:
+                self._settle()
+        self._settle()
+
+    def _file(self, entry: Entry) -> None:
+        self.files += 1
+        self.bytes += entry.size
+        if entry.listed:
+            self._meta(entry.digest)
+            parts = decode_list(self._store.get(entry.digest))
+            if sum(length for _, length in parts) != entry.size:
+                raise DatasetError(f"{entry.name!r} is said to have {entry.size} bytes, and its pieces have others")
+            self._unsure += parts
+        elif entry.size:
+            self._unsure.append((entry.digest, entry.size))
+
+    def _meta(self, digest: bytes) -> None:
+        (place,) = self._store.locate([digest], trusted=True)
+        if place is None:
+            raise Incomplete(1, digest)
+        if self._allowed is not None:
+            self._allowed.check([digest])
+        self.pieces[digest] = place.length
+
+    def _settle(self) -> None:
+        places = self._store.locate([digest for digest, _ in self._unsure], trusted=True)
+        missing = [digest for (digest, _), place in zip(self._unsure, places, strict=True) if place is None]
+        if missing:
+            raise Incomplete(len(missing), missing[0])
+        if self._allowed is not None:
+            self._allowed.check([digest for digest, _ in self._unsure])
+        for (digest, length), place in zip(self._unsure, places, strict=True):
+            assert place is not None
+            if place.length != length:
+                raise DatasetError(f"piece {digest.hex()} has {place.length} bytes, and its file says {length}")
+            self.pieces[digest] = length
+        self._unsure.clear()
+
+
+def _digests(pieces: PieceStore, tree: bytes) -> Iterator[bytes]:
+    """Everything that a tree needs, itself among it."""
+    waiting = [tree]
+    while waiting:
+        directory = waiting.pop()
+        yield directory
+        for entry in decode_tree(pieces.get(directory)):
+            if entry.kind == "dir":
+                waiting.append(entry.digest)
+            # What an empty file names is never stored, and so never checked.
+            elif entry.kind == "file" and (entry.size or entry.listed):
+                yield entry.digest
+                if entry.listed:
+                    yield from (digest for digest, _ in decode_list(pieces.get(entry.digest)))

@@ -1,0 +1,1 @@
+"""What all engines share about attempts: accounts, environment, instance specifications, ends and terms."""

@@ -1,0 +1,96 @@
+"""The environment of a job's process: pure.
+
+The server's own environment may hold secrets, so a job gets a short list of it and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from corral.control.ports import Instance, LaunchOrder
+from corral.core.model import WHOLE, job_of_attempt
+from corral.engines.attempts.accounts import Account
+
+#: What a program needs to find its tools; nothing here is secret.
+INHERITED = ("PATH", "HOME", "LANG", "USER", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+MASTER_ADDR = "127.0.0.1"
+#: What the driver's ids of slices begin with.
+MIG_PREFIX = "MIG-"
+#: What the driver's ids begin with; virtual GPUs have others.
+REAL_PREFIXES = ("GPU-", MIG_PREFIX)
+
+
+def base_environment(server: Mapping[str, str], *, python_dir: str) -> dict[str, str]:
+    """`python_dir` ends the PATH: on a machine whose only `python` is the server's own, a job finds that one."""
+    base = {name: server[name] for name in INHERITED if name in server}
+    path = base.get("PATH") or "/usr/local/bin:/usr/bin:/bin"
+    # An empty part would stand for the directory that a program is in.
+    base["PATH"] = path if not python_dir or python_dir in path.split(":") else f"{path}:{python_dir}"
+    return base
+
+
+def account_environment(account: Account) -> dict[str, str]:
+    """Who a program is, when it is not the server's own account."""
+    return {"HOME": account.home or "/", "USER": account.name, "LOGNAME": account.name}
+
+
+def job_environment(
+    order: LaunchOrder,
+    instance: Instance,
+    *,
+    base: Mapping[str, str],
+    master_port: int | None,
+    master_addr: str = MASTER_ADDR,
+) -> dict[str, str]:
+    """What the user asked for, under what corral knows: a job cannot pretend to hold other GPUs."""
+    env = {**base, **order.env, **instance.env}
+    # Indexes are NVML's, which count by bus; without this CUDA would count by speed.
+    env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    env["CUDA_VISIBLE_DEVICES"] = visible_devices(instance)
+    env["CORRAL_JOB_ID"] = order.job_id
+    env["CORRAL_ATTEMPT_ID"] = order.attempt_id
+    env["CORRAL_ATTEMPT"] = str(job_of_attempt(order.attempt_id)[1])
+    env["CORRAL_NODE"] = instance.node
+    env["CORRAL_RANK"] = str(instance.rank)
+    if master_port is not None:
+        env |= _gang_environment(len(order.instances), instance, master_addr, master_port)
+    return env
+
+
+def visible_devices(instance: Instance) -> str:
+    """By index, but slices of a GPU have none that CUDA knows: they go by their id."""
+    if any(gpu.startswith(MIG_PREFIX) for gpu in instance.gpu_ids):
+        return ",".join(instance.gpu_ids)
+    return ",".join(str(index) for index in instance.gpu_indexes)
+
+
+def share_environment(instance: Instance, *, pipe_directory: str) -> dict[str, str]:
+    """What limits a program to its share of a GPU, through NVIDIA's MPS; nothing for whole GPUs."""
+    if instance.gpu_milli >= WHOLE or not any(gpu.startswith(REAL_PREFIXES) for gpu in instance.gpu_ids):
+        return {}
+    limited = {
+        "CUDA_MPS_PIPE_DIRECTORY": pipe_directory,
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(max(1, instance.gpu_milli * 100 // WHOLE)),
+    }
+    if instance.gpu_memory_bytes:
+        share = instance.gpu_memory_bytes * instance.gpu_milli // WHOLE
+        # The only GPU that it sees is number 0 to it.
+        limited["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = f"0={share >> 20}M"
+    return limited
+
+
+def _gang_environment(nodes: int, instance: Instance, master_addr: str, master_port: int) -> dict[str, str]:
+    processes = max(1, len(instance.gpu_indexes))
+    rendezvous = {
+        "MASTER_ADDR": master_addr,
+        "MASTER_PORT": str(master_port),
+        "NNODES": str(nodes),
+        "NODE_RANK": str(instance.rank),
+    }
+    return {
+        **rendezvous,
+        **{f"PET_{name}": value for name, value in rendezvous.items()},
+        "GPUS_PER_NODE": str(len(instance.gpu_indexes)),
+        "WORLD_SIZE": str(nodes * processes),
+        "PET_NPROC_PER_NODE": str(processes),
+    }

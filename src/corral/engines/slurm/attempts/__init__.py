@@ -1,0 +1,1 @@
+"""Attempts as Slurm jobs: their files, scripts, reports and ends."""

@@ -1,0 +1,152 @@
+"""How an attempt's instances ended: from what they wrote themselves, or else from what Slurm says. Pure."""
+
+from __future__ import annotations
+
+import math
+import signal as signals
+from dataclasses import dataclass
+
+from corral.core.model import EndReason
+from corral.engines.attempts.aggregation import InstanceExit
+from corral.engines.slurm.slurm_api.clean_text import plain
+from corral.engines.slurm.slurm_api.slurm_records import SlurmJob
+
+#: Slurm's words for an end that is nobody's program's own.
+_REASONS = {
+    "OUT_OF_MEMORY": EndReason.OOM_KILLED,
+    "TIMEOUT": EndReason.TIMED_OUT,
+    "DEADLINE": EndReason.TIMED_OUT,
+    "NODE_FAIL": EndReason.NODE_LOST,
+    "BOOT_FAIL": EndReason.NODE_LOST,
+    "PREEMPTED": EndReason.PREEMPTED,
+    "REVOKED": EndReason.EVICTED,
+    # Not by corral: by somebody in Slurm, or because its controller lost it in a crash. The job goes on.
+    "CANCELLED": EndReason.LOST,
+}
+_OUTSIDE = "outside"
+#: The words of corral's script on the nodes.
+_TOLD = {
+    "exit_code": EndReason.EXIT_CODE,
+    _OUTSIDE: EndReason.EXIT_CODE,
+    "timed_out": EndReason.TIMED_OUT,
+    "oom_killed": EndReason.OOM_KILLED,
+    "launch_error": EndReason.LAUNCH_ERROR,
+}
+#: Slurm's words for a job that waits because of others.
+_PLACE_IS_TAKEN = ("Resources", "Priority")
+_WORDS = {
+    "OUT_OF_MEMORY": "used more than its memory; Slurm ended it (OUT_OF_MEMORY)",
+    "TIMEOUT": "reached Slurm's time limit (TIMEOUT)",
+    "DEADLINE": "reached Slurm's deadline (DEADLINE)",
+    "NODE_FAIL": "its node failed (NODE_FAIL)",
+    "BOOT_FAIL": "its node did not boot (BOOT_FAIL)",
+    "PREEMPTED": "Slurm preempted it for another job (PREEMPTED)",
+    "REVOKED": "another cluster of Slurm took it (REVOKED)",
+    "CANCELLED": "it was cancelled in Slurm, or lost there in a crash (CANCELLED)",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToldExit:
+    """What an instance wrote about its end."""
+
+    exit: InstanceExit
+    #: its program was asked to end, and not by corral: Slurm may know better why it did
+    is_from_outside: bool = False
+
+
+def parse_exit(line: str, *, limit_seconds: float | None, since: float, now: float) -> ToldExit:
+    """When, why, its code, its signal, and the words or when its program ended. A job may write there what it likes:
+    raises ValueError for a line that corral's script does not write, and keeps the times between `since` and `now`."""
+    at, word, code, signal, rest = [*line.split(" ", 4), "", "", "", ""][:5]
+    if (reason := _TOLD.get(word)) is None:
+        raise ValueError(f"{word!r} is no reason")
+    exit_code = None if code == "-" else _number(code, 255)
+    exit = InstanceExit(
+        reason=reason,
+        ended_at=time_told(at, since, now),
+        exit_code=exit_code,
+        message=_words(reason, exit_code, None if signal == "-" else _number(signal, 127), rest, limit_seconds),
+        main_ended_at=time_told(rest, since, now) if reason is not EndReason.LAUNCH_ERROR else None,
+    )
+    return ToldExit(exit=exit, is_from_outside=word == _OUTSIDE)
+
+
+def _number(text: str, most: int) -> int:
+    """Raises ValueError."""
+    number = int(text)
+    if not 0 <= number <= most:
+        raise ValueError(f"{number} is not between 0 and {most}")
+    return number
+
+
+def time_told(text: str, since: float, now: float) -> float:
+    """Nodes' clocks may be wrong, and files of a job's may say anything. Raises ValueError."""
+    at = float(text)
+    if not math.isfinite(at):
+        raise ValueError(f"{text!r} is no time")
+    return min(max(at, since), now)
+
+
+def _words(reason: EndReason, code: int | None, signal: int | None, rest: str, limit_seconds: float | None) -> str:
+    if reason is EndReason.LAUNCH_ERROR:
+        return plain(rest)
+    if reason is EndReason.TIMED_OUT:
+        return (
+            f"reached its time limit of {limit_seconds:g} s" if limit_seconds is not None else "reached its time limit"
+        )
+    if reason is EndReason.OOM_KILLED:
+        return "used more than its memory; the kernel killed it"
+    if signal is not None:
+        return f"killed by {signal_name(signal)}"
+    return f"exit code {code}" if code else ""
+
+
+def told_by_slurm(job: SlurmJob, *, has_begun: bool, was_stopped: bool, now: float) -> InstanceExit:
+    """An instance left no word: its node died, or Slurm ended it. `has_begun` says whether corral's script ever ran."""
+    at = job.ended_at or now
+    if was_stopped and job.state in ("CANCELLED", "FAILED", "COMPLETED"):
+        if job.started_at is None or job.state == "CANCELLED":
+            words = "stopped before it began"
+            return InstanceExit(reason=EndReason.EXIT_CODE, ended_at=at, exit_code=None, message=words)
+        # By the word itself if it came before anything listened, else because its time was over.
+        return _killed(job.signal or signals.SIGKILL, at)
+    reason = _REASONS.get(job.state)
+    if reason is not None:
+        return InstanceExit(reason=reason, ended_at=at, exit_code=None, message=_WORDS[job.state])
+    if not has_begun:
+        # Not the program's doing: it never ran. Slurm loses a script now and then, or its node does not see corral's.
+        words = (
+            f"Slurm could not begin it on its node (exit code {job.exit_code or 0}); does the node see corral's files?"
+        )
+        return InstanceExit(reason=EndReason.LOST, ended_at=at, exit_code=None, message=words)
+    if job.signal:
+        return _killed(job.signal, at)
+    code = job.exit_code or 0
+    return InstanceExit(
+        reason=EndReason.EXIT_CODE, ended_at=at, exit_code=code, message=f"exit code {code}" if code else ""
+    )
+
+
+def is_slurms_doing(job: SlurmJob) -> bool:
+    """Whether it ended for another reason than that its program did."""
+    return job.state in _REASONS
+
+
+def why_not_begun(job: SlurmJob) -> str:
+    """In words: of a job that was taken back from Slurm's queue."""
+    if job.reason in _PLACE_IS_TAKEN:
+        return f"others in Slurm got its place first (job {job.id} waited for {job.reason})"
+    return f"Slurm did not begin it (job {job.id} waited: {job.reason or 'no reason given'})"
+
+
+def _killed(signal: int, at: float) -> InstanceExit:
+    words = f"killed by {signal_name(signal)}"
+    return InstanceExit(reason=EndReason.EXIT_CODE, ended_at=at, exit_code=128 + signal, message=words)
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,143 @@
+"""From an order to what Slurm and the nodes are told: what is refused at once, the job, and its environment."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from corral.control.ports import Instance, LaunchOrder, LaunchRefused
+from corral.core.model import WHOLE
+from corral.engines.attempts.environment import account_environment, base_environment, job_environment
+from corral.engines.attempts.processes import with_venv
+from corral.engines.slurm.attempts import run_directory
+from corral.engines.slurm.attempts.submitters import Submitter
+from corral.engines.slurm.cluster.nodes import MIB, FleetRules, gpus_asked
+from corral.engines.slurm.cluster.partitions import Partition, Place, place_for
+from corral.engines.slurm.slurm_api.commands import Account, Submission
+from corral.engines.slurm.slurm_api.slurm_records import SlurmNode
+
+#: A Slurm job that has not begun after this long stands behind others there: it is taken back, and corral plans anew.
+PENDING_SECONDS = 20.0
+DEFAULT_LOG_LIMIT = 64 << 20
+FIRST_PORT, PORTS = 20_000, 12_000
+MAX_ORDER_CHARS = 4 << 20
+#: of corral's script on the nodes; programs do not see it
+_SCRIPT_LANGUAGE = {"LANG": "C.UTF-8", "LC_ALL": "C"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlurmRules:
+    """How jobs are given to this cluster."""
+
+    fleet: FleetRules = field(default_factory=FleetRules)
+    #: where jobs are submitted to, the best first; empty means any
+    partitions: tuple[str, ...] = ()
+    #: the longest that Slurm lets a job run, where that is less than its partition allows
+    max_minutes: int | None = None
+    account: str = ""
+    qos: str = ""
+    #: what a job gets that asks for no CPUs
+    cpus_per_gpu: int = 1
+    extra: tuple[str, ...] = ()
+    #: the PATH of jobs
+    path: str = "/usr/local/bin:/usr/bin:/bin"
+    log_limit_bytes: int = DEFAULT_LOG_LIMIT
+    pending_seconds: float = PENDING_SECONDS
+
+
+def check_order(order: LaunchOrder) -> None:
+    """Raises LaunchRefused for what can never run here."""
+    if not run_directory.is_safe_id(order.attempt_id):
+        raise LaunchRefused(f"{order.attempt_id!r} is no id of an attempt")
+    if not order.command or not order.instances:
+        raise LaunchRefused("there is nothing to run, or nowhere to run it")
+    if order.workdir is not None and not order.workdir.startswith("/"):
+        raise LaunchRefused(f"the working directory {order.workdir!r} is not an absolute path")
+    words = [*order.command, *order.env.values(), *order.env]
+    if sum(map(len, words)) > MAX_ORDER_CHARS:
+        raise LaunchRefused(f"the command and its environment are longer than {MAX_ORDER_CHARS} characters")
+    if order.image:
+        raise LaunchRefused("this cluster runs no images: leave the image out, or use another cluster")
+    if any(instance.gpu_milli != WHOLE for instance in order.instances if instance.gpu_ids):
+        raise LaunchRefused("a Slurm cluster gives out whole GPUs only")
+
+
+def place_of(order: LaunchOrder, rules: SlurmRules, partitions: Sequence[Partition]) -> Place:
+    """Slurm's own limit stands behind the one that the nodes keep to the second. Raises LaunchRefused and
+    PartitionClosed."""
+    return place_for(
+        partitions,
+        [instance.node for instance in order.instances],
+        named=rules.partitions,
+        limit_seconds=order.time_limit_seconds,
+        spare_seconds=order.grace_seconds,
+        max_minutes=rules.max_minutes,
+    )
+
+
+def submission(
+    order: LaunchOrder,
+    rules: SlurmRules,
+    who: Submitter | None,
+    place: Place,
+    nodes: Mapping[str, SlurmNode],
+    *,
+    name: str,
+    script: str,
+) -> Submission:
+    """The Slurm job of an attempt. `nodes` are those that it runs on, as Slurm tells of them."""
+    first = order.instances[0]
+    asked = -(-order.cpu_milli // WHOLE) if order.cpu_milli else rules.cpus_per_gpu * len(first.gpu_ids)
+    return Submission(
+        name=name,
+        comment=name,
+        script=script,
+        nodes=tuple(instance.node for instance in order.instances),
+        gpus=gpus_asked({instance.node: instance.gpu_ids for instance in order.instances}, nodes),
+        cpus=max(1, asked),
+        memory_mib=-(-order.memory_bytes // MIB) if order.memory_bytes else None,
+        minutes=place.minutes,
+        workdir="/",
+        partition=place.partition,
+        account=(who.books if who else "") or rules.account,
+        qos=rules.qos,
+        env={"PATH": rules.path, "HOME": "/", **_SCRIPT_LANGUAGE},
+        run_as=run_as(who),
+        extra=rules.extra,
+    )
+
+
+def instance_environment(
+    order: LaunchOrder, instance: Instance, rules: SlurmRules, who: Submitter | None, *, master_addr: str
+) -> dict[str, str]:
+    """What the program of one instance finds: nothing of the server's own."""
+    env = job_environment(
+        order,
+        instance,
+        base={
+            **base_environment({"PATH": rules.path, "LANG": "C.UTF-8"}, python_dir=""),
+            **(account_environment(who.account) if who is not None else {}),
+        },
+        master_port=_meeting_port(order),
+        master_addr=master_addr,
+    )
+    if order.venv:
+        # Whether it is conda's is seen on the node, by the job's account.
+        env = with_venv(env, order.venv, is_conda=False)
+    return env
+
+
+def _meeting_port(order: LaunchOrder) -> int | None:
+    """Nobody can look for a free port on another machine; one by the attempt's id is seldom taken."""
+    if not order.is_distributed and len(order.instances) < 2:
+        return None
+    return FIRST_PORT + zlib.crc32(order.attempt_id.encode()) % PORTS
+
+
+def run_as(who: Submitter | None) -> Account | None:
+    """None where the job is submitted as the server's own account."""
+    if who is None or who.account.uid == os.geteuid():
+        return None
+    return Account(uid=who.account.uid, gid=who.account.gid, groups=who.account.groups)

@@ -1,0 +1,80 @@
+"""Logs that nodes append to: read by offset, and kept from filling the disk without their writers noticing.
+
+What is over the limit is punched out of the file from its beginning, so that offsets stay what they were. Where the
+file system cannot do that, logs grow as their programs write.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import logging
+import os
+from typing import BinaryIO
+
+from corral.engines.slurm.attempts.run_directory import (
+    LOG,
+    Layout,
+    NotPlain,
+    folded_log,
+    log_start,
+    open_plain,
+    read_line,
+    write_text,
+)
+from corral.engines.slurm.attempts.slurm_attempt import Attempt
+
+log = logging.getLogger("corral.engines.slurm")
+
+_KEEP_SIZE_AND_PUNCH = 0x01 | 0x02
+_BLOCK = 4096
+_libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
+
+
+def read_log(place: str, offset: int, limit: int) -> tuple[bytes, int, int]:
+    """Bytes from an offset on (negative: so many before the end), where the next read continues, and where it ends."""
+    try:
+        with _opened(place) as file:
+            end = os.fstat(file.fileno()).st_size
+            start = max(_start(place), end + offset if offset < 0 else offset)
+            file.seek(start)
+            data = file.read(min(limit, max(0, end - start)))
+    except (FileNotFoundError, NotADirectoryError, NotPlain):
+        return b"", max(0, offset), 0
+    return data, start + len(data), end
+
+
+def _opened(place: str) -> BinaryIO:
+    try:
+        return open_plain(f"{place}/{LOG}")
+    except (FileNotFoundError, NotADirectoryError):
+        return open_plain(folded_log(place))
+
+
+def trim_log(layout: Layout, attempt: Attempt, limit_bytes: int) -> None:
+    for rank in range(len(attempt.nodes)):
+        place = layout.place(attempt.id, rank)
+        try:
+            _trim(place, limit_bytes)
+        except (FileNotFoundError, NotPlain):
+            continue
+        except OSError as error:
+            log.info("the log in %s cannot be shortened: %s", place, error)
+
+
+def _trim(place: str, limit_bytes: int) -> None:
+    with open_plain(f"{place}/{LOG}", to_write=True) as file:
+        size, start = os.fstat(file.fileno()).st_size, _start(place)
+        if size - start <= limit_bytes:
+            return
+        # Half of the limit is kept, in whole blocks, so that this happens seldom.
+        keep_from = (size - limit_bytes // 2) // _BLOCK * _BLOCK
+        write_text(log_start(place), f"{keep_from}\n")
+        done = _libc.fallocate(file.fileno(), _KEEP_SIZE_AND_PUNCH, ctypes.c_long(0), ctypes.c_long(keep_from))
+        if done != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+
+def _start(place: str) -> int:
+    return int(read_line(log_start(place)) or 0)

@@ -1,0 +1,225 @@
+"""What takes long before an attempt is given to Slurm: versions of datasets are checked out, and buckets fetched, onto
+the file system that all nodes share.
+
+A few at a time, on threads of their own, while other attempts are launched and stopped. The work itself is done by the
+same process as on the local engine. Nothing is written down: after a crash the launch is found missing and is made
+again, and what was checked out by then is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from corral.control.live.worker import Worker
+from corral.control.ports import AttemptPhase, AttemptStatus, LaunchOrder
+from corral.engines.attempts.instance_messages import StorageSpec
+from corral.engines.slurm.attempts.run_directory import Layout
+from corral.engines.storage.storage_specs import StoragePlaces, preparer_spec
+
+#: More would only make all of them slower.
+AT_ONCE = 4
+
+
+@dataclass(kw_only=True, slots=True)
+class Prepared:
+    """How it went: where everything is, by its place among the mounts; or what is wrong."""
+
+    sources: Mapping[int, str] = field(default_factory=dict)
+    problem: str = ""
+    #: lines for the job's log
+    said: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class _Errand:
+    order: LaunchOrder
+    specs: Sequence[StorageSpec]
+    begun_at: float
+    words: str = "its storage is prepared"
+    process: subprocess.Popen[bytes] | None = None
+
+
+class Preparing:
+    """`done` is told of every order whose storage is there or cannot be had, but for those that were dropped. Safe for
+    use by several threads."""
+
+    def __init__(
+        self,
+        name: str,
+        layout: Layout,
+        places: StoragePlaces | None,
+        environ: Mapping[str, str],
+        done: Callable[[LaunchOrder, Prepared], None],
+    ) -> None:
+        # Nothing can be mounted for other machines: what is in buckets is fetched.
+        self._places = replace(places, without_fuse=True) if places is not None else None
+        self._layout = layout
+        self._environ = environ
+        self._done = done
+        self._lock = threading.Lock()
+        self._errands: dict[str, _Errand] = {}
+        self._waiting: queue.SimpleQueue[_Errand | None] = queue.SimpleQueue()
+        # Daemons: a server that stops does not wait for gigabytes.
+        self._is_started = False
+        self._workers = [Worker(f"prepare-{name}-{number}", self._step, every_seconds=0.0) for number in range(AT_ONCE)]
+
+    def begin(self, order: LaunchOrder, specs: Sequence[StorageSpec]) -> None:
+        """Once for each attempt, however often it is said."""
+        with self._lock:
+            if order.attempt_id in self._errands:
+                return
+            # Before anything is used: who looks for what nobody uses any more must find this attempt.
+            self._layout.mark_live(order.attempt_id)
+            errand = _Errand(order=order, specs=specs, begun_at=time.time())
+            self._errands[order.attempt_id] = errand
+            if not self._is_started:
+                self._is_started = True
+                for worker in self._workers:
+                    worker.start()
+        self._waiting.put(errand)
+
+    def drop(self, attempt_id: str) -> LaunchOrder | None:
+        """Not wanted any more. Its order, or None if nothing is prepared for it."""
+        with self._lock:
+            errand = self._errands.pop(attempt_id, None)
+            if errand is None:
+                return None
+            _kill(errand.process)
+        return errand.order
+
+    def has(self, attempt_id: str) -> bool:
+        with self._lock:
+            return attempt_id in self._errands
+
+    def orders(self) -> list[LaunchOrder]:
+        with self._lock:
+            return [errand.order for errand in self._errands.values()]
+
+    def statuses(self) -> list[AttemptStatus]:
+        with self._lock:
+            return [
+                AttemptStatus(
+                    attempt_id=attempt_id, phase=AttemptPhase.STARTING, at=errand.begun_at, message=errand.words
+                )
+                for attempt_id, errand in self._errands.items()
+            ]
+
+    def close(self) -> None:
+        """What is under way is left to the next server."""
+        with self._lock:
+            left, self._errands = list(self._errands.values()), {}
+            for errand in left:
+                _kill(errand.process)
+        for worker in self._workers:
+            worker.ask_to_stop()
+            self._waiting.put(None)
+
+    # -------------------------------------------------------------------------------------------- inside
+
+    def _step(self) -> None:
+        if (errand := self._waiting.get()) is None:
+            return
+        try:
+            prepared = self._prepared(errand)
+            with self._lock:
+                is_wanted = self._errands.get(errand.order.attempt_id) is errand
+            if is_wanted:
+                # Until the engine has it, it is one of ours: an observation in between must find it.
+                self._done(errand.order, prepared)
+        finally:
+            # Also if that failed: an attempt that nobody prepares is found missing, and launched again.
+            with self._lock:
+                if self._errands.get(errand.order.attempt_id) is errand:
+                    del self._errands[errand.order.attempt_id]
+
+    def _prepared(self, errand: _Errand) -> Prepared:
+        try:
+            process = self._start(errand)
+        except OSError as error:
+            return Prepared(problem=f"storage cannot be prepared: {error}")
+        if process is None:
+            return Prepared(problem="it is not wanted any more")
+        prepared = Prepared()
+        with process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with contextlib.suppress(BrokenPipeError):  # it says itself why it ended
+                process.stdin.write(json.dumps(self._orders(errand)).encode())
+                process.stdin.close()
+            self._follow(errand, process.stdout, prepared)
+        missing = [
+            spec["name"]
+            for place, spec in enumerate(errand.specs)
+            if not spec["source"] and place not in prepared.sources
+        ]
+        if missing and not prepared.problem:
+            code = process.returncode
+            prepared.problem = f"the process that prepares {', '.join(missing)} ended with code {code}"
+        return prepared
+
+    def _start(self, errand: _Errand) -> subprocess.Popen[bytes] | None:
+        assert self._places is not None, "whoever has no storage mounts nothing"
+        spec = preparer_spec(errand.specs, self._places, self._environ)
+        assert spec is not None, "something takes long"
+        with self._lock:
+            if self._errands.get(errand.order.attempt_id) is not errand:
+                return None
+            errand.process = subprocess.Popen(
+                spec["command"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=None,  # the server's log
+                env=spec["env"],
+                cwd="/",
+                start_new_session=True,
+            )
+            return errand.process
+
+    def _orders(self, errand: _Errand) -> dict[str, Any]:
+        """They hold secrets: they go through a pipe, never through a command line or a file."""
+        assert self._places is not None
+        attempt_id = errand.order.attempt_id
+        spec = preparer_spec(errand.specs, self._places, self._environ)
+        assert spec is not None
+        return {
+            "attempt_id": attempt_id,
+            "rank_dir": self._layout.order(attempt_id),
+            "scratch": self._layout.fetched(attempt_id),
+            "places": spec["places"],
+            "storage": errand.specs,
+        }
+
+    def _follow(self, errand: _Errand, lines: Iterable[bytes], prepared: Prepared) -> None:
+        for line in lines:
+            news = _parsed(line)
+            if "say" in news:
+                prepared.said.append(str(news["say"]))
+            if "progress" in news:
+                errand.words = str(news["progress"])
+            if "sources" in news:
+                prepared.sources = {int(place): str(source) for place, source in news["sources"].items()}
+            prepared.problem = str(news.get("error", "")) or prepared.problem
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(line)
+    except ValueError:
+        return {"say": line.decode(errors="replace").rstrip("\n")}
+    return body if isinstance(body, dict) else {}
+
+
+def _kill(process: subprocess.Popen[bytes] | None) -> None:
+    if process is not None and process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,74 @@
+"""What an attempt's nodes are told, as bash reads it: pure. Every word is quoted: nothing of a job is code here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from shlex import quote
+
+from corral.control.ports import Instance, LaunchOrder
+from corral.engines.attempts.instance_messages import StorageSpec
+from corral.engines.slurm.attempts.run_directory import Layout
+from corral.engines.slurm.attempts.storage import storage_exports, storage_lines
+
+
+def batch_script(order: LaunchOrder, layout: Layout, program: str) -> str:
+    """What Slurm starts on the first node. It reads `program` instead of starting it: one process less for each job."""
+    return f"#!/bin/bash\n{attempt_text(order, layout, program)}. {quote(program)}\n"
+
+
+def attempt_text(order: LaunchOrder, layout: Layout, program: str) -> str:
+    """What all instances share; `program` is what each of them begins with."""
+    limit = "" if order.time_limit_seconds is None else f"{order.time_limit_seconds:.3f}"
+    text = _assigned(
+        {
+            "attempt": order.attempt_id,
+            "self": program,
+            "places": layout.places,
+            "news": layout.news,
+            "stop": layout.stop(order.attempt_id),
+            "hurry": layout.hurry,
+            "never": layout.never,
+            "limit": limit,
+            "grace": f"{order.grace_seconds:.3f}",
+            "nodes": str(len(order.instances)),
+        }
+    )
+    if len(order.instances) > 1:
+        ranks = " ".join(f"[{quote(instance.node)}]={instance.rank}" for instance in order.instances)
+        text += f"declare -A ranks=({ranks})\n"
+    return text
+
+
+def instance_text(
+    order: LaunchOrder, instance: Instance, env: Mapping[str, str], specs: Sequence[StorageSpec] = ()
+) -> str:
+    """What one instance runs, and with which environment. Slurm says which GPUs it has: whatever the plan thought they
+    would be, these are the ones that are its own."""
+    mine = dict(env)
+    mine.pop("CUDA_VISIBLE_DEVICES", None)
+    lines = [f"export {name}={quote(value)}" for name, value in mine.items()]
+    if not instance.gpu_ids:
+        lines.append("export CUDA_VISIBLE_DEVICES=")
+    if order.venv:
+        found = f"[ -d {quote(order.venv + '/conda-meta')} ]"
+        lines.append(f"if {found}; then export CONDA_PREFIX={quote(order.venv)}; unset VIRTUAL_ENV; fi")
+    lines += storage_exports(specs)
+    return (
+        f"program=({_words(order.command)})\n"
+        + _assigned({"workdir": order.workdir or ""})
+        + _function("environment", lines)
+        + _function("storage", storage_lines(specs, env))
+    )
+
+
+def _function(name: str, lines: Iterable[str]) -> str:
+    body = "".join(f"  {line}\n" for line in (*lines, ":"))
+    return f"{name}() {{\n{body}}}\n"
+
+
+def _assigned(values: Mapping[str, str]) -> str:
+    return "".join(f"{name}={quote(value)}\n" for name, value in values.items())
+
+
+def _words(words: Iterable[str]) -> str:
+    return " ".join(quote(word) for word in words)

@@ -1,0 +1,164 @@
+"""Brings attempts together with what Slurm says of them: its live jobs, all that it remembers, and then its books.
+
+A job is an attempt's by the id that Slurm gave it, by the account that Slurm says it has, and by the attempt's secret
+in its name. Where no id is known, after a crash, it is the account's first job with that name.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TypeVar
+
+from corral.control.ports import EngineUnavailable
+from corral.engines.slurm.attempts.run_directory import Layout
+from corral.engines.slurm.attempts.slurm_attempt import Attempt
+from corral.engines.slurm.slurm_api.commands import Slurm, SlurmRefused, SlurmUnavailable
+from corral.engines.slurm.slurm_api.slurm_records import SlurmJob
+
+log = logging.getLogger("corral.engines.slurm")
+
+_Answer = TypeVar("_Answer")
+
+DAY = 86_400.0
+#: it may have been given to Slurm after Slurm was asked
+FRESH_SECONDS = 5.0
+#: the books may be written late
+LOST_SECONDS = 30.0
+#: accounting that does not answer is left alone for so long, and waited for so long
+PAUSE_SECONDS = 30.0
+AWAY_SECONDS = 900.0
+#: as many jobs are looked up at once
+AT_ONCE = 200
+
+
+def asked(ask: Callable[[], _Answer]) -> _Answer:
+    """Raises EngineUnavailable."""
+    try:
+        return ask()
+    except (SlurmUnavailable, SlurmRefused) as error:
+        raise EngineUnavailable(f"Slurm: {error}") from error
+
+
+class Following:
+    """`adopt` is called for an attempt whose job is found although nobody wrote down that there is one. Attempts are
+    changed under `lock`, and Slurm is asked without it: nobody else waits for a controller that is slow."""
+
+    def __init__(
+        self,
+        slurm: Slurm,
+        layout: Layout,
+        mark: str,
+        adopt: Callable[[Attempt, int], None],
+        lock: AbstractContextManager[object],
+    ) -> None:
+        self._lock = lock
+        self._slurm = slurm
+        self._layout = layout
+        self._mark = mark
+        self._adopt = adopt
+        self._books_again_at = 0.0
+
+    def follow(self, attempts: Iterable[Attempt], live: Sequence[SlurmJob], now: float) -> None:
+        """Those that are over without a word from their nodes are looked for further and further."""
+        with self._lock:
+            pending = [attempt for attempt in attempts if not attempt.is_over]
+            for attempt in pending:
+                attempt.look(self._layout)
+            known = {job.id: job for job in live}
+            pending = [one for one in pending if _is_doubtful(one, now) or not self._is_followed(one, known, now)]
+        if not pending:
+            return
+        remembered = asked(self._slurm.jobs)
+        with self._lock:
+            for attempt in pending:
+                if _is_doubtful(attempt, now):
+                    self._settle_claim(attempt, remembered)
+            known = {job.id: job for job in remembered}
+            pending = [one for one in pending if not self._is_followed(one, known, now)]
+        if not pending:
+            return
+        # An id that is another account's job now is not looked for: accounting may not say whose a job is.
+        wanted = [one.job_id for one in pending if one.job_id is not None and one.job_id not in known]
+        booked = self._booked(wanted, now)
+        with self._lock:
+            self._settle(pending, booked, now)
+
+    def job_of(self, attempt: Attempt) -> SlurmJob | None:
+        """Looked for in the queue and, as that forgets after a while, in the books."""
+        found = self._named_as(attempt, asked(self._slurm.jobs))
+        found = found or self._named_as(attempt, asked(lambda: self._booked_as(attempt)))
+        claimed = [job for job in found if job.id == attempt.claimed_by]
+        return next(iter(claimed or found), None)
+
+    def _named_as(self, attempt: Attempt, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
+        """The first is corral's own: until then nobody else could know the name."""
+        name = attempt.job_name(self._mark)
+        mine = [job for job in jobs if name in (job.name, job.comment) and attempt.owner.owns(job)]
+        return sorted(mine, key=lambda job: job.id)
+
+    def is_its(self, attempt: Attempt, job: SlurmJob) -> bool:
+        """Whether the job with the attempt's id is the attempt's. A controller that crashed may give the id of a job
+        that it lost to the next one, of the same account, too; the name tells the two apart."""
+        return attempt.owner.owns(job) and job.name in ("", attempt.job_name(self._mark))
+
+    def _settle_claim(self, attempt: Attempt, jobs: Iterable[SlurmJob]) -> None:
+        """What a job writes about itself makes nobody else's job an attempt's."""
+        claimed_by, attempt.claimed_by = attempt.claimed_by, None
+        if claimed_by is not None and any(job.id == claimed_by for job in self._named_as(attempt, jobs)):
+            self._adopt(attempt, claimed_by)
+
+    def _is_followed(self, attempt: Attempt, known: Mapping[int, SlurmJob], now: float) -> bool:
+        """False if it is not over, and nothing is said of it although there should be."""
+        job = known.get(attempt.job_id) if attempt.job_id is not None else None
+        if job is not None and self.is_its(attempt, job):
+            attempt.follow(job, self._layout, now)
+            return True
+        if job is not None:
+            attempt.is_confirmed = False
+        return attempt.is_over or not attempt.was_submitted or now - attempt.created_at < FRESH_SECONDS
+
+    def _settle(self, missing: Sequence[Attempt], booked: Sequence[SlurmJob] | None, now: float) -> None:
+        """The controller has forgotten these: they ended while nobody looked. The books know how; while those do not
+        answer, these wait, and nobody else."""
+        patience = AWAY_SECONDS if booked is None else LOST_SECONDS
+        kept = {job.id: job for job in booked or ()}
+        for attempt in missing:
+            job = kept.get(attempt.job_id) if attempt.job_id is not None else None
+            if job is not None and self.is_its(attempt, job):
+                attempt.follow(job, self._layout, now)
+            elif attempt.over_since is None:
+                attempt.over_since = now
+            elif now > attempt.over_since + patience:
+                attempt.lose(f"Slurm does not know its job {attempt.job_id} any more", now)
+
+    def _booked(self, job_ids: Sequence[int], now: float) -> list[SlurmJob] | None:
+        """None where accounting does not answer. Not every cluster keeps any."""
+        if now < self._books_again_at:
+            return None
+        try:
+            parts = [job_ids[first : first + AT_ONCE] for first in range(0, len(job_ids), AT_ONCE)]
+            return [job for part in parts for job in self._slurm.ended(part)]
+        except SlurmRefused as refusal:
+            log.info("no accounting: %s", refusal)
+            return []
+        except SlurmUnavailable as error:
+            log.warning("Slurm's accounting, asked for %s that ended unseen: %s", len(job_ids), error)
+            self._books_again_at = now + PAUSE_SECONDS
+            return None
+
+    def _booked_as(self, attempt: Attempt) -> list[SlurmJob]:
+        try:
+            return self._slurm.named(attempt.job_name(self._mark), attempt.created_at - DAY)
+        except SlurmRefused as refusal:
+            log.info("no accounting: %s", refusal)
+            return []
+
+
+def _is_doubtful(attempt: Attempt, now: float) -> bool:
+    """Another job than the known one says that it runs the attempt: it was sent twice, after an answer that never came,
+    or a program has written that itself. The id of one that was just sent is about to be stored."""
+    if attempt.job_id is None and now - attempt.created_at < FRESH_SECONDS:
+        return False
+    return attempt.claimed_by not in (None, attempt.job_id)

@@ -1,0 +1,100 @@
+"""Tells what happens to attempts soon after it did: nodes leave marks, and Slurm is asked now and then.
+
+Marks are looked for often, which costs one listing however many attempts there are, and only while some are live.
+Slurm's controller is asked rarely, and more rarely still while it is slow.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from corral.control.live.worker import Worker
+from corral.control.ports import AttemptPhase, AttemptStatus, EngineUnavailable
+from corral.engines.slurm.attempts.slurm_attempt import Attempt
+
+if TYPE_CHECKING:
+    from corral.engines.slurm.engine import SlurmEngine
+
+log = logging.getLogger("corral.engines.slurm")
+
+#: A controller that is slow is asked at least this often; one that does not answer at all, a little more often.
+MAX_PAUSE_SECONDS = 60.0
+MAX_AWAY_SECONDS = 10.0
+#: No more than this part of the time is spent asking.
+_BUSY_SHARE = 0.03
+#: The same for looking at marks, which everybody's jobs can write.
+_LOOK_SHARE = 0.2
+
+
+class Watcher:
+    def __init__(self, engine: SlurmEngine, *, look_seconds: float, rescan_seconds: float) -> None:
+        self._engine = engine
+        self._look_seconds = look_seconds
+        self._rescan_seconds = rescan_seconds
+        self._sinks: list[Callable[[AttemptStatus], None]] = []
+        self._pause = rescan_seconds
+        self._rescan_at = 0.0
+        self._worker = Worker("slurm-watcher", self._round, every_seconds=rescan_seconds)
+
+    def start(self) -> None:
+        self._worker.start()
+
+    def stop(self) -> None:
+        self._worker.stop()
+
+    def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
+        self._sinks.append(sink)
+
+    def look_soon(self) -> None:
+        self._worker.wake()
+
+    def tell_all(self) -> None:
+        """Somebody else has asked Slurm, and may have found an end."""
+        self._worker.wake()
+
+    def _round(self) -> float:
+        begun = time.monotonic()
+        self._guarded(lambda: self._tell(self._engine.take_events()))
+        looked = time.monotonic() - begun
+        if time.monotonic() >= self._rescan_at:
+            begun = time.monotonic()
+            answered = self._guarded(lambda: self._tell(self._engine.rescan()))
+            took = time.monotonic() - begun
+            self._pause = self._rescan_seconds if answered else min(MAX_AWAY_SECONDS, self._pause * 2)
+            self._rescan_at = time.monotonic() + min(MAX_PAUSE_SECONDS, max(self._pause, took / _BUSY_SHARE))
+        if looked > self._look_seconds:
+            self._worker.pause(min(self._rescan_seconds, looked / _LOOK_SHARE - looked))
+        # Whatever is launched, or stopped, asks for a look by itself.
+        return self._look_seconds if self._engine.is_busy else self._rescan_seconds
+
+    def _guarded(self, work: Callable[[], None]) -> bool:
+        """Nothing that goes wrong may end the thread: the next look may find everything in order."""
+        try:
+            work()
+        except EngineUnavailable as error:
+            if not self._worker.is_stopping:
+                log.warning("%s", error)
+            return False
+        except Exception:
+            log.exception("attempts could not be looked after")
+            return False
+        return True
+
+    def _tell(self, attempts: Iterable[Attempt]) -> None:
+        for attempt in attempts:
+            status = attempt.status()
+            if status is None or status.phase is AttemptPhase.STARTING or status.phase is attempt.told:
+                continue
+            if attempt.told is None and status.phase is AttemptPhase.ENDED and attempt.up:
+                self._send(
+                    AttemptStatus(attempt_id=attempt.id, phase=AttemptPhase.RUNNING, at=max(attempt.up.values()))
+                )
+            attempt.told = status.phase
+            self._send(status)
+
+    def _send(self, status: AttemptStatus) -> None:
+        for sink in self._sinks:
+            sink(status)

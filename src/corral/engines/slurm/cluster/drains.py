@@ -1,0 +1,113 @@
+"""Nodes that take nothing new: corral's word reaches Slurm as a drain, and what others say there is heard.
+
+    ROOT/withheld/NODE  corral has drained this node, and has not resumed it
+
+The file is written after the drain and removed after the resume, so that a server that dies in between says the same
+again. A node with a file that is not drained with corral's reason was changed by somebody else since.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from corral.control.ports import EngineUnavailable, Withholding
+from corral.engines.slurm.attempts import run_directory
+from corral.engines.slurm.cluster.nodes import is_down, is_withheld
+from corral.engines.slurm.slurm_api.commands import Slurm, SlurmRefused, SlurmUnavailable
+from corral.engines.slurm.slurm_api.slurm_records import SlurmNode
+
+log = logging.getLogger("corral.engines.slurm")
+
+_Answer = TypeVar("_Answer")
+
+#: Before the reason of every drain that is corral's.
+PREFIX = "corral: "
+#: Slurm's words, and those of its interfaces, that mean: never, whatever the node. Other refusals are about the node as
+#: it is at the moment.
+_MAY_NOT = ("Access/permission denied", "Invalid user id", "cannot change nodes")
+
+
+class NodeWords:
+    """What was said about nodes, here and at Slurm. Safe for several threads: each word is one file."""
+
+    def __init__(self, root: Path, slurm: Slurm) -> None:
+        self._root = root / "withheld"
+        self._root.mkdir(exist_ok=True)
+        self._slurm = slurm
+        #: Slurm lets this account change no nodes; asked once, and not again until the next start
+        self._may_not = False
+        #: why Slurm did not change a node when it was last asked; told once, as it is asked again and again
+        self._refusals: dict[str, str] = {}
+
+    def found(self, nodes: Iterable[SlurmNode]) -> dict[str, Withholding] | None:
+        """What became of corral's words; None where Slurm does not take them."""
+        if self._may_not:
+            return None
+        told = set(os.listdir(self._root))
+        return {
+            node.name: Withholding.KEPT if is_down(node) or _is_ours(node) else Withholding.OVERRULED
+            for node in nodes
+            if node.name in told
+        }
+
+    def withhold(self, name: str, reason: str) -> None:
+        node = self._node(name)
+        if node is None:
+            return
+        if not _is_ours(node):
+            earlier = f" (before: {node.reason})" if is_withheld(node) and node.reason else ""
+            if not self._set(name, is_withheld=True, reason=f"{PREFIX}{reason}{earlier}"):
+                return  # without a file it counts as never said, and is said again
+        if not self._may_not:
+            run_directory.write_text(self._root / name, f"{reason}\n")
+
+    def release(self, name: str, *, whoever_withheld: bool) -> None:
+        node = self._node(name)
+        must_change = node is not None and (_is_ours(node) or (whoever_withheld and is_withheld(node)))
+        if must_change and not self._set(name, is_withheld=False, reason=""):
+            return
+        (self._root / name).unlink(missing_ok=True)
+
+    def _node(self, name: str) -> SlurmNode | None:
+        """As it is now; None where Slurm does not know it, or lets us change nothing."""
+        if self._may_not:
+            return None
+        return next((node for node in _asked(self._slurm.nodes) if node.name == name), None)
+
+    def _set(self, name: str, *, is_withheld: bool, reason: str) -> bool:
+        """Whether this is done with: Slurm did it, or will never do it for this account."""
+        try:
+            _asked(lambda: self._slurm.set_node(name, is_withheld=is_withheld, reason=reason))
+        except SlurmRefused as refusal:
+            self._may_not |= any(words in str(refusal) for words in _MAY_NOT)
+            self._tell(name, str(refusal))
+            return self._may_not
+        self._refusals.pop(name, None)
+        return True
+
+    def _tell(self, name: str, refusal: str) -> None:
+        if self._may_not:
+            log.warning(
+                "Slurm does not let this account drain and resume nodes (%s): node %s is withheld in corral only. "
+                "Make it an operator of Slurm: sacctmgr modify user NAME set adminlevel=Operator",
+                refusal,
+                name,
+            )
+        elif self._refusals.get(name) != refusal:
+            self._refusals[name] = refusal
+            log.warning("Slurm does not change node %s now, and is asked again: %s", name, refusal)
+
+
+def _is_ours(node: SlurmNode) -> bool:
+    return is_withheld(node) and node.reason.startswith(PREFIX.strip())
+
+
+def _asked(ask: Callable[[], _Answer]) -> _Answer:
+    try:
+        return ask()
+    except SlurmUnavailable as error:
+        raise EngineUnavailable(f"Slurm: {error}") from error

@@ -1,0 +1,238 @@
+"""Slurm's nodes as corral's, with what jobs that are not corral's hold of them: pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from corral.core.model import WHOLE, Gpu, Node, NodeState, Taken
+from corral.engines.slurm.slurm_api.slurm_records import SlurmJob, SlurmNode
+
+MIB = 1 << 20
+PARTITION_LABEL = "slurm.partition"
+FEATURE_LABEL = "slurm.feature"
+#: States in which a node runs jobs. Only one that Slurm calls down has lost them: Slurm ends them then.
+_UP = frozenset({"IDLE", "MIXED", "ALLOCATED"})
+_LOST = frozenset({"DOWN", "FUTURE"})
+_DRAINED = frozenset({"DRAIN", "DRAINING", "DRAINED"})
+#: Flags of nodes that are kept for somebody.
+_RESERVED = frozenset({"MAINT", "MAINTENANCE", "RESERVED"})
+#: Flags of nodes that are off, or on their way up: Slurm wakes them for whoever is given to them, and hears nothing of
+#: them before that.
+_ASLEEP = frozenset({"POWERED_DOWN", "POWERING_UP"})
+#: Flags under which a node starts nothing new while what runs there runs on, and what to say without a reason of
+#: Slurm's own.
+_WITHHELD = {
+    **dict.fromkeys(sorted(_DRAINED), "drained in Slurm"),
+    "FAIL": "about to fail, says Slurm",
+    "MAINT": "in maintenance",
+    "MAINTENANCE": "in maintenance",
+    "RESERVED": "reserved in Slurm",
+    "NOT_RESPONDING": "does not answer Slurm at the moment",
+    "INVALID_REG": "has less than Slurm's settings say",
+    "POWER_DOWN": "about to be powered down",
+    "POWER_DRAIN": "about to be powered down",
+    "POWERING_DOWN": "being powered down",
+    "REBOOT_ISSUED": "being rebooted",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetRules:
+    """Which nodes are corral's to use, and how it calls what they have."""
+
+    #: empty means all
+    partitions: frozenset[str] = frozenset()
+    #: the model behind a type of GPU, where its name does not say it
+    models: Mapping[str, str] = field(default_factory=dict)
+    rack_feature_prefix: str = "rack-"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Others:
+    """What jobs that are not corral's hold on a node."""
+
+    gpus: int = 0
+    cpus: int = 0
+    memory_mib: int = 0
+    #: which of the GPUs, as far as Slurm tells
+    gpu_indexes: frozenset[int] = frozenset()
+
+
+def nodes_seen(
+    seen: Iterable[SlurmNode],
+    others: Mapping[str, Others],
+    named: Mapping[str, frozenset[str]],
+    rules: FleetRules,
+    reserved: Collection[str] | None = None,
+    closed: Mapping[str, str] | None = None,
+) -> tuple[Node, ...]:
+    """`named` are the GPUs that plans of corral's have on each node, so that none of them is taken for others'. Where
+    corral's jobs are given to a reservation, `reserved` are its nodes; `closed` says why nothing begins on some nodes.
+    A node with a plan is told of even if it is in none of the partitions any more: left out, it would be lost, and with
+    it what runs there."""
+    wanted = (node for node in seen if _is_in(node, rules) or node.name in named)
+    return tuple(
+        _node(node, others.get(node.name, Others()), named.get(node.name, frozenset()), rules, reserved, closed or {})
+        for node in sorted(wanted, key=lambda node: node.name)
+    )
+
+
+def vanished(seen: Iterable[SlurmNode], known: Mapping[str, SlurmNode], held: Iterable[str]) -> list[SlurmNode]:
+    """Those of `held` that Slurm lists no more, as they were known: whether its jobs there are over, Slurm says of the
+    jobs."""
+    listed = {node.name for node in seen}
+    gone = sorted(name for name in held if name not in listed and name in known)
+    return [replace(known[name], state="UNKNOWN") for name in gone]
+
+
+def unexplained(seen: Iterable[SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, int]:
+    """GPUs that Slurm calls used although none of its jobs has them: for a moment while a job begins or ends, and for
+    longer where a crashed controller has lost count. Slurm will not give them to anybody."""
+    held: Counter[str] = Counter()
+    for job in jobs:
+        if job.holds_nodes:
+            held.update({node: job.gpus_on(node) for node in job.nodes})
+    return {node.name: more for node in seen if (more := node.used_gpus - held[node.name]) > 0}
+
+
+def others_use(
+    jobs: Iterable[SlurmJob], own: Collection[int], lost: Mapping[str, int] | None = None
+) -> dict[str, Others]:
+    """What jobs hold, node by node, but for corral's own. From one list: to take what corral holds from what Slurm says
+    is in use would mix two moments, and call a job of corral's that has just begun or ended somebody else's. `lost` are
+    GPUs that nobody has and nobody gets."""
+    gpus: Counter[str] = Counter(lost or {})
+    cpus: Counter[str] = Counter()
+    memory: Counter[str] = Counter()
+    indexes: defaultdict[str, frozenset[int]] = defaultdict(frozenset)
+    for job in jobs:
+        if job.id not in own and job.holds_nodes:
+            for node in job.nodes:
+                gpus[node] += job.gpus_on(node)
+                indexes[node] |= job.gpu_indexes.get(node, frozenset())
+                cpus[node] += job.cpus
+                memory[node] += job.memory_mib
+    return {
+        node: Others(gpus=gpus[node], cpus=cpus[node], memory_mib=memory[node], gpu_indexes=indexes[node])
+        for node in {*gpus, *cpus, *memory}
+    }
+
+
+def gpu_id(node: str, index: int) -> str:
+    return f"{node}-gpu{index}"
+
+
+def model_of(kind: str, rules: FleetRules) -> str:
+    """Letters count as the same in capitals: nobody means two models by `a100` and `A100`."""
+    known = {name.casefold(): model for name, model in rules.models.items()}
+    return known.get(kind.casefold(), kind.upper() or "GPU")
+
+
+def kinds_of(node: SlurmNode) -> tuple[str, ...]:
+    """The type of each GPU, by its index: Slurm numbers them in the order in which it lists their types."""
+    return tuple(kind for kind, count in node.gpus.items() for _ in range(count))
+
+
+def gpus_asked(plan: Mapping[str, Sequence[str]], nodes: Mapping[str, SlurmNode]) -> dict[str, int]:
+    """How many GPUs of which type to ask Slurm for on each node, for those that a plan has by node; "" is for any type.
+    The type is said where a node has several, as Slurm gives any of them otherwise. Nodes of one job are asked for the
+    same: where that is not what the plan says, types are left open."""
+    known = [nodes[name] for name in plan if name in nodes]
+    kinds = {gpu_id(node.name, index): kind for node in known for index, kind in enumerate(kinds_of(node))}
+    asked = [Counter(kinds.get(gpu, "") for gpu in gpus) for gpus in plan.values()]
+    if any(len(node.gpus) > 1 for node in known) and all(one == asked[0] for one in asked):
+        return dict(asked[0])
+    count = asked[0].total()
+    return {"": count} if count else {}
+
+
+def _node(
+    node: SlurmNode,
+    others: Others,
+    named: frozenset[str],
+    rules: FleetRules,
+    reserved: Collection[str] | None,
+    closed: Mapping[str, str],
+) -> Node:
+    gpus = tuple(_gpus(node, rules))
+    why = _why_withheld(node, rules, reserved) or closed.get(node.name, "")
+    state = NodeState.DOWN if is_down(node) else NodeState.CORDONED if why else NodeState.READY
+    return Node(
+        id=node.name,
+        state=state,
+        cpu_milli=node.cpus * WHOLE,
+        memory_bytes=node.memory_mib * MIB,
+        gpus=gpus,
+        labels=_labels(node, rules),
+        reason=node.reason or why if state is not NodeState.READY else "",
+        taken=Taken(
+            gpus=_taken_gpus(gpus, kinds_of(node), others, named),
+            cpu_milli=others.cpus * WHOLE,
+            memory_bytes=others.memory_mib * MIB,
+        ),
+    )
+
+
+def _gpus(node: SlurmNode, rules: FleetRules) -> Iterable[Gpu]:
+    for index, kind in enumerate(kinds_of(node)):
+        yield Gpu(id=gpu_id(node.name, index), index=index, model=model_of(kind, rules), memory_bytes=0)
+
+
+def _taken_gpus(gpus: Sequence[Gpu], kinds: Sequence[str], others: Others, named: frozenset[str]) -> tuple[str, ...]:
+    """As many as others have, of their types: first those that no plan of corral's has named, and of these first those
+    that others really have. Slurm chooses which devices a job gets, and takes the first that are free; the next plan
+    shall name the same, so that readings of a device are shown with the job that has it. Where others have more than
+    plans leave, a plan waits for them in Slurm: what it names is taken, also in the moment in which it ends."""
+    last_first = gpus[::-1]
+    theirs_first = sorted(last_first, key=lambda gpu: (gpu.id in named, gpu.index not in others.gpu_indexes))
+    left = Counter(kinds[index] for index in others.gpu_indexes if index < len(kinds))
+    of_any = others.gpus - left.total()
+    taken = []
+    for gpu in theirs_first:
+        kind = kinds[gpu.index]
+        if left[kind] > 0:
+            left[kind] -= 1
+        elif of_any > 0:
+            of_any -= 1
+        else:
+            continue
+        taken.append(gpu.id)
+    return tuple(sorted(taken))
+
+
+def is_withheld(node: SlurmNode) -> bool:
+    return not _DRAINED.isdisjoint(node.flags)
+
+
+def is_down(node: SlurmNode) -> bool:
+    return node.state in _LOST
+
+
+def _is_in(node: SlurmNode, rules: FleetRules) -> bool:
+    return not rules.partitions or not rules.partitions.isdisjoint(node.partitions)
+
+
+def _why_withheld(node: SlurmNode, rules: FleetRules, reserved: Collection[str] | None) -> str:
+    """ "" for a node on which Slurm would start corral's jobs."""
+    if not _is_in(node, rules):
+        return f"in none of the partitions {', '.join(sorted(rules.partitions))} any more"
+    if reserved is not None and node.name not in reserved:
+        return "not in the reservation that corral's jobs are given to"
+    ours = _RESERVED if reserved is not None else frozenset[str]()
+    awaited = frozenset({"NOT_RESPONDING"}) if not _ASLEEP.isdisjoint(node.flags) else frozenset[str]()
+    flags = node.flags - ours - awaited
+    told = next((words for flag, words in _WITHHELD.items() if flag in flags), "")
+    return told or ("" if node.state in _UP else f"in state {node.state}")
+
+
+def _labels(node: SlurmNode, rules: FleetRules) -> tuple[tuple[str, str], ...]:
+    labels: dict[str, str] = defaultdict(str)
+    for partition in node.partitions:
+        labels[f"{PARTITION_LABEL}.{partition}"] = "yes"
+    for feature in node.features:
+        labels[f"{FEATURE_LABEL}.{feature}"] = "yes"
+        if feature.startswith(rules.rack_feature_prefix):
+            labels["rack"] = feature
+    return tuple(sorted(labels.items()))

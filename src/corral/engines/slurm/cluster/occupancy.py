@@ -1,0 +1,146 @@
+"""Who holds what on a cluster: which Slurm jobs are in corral's own books, and what is held by nobody who is known.
+
+A job is corral's by its id and by its account; its name is anybody's to choose.
+
+An attempt is over when its files say so, and these are the job's own. A program that writes there that it has ended and
+goes on, or a job that Slurm cannot end, must not have its GPUs planned for others: for a moment such jobs are about to
+go, and after that they hold what they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from corral.control.ports import LaunchOrder
+from corral.engines.slurm.attempts.slurm_attempt import Attempt
+from corral.engines.slurm.cluster.nodes import unexplained
+from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob, SlurmNode
+
+#: Scripts of corral's leave within a second, and Slurm cleans up after them.
+LEAVE_SECONDS = 3.0
+LINGER_SECONDS = 10.0
+#: Clocks of the server and of Slurm's controller may differ by so much.
+CLOCK_SECONDS = 5.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Left:
+    """A Slurm job whose attempt is over."""
+
+    attempt_id: str
+    owner: JobOwner
+    #: when that was first noticed
+    since: float
+
+
+class Leaving:
+    def __init__(self) -> None:
+        self._left: dict[int, _Left] = {}
+
+    def note(self, attempt: Attempt, now: float) -> None:
+        """However often it is said."""
+        if attempt.job_id is not None:
+            self._left.setdefault(attempt.job_id, _Left(attempt_id=attempt.id, owner=attempt.owner, since=now))
+
+    def known(self) -> Iterable[int]:
+        return self._left
+
+    def lingering(self, live: Iterable[SlurmJob], now: float) -> set[int]:
+        """Those whose GPUs are as good as free."""
+        return {job.id for job, left in self._there(live) if now - left.since < LINGER_SECONDS}
+
+    def stuck(self, live: Sequence[SlurmJob], now: float) -> list[int]:
+        """Those that run on all the same. Of those that are gone nothing is kept."""
+        states = {job.id: job.state for job, _ in self._there(live)}
+        late = {one for one, left in self._left.items() if now - left.since >= LINGER_SECONDS}
+        self._left = {one: left for one, left in self._left.items() if one in states or one not in late}
+        return sorted(one for one in late if states.get(one) == "RUNNING")
+
+    def overran(self, live: Iterable[SlurmJob], now: float) -> dict[str, float]:
+        """The attempts of those that run on for longer than corral's script takes to leave."""
+        return {
+            left.attempt_id: now
+            for job, left in self._there(live)
+            if job.state == "RUNNING" and now - left.since >= LEAVE_SECONDS
+        }
+
+    def _there(self, live: Iterable[SlurmJob]) -> list[tuple[SlurmJob, _Left]]:
+        found = [(job, left) for job in live if (left := self._left.get(job.id)) is not None]
+        return [(job, left) for job, left in found if left.owner.owns(job)]
+
+
+class Occupancy:
+    """For whoever holds the engine's lock."""
+
+    def __init__(self) -> None:
+        self._leaving = Leaving()
+        #: GPUs that Slurm called used without a job in the last observation, by node
+        self._unexplained: Mapping[str, int] = {}
+
+    def note_over(self, attempt: Attempt, now: float) -> None:
+        self._leaving.note(attempt, now)
+
+    def own_jobs(
+        self, attempts: Mapping[str, Attempt], live: Sequence[SlurmJob], now: float
+    ) -> tuple[set[int], list[int]]:
+        """Those whose GPUs are in corral's own books; and those that hold theirs although their attempts are over."""
+        owners = dict[int, JobOwner]()
+        sent = list[Attempt]()
+        for attempt in attempts.values():
+            if attempt.is_over:
+                self.note_over(attempt, now)
+            elif attempt.job_id is not None:
+                owners[attempt.job_id] = attempt.owner
+            else:
+                sent.append(attempt)
+        own = {job.id for job in live if job.id in owners and owners[job.id].owns(job)}
+        if sent:
+            known = {*owners, *self._leaving.known()}
+            own |= _on_their_way(sent, [job for job in live if job.id not in known])
+        stuck = self._leaving.stuck(live, now)
+        return own | self._leaving.lingering(live, now), stuck
+
+    def overran(self, live: Iterable[SlurmJob], now: float) -> dict[str, float]:
+        """Attempts that are over by what they wrote, and until when their jobs ran on, which are charged for it."""
+        return self._leaving.overran(live, now)
+
+    def lost_gpus(self, seen: Iterable[SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, int]:
+        """What was unexplained in two observations in a row is no matter of a moment."""
+        now = unexplained(seen, jobs)
+        lasting = {node: min(count, self._unexplained.get(node, 0)) for node, count in now.items()}
+        self._unexplained = now
+        return lasting
+
+
+def _on_their_way(sent: Iterable[Attempt], unknown: Iterable[SlurmJob]) -> set[int]:
+    """The jobs that Slurm has of attempts whose ids the server does not know yet, one for each attempt."""
+    left = {job.id: job for job in unknown}
+    found = set[int]()
+    for attempt in sent:
+        if (job := next((job for job in left.values() if _may_be(job, attempt)), None)) is not None:
+            found.add(left.pop(job.id).id)
+    return found
+
+
+def _may_be(job: SlurmJob, attempt: Attempt) -> bool:
+    """Of the same account, with the same nodes and GPUs, and not older."""
+    return (
+        set(job.nodes) == set(attempt.nodes)
+        and all(job.gpus_on(node) == len(gpus) for node, gpus in attempt.gpus.items())
+        and job.submitted_at >= attempt.created_at - CLOCK_SECONDS
+        and attempt.owner.owns(job)
+    )
+
+
+def named_gpus(attempts: Iterable[Attempt], orders: Iterable[LaunchOrder]) -> dict[str, frozenset[str]]:
+    """The GPUs that live plans have, by node: of attempts, and of orders that are being prepared."""
+    named: dict[str, set[str]] = {}
+    for attempt in attempts:
+        if not attempt.is_over:
+            for node, gpus in attempt.gpus.items():
+                named.setdefault(node, set()).update(gpus)
+    for order in orders:
+        for instance in order.instances:
+            named.setdefault(instance.node, set()).update(instance.gpu_ids)
+    return {node: frozenset(gpus) for node, gpus in named.items()}

@@ -1,0 +1,1 @@
+"""Slurm as it is asked and answers: by its programs and by slurmrestd."""

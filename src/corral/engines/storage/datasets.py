@@ -1,0 +1,220 @@
+"""Versions of datasets on a node: checked out once, whole and checked, shared by all jobs that mount them.
+
+    <root>/<version>.<n>/       the files of one version, read-only
+    <root>/<version>.<n>.json   what they were when they were checked out; its time is when they were last asked for
+    <root>/uses/<version>.<n>/  one file for each attempt that mounts them, with where its claim or its mark is
+
+A version that is there already is compared with what it was, by sizes and times of every file: whoever changes a file
+leaves a trace there. One that is not as it was is left to those who have it, and checked out anew under the next
+number. When there is more than may be kept, versions that no attempt uses go, the one that was asked for longest ago
+first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corral.core.quantities import format_bytes
+from corral.datasets.content.blobs import remove_tree, replace_file
+from corral.datasets.content.content_places import open_blobs
+from corral.datasets.content.pieces import PieceStore
+from corral.datasets.errors import DatasetError
+from corral.datasets.history.trees import walk
+from corral.datasets.work.checkout import make_read_only, staging, write_tree
+from corral.datasets.work.progress import Progress
+from corral.engines.attempts.instance_messages import StorageSpec
+from corral.engines.local.rundir import ClaimState, claim_state
+from corral.engines.storage.provider import CannotProvide, Surroundings
+from corral.objects.access import NotReachable
+
+_USES, _LOCKS, _INDEX = "uses", "locks", "index"
+_THREADS = min(8, os.cpu_count() or 1)
+
+
+class DatasetProvider:
+    """Implements `corral.engines.storage.provider.StorageProvider`."""
+
+    def provide(self, spec: StorageSpec, around: Surroundings) -> str:
+        root = Path(around.places["datasets"])
+        _prepare(root)
+        access = spec["access"]
+        try:
+            with _locked(root, spec["version"]):
+                place = self._ready(root, spec, around)
+                _use(root, place, around)
+        except (DatasetError, NotReachable) as error:
+            raise CannotProvide(str(error)) from error
+        except OSError as error:
+            raise CannotProvide(f"{error.filename or root}: {error.strerror}") from error
+        with _locked(root, "eviction"):
+            _evict(root, int(around.places["dataset_bytes"]))
+        around.say(f"{access['name']}@{spec['version'][:12]} is at {spec['path']}")
+        return str(place)
+
+    def _ready(self, root: Path, spec: StorageSpec, around: Surroundings) -> Path:
+        """A checkout of the version that is as it must be: one that is there, or a new one."""
+        number = 1
+        while (place := root / f"{spec['version']}.{number}").exists():
+            about = _about(place)
+            if about is not None and about["stamps"] == _stamps(place):
+                return place
+            around.say(f"{place} was changed since it was checked out: checking it out again")
+            number += 1
+        _check_out(place, spec, around)
+        return place
+
+
+def _prepare(root: Path) -> None:
+    """Accounts of jobs may pass to a version whose id they know, and see nothing else."""
+    root.mkdir(parents=True, exist_ok=True)
+    os.chmod(root, 0o711)
+    for name in (_INDEX, _LOCKS, _USES):
+        (root / name).mkdir(mode=0o700, exist_ok=True)
+
+
+def _check_out(place: Path, spec: StorageSpec, around: Surroundings) -> None:
+    """Every piece is checked before it is written; what is damaged is named, and nothing is there then."""
+    access = spec["access"]
+    pieces = PieceStore(open_blobs(json.loads(access["storage"])), cache=place.parent / _INDEX)
+    entries = list(walk(pieces, bytes.fromhex(access["tree"])))
+    size = sum(item.entry.size for item in entries if item.entry.kind == "file")
+    _make_room(place.parent, size)
+
+    def tell(progress: Progress) -> None:
+        done, total = format_bytes(progress.bytes_done), format_bytes(progress.bytes_total)
+        around.progress(f"checking out {access['name']}: {done} of {total}")
+
+    mask = os.umask(0o022)
+    try:
+        with staging(place) as folder:
+            write_tree(entries, folder, pieces, version=spec["version"], threads=_THREADS, on_progress=tell)
+            make_read_only(folder)
+            about = {"bytes": size, "stamps": _stamps(folder)}
+            # Before the rename: what has its name has its stamps. Renaming changes no file's.
+            replace_file(_about_path(place), json.dumps(about).encode())
+            os.rename(folder, place)
+    finally:
+        os.umask(mask)
+
+
+def _make_room(root: Path, size: int) -> None:
+    free = shutil.disk_usage(root).free
+    if free < size:
+        with _locked(root, "eviction"):
+            _evict(root, 0)
+        free = shutil.disk_usage(root).free
+    if free < size:
+        raise CannotProvide(f"the version has {format_bytes(size)}, and {root} has room for {format_bytes(free)}")
+
+
+# ------------------------------------------------------------------------------------------------ as it was
+
+
+def _about_path(place: Path) -> Path:
+    return place.with_name(f"{place.name}.json")
+
+
+def _about(place: Path) -> dict[str, Any] | None:
+    try:
+        about: dict[str, Any] = json.loads(_about_path(place).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return about
+
+
+def _stamps(place: Path) -> dict[str, list[int]]:
+    """Of everything in a checkout: mode, size, and when it changed."""
+    found: dict[str, list[int]] = {}
+    for where, folders, names in os.walk(place):
+        for name in [*folders, *names]:
+            path = os.path.join(where, name)
+            status = os.lstat(path)
+            is_folder = name in folders and not os.path.islink(path)
+            changed = [] if is_folder else [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+            found[os.fsencode(os.path.relpath(path, place)).hex()] = [status.st_mode, *changed]
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ who uses it
+
+
+def _use(root: Path, place: Path, around: Surroundings) -> None:
+    uses = root / _USES / place.name
+    uses.mkdir(parents=True, exist_ok=True)
+    name = f"{around.attempt_id}-{os.path.basename(around.rank_dir)}"
+    replace_file(uses / name, os.fsencode(around.rank_dir))
+    os.utime(_about_path(place))
+
+
+def _is_used(root: Path, place: Path) -> bool:
+    """Whether an attempt that mounts it may still run. What is over is forgotten."""
+    uses = root / _USES / place.name
+    used = False
+    for use in sorted(uses.iterdir()) if uses.is_dir() else ():
+        if _lives(os.fsdecode(use.read_bytes())):
+            used = True
+        else:
+            use.unlink(missing_ok=True)
+    return used
+
+
+def _lives(sign: str) -> bool:
+    """By a claim that is locked as long as the attempt runs, or by a mark that is there as long as it is known."""
+    return os.path.isfile(sign) or claim_state(sign) is ClaimState.HELD
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    place: Path
+    size: int
+    asked_at: float
+
+
+def _evict(root: Path, most_bytes: int) -> None:
+    """Only what nobody uses goes, so there may be more than `most_bytes` when this returns."""
+    kept = []
+    for path in root.glob("*.json"):
+        place = path.with_suffix("")
+        about = _about(place)
+        kept.append(_Kept(place, int((about or {}).get("bytes", 0)), path.stat().st_mtime))
+    total = sum(one.size for one in kept)
+    if total <= most_bytes:
+        return
+    for one in sorted(kept, key=lambda one: one.asked_at):
+        if total <= most_bytes:
+            break
+        with contextlib.suppress(BlockingIOError), _locked(root, one.place.name.rpartition(".")[0], wait=False):
+            if not _is_used(root, one.place):
+                # The name first: what is half removed must not be found.
+                gone = one.place.with_name(f".gone-{one.place.name}")
+                if one.place.exists():
+                    os.rename(one.place, gone)
+                _about_path(one.place).unlink(missing_ok=True)
+                remove_tree(gone)
+                shutil.rmtree(root / _USES / one.place.name, ignore_errors=True)
+                total -= one.size
+    for rest in root.glob(".gone-*"):
+        remove_tree(rest)
+    for half in root.glob(".*.checkout"):
+        # What a killed process left would be used again by the next one, but not at the price of others' room.
+        with contextlib.suppress(BlockingIOError), _locked(root, half.name[1:].partition(".")[0], wait=False):
+            remove_tree(half)
+
+
+@contextlib.contextmanager
+def _locked(root: Path, name: str, *, wait: bool = True) -> Iterator[None]:
+    """One process at a time; the system lets go of it when one is killed."""
+    descriptor = os.open(root / _LOCKS / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+    finally:
+        os.close(descriptor)

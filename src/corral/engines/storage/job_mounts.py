@@ -1,0 +1,198 @@
+"""How a job gets to see what it mounts.
+
+Every mount has a variable and a link in the job's directory. A server that runs as root gives the job a mount namespace
+of its own (`namespace`): each directory is mounted in a private place, read-only where it should be, and at the very
+path that was asked for where that covers nothing of the system. What cannot be mounted there ends the attempt: the
+directory itself, in which everybody may write, is shown to no job. A server that is not root cannot mount: its jobs
+have its own account, use the variable, and are trusted to keep what they may only read.
+Runs forked from the spawner, so only the standard library is imported here.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from collections.abc import Sequence
+
+from corral.engines.attempts.instance_messages import Owner, StorageSpec
+from corral.engines.attempts.job_places import make_private, open_way
+from corral.engines.attempts.processes import acting_as
+from corral.engines.local.rundir import PRIVATE
+from corral.engines.storage import mount_namespace
+from corral.engines.storage.permissions import let_pass, may_pass
+from corral.files import NotPlain, Place
+from corral.files.opening import open_directory_path
+
+MOUNTS_VARIABLE = "CORRAL_MOUNTS"
+#: In the job's directory.
+LINKS = "mounts"
+#: Never covered by a mount: programs that become root read them, and this node's own software lives there.
+SYSTEM = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "root", "run", "sbin", "sys", "usr",
+          "var")  # fmt: skip
+#: Where a mount point may be made that the machine does not have: in a private copy, which nobody else sees.
+_MAY_BE_MADE_IN = ("/mnt", "/media", "/srv", "/opt", "/")
+
+
+class StorageMissing(Exception):
+    """Something that the job mounts is not there; the message names it."""
+
+
+def make_ready(storage: Sequence[StorageSpec], owner: Owner | None, top: str) -> None:
+    """By the supervisor: directories of the node's own disk are made, volumes must be there. Raises StorageMissing."""
+    for spec in storage:
+        if spec["kind"] == "local":
+            os.makedirs(os.path.dirname(spec["source"]), mode=0o711, exist_ok=True)
+            make_private(spec["source"], owner)
+            if owner is not None:
+                # The node's own disk may be outside of the server's home.
+                for way in (os.path.dirname(os.path.dirname(spec["source"])), top):
+                    open_way(spec["source"], way)
+        elif not os.path.isdir(spec["source"]):
+            raise StorageMissing(f"{spec['kind']} {spec['name']} ({spec['id']}) has no directory on this node")
+
+
+def place_in(rank_dir: str, index: int) -> str:
+    """Where an instance's own namespace has a mount."""
+    return os.path.join(rank_dir, PRIVATE, str(index))
+
+
+def enter_mounts(storage: Sequence[StorageSpec], owner: Owner | None, job_dir: str, rank_dir: str) -> dict[str, str]:
+    """In the process that becomes the job, before it gives up any right: mounts and links; gives the variables.
+    Raises OSError."""
+    if not storage:
+        return {}
+    seen = {spec["path"]: spec["source"] for spec in storage}
+    if os.geteuid() == 0 and _has_namespace(owner):
+        seen = _mounted(storage, owner, rank_dir)
+    if job_dir:
+        _make_links(job_dir, {spec["link"]: seen[spec["path"]] for spec in storage})
+    return mount_environment(storage, seen)
+
+
+def _has_namespace(owner: Owner | None) -> bool:
+    """Raises OSError where a job has an account of its own and cannot be given a namespace."""
+    try:
+        mount_namespace.enter()
+    except OSError:
+        if owner is not None:
+            raise
+        return False  # the job has the server's own rights: nothing could be kept from it
+    return True
+
+
+def mount_environment(storage: Sequence[StorageSpec], seen: dict[str, str]) -> dict[str, str]:
+    if not storage:
+        return {}
+    env = {f"CORRAL_MOUNT_{variable_part(spec['link'])}": seen[spec["path"]] for spec in storage}
+    return {**env, MOUNTS_VARIABLE: json.dumps(seen)}
+
+
+def variable_part(name: str) -> str:
+    """As a part of an environment variable's name."""
+    return re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
+# ------------------------------------------------------------------------------------------------ really mounted
+
+
+def _mounted(storage: Sequence[StorageSpec], owner: Owner | None, rank_dir: str) -> dict[str, str]:
+    """Where the job sees each: at the path that was asked for, or else in the private place."""
+    # The server's own would close mount points to the job's account.
+    os.umask(0o022)
+    private = os.path.join(rank_dir, PRIVATE)
+    mount_namespace.mount_memory(private)
+    _make_points([spec["path"] for spec in storage], private)
+    seen = {}
+    # Shorter paths first, so that one mount can be inside of another.
+    for index, spec in sorted(enumerate(storage), key=lambda item: len(item[1]["path"])):
+        place = place_in(rank_dir, index)
+        os.mkdir(place, 0o755)
+        source = os.open(spec["source"], os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            mount_namespace.bind(source, place, read_only=spec["read_only"])
+        finally:
+            os.close(source)
+        seen[spec["path"]] = spec["path"] if _is_shown_at(place, spec["path"], owner) else place
+    if owner is not None and owner["uid"] != 0:
+        mount_namespace.gain_nothing()
+    return seen
+
+
+def _is_shown_at(place: str, path: str, owner: Owner | None) -> bool:
+    """Whether it is mounted at the path that was asked for, which must be a directory that the account can reach."""
+    if not is_outside_system(path):
+        return False
+    try:
+        with acting_as(owner):
+            target = open_directory_path(path)
+    except (NotPlain, FileNotFoundError, NotADirectoryError, PermissionError):
+        return False
+    try:
+        mount_namespace.bind_again(place, target)
+    finally:
+        os.close(target)
+    return True
+
+
+def is_outside_system(path: str) -> bool:
+    return path != "/" and path.split("/")[1] not in SYSTEM
+
+
+def missing_point(path: str) -> str | None:
+    """The directory of which a private copy is needed to have a mount point there; None if there is one, or if none is
+    made for it."""
+    if not is_outside_system(path) or os.path.lexists(path):
+        return None
+    exists = os.path.dirname(path)
+    while not os.path.lexists(exists):
+        exists = os.path.dirname(exists)
+    return exists if exists in _MAY_BE_MADE_IN else None
+
+
+def _make_points(paths: Sequence[str], private: str) -> None:
+    """Mount points that the machine does not have. The root first: copies of others are made in it."""
+    wanted: dict[str, list[str]] = {}
+    for path in paths:
+        directory = missing_point(path)
+        if directory is not None:
+            wanted.setdefault(directory, []).append(path)
+    for directory in sorted(wanted):
+        try:
+            if directory == "/":
+                root = os.path.join(private, "root")
+                os.mkdir(root, 0o755)
+                mount_namespace.copy_root(root)
+            else:
+                mount_namespace.copy_directory(directory)
+        except mount_namespace.CannotCopy:
+            continue  # it is seen in the private place
+        for path in wanted[directory]:
+            os.makedirs(path, 0o755, exist_ok=True)
+
+
+# ------------------------------------------------------------------------------------------------ seen by links only
+
+
+def let_in(spec: StorageSpec, owner: Owner, volumes: str) -> None:
+    """The account may pass to this volume or bucket, whose directory is otherwise the server's alone."""
+    if spec["kind"] not in ("volume", "object"):
+        return
+    around = os.path.dirname(spec["source"])
+    open_way(around, volumes if spec["kind"] == "volume" else os.path.dirname(around))
+    if not let_pass(around, may_pass(around) | {owner["uid"]}):
+        os.chmod(around, 0o711)
+
+
+def _make_links(job_dir: str, links: dict[str, str]) -> None:
+    with Place.at(os.path.dirname(job_dir), os.path.basename(job_dir)) as outer:
+        try:
+            outer.make(LINKS, 0o755)
+            inner = outer.below(LINKS)
+        except NotPlain as error:
+            problem = "is in the way of the links to what the job mounts"
+            raise OSError(errno.ENOTDIR, problem, f"{job_dir}/{LINKS}") from error
+        with inner:
+            for name, target in links.items():
+                inner.link(name, target)

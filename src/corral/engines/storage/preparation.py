@@ -1,0 +1,184 @@
+"""The supervisor's hands on the process that prepares storage: hand it its orders, follow its progress, end it when the
+attempt is to end. Runs forked from the spawner, so only the standard library is imported here.
+
+The orders hold secrets: they go through a pipe, never through a command line or a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+from corral.engines.attempts.instance_messages import InstanceSpec, PreparerSpec
+from corral.engines.attempts.job_places import remove_tree
+from corral.engines.attempts.processes import die_with_parent
+from corral.engines.local.rundir import PRIVATE, PROGRESS, write_json
+from corral.engines.storage.job_mounts import StorageMissing, enter_mounts, make_ready, mount_environment
+from corral.files import used_bytes
+
+_READ_BYTES = 1 << 16
+_TELL_SECONDS = 1.0
+_SAY_SECONDS = 10.0
+_GIB = 1 << 30
+
+
+class PrepareFailed(Exception):
+    """Storage is not as the job needs it; the message says which and why."""
+
+
+class PrepareStopped(Exception):
+    """The attempt is to end before its storage was there."""
+
+
+class InstanceStorage:
+    """What one instance mounts, from its preparation to its end."""
+
+    def __init__(self, spec: InstanceSpec) -> None:
+        self._spec = spec
+        self._storage = spec["storage"]
+        self._told_at = -_TELL_SECONDS
+        self._said_at = time.monotonic()
+
+    @property
+    def _has_mounts(self) -> bool:
+        return bool(self._storage) or self._spec["container"] is not None
+
+    @property
+    def takes_long(self) -> bool:
+        return self._spec["preparer"] is not None
+
+    def prepare(self, wake: int, wants_stop: Callable[[], bool], say: Callable[[str], None]) -> None:
+        """Until all of it is there. `wake` becomes readable when a signal came. Raises PrepareFailed or
+        PrepareStopped."""
+        if self._has_mounts:
+            os.makedirs(os.path.join(self._spec["rank_dir"], PRIVATE), exist_ok=True)
+        if not self._storage:
+            return
+        if self._spec["preparer"] is not None:
+            self._follow(_start(self._spec["preparer"]), wake, wants_stop, say)
+        try:
+            make_ready(self._storage, self._spec["owner"], self._spec["top"])
+        except StorageMissing as error:
+            raise PrepareFailed(str(error)) from error
+        except OSError as error:
+            raise PrepareFailed(f"storage cannot be prepared: {error.filename}: {error.strerror}") from error
+
+    def enter(self) -> dict[str, str]:
+        """In the process that becomes the job: mounts and links; gives the variables. Raises OSError."""
+        spec = self._spec
+        return enter_mounts(self._storage, spec["owner"], spec["env"].get("CORRAL_JOB_DIR", ""), spec["rank_dir"])
+
+    def seen_in_container(self) -> dict[str, str]:
+        return mount_environment(self._storage, {spec["path"]: spec["path"] for spec in self._storage})
+
+    def leave(self, say: Callable[[str], None]) -> None:
+        """The attempt is over: what it had of the node's own disk goes, and who used more than it asked for is told."""
+        if self._has_mounts:
+            remove_tree(os.path.join(self._spec["rank_dir"], PRIVATE))
+        if not self._storage:
+            return
+        for spec in self._storage:
+            if spec["kind"] == "local" and spec["size_bytes"] and os.path.isdir(spec["source"]):
+                used = used_bytes(spec["source"])
+                if used > spec["size_bytes"]:
+                    asked = spec["size_bytes"] / _GIB
+                    say(f"local storage {spec['path']} held {used / _GIB:.2f} GiB, and {asked:.2f} GiB were asked for")
+        remove_tree(self._spec["scratch"])
+
+    # -------------------------------------------------------------------------------------------- the process
+
+    def _follow(
+        self, process: subprocess.Popen[bytes], wake: int, wants_stop: Callable[[], bool], say: Callable[[str], None]
+    ) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):  # it says itself why it ended
+            process.stdin.write(json.dumps(self._orders()).encode())
+            process.stdin.close()
+        news = process.stdout.fileno()
+        os.set_blocking(news, False)
+        poll = select.poll()
+        poll.register(wake, select.POLLIN)
+        poll.register(news, select.POLLIN)
+        failure, pending = "", b""
+        while True:
+            if wants_stop():
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                raise PrepareStopped
+            poll.poll()
+            with contextlib.suppress(BlockingIOError):
+                os.read(wake, 4096)
+            try:
+                data = os.read(news, _READ_BYTES)
+            except BlockingIOError:
+                continue
+            *lines, pending = (pending + data).split(b"\n")
+            for line in lines:
+                failure = self._take(_parsed(line), say) or failure
+            if not data:
+                break
+        code = process.wait()
+        if code != 0 or failure:
+            raise PrepareFailed(failure or f"the process that prepares storage ended with code {code}")
+        missing = [spec["name"] for spec in self._storage if not spec["source"]]
+        if missing:
+            raise PrepareFailed(f"nobody prepared {', '.join(missing)}")
+
+    def _orders(self) -> dict[str, Any]:
+        spec = self._spec
+        assert spec["preparer"] is not None
+        about = {"attempt_id": spec["attempt_id"], "rank_dir": spec["rank_dir"], "scratch": spec["scratch"]}
+        return {**about, "places": spec["preparer"]["places"], "storage": self._storage}
+
+    def _take(self, news: dict[str, Any], say: Callable[[str], None]) -> str:
+        """Act on a line of the process; gives the failure that it tells, if it does."""
+        if "say" in news:
+            say(str(news["say"]))
+        if "progress" in news:
+            self._tell_progress(str(news["progress"]), say)
+        for index, source in news.get("sources", {}).items():
+            self._storage[int(index)]["source"] = source
+        return str(news.get("error", ""))
+
+    def _tell_progress(self, words: str, say: Callable[[str], None]) -> None:
+        """For whoever looks at the attempt meanwhile, and in its log; not more often than somebody would look."""
+        now = time.monotonic()
+        if now - self._told_at >= _TELL_SECONDS:
+            self._told_at = now
+            write_json(os.path.join(self._spec["rank_dir"], PROGRESS), {"message": words})
+        if now - self._said_at >= _SAY_SECONDS:
+            self._said_at = now
+            say(words)
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(line)
+    except ValueError:
+        return {"say": line.decode(errors="replace")}
+    return body if isinstance(body, dict) else {}
+
+
+def _start(spec: PreparerSpec) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            spec["command"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None,  # the spawner's log
+            env=spec["env"],
+            cwd="/",
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+    except OSError as error:
+        raise PrepareFailed(f"storage cannot be prepared: {spec['command'][0]}: {error.strerror}") from error

@@ -1,0 +1,71 @@
+"""The process that prepares what an attempt mounts, where that takes long: buckets are mounted or fetched, versions of
+datasets checked out. One per instance, started by its supervisor while the attempt is starting.
+
+It reads its orders from standard input and tells what it does in lines of JSON: `say` for the job's log, `progress` for
+the attempt's message, `sources` when all is there, `error` when it cannot be. It may be killed at any time and started
+again: providers are idempotent. Each kind of storage has a provider in the registry below.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from corral.engines.storage.buckets import BucketProvider
+from corral.engines.storage.datasets import DatasetProvider
+from corral.engines.storage.provider import CannotProvide, StorageProvider, Surroundings
+
+#: One line per kind of storage that takes long.
+PROVIDERS: dict[str, StorageProvider] = {
+    "dataset": DatasetProvider(),
+    "object": BucketProvider(),
+}
+
+
+def main() -> None:
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(name)s: %(message)s")
+    # The server's own files are private; what is fetched here is for jobs' accounts.
+    os.umask(0o022)
+    # Nothing that a library prints may be taken for news.
+    news = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        sources = provide_all(json.load(sys.stdin), lambda body: _tell(news, body))
+        _tell(news, {"sources": sources})
+    except CannotProvide as error:
+        _tell(news, {"error": str(error)})
+        sys.exit(1)
+    except Exception as error:
+        _tell(news, {"error": f"storage could not be prepared: {error!r}"})
+        raise
+
+
+def provide_all(orders: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], None]) -> dict[str, str]:
+    around = Surroundings(
+        attempt_id=orders["attempt_id"],
+        rank_dir=orders["rank_dir"],
+        scratch=orders["scratch"],
+        places=orders["places"],
+        say=lambda words: tell({"say": words}),
+        progress=lambda words: tell({"progress": words}),
+    )
+    sources = {}
+    for index, spec in enumerate(orders["storage"]):
+        if spec["source"]:
+            continue
+        provider = PROVIDERS.get(spec["kind"])
+        if provider is None:
+            raise CannotProvide(f"{spec['name']}: this node cannot mount a {spec['kind']}")
+        try:
+            sources[str(index)] = provider.provide(spec, around)
+        except CannotProvide as error:
+            raise CannotProvide(f"{spec['kind']} {spec['name']}: {error}") from error
+    return sources
+
+
+def _tell(news: int, body: Mapping[str, Any]) -> None:
+    os.write(news, json.dumps(body).encode() + b"\n")

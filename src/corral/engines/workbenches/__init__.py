@@ -1,0 +1,1 @@
+"""The programs of a workbench, for every engine."""

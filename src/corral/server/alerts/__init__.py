@@ -1,0 +1,1 @@
+"""Alerts: signals, rules, silences, channels and notices."""

@@ -1,0 +1,221 @@
+"""What is in versions, read for people and programs: files, differences, pieces; and pieces taken in from outside.
+
+One open storage for each target, shared by all requests. Everything here waits for disks and buckets: it is called on
+threads, never on the one that answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from secrets import token_hex
+
+from corral.control.datasets import targets
+from corral.control.ports import Store
+from corral.control.records import DatasetRecord, VersionRecord
+from corral.datasets.content.content_places import open_blobs
+from corral.datasets.content.packs import PACK_BYTES, check_pack, decode_index, index_name, pack_name
+from corral.datasets.content.pieces import PieceStore
+from corral.datasets.errors import DatasetError, NotFound
+from corral.datasets.history.git_versions import GitVersions
+from corral.datasets.history.records import Entry, decode_list, decode_tree
+from corral.datasets.history.trees import Diff, diff, find, get_data, list_directory, read_file
+from corral.server.auth.secret_box import SecretBox
+from corral.server.datasets.dataset_access import (
+    Words,
+    dataset_key,
+    index_cache,
+    metadata_words,
+    open_git,
+    sent_packs_path,
+    storage_words,
+)
+from corral.server.datasets.dataset_sent import SentPacks
+from corral.server.settings.settings import Settings
+
+#: A pack that is taken in: what fits into memory several times over.
+MOST_PACK_BYTES = 2 * PACK_BYTES
+MOST_INDEX_BYTES = 64 << 20
+#: Packs that are taken in at a time.
+AT_ONCE = 4
+#: Versions whose pieces are known at a time.
+_KEPT_VERSIONS = 8
+
+
+class NotOfVersion(DatasetError):
+    """A piece was asked for that this version does not need."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    words: Words
+    pieces: PieceStore
+
+
+class DatasetLibrary:
+    def __init__(self, *, store: Store, settings: Settings, box: SecretBox) -> None:
+        self._store = store
+        self._settings = settings
+        self._box = box
+        self._guard = threading.Lock()
+        self._opened: dict[str, _Opened] = {}
+        self._needed: OrderedDict[str, frozenset[bytes]] = OrderedDict()
+        self.sent = SentPacks(sent_packs_path(settings))
+        #: held while a pack is taken in: it is in memory until it is checked
+        self.taking_in = asyncio.Semaphore(AT_ONCE)
+
+    def pieces(self, target: str) -> PieceStore:
+        """The storage of a target as it is configured now. Raises NotReachable."""
+        with self._store.read() as tx:
+            words = storage_words(tx, targets.existing(tx, target), self._settings, self._box)
+        with self._guard:
+            known = self._opened.get(target)
+        if known is not None and known.words == words:
+            return known.pieces
+        pieces = PieceStore(open_blobs(words), cache=index_cache(self._settings, target) / "index")
+        with self._guard:
+            self._opened[target] = _Opened(words, pieces)
+        return pieces
+
+    def try_out(self, target: str) -> str:
+        """Write, read and remove something small; in words what was seen. Raises what the storage has against it."""
+        blobs = self.pieces(target).blobs
+        name, word = f"probe/{token_hex(8)}", token_hex(16).encode()
+        blobs.put(name, [word])
+        seen = blobs.get(name)
+        blobs.remove(name)
+        if seen != word:
+            raise DatasetError(f"{blobs.where} gave back something else than was put there")
+        git = self.git(target)
+        history = "" if git is None else f"; the repository has {len(git.datasets())} datasets"
+        return f"{blobs.where} can be written and read{history}"
+
+    def git(self, target: str) -> GitVersions | None:
+        """The repository that keeps the history of a target's datasets, if one does. Raises NotReachable."""
+        with self._store.read() as tx:
+            words = metadata_words(targets.existing(tx, target), self._settings, self._box)
+        return None if words is None else open_git(words)
+
+    # Each of these does nothing where corral's own store keeps the history.
+
+    def tag(self, dataset: DatasetRecord, tag: str, version: str) -> None:
+        if git := self.git(dataset.target):
+            git.tag(dataset_key(dataset), tag, version)
+
+    def untag(self, dataset: DatasetRecord, tag: str) -> None:
+        if git := self.git(dataset.target):
+            with suppress(NotFound):
+                git.untag(dataset_key(dataset), tag)
+
+    def forget(self, dataset: DatasetRecord) -> None:
+        if git := self.git(dataset.target):
+            with suppress(NotFound):
+                git.remove(dataset_key(dataset))
+
+    # ---------------------------------------------------------------- files
+
+    def entries(self, target: str, version: VersionRecord, path: str) -> list[Entry]:
+        """What stands in one directory, by name. Raises NotFound of the library's."""
+        return list_directory(self.pieces(target), bytes.fromhex(version.tree), path)
+
+    def entry(self, target: str, version: VersionRecord, path: str) -> Entry:
+        return find(self.pieces(target), bytes.fromhex(version.tree), path)
+
+    def content(self, target: str, entry: Entry, offset: int, length: int) -> Iterator[bytes]:
+        """A part of a file, each piece checked before it is handed on."""
+        return _begun(read_file(self.pieces(target), entry, offset, length))
+
+    def diff(self, target: str, old: VersionRecord | None, new: VersionRecord) -> Diff:
+        before = None if old is None else bytes.fromhex(old.tree)
+        return diff(self.pieces(target), before, bytes.fromhex(new.tree))
+
+    # ---------------------------------------------------------------- pieces
+
+    def missing(self, target: str, user: str, newest: VersionRecord | None, digests: Sequence[bytes]) -> list[bytes]:
+        """Those that a version by this user could not rely on: all but what the user has sent, and what the newest
+        version of the dataset has. So the answer says nothing about the pieces of others."""
+        pieces = self.pieces(target)
+        pieces.refresh()
+        places = pieces.locate(digests, trusted=True)
+        sent = pieces.held_in(digests, self.sent.packs(target, user))
+        readable = frozenset() if newest is None or all(sent) else self._needed_by(target, newest.tree)
+        return [
+            digest
+            for digest, place, is_sent in zip(digests, places, sent, strict=True)
+            if place is None or not (is_sent or digest in readable)
+        ]
+
+    def take_in(self, target: str, user: str, pack: str, index: bytes, data: bytes) -> None:
+        """A pack from a user, if every piece in it is what its index says. Raises Damaged."""
+        check_pack(pack, index, data)
+        pieces = self.pieces(target)
+        # The index last: a pack without one is nobody's.
+        pieces.blobs.put(pack_name(pack), [data])
+        pieces.blobs.put(index_name(pack), [index])
+        self.sent.note(target, user, pack)
+
+    def lengths(self, target: str, version: VersionRecord, digests: Sequence[bytes]) -> list[int | None]:
+        """Of each piece of a version; None for one that the storage does not have. Raises NotOfVersion."""
+        self._check_needed(target, version, digests)
+        pieces = self.pieces(target)
+        places = pieces.locate(digests)
+        if None in places:
+            pieces.refresh()
+            places = pieces.locate(digests)
+        return [None if place is None else place.length for place in places]
+
+    def read_pieces(self, target: str, version: VersionRecord, digests: Sequence[bytes]) -> Iterator[bytes]:
+        """One behind the other, each checked. Raises NotOfVersion, before anything is read."""
+        self._check_needed(target, version, digests)
+        pieces = self.pieces(target)
+        return _begun(get_data(pieces, digest) for digest in digests)
+
+    def _check_needed(self, target: str, version: VersionRecord, digests: Sequence[bytes]) -> None:
+        """Whoever may read one version must not read others' files by knowing what their pieces are called."""
+        needed = self._needed_by(target, version.tree)
+        for digest in digests:
+            if digest not in needed:
+                raise NotOfVersion(f"piece {digest.hex()} is not needed by version {version.id[:12]}")
+
+    def _needed_by(self, target: str, tree: str) -> frozenset[bytes]:
+        with self._guard:
+            known = self._needed.get(tree)
+            if known is not None:
+                self._needed.move_to_end(tree)
+                return known
+        pieces = self.pieces(target)
+        needed: set[bytes] = set()
+        waiting = [bytes.fromhex(tree)]
+        while waiting:
+            directory = waiting.pop()
+            if directory in needed:
+                continue
+            needed.add(directory)
+            for entry in decode_tree(pieces.get(directory)):
+                if entry.kind == "dir":
+                    waiting.append(entry.digest)
+                # What an empty file names is never stored: its author could have named anything.
+                elif entry.kind == "file" and (entry.size or entry.listed):
+                    needed.add(entry.digest)
+                    if entry.listed:
+                        needed.update(digest for digest, _ in decode_list(pieces.get(entry.digest)))
+        with self._guard:
+            self._needed[tree] = frozenset(needed)
+            while len(self._needed) > _KEPT_VERSIONS:
+                self._needed.popitem(last=False)
+        return frozenset(needed)
+
+
+def _begun(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """With the first piece read already, so that what is wrong with it can still be told."""
+    return chain([next(pieces, b"")], pieces)
+
+
+def index_pieces(pack: str, index: bytes) -> int:
+    """How large a pack must be, by its index. Raises Damaged."""
+    return decode_index(pack, index).size

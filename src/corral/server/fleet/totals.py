@@ -1,0 +1,46 @@
+"""The two ratios of the installation and what goes with them, worked out once for all who show or keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from corral.control.ports import GpuReading
+from corral.control.scheduling.views import GpuView
+from corral.core.model import WHOLE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Totals:
+    """What no reading tells is None, not zero."""
+
+    gpus: int
+    #: GPUs that jobs hold; a share counts as that much
+    held: float
+    #: GPUs that unfinished jobs ask for, of all
+    allocation: float | None
+    #: measured use of held GPUs, of all
+    utilization: float | None
+    power_watts: float | None
+    #: of the hottest GPU
+    temperature_celsius: float | None
+    #: GPUs without a reading that can be believed
+    unread: int
+
+
+def totals_of(gpus: Sequence[GpuView], asked_milli: int, readings: Mapping[str, GpuReading]) -> Totals:
+    """`readings` are the fresh ones, by GPU."""
+    known = [reading for gpu in gpus if (reading := readings.get(gpu.gpu.id)) is not None and not reading.lost]
+    held = {gpu.gpu.id for gpu in gpus if gpu.held_milli}
+    used = [item.utilization for item in known if item.gpu_id in held and item.utilization is not None]
+    watts = [item.power_watts for item in known if item.power_watts is not None]
+    celsius = [item.temperature_celsius for item in known if item.temperature_celsius is not None]
+    return Totals(
+        gpus=len(gpus),
+        held=sum(gpu.held_milli for gpu in gpus) / WHOLE,
+        allocation=asked_milli / WHOLE / len(gpus) if gpus else None,
+        utilization=sum(used) / len(gpus) if gpus and (used or not held) else None,
+        power_watts=sum(watts) if watts else None,
+        temperature_celsius=max(celsius, default=None),
+        unread=len(gpus) - len(known),
+    )

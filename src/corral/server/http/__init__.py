@@ -1,0 +1,1 @@
+"""The HTTP application: middleware, connections, problems, paging, files and its description."""

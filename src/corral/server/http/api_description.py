@@ -1,0 +1,75 @@
+"""The API's OpenAPI description, and a plain page made from it."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from corral.server.http.problems import ProblemView
+from corral.server.http.strict_route import problems
+
+TITLE = "corral"
+DESCRIPTION = (
+    "Jobs, queues, nodes and GPUs of a corral server. Errors are RFC 9457 problem details. "
+    "Sign in with a bearer token, or with a session cookie plus the header X-CSRF-Token for changes."
+)
+_OPEN_OPERATIONS = frozenset({"login", "list_providers", "begin_sign_in", "finish_sign_in", "healthz", "readyz"})
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI description, the same for every installation of one version."""
+    if app.openapi_schema:
+        return app.openapi_schema
+    schema = get_openapi(title=TITLE, version=app.version, description=DESCRIPTION, routes=app.routes)
+    components = schema.setdefault("components", {})
+    components["securitySchemes"] = {
+        "bearer": {"type": "http", "scheme": "bearer"},
+        "session": {"type": "apiKey", "in": "cookie", "name": "corral_session"},
+    }
+    components.setdefault("schemas", {})["ProblemView"] = ProblemView.model_json_schema()
+    for name in ("HTTPValidationError", "ValidationError"):
+        components["schemas"].pop(name, None)
+    schema["security"] = [{"bearer": []}, {"session": []}]
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            is_open = operation["operationId"] in _OPEN_OPERATIONS
+            if is_open:
+                operation["security"] = []
+            # What happens in front of every route: reading the body, and the door.
+            everywhere = {400, 413} if "requestBody" in operation else set()
+            everywhere |= set() if is_open else {403, 503}
+            for status in everywhere:
+                operation["responses"].setdefault(str(status), problems(status)[status])
+    app.openapi_schema = schema
+    return schema
+
+
+def docs_page(schema: dict[str, Any]) -> str:
+    """A list of all routes as plain HTML: no script, nothing from other servers."""
+    by_tag: dict[str, list[str]] = {}
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            text = operation.get("description") or operation.get("summary", "")
+            row = (
+                f'<tr><td class="method">{method.upper()}</td><td class="path">{escape(path)}</td>'
+                f"<td>{escape(text.splitlines()[0])}</td></tr>"
+            )
+            by_tag.setdefault(operation["tags"][0], []).append(row)
+    sections = "\n".join(
+        f"<h2>{escape(tag)}</h2>\n<table>\n{chr(10).join(rows)}\n</table>" for tag, rows in sorted(by_tag.items())
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>corral API</title>'
+        '<link rel="stylesheet" href="/static/corral.css"></head>\n<body><h1>corral API</h1>\n'
+        f"<p>{escape(DESCRIPTION)}</p>\n"
+        '<p>For programs: <a href="/api/v1/openapi.json">openapi.json</a>.</p>\n'
+        f"{sections}\n</body></html>\n"
+    )
+
+
+def dumps(schema: dict[str, Any]) -> str:
+    return json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

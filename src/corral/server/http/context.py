@@ -1,0 +1,209 @@
+"""What routes work with: one value made at the start, reached through the request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Concatenate, ParamSpec, TypeVar
+
+from fastapi import Request
+
+from corral.control.live.controller import Controller
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import Work
+from corral.control.ports import (
+    Checkpoints,
+    Clock,
+    History,
+    HistoryUnavailable,
+    LogSource,
+    Metric,
+    Outputs,
+    Point,
+    SelfTest,
+    Store,
+    Transaction,
+    Workspace,
+)
+from corral.server.auth.identity import Identities
+from corral.server.auth.passwords import Passwords
+from corral.server.auth.providers import SignIn
+from corral.server.auth.secret_box import SecretBox
+from corral.server.auth.throttle import LoginThrottle
+from corral.server.datasets.dataset_library import DatasetLibrary
+from corral.server.datasets.dataset_workers import Committing
+from corral.server.events.audit_notes import AuditNotes
+from corral.server.events.event_texts import EventTexts
+from corral.server.events.stream import EventFeed
+from corral.server.http.problems import RETRY_AFTER_SECONDS, Problem
+from corral.server.monitoring.server_metrics import ServerMetrics
+from corral.server.reports.report_worker import Reporting
+from corral.server.scheduling.estimate_worker import Estimating
+from corral.server.settings.disk_limits import DiskLimits
+from corral.server.settings.settings import Settings
+from corral.server.storage.readers import Readers
+from corral.server.storage.volume_files import VolumeStorage
+from corral.server.storage.volume_upkeep import Storing
+from corral.server.system.disk_guard import DiskGuard
+from corral.server.system.isolation import Separated
+from corral.server.system.write_proof import WriteProof
+from corral.server.whatif.shadow_runner import Shadowing
+from corral.server.whatif.simulation_runner import Simulating
+from corral.server.whatif.time_travel import TimeTravel
+from corral.server.workbenches.proxy import JupyterProxy
+from corral.server.workbenches.workbench_origins import WorkbenchOrigins
+from corral.server.workbenches.workbench_passes import WorkbenchPasses
+from corral.server.workbenches.workbench_watch import Workbenching
+from corral.telemetry.readings import LatestReadings
+from corral.telemetry.scraping import ScrapingCollector
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+
+class NoHistory:
+    """Implements `corral.control.ports.History` for a server that keeps none."""
+
+    def append(self, at: float, values: Mapping[Metric, Mapping[str, float]]) -> None:
+        pass
+
+    def means(self, metric: Metric, since: float, until: float) -> dict[str, float]:
+        raise HistoryUnavailable("no history is kept")
+
+    def series(
+        self, metric: Metric, subjects: Collection[str] | None, since: float, until: float, step_seconds: float
+    ) -> dict[str, list[Point]]:
+        raise HistoryUnavailable("no history is kept")
+
+    def describe(self) -> Mapping[str, str | int | float]:
+        return {"kind": "none"}
+
+    def close(self) -> None:
+        pass
+
+
+NO_HISTORY = NoHistory()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerContext:
+    settings: Settings
+    #: whose account jobs have
+    separated: Separated
+    store: Store
+    controller: Controller
+    logs: LogSource
+    workspace: Workspace
+    #: what jobs left for their owners
+    outputs: Outputs
+    #: what the programs of jobs have saved
+    checkpoints: Checkpoints
+    #: what workbenches offer, and who uses them
+    workbenches: Workbenching
+    jupyter: JupyterProxy
+    #: where their pages are found, and how browsers come to them
+    origins: WorkbenchOrigins
+    passes: WorkbenchPasses
+    #: the command that holds a task's GPUs until its program comes
+    task_holder: tuple[str, ...]
+    readings: LatestReadings
+    #: of other nodes, from which readings are fetched
+    exporters: tuple[ScrapingCollector, ...]
+    clock: Clock
+    identities: Identities
+    passwords: Passwords
+    throttle: LoginThrottle
+    #: lines of the audit log about reads and refused sign-ins
+    audit: AuditNotes
+    #: secrets that are kept encrypted
+    box: SecretBox
+    #: signing in with providers
+    sign_in: SignIn
+    feed: EventFeed
+    event_texts: EventTexts
+    #: when waiting jobs are expected to start
+    estimating: Estimating
+    #: makes reports and has their files
+    reporting: Reporting
+    #: answers of the past
+    time_travel: TimeTravel
+    #: answers what-if questions
+    simulating: Simulating
+    #: long work on datasets
+    committing: Committing
+    #: what is in versions of datasets
+    library: DatasetLibrary
+    #: runs the shadow policy
+    shadowing: Shadowing
+    #: files of volumes from outside of jobs
+    volume_storage: VolumeStorage
+    storing: Storing
+    #: heavy reading for requests
+    readers: Readers
+    #: what jobs may take of the disk, and how much is free
+    disk_limits: DiskLimits
+    disk_guard: DiskGuard
+    #: whether the server can write
+    write_proof: WriteProof
+    metrics: ServerMetrics
+    version: str
+    started_at: float
+    #: what was measured, over time
+    history: History = NO_HISTORY
+    #: puts GPUs to the test; None where that cannot be done from here
+    self_test: SelfTest | None = None
+
+    async def execute(
+        self, use_case: Callable[Concatenate[Work, Params], Result], *args: Params.args, **kwargs: Params.kwargs
+    ) -> Result:
+        """Run a use case in the next write transaction; its refusal is raised here."""
+        return await self._answer(self.controller.execute(use_case, *args, **kwargs))
+
+    async def inspect(
+        self, read: Callable[Concatenate[State, Params], Result], *args: Params.args, **kwargs: Params.kwargs
+    ) -> Result:
+        """Read from the controller's state in memory."""
+        return await self._answer(self.controller.inspect(read, *args, **kwargs))
+
+    async def read(
+        self, query: Callable[Concatenate[Transaction, Params], Result], *args: Params.args, **kwargs: Params.kwargs
+    ) -> Result:
+        """Run `query(tables, …)` in a read transaction, on a thread."""
+
+        def run() -> Result:
+            with self.store.read() as tables:
+                return query(tables, *args, **kwargs)
+
+        return await asyncio.to_thread(run)
+
+    async def _answer(self, future: Future[Result]) -> Result:
+        try:
+            return await _uncancelled(future)
+        except RuntimeError:
+            if self.controller.is_alive:
+                raise
+            headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+            raise Problem(503, "Stopping", "The server is stopping; try again in a moment.", headers=headers) from None
+
+
+async def _uncancelled(future: Future[Result]) -> Result:
+    """Wait for the controller's answer. A caller who leaves must not cancel what may be committed already."""
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    future.add_done_callback(lambda _: loop.call_soon_threadsafe(wake))
+    await waiter
+    return future.result()
+
+
+async def context_of(request: Request) -> ServerContext:
+    # Async although it awaits nothing: a plain function would cost every request a hop to a thread.
+    context = request.app.state.context
+    assert isinstance(context, ServerContext)
+    return context

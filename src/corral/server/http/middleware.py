@@ -1,0 +1,156 @@
+"""What every request passes through: an id, a size limit, security headers, a stopwatch and a safety net.
+
+One plain ASGI layer, because each further one costs every request. Knows nothing of what is asked.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import Callable
+
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from corral.server.http.problems import Problem, unexpected
+from corral.server.wiring.server_log import request_id
+from corral.server.workbenches.proxy import FOREIGN
+
+log = logging.getLogger("corral.server.requests")
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+#: What is sent there is passed on, or written, piece by piece; who gets it has a limit of its own.
+PASSED_ON = re.compile(
+    r"/workbenches/.*|/api/v1/datasets/[^/]+/objects/[0-9a-f]{64}|/api/v1/volumes/[^/]+/uploads/[^/]+/parts/\d+"
+)
+_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+        "frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Origin-Agent-Cluster": "?1",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+
+#: method, route template, status and seconds of a finished request
+Observe = Callable[[str, str, int, float], None]
+
+
+class RequestEnvelope:
+    def __init__(self, app: ASGIApp, *, observe: Observe, max_body_bytes: int = MAX_BODY_BYTES) -> None:
+        self._app = app
+        self._observe = observe
+        self._max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        asked = dict(scope["headers"])
+        given = asked.get(b"x-request-id", b"").decode("latin-1")
+        rid = given if _GIVEN_ID.fullmatch(given) else secrets.token_hex(8)
+        token = request_id.set(rid)
+        status = 500
+        seconds: float | None = None
+
+        async def sending(message: Message) -> None:
+            nonlocal status, seconds
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = _add_foreign_headers(message, rid) if FOREIGN in scope else _add_headers(message, rid)
+                if headers.get("content-type", "").startswith("text/event-stream"):
+                    # A stream lasts as long as its reader wants; what counts is when it began.
+                    seconds = time.perf_counter() - started
+            await send(message)
+
+        try:
+            length = asked.get(b"content-length", b"0")
+            if PASSED_ON.fullmatch(scope["path"]):
+                await self._guarded(scope, receive, sending)
+            elif length.isdigit() and int(length) > self._max_body_bytes:
+                await self._too_large().response()(scope, receive, sending)
+            else:
+                await self._guarded(scope, self._limited(receive), sending)
+        finally:
+            self._finish(scope, status, time.perf_counter() - started if seconds is None else seconds)
+            request_id.reset(token)
+
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+        except ClientDisconnect:
+            log.debug("%s %s: the client left before its request was complete", scope["method"], scope["path"])
+        except Exception:
+            # The last line of defence: logged in full, told in short.
+            log.exception("unhandled error in %s %s", scope["method"], scope["path"])
+            if begun:
+                raise
+            await unexpected()(scope, receive, send)
+
+    def _limited(self, receive: Receive) -> Receive:
+        """For bodies that don't say their length: stop reading where the limit is."""
+        seen = 0
+
+        async def receiving() -> Message:
+            nonlocal seen
+            message = await receive()
+            if message["type"] == "http.request":
+                seen += len(message.get("body", b""))
+                if seen > self._max_body_bytes:
+                    raise HTTPException(413, self._too_large().detail)
+            return message
+
+        return receiving
+
+    def _too_large(self) -> Problem:
+        detail = f"The body is larger than {self._max_body_bytes} bytes."
+        return Problem(413, "Body too large", detail, numbers={"limit_bytes": self._max_body_bytes})
+
+    def _finish(self, scope: Scope, status: int, seconds: float) -> None:
+        # The template, not the path: a label per job id would grow without end.
+        route = getattr(scope.get("route"), "path", "other")
+        self._observe(scope["method"], route, status, seconds)
+        level = logging.WARNING if status >= 500 else logging.DEBUG
+        if log.isEnabledFor(level):
+            log.log(level, "%s %s -> %d in %.1f ms", scope["method"], scope["path"], status, seconds * 1000)
+
+
+def _add_foreign_headers(message: Message, rid: str) -> MutableHeaders:
+    """Of an answer that is passed on: what its pages need is for their program to say, not for corral."""
+    headers = MutableHeaders(scope=message)
+    headers.setdefault("X-Content-Type-Options", "nosniff")
+    headers.setdefault("Referrer-Policy", "same-origin")
+    if "cache-control" not in headers:
+        headers["Cache-Control"] = "private, no-cache"
+    headers["X-Request-ID"] = rid
+    return headers
+
+
+def _add_headers(message: Message, rid: str) -> MutableHeaders:
+    headers = MutableHeaders(scope=message)
+    for name, value in SECURITY_HEADERS.items():
+        # A route may know better, such as that what it sends may do even less.
+        headers.setdefault(name, value)
+    if "cache-control" not in headers:
+        headers["Cache-Control"] = "no-store"
+    headers["X-Request-ID"] = rid
+    return headers

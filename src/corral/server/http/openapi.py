@@ -1,0 +1,14 @@
+"""`python -m corral.server.http.openapi` prints the API's description.
+
+It is kept in docs/reference/openapi.json; a test proves that it is current.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from corral.server.http.api_description import describe, dumps
+from corral.server.http.app import bare_app
+
+if __name__ == "__main__":
+    sys.stdout.write(dumps(describe(bare_app())))

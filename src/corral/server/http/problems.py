@@ -1,0 +1,227 @@
+"""Every error as an RFC 9457 problem: one shape, plain words, the numbers that explain it.
+
+Decides how errors look. What is refused, and why, is decided by the use cases and the request models. Nothing about the
+server's inside ever leaves through here: unexpected errors are logged and answered with a bare 500.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from corral.control.errors import Refusal
+from corral.control.ports import (
+    EngineUnavailable,
+    HistoryUnavailable,
+    NameTaken,
+    OutcomeUnknown,
+    StoreConflict,
+    StoreSuperseded,
+    StoreUnavailable,
+)
+from corral.server.http.validation import Finding, findings
+
+log = logging.getLogger("corral.server")
+
+MEDIA_TYPE = "application/problem+json"
+#: What clients are asked to wait while the store is away, or the server stops.
+RETRY_AFTER_SECONDS = 5
+
+_SLUGS = {
+    400: "bad-request",
+    401: "not-signed-in",
+    403: "not-allowed",
+    404: "not-found",
+    405: "method-not-allowed",
+    413: "body-too-large",
+    429: "too-many-attempts",
+    500: "internal-error",
+    503: "unavailable",
+}
+
+
+class Problem(Exception):
+    """An error answer of the server's own: sign-in, sizes, rates."""
+
+    def __init__(
+        self,
+        status: int,
+        title: str,
+        detail: str,
+        *,
+        slug: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        numbers: Mapping[str, Any] | None = None,
+        errors: Sequence[Finding] = (),
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.slug = slug or _SLUGS.get(status, "error")
+        self.title = title
+        self.detail = detail
+        self.headers = dict(headers or {})
+        self.numbers = dict(numbers or {})
+        self.errors = tuple(errors)
+
+    def response(self) -> Response:
+        body: dict[str, Any] = {
+            **self.numbers,
+            "type": f"/problems/{self.slug}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+        }
+        if self.errors:
+            body["errors"] = [{"field": found.field, "message": found.message} for found in self.errors]
+        # default=str: a problem must never fail to be told because of one of its numbers.
+        content = json.dumps(body, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace")
+        return Response(content, status_code=self.status, media_type=MEDIA_TYPE, headers=self.headers)
+
+
+class ProblemView(BaseModel):
+    """RFC 9457 problem details. Further members are the numbers behind the refusal."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[dict[str, str]] | None = None
+
+
+def invalid(errors: Sequence[Finding]) -> Problem:
+    """Fields that cannot be accepted; the detail names the first ones for people who read only that."""
+    told = "; ".join(f"{found.field}: {found.message}" for found in errors[:3])
+    more = f"; and {len(errors) - 3} more" if len(errors) > 3 else ""
+    return Problem(422, "The request is not valid", told + more, slug="invalid-request", errors=errors)
+
+
+def invalid_field(field: str, message: str) -> Problem:
+    return invalid([Finding(location=(field,), message=message)])
+
+
+def install_problem_handlers(app: FastAPI) -> None:
+    """Let the application answer every known error as a problem."""
+    app.add_exception_handler(Problem, _of_problem)
+    app.add_exception_handler(Refusal, _of_refusal)
+    app.add_exception_handler(RequestValidationError, _of_validation)
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(NameTaken, _of_name_taken)
+    app.add_exception_handler(StoreConflict, _of_conflict)
+    app.add_exception_handler(StoreSuperseded, _of_superseded)
+    app.add_exception_handler(StoreUnavailable, _of_store)
+    app.add_exception_handler(EngineUnavailable, _of_engine)
+    app.add_exception_handler(HistoryUnavailable, _of_history)
+
+
+def unexpected() -> Response:
+    """What a client learns about an error that nobody foresaw. The caller logs the rest."""
+    detail = "Something went wrong inside the server. It has been logged with the id in the X-Request-ID header."
+    return Problem(500, "Internal error", detail).response()
+
+
+async def _of_problem(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return error.response()
+
+
+async def _of_refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)
+    named = [Finding(location=(error.field,), message=error.detail)] if error.field else []
+    return Problem(
+        error.status,
+        error.title,
+        error.detail,
+        slug=error.slug,
+        numbers=error.numbers,
+        errors=named,
+    ).response()
+
+
+async def _of_validation(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return invalid(_request_findings(request, error)).response()
+
+
+def _request_findings(request: Request, error: RequestValidationError) -> list[Finding]:
+    """Without the words "body" and "query" in front: people know fields, not transports."""
+    body_field = getattr(request.scope.get("route"), "body_field", None)
+    annotation = body_field.field_info.annotation if body_field is not None else None
+    model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+    stripped = []
+    for entry in error.errors():
+        place = tuple(entry["loc"][1:])
+        if entry["type"] == "json_invalid":
+            place = ()
+        stripped.append({**entry, "loc": place or (str(entry["loc"][0]),)})
+    return findings(stripped, model)
+
+
+async def _of_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    status = HTTPStatus(error.status_code)
+    detail = str(error.detail)
+    if status is HTTPStatus.BAD_REQUEST:
+        found = Finding(location=("body",), message="cannot be read as JSON")
+        return Problem(400, "Bad request", "The body cannot be read as JSON.", errors=[found]).response()
+    if status is HTTPStatus.NOT_FOUND:
+        detail = f"There is nothing at {request.url.path}."
+    elif status is HTTPStatus.METHOD_NOT_ALLOWED:
+        detail = f"{request.method} is not possible at {request.url.path}."
+    return Problem(int(status), status.phrase, detail, headers=error.headers).response()
+
+
+async def _of_name_taken(_: Request, error: Exception) -> Response:
+    assert isinstance(error, NameTaken)
+    found = Finding(location=("name",), message=str(error))
+    return Problem(409, "Name taken", f"The {error}.", slug="name-taken", errors=[found]).response()
+
+
+async def _of_conflict(_: Request, error: Exception) -> Response:
+    return Problem(
+        409, "Conflict", str(error) or "Somebody changed it first: load it again.", slug="conflict"
+    ).response()
+
+
+async def _of_superseded(_: Request, error: Exception) -> Response:
+    log.critical("another server has taken over the store")
+    return Problem(503, "Superseded", "Another server has taken over this store; this one is stopping.").response()
+
+
+async def _of_store(_: Request, error: Exception) -> Response:
+    # Where the database is, and what it says, is for operators: it is in the log and in /readyz.
+    log.debug("refused: %s", error)
+    return store_unavailable(is_unknown=isinstance(error, OutcomeUnknown)).response()
+
+
+def store_unavailable(*, is_unknown: bool = False) -> Problem:
+    detail = "The store cannot be used now. Nothing was changed; try again in a moment."
+    if is_unknown:
+        detail = "The store went away while this was being saved. Look whether it was done before you try again."
+    return Problem(
+        503,
+        "Store unavailable",
+        detail,
+        slug="store-unavailable",
+        headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+    )
+
+
+async def _of_engine(_: Request, error: Exception) -> Response:
+    return Problem(
+        503, "Engine unavailable", str(error) or "The engine cannot be reached.", slug="engine-unavailable"
+    ).response()
+
+
+async def _of_history(_: Request, error: Exception) -> Response:
+    return Problem(
+        503, "History unavailable", str(error) or "What was measured cannot be asked now.", slug="history-unavailable"
+    ).response()

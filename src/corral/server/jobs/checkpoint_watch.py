@@ -1,0 +1,151 @@
+"""Noticing that programs have saved their work.
+
+Programs do not tell; their directories show it. Every few seconds the directory of each job that runs is looked at
+once, and read only if it has changed since. A job that runs no more is looked at one last time: many save at the end.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import Any
+
+from corral.control.jobs.checkpoints import Saved, note_saved
+from corral.control.live.controller import Controller, ControllerStopped
+from corral.control.live.state import State
+from corral.control.live.worker import Worker
+from corral.control.ports import Checkpoints, Clock
+from corral.control.records import ReceiptRecord
+from corral.control.scheduling.preemptions import LastSave, note_last_saves, undecided
+
+log = logging.getLogger("corral.server.jobs.checkpoint_watch")
+
+LOOK_SECONDS = 2.0
+#: A program may save with every step. Its owner and the scheduler need not know it to the second.
+NOTE_SECONDS = 15.0
+#: A directory that changed so lately may change again under the same time stamp.
+_SETTLE_NANOSECONDS = 2_000_000_000
+_ASK_SECONDS = 10.0
+#: After a look that took long the next one waits for so many times as long.
+_LOOK_PART = 20
+
+
+class CheckpointWatch:
+    def __init__(self, *, controller: Controller, checkpoints: Checkpoints, clock: Clock) -> None:
+        self._controller = controller
+        self._checkpoints = checkpoints
+        self._clock = clock
+        #: the jobs of the last round, with what their directories looked like when they were read
+        self._marks: dict[str, int | None] = {}
+        self._is_first = True
+        self._unreadable: set[str] = set()
+        #: directories that take long to look at, and when they are looked at again
+        self._again_at: dict[str, float] = {}
+        self._worker = Worker("checkpoints", self.look, every_seconds=LOOK_SECONDS, first_after=LOOK_SECONDS)
+
+    def start(self) -> None:
+        self._worker.start()
+
+    def stop(self) -> None:
+        self._worker.stop()
+
+    def look(self) -> None:
+        """One round."""
+        try:
+            # After a start, those that wait too: they may have saved while no server was there to see it.
+            known = self._controller.inspect(_last_saved, self._is_first).result(_ASK_SECONDS)
+        except ControllerStopped:
+            return
+        self._is_first = False
+        self._tell_last_saves()
+        seen = [saved for job_id, at in known.items() if (saved := self._changed(job_id, at)) is not None]
+        seen += self._last_looks(self._marks.keys() - known.keys())
+        if seen:
+            self._controller.execute(note_saved, seen).add_done_callback(_log_failure)
+
+    def _tell_last_saves(self) -> None:
+        """Whether those that gave way to others have saved when they were told to: both sides get to know it."""
+        try:
+            ended = self._controller.inspect(undecided).result(_ASK_SECONDS)
+        except ControllerStopped:
+            return
+        saves = [save for receipt in ended if (save := self._last_save(receipt)) is not None]
+        if saves:
+            self._controller.execute(note_last_saves, saves).add_done_callback(_log_failure)
+
+    def _last_save(self, receipt: ReceiptRecord) -> LastSave | None:
+        """What was saved later is the next attempt's."""
+        assert receipt.ended_at is not None
+        try:
+            found = self._checkpoints.list(receipt.job_id)
+            at = next(
+                (work.at for work in found if work.is_good and work.at is not None and work.at <= receipt.ended_at),
+                None if found else self._checkpoints.last_saved_at(receipt.job_id),
+            )
+        except OSError as error:
+            self._complain(receipt.job_id, error)
+            return None
+        return LastSave(job_id=receipt.job_id, attempt=receipt.attempt, at=at)
+
+    def _changed(self, job_id: str, noted_at: float | None) -> Saved | None:
+        """What is new about a job that runs."""
+        began = time.monotonic()
+        if began < self._again_at.get(job_id, 0.0):
+            return None
+        try:
+            mark = self._checkpoints.mark(job_id)
+            if job_id in self._marks and self._marks[job_id] == mark:
+                return None
+            at = self._checkpoints.last_saved_at(job_id)
+        except OSError as error:
+            self._complain(job_id, error)
+            return None
+        self._unreadable.discard(job_id)
+        self._pause(job_id, time.monotonic() - began)
+        too_early = noted_at is not None and at is not None and 0.0 < at - noted_at < NOTE_SECONDS
+        is_settled = mark is None or self._clock.now() * 1e9 - mark > _SETTLE_NANOSECONDS
+        # No directory looks like 0: what is not settled is read again in the next round.
+        self._marks[job_id] = mark if is_settled and not too_early else 0
+        return None if too_early or at == noted_at else Saved(job_id=job_id, at=at)
+
+    def _pause(self, job_id: str, cost_seconds: float) -> None:
+        """One job's directory must not take the time of all others."""
+        if cost_seconds * _LOOK_PART > LOOK_SECONDS:
+            self._again_at[job_id] = time.monotonic() + cost_seconds * _LOOK_PART
+        else:
+            self._again_at.pop(job_id, None)
+
+    def _last_looks(self, job_ids: Iterable[str]) -> list[Saved]:
+        seen = []
+        for job_id in sorted(job_ids):
+            del self._marks[job_id]
+            self._again_at.pop(job_id, None)
+            try:
+                seen.append(Saved(job_id=job_id, at=self._checkpoints.last_saved_at(job_id)))
+            except OSError as error:
+                self._complain(job_id, error)
+            self._unreadable.discard(job_id)
+        return seen
+
+    def _complain(self, job_id: str, error: OSError) -> None:
+        """Once: every two seconds would bury everything else."""
+        if job_id not in self._unreadable:
+            self._unreadable.add(job_id)
+            log.warning("the checkpoints of %s cannot be read: %s", job_id, error)
+
+
+def _last_saved(state: State, with_waiting: bool) -> dict[str, float | None]:
+    """When the programs of jobs that run saved, as far as it is known."""
+    return {
+        job.id: job.checkpointed_at
+        for job in state.snapshot.jobs.values()
+        if job.state.holds_resources or (with_waiting and job.attempt > 0)
+    }
+
+
+def _log_failure(answer: Future[Any]) -> None:
+    error = answer.exception()
+    if error is not None and not isinstance(error, ControllerStopped):
+        log.error("saved work could not be noted: %s", error, exc_info=error)

@@ -1,0 +1,145 @@
+"""Presets as files: how a template is read, which there are, and how one fills the body of a submission.
+
+What a template may say and what its parameters make of it is decided in `corral.control.jobs.presets`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pydantic import ValidationError
+
+from corral.checkpoint.slim import install_slim
+from corral.control.errors import Invalid, NotFound, about_item
+from corral.control.jobs.presets import Preset, problems_of, render
+from corral.control.ports import Transaction
+from corral.control.records import PresetRecord
+from corral.presets.shipped import install_trainings, templates
+from corral.server.http.context import ServerContext
+from corral.server.http.validation import Location, dotted, findings
+from corral.server.schemas.jobs.job_bodies import JobCreate
+from corral.server.schemas.jobs.presets import PresetFile, preset_of
+from corral.server.settings.config_file import ConfigError, ConfigProblem, ConfigTree, parse_config
+from corral.server.settings.settings import Settings
+
+log = logging.getLogger("corral.server")
+
+LIKE = "what a preset says, such as `name:` and `command:`"
+#: A submission that says one of these has a size of its own.
+_SIZED_BY = frozenset({"package", "min_gpus", "max_gpus"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownPreset:
+    preset: Preset
+    yaml: str
+    #: None for those that come with corral
+    record: PresetRecord | None = None
+
+
+def read_preset(text: str, name: str = "preset") -> Preset:
+    """The template in a YAML text. Raises ConfigError with everything that is wrong, by line and key."""
+    tree = parse_config(text, name, like=LIKE)
+    try:
+        file = PresetFile.model_validate(tree.values)
+    except ValidationError as error:
+        found = findings(error.errors(), PresetFile)
+        raise ConfigError([_problem(tree, each.location, each.message) for each in found]) from None
+    preset = preset_of(file)
+    wrong = [_problem(tree, place, message) for place, message in problems_of(preset)]
+    if wrong:
+        raise ConfigError(wrong)
+    return preset
+
+
+def _problem(tree: ConfigTree, place: Location, message: str) -> ConfigProblem:
+    return ConfigProblem(origin=tree.origin(place), key=dotted(place), message=message)
+
+
+# ------------------------------------------------------------------------------------------------ which there are
+
+
+@cache
+def shipped_presets() -> Mapping[str, KnownPreset]:
+    read = (KnownPreset(preset=read_preset(text, name), yaml=text) for name, text in templates().items())
+    return {known.preset.name: known for known in read}
+
+
+def install_helpers(settings: Settings) -> None:
+    """What programs import from the platform, put where every job finds it."""
+    install_slim(settings.helper_path)
+    install_trainings(settings.helper_path)
+
+
+def load_presets(tables: Transaction) -> dict[str, KnownPreset]:
+    """Those that come with corral and those that operators have added, by name."""
+    known = dict(shipped_presets())
+    for record in tables.images.presets():
+        try:
+            preset = read_preset(record.yaml, record.name)
+        except ConfigError as error:
+            # It was right for the corral that took it: one that can't be read any more must not hide the others.
+            log.warning("preset %s is left out: %s", record.name, error)
+            continue
+        known.setdefault(record.name, KnownPreset(preset=preset, yaml=record.yaml, record=record))
+    return known
+
+
+def existing_preset(known: Mapping[str, KnownPreset], name: str) -> KnownPreset:
+    found = known.get(name)
+    if found is None:
+        raise NotFound(f"there is no preset {name!r}", field="preset")
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ submissions
+
+
+async def filled(context: ServerContext, bodies: Sequence[JobCreate]) -> list[JobCreate]:
+    """The submissions, with everything that the presets they name bring along."""
+    if all(body.preset is None and body.parameters is None for body in bodies):
+        return list(bodies)
+    known = await context.read(load_presets)
+    whole = []
+    for number, body in enumerate(bodies):
+        with about_item(number):
+            whole.append(fill(known, body, context.settings))
+    return whole
+
+
+def fill(known: Mapping[str, KnownPreset], body: JobCreate, settings: Settings) -> JobCreate:
+    if body.preset is None:
+        if body.parameters is not None:
+            raise Invalid("parameters go with a preset: name one", field="parameters")
+        return body
+    if body.preset not in known:
+        raise Invalid(
+            f"there is no preset {body.preset!r}; there are: {', '.join(sorted(known))}",
+            field="preset",
+            known=sorted(known),
+        )
+    for field, given in (("command", body.command), ("kind", body.kind)):
+        if given:
+            raise Invalid(f"preset {body.preset} says it already: leave {field} out", field=field)
+    preset = known[body.preset].preset
+    rendered = render(preset, body.parameters or {})
+    env = {**rendered.env, **(body.env or {})}
+    if known[body.preset].record is None and not settings.fault_tolerance.enable_checkpointing:
+        # With checkpoints every job is told where the helper is, and the trainings lie beside it.
+        env["PYTHONPATH"] = ":".join(filter(None, (str(settings.helper_path), env.get("PYTHONPATH"))))
+    brought: dict[str, Any] = {"command": list(rendered.command), "env": env, "parameters": dict(rendered.parameters)}
+    return body.model_copy(update={**_size(preset, body), **brought})
+
+
+def _size(preset: Preset, body: JobCreate) -> dict[str, Any]:
+    """What the preset asks for and the submission does not speak of."""
+    size: dict[str, Any] = {"gpus": preset.gpus, "cpus": preset.cpus, "memory": preset.memory_bytes}
+    offered = {} if _SIZED_BY & body.model_fields_set else size
+    offered["time"] = preset.time_limit_seconds
+    if not {"image", "venv"} & body.model_fields_set:
+        offered |= {"image": preset.image, "venv": preset.venv}
+    return {name: value for name, value in offered.items() if value and name not in body.model_fields_set}

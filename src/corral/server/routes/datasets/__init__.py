@@ -1,0 +1,1 @@
+"""Datasets: versions of files, their targets and their lineage."""

@@ -1,0 +1,97 @@
+"""The resource panel, and everybody's score with its history."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+from corral.control.errors import NotFound
+from corral.control.fleet import panel
+from corral.control.ports import Transaction
+from corral.control.records import ScorePoint
+from corral.control.scheduling import views
+from corral.core.model import JobKind
+from corral.server.auth.callers import AnyCaller, Context
+from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.problems import invalid_field
+from corral.server.http.strict_route import problems, resource_router
+from corral.server.schemas.base import ListView, parse_time
+from corral.server.schemas.fleet.panel import (
+    PanelPage,
+    ScorePointView,
+    ScoreView,
+    panel_kind_view,
+    panel_view,
+    score_point_view,
+    score_view,
+)
+
+router = resource_router("", "fleet")
+
+MAX_POINTS = 500
+#: What the fair-share order looks back on.
+DEFAULT_COURSE_SECONDS = 86_400.0
+
+Words = Annotated[str | None, Query(min_length=1, max_length=253)]
+
+
+@router.get("/panel", operation_id="get_panel", responses=problems())
+async def get_panel(
+    caller: AnyCaller,
+    context: Context,
+    user: Words = None,
+    kind: JobKind | None = None,
+    model: Words = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> PanelPage:
+    """The resource panel of one user, or of the whole installation."""
+    found = await context.inspect(panel.panel, user=user, kind=kind, model=model)
+    page = page_of(found.rows, key=lambda row: (row.kind.value, row.model), limit=limit, cursor=cursor)
+    return PanelPage(
+        items=[panel_view(row) for row in page.items],
+        next_cursor=page.next_cursor,
+        kinds=[panel_kind_view(row) for row in found.kinds],
+    )
+
+
+@router.get("/scores", operation_id="list_scores", responses=problems())
+async def list_scores(
+    caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
+) -> ListView[ScoreView]:
+    """The weighted usage behind the fair-share order."""
+    found = await context.inspect(views.score_views, context.clock.now())
+    page = page_of(found, key=lambda view: (view.user, view.model), limit=limit, cursor=cursor)
+    return ListView(items=[score_view(view) for view in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/scores/{user}", operation_id="get_score_history", responses=problems(404))
+async def get_score_history(
+    user: str,
+    caller: AnyCaller,
+    context: Context,
+    model: Words = None,
+    since: Annotated[str | None, Query(max_length=64, description="Default: 24 hours ago.")] = None,
+    points: Annotated[int, Query(ge=2, le=MAX_POINTS, description="At most so many per model.")] = 200,
+) -> ListView[ScorePointView]:
+    """How a user's score went, per GPU model, oldest first; exact at every point."""
+    now = context.clock.now()
+    begin = now - DEFAULT_COURSE_SECONDS
+    if since is not None:
+        try:
+            begin = parse_time(since)
+        except ValueError as error:
+            raise invalid_field("since", str(error)) from None
+    histories = await context.read(_histories, user, model, begin)
+    constant = context.settings.control_policies.score_time_constant
+    courses = [panel.score_course(history, begin, now, constant, points) for history in histories]
+    return ListView(items=[score_point_view(point) for course in courses for point in course])
+
+
+def _histories(tables: Transaction, user: str, model: str | None, since: float) -> list[list[ScorePoint]]:
+    """Of each model that the user ever had, or of one."""
+    models = sorted(known for name, known in tables.scores.all() if name == user and model in (None, known))
+    if not models and tables.people.user(user) is None:
+        raise NotFound(f"there is no user {user!r}", field="user")
+    return [tables.scores.history(user, known, since) for known in models]

@@ -1,0 +1,92 @@
+"""Pools: which GPUs belong together, and what is in use of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import Response
+
+from corral.control.fleet import pools
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import Caller
+from corral.control.ports import Transaction
+from corral.control.records import PoolRecord
+from corral.control.scheduling import views
+from corral.server.auth.callers import AnyCaller, Context, Operator
+from corral.server.http.context import ServerContext
+from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.strict_route import problems, resource_router
+from corral.server.routes.fleet.nodes import measured_now
+from corral.server.schemas.base import ListView
+from corral.server.schemas.fleet.pools import (
+    GpuMove,
+    PoolCreate,
+    PoolDetailView,
+    PoolEdit,
+    PoolView,
+    pool_detail_view,
+    pool_view,
+)
+
+router = resource_router("/pools", "pools")
+
+
+@router.get("", operation_id="list_pools", responses=problems())
+async def list_pools(
+    caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
+) -> ListView[PoolView]:
+    owned = await context.read(pools.pool_owners)
+    page = page_of(owned, key=lambda item: (item[0].name,), limit=limit, cursor=cursor)
+    found = await context.inspect(pools.pool_views, page.items)
+    return ListView(items=[pool_view(facts) for facts in found], next_cursor=page.next_cursor)
+
+
+@router.post("", status_code=201, operation_id="create_pool", responses=problems(403, 409))
+async def create_pool(body: PoolCreate, caller: Operator, context: Context) -> PoolDetailView:
+    """With a queue of the same name. Its GPUs leave the pool that they are in."""
+    await context.execute(pools.create, caller, body.name, description=body.description, gpus=body.gpus)
+    return await _shown(context, body.name, caller)
+
+
+@router.get("/{name}", operation_id="get_pool", responses=problems(404))
+async def get_pool(name: str, caller: AnyCaller, context: Context) -> PoolDetailView:
+    """With its GPUs and what runs on them."""
+    return await _shown(context, name, caller)
+
+
+@router.patch("/{name}", operation_id="edit_pool", responses=problems(403, 404, 409))
+async def edit_pool(name: str, body: PoolEdit, caller: Operator, context: Context) -> PoolDetailView:
+    """Change the description, or say exactly which GPUs it has. A GPU with a running job stays where it is."""
+    await context.execute(pools.edit, caller, name, description=body.description, gpus=body.gpus)
+    return await _shown(context, name, caller)
+
+
+@router.post("/{name}/gpus", operation_id="move_gpus", responses=problems(403, 404, 409))
+async def move_gpus(name: str, body: GpuMove, caller: Operator, context: Context) -> PoolDetailView:
+    """Move these GPUs into the pool from wherever they are: all of them or none."""
+    await context.execute(pools.move_gpus, caller, name, body.gpus)
+    return await _shown(context, name, caller)
+
+
+@router.delete("/{name}", status_code=204, operation_id="delete_pool", responses=problems(403, 404, 409))
+async def delete_pool(name: str, caller: Operator, context: Context) -> Response:
+    """Its GPUs go to the pool default and its queues go; what waits in them stays, and says that its queue is gone."""
+    await context.execute(pools.delete, caller, name)
+    return Response(status_code=204)
+
+
+async def _shown(context: ServerContext, name: str, caller: Caller) -> PoolDetailView:
+    owned = await context.read(_owned, name)
+    facts, gpus = await context.inspect(_with_gpus, [owned])
+    return pool_detail_view(facts, gpus, measured_now(context), caller)
+
+
+def _owned(tables: Transaction, name: str) -> tuple[PoolRecord, str | None]:
+    return pools.existing(tables, name), pools.group_of(tables, name)
+
+
+def _with_gpus(
+    state: State, owned: Sequence[tuple[PoolRecord, str | None]]
+) -> tuple[pools.PoolView, dict[str, views.GpuView]]:
+    gpus = {gpu.gpu.id: gpu for node in views.node_views(state) for gpu in node.gpus}
+    return pools.pool_views(state, owned)[0], gpus

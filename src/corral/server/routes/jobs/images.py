@@ -1,0 +1,102 @@
+"""Images that jobs run in, and the logins that they are pulled with."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from corral.control.jobs import images
+from corral.control.live.unit_of_work import Caller
+from corral.control.records import ImageRecord, RegistryCredentialRecord
+from corral.server.auth.callers import AnyCaller, Context
+from corral.server.auth.secret_box import SecretUnreadable
+from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.problems import Problem
+from corral.server.http.strict_route import problems, resource_router
+from corral.server.schemas.base import ListView
+from corral.server.schemas.jobs.images import (
+    ImageCreate,
+    ImageEdit,
+    ImageView,
+    LoginPut,
+    LoginView,
+    image_values,
+    image_view,
+    login_view,
+)
+
+router = resource_router("", "images")
+
+#: Of several images with the same name; empty means the platform's. Without it one's own goes first.
+Owner = Annotated[str | None, Query(max_length=253)]
+Platform = Annotated[bool, Query(description="The platform's instead of one's own; by operators.")]
+
+
+@router.get("/images", operation_id="list_images", responses=problems())
+async def list_images(
+    caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
+) -> ListView[ImageView]:
+    """One's own, the public ones, and those that are shared with one; operators see all."""
+    found = await context.read(images.visible, caller)
+    views = [_view(image, caller) for image in found]
+    return page_of(views, key=lambda view: (view.name, view.owner), limit=limit, cursor=cursor)
+
+
+@router.post("/images", status_code=201, operation_id="create_image", responses=problems(403, 409))
+async def create_image(body: ImageCreate, caller: AnyCaller, context: Context) -> ImageView:
+    return _view(await context.execute(images.create, caller, ImageRecord(**image_values(body))), caller)
+
+
+@router.get("/images/{image}", operation_id="get_image", responses=problems(404))
+async def get_image(image: str, caller: AnyCaller, context: Context, owner: Owner = None) -> ImageView:
+    return _view(await context.read(images.found, caller, image, owner), caller)
+
+
+@router.patch("/images/{image}", operation_id="edit_image", responses=problems(403, 404))
+async def edit_image(
+    image: str, body: ImageEdit, caller: AnyCaller, context: Context, owner: Owner = None
+) -> ImageView:
+    return _view(await context.execute(images.edit, caller, image, owner, image_values(body)), caller)
+
+
+@router.delete("/images/{image}", status_code=204, operation_id="delete_image", responses=problems(403, 404))
+async def delete_image(image: str, caller: AnyCaller, context: Context, owner: Owner = None) -> Response:
+    """Only the name goes; what a registry has stays there."""
+    await context.execute(images.delete, caller, image, owner)
+    return Response(status_code=204)
+
+
+@router.get("/registry-logins", operation_id="list_registry_logins", responses=problems())
+async def list_registry_logins(
+    caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
+) -> ListView[LoginView]:
+    """One's own, without their secrets; operators also see the platform's."""
+    found = await context.read(images.logins, caller)
+    views = [login_view(login) for login in found]
+    return page_of(views, key=lambda view: (view.name, int(view.platform)), limit=limit, cursor=cursor)
+
+
+@router.put("/registry-logins/{login}", operation_id="put_registry_login", responses=problems(403, 409, 503))
+async def put_registry_login(login: str, body: LoginPut, caller: AnyCaller, context: Context) -> LoginView:
+    """Keep a login, or replace the one of that name."""
+    try:
+        secret = context.box.encrypt(body.secret)
+    except SecretUnreadable as error:
+        raise Problem(503, "Secrets cannot be kept", f"{error}.", slug="secret-unreadable") from None
+    kept = RegistryCredentialRecord(name=login, owner="", registry=body.registry, username=body.username, secret=secret)
+    return login_view(await context.execute(images.put_login, caller, kept, is_platform=body.platform))
+
+
+@router.delete(
+    "/registry-logins/{login}", status_code=204, operation_id="delete_registry_login", responses=problems(403, 404, 409)
+)
+async def delete_registry_login(
+    login: str, caller: AnyCaller, context: Context, platform: Platform = False
+) -> Response:
+    await context.execute(images.delete_login, caller, login, is_platform=platform)
+    return Response(status_code=204)
+
+
+def _view(image: ImageRecord, caller: Caller) -> ImageView:
+    return image_view(image, is_owner=caller.is_operator or caller.name == image.owner)

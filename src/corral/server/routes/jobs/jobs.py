@@ -1,0 +1,359 @@
+"""Jobs: submit, look, start, stop, order, delete."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import ChainMap
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, Query, Response
+from pydantic import Field
+
+from corral.control.errors import NotFound, in_list
+from corral.control.fleet.catalog import Catalog, load_catalog
+from corral.control.jobs import job_clone, job_edit, jobs
+from corral.control.jobs.job_clusters import homes_of
+from corral.control.jobs.job_kinds import HOST_COMMAND
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import Caller, Work
+from corral.control.monitoring import idle_jobs
+from corral.control.monitoring.attempt_usage import usage_totals
+from corral.control.people.permissions import may_see_job
+from corral.control.ports import Transaction
+from corral.control.records import Function, IdleWarning, JobFilter, JobRecord, UsageRecord
+from corral.control.scheduling import elastic_jobs, views
+from corral.control.scheduling.suggestions import Suggestion, suggestions
+from corral.control.system import retention
+from corral.control.workbenches import workbenches
+from corral.core.model import Job, JobKind, JobState
+from corral.core.monitoring.idleness import IdleRules
+from corral.core.scheduling.cycle.hold_rules import TOLD
+from corral.server.auth.callers import AnyCaller, Context
+from corral.server.events.visibility import Veil
+from corral.server.http.cluster_choice import check_cluster
+from corral.server.http.context import ServerContext
+from corral.server.http.paging import Cursor, Limit
+from corral.server.http.problems import invalid_field
+from corral.server.http.query_times import time_of
+from corral.server.http.strict_route import problems, resource_router
+from corral.server.jobs.drafts import change_of, clone_of, draft_of, drafts_of
+from corral.server.jobs.preset_files import filled
+from corral.server.scheduling.estimate_worker import Current
+from corral.server.schemas.base import ListView
+from corral.server.schemas.jobs.job_bodies import JobBatch, JobClone, JobCreate, JobEdit, JobMove, JobResize
+from corral.server.schemas.jobs.jobs import AttemptView, JobCountsView, JobView, attempt_view, job_view
+from corral.server.schemas.monitoring.measurements import usage_view
+from corral.server.schemas.scheduling.explain import PlanView, WhyView, plan_view, why_view
+
+router = resource_router("", "jobs")
+
+Sort = Literal["id", "-id", "name", "-name", "priority", "-priority", "created_at", "-created_at"]
+#: How long the controller may look for advice; everybody else waits meanwhile.
+ADVICE_SECONDS = 0.15
+
+Word = Annotated[str, Field(min_length=1, max_length=253)]
+Words = Annotated[str | None, Query(min_length=1, max_length=253)]
+
+
+@router.post("/jobs", status_code=201, operation_id="submit_job", responses=problems(403, 409))
+async def submit_job(body: JobCreate, caller: AnyCaller, context: Context) -> JobView:
+    """Create a job and put it in its queue."""
+    [whole] = await filled(context, [body])
+    [record] = await context.execute(jobs.submit, caller, [draft_of(whole)])
+    return job_view(record, caller)
+
+
+@router.post("/jobs:batch", status_code=201, operation_id="submit_jobs", responses=problems(403, 409))
+async def submit_jobs(body: JobBatch, caller: AnyCaller, context: Context) -> ListView[JobView]:
+    """Create many jobs at once: all of them or none."""
+    with in_list("jobs"):
+        whole = await filled(context, body.jobs)
+    drafts = drafts_of(whole)
+    records = await context.execute(jobs.submit_batch, caller, drafts)
+    return ListView(items=[job_view(record, caller) for record in records])
+
+
+@router.post("/jobs:plan", operation_id="plan_job", responses=problems(403))
+async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> PlanView:
+    """What would happen to this job now. Nothing is changed."""
+    [whole] = await filled(context, [body])
+    trial, now = await context.execute(_try_out, caller, _planned_draft(whole))
+    expected = None
+    if trial.start is None and trial.job is not None and trial.picture is not None:
+        expected = await asyncio.to_thread(context.estimating.foresee, trial.picture, trial.job, now)
+    live = trial.picture.jobs if trial.picture is not None else {}
+    return plan_view(trial, now, Veil(caller=caller, jobs=live), expected)
+
+
+def _planned_draft(body: JobCreate) -> jobs.JobDraft:
+    """A workbench can be tried out here, too. It runs what corral gives it, whatever command is named."""
+    if body.kind != "workbench":
+        return draft_of(body)
+    draft = draft_of(body.model_copy(update={"kind": None, "command": list(HOST_COMMAND)}))
+    return replace(draft, spec=replace(draft.spec, jupyter=True))
+
+
+async def where_of(
+    caller: AnyCaller,
+    context: Context,
+    state: Annotated[list[JobState], Query()] = [],  # noqa: B006 - FastAPI copies defaults
+    kind: Annotated[list[JobKind], Query()] = [],  # noqa: B006
+    user: Annotated[list[Word], Query()] = [],  # noqa: B006
+    queue: Words = None,
+    name: Words = None,
+    q: Annotated[Word | None, Query(description="Text in the id, the name or the user.")] = None,
+    since: Annotated[Word | None, Query(description="Created at this time or later.")] = None,
+    until: Annotated[Word | None, Query(description="Created before this time.")] = None,
+    array: Annotated[Word | None, Query(description="Members of arrays of this name.")] = None,
+    cluster: Annotated[Word | None, Query(description="That ran there last, or wait and may run there.")] = None,
+) -> JobFilter:
+    """What the caller asks for, among what the caller may see."""
+    models = () if cluster is None else await _models_of(context, cluster)
+    return JobFilter(
+        states=tuple(state),
+        kinds=tuple(kind),
+        user=None if caller.may(Function.SEE_OTHERS_JOBS) else caller.name,
+        users=tuple(user),
+        queue=queue,
+        name_contains=name,
+        text=q,
+        since=time_of("since", since),
+        until=time_of("until", until),
+        array=array,
+        cluster=cluster,
+        cluster_models=models,
+    )
+
+
+async def _models_of(context: ServerContext, cluster: str) -> tuple[str, ...]:
+    check_cluster(context, cluster)
+    homes = await context.inspect(homes_of)
+    return tuple(sorted(homes.models.get(cluster, ())))
+
+
+Where = Annotated[JobFilter, Depends(where_of)]
+
+
+@router.get("/jobs", operation_id="list_jobs", responses=problems())
+async def list_jobs(
+    caller: AnyCaller, context: Context, where: Where, sort: Sort = "-id", limit: Limit = 50, cursor: Cursor = None
+) -> ListView[JobView]:
+    """Jobs that match every filter; `state`, `kind` and `user` may be given several times."""
+    try:
+        page = await context.read(lambda tables: tables.jobs.page(where, sort=sort, cursor=cursor, limit=limit))
+    except ValueError as error:
+        raise invalid_field("cursor", str(error)) from None
+    expected = context.estimating.of
+    items = [job_view(record, caller, expected=expected(record.job)) for record in page.items]
+    return ListView(items=items, next_cursor=page.next_cursor)
+
+
+@router.get("/jobs:counts", operation_id="count_jobs", responses=problems())
+async def count_jobs(caller: AnyCaller, context: Context, where: Where) -> JobCountsView:
+    """How many jobs match the same filters, in all and by state."""
+    counts = await context.read(lambda tables: tables.jobs.counts(where))
+    by_state = {job_state.value: counts.get(job_state.value, 0) for job_state in JobState}
+    return JobCountsView(total=sum(by_state.values()), by_state=by_state)
+
+
+@router.get("/jobs/{job}", operation_id="get_job", responses=problems(404))
+async def get_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    """By id, or by the name of one of the caller's own jobs."""
+
+    def read(tables: Transaction) -> tuple[JobRecord, list[UsageRecord], IdleWarning | None]:
+        record = find_job(tables, caller, job)
+        return record, tables.usage.of_job(record.job.id), tables.health.idle_warnings().get(record.job.id)
+
+    record, used, warning = await context.read(read)
+    used_so_far = usage_view(usage_totals(used, context.clock.now()))
+    return job_view(record, caller, used_so_far, warning, context.estimating.of(record.job))
+
+
+@router.patch("/jobs/{job}", operation_id="edit_job", responses=problems(404, 409))
+async def edit_job(job: str, body: JobEdit, caller: AnyCaller, context: Context) -> JobView:
+    """Change where, how soon, how long and after what a job that does not run yet shall run, and, if it never started,
+    how large it is. It keeps its age."""
+    return job_view(await context.execute(_changed, job_edit.edit, caller, job, change=change_of(body)), caller)
+
+
+@router.delete("/jobs/{job}", status_code=204, operation_id="delete_job", responses=problems(404, 409))
+async def delete_job(job: str, caller: AnyCaller, context: Context) -> Response:
+    """Remove an ended or never started job, with its attempts and logs."""
+    await context.execute(jobs.delete, caller, job)
+    return Response(status_code=204)
+
+
+@router.post("/jobs/{job}/start", operation_id="start_job", responses=problems(404, 409))
+async def start_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    found = await context.read(own_record, caller, job)
+    if workbenches.is_hosted(found.spec):
+        missing = await asyncio.to_thread(context.workbenches.missing, found.job.user, found.spec, found.job.request)
+        return job_view(await context.execute(_changed, workbenches.start, caller, job, missing=missing), caller)
+    return job_view(await context.execute(_changed, jobs.start, caller, job), caller)
+
+
+@router.post("/jobs/{job}/stop", operation_id="stop_job", responses=problems(404, 409))
+async def stop_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    return job_view(await context.execute(_changed, jobs.stop, caller, job), caller)
+
+
+@router.post("/jobs/{job}/requeue", operation_id="requeue_job", responses=problems(404, 409))
+async def requeue_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    """Send a running job back to its queue, to go on later from its last checkpoint. It costs no retry."""
+    return job_view(await context.execute(_changed, jobs.requeue, caller, job), caller)
+
+
+@router.post("/jobs/{job}/clone", status_code=201, operation_id="clone_job", responses=problems(403, 404, 409))
+async def clone_job(job: str, body: JobClone, caller: AnyCaller, context: Context) -> JobView:
+    """Submit a job of one's own once more, with what shall be different about it."""
+    return job_view(await context.execute(job_clone.clone, caller, job, clone_of(body)), caller)
+
+
+@router.post("/jobs/{job}/extend", operation_id="extend_job", responses=problems(404, 409))
+async def extend_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    """More time for a job that was warned because it does nothing; once."""
+    record, warning = await context.execute(_extended, caller, job, context.settings.idle_rules)
+    return job_view(record, caller, warning=warning)
+
+
+@router.post("/jobs/{job}/pin", operation_id="pin_job", responses=problems(403, 404, 409))
+async def pin_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    """Put it to the front of its line."""
+    return job_view(await context.execute(_changed, jobs.pin, caller, job), caller)
+
+
+@router.post("/jobs/{job}/unpin", operation_id="unpin_job", responses=problems(403, 404, 409))
+async def unpin_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    return job_view(await context.execute(_changed, jobs.unpin, caller, job), caller)
+
+
+@router.post("/jobs/{job}/keep", operation_id="keep_job", responses=problems(404))
+async def keep_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    """Keep it, with its logs and files, however old it becomes."""
+    return job_view(await context.execute(_changed, retention.keep, caller, job), caller)
+
+
+@router.post("/jobs/{job}/let-go", operation_id="let_go_job", responses=problems(404))
+async def let_go_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    """Let it go when it is older than finished jobs are kept."""
+    return job_view(await context.execute(_changed, retention.let_go, caller, job), caller)
+
+
+@router.post("/jobs/{job}/move", operation_id="move_job", responses=problems(403, 404, 409))
+async def move_job(job: str, body: JobMove, caller: AnyCaller, context: Context) -> JobView:
+    """Change the order among one's own waiting jobs."""
+    record = await context.execute(_changed, jobs.move, caller, job, before=body.before, after=body.after)
+    return job_view(record, caller)
+
+
+@router.post("/jobs/{job}/resize", operation_id="resize_job", responses=problems(404, 409))
+async def resize_job(job: str, body: JobResize, caller: AnyCaller, context: Context) -> JobView:
+    """Let a running elastic job go on with more or fewer GPUs of its node. It is warned, saves, and starts again."""
+    return job_view(await context.execute(_changed, elastic_jobs.resize, caller, job, gpus=body.gpus), caller)
+
+
+@router.get("/jobs/{job}/why", operation_id="why_job", responses=problems(404))
+async def why_job(
+    job: str,
+    caller: AnyCaller,
+    context: Context,
+    at: Annotated[str | None, Query(max_length=253, description="A moment of the past: why it waited then.")] = None,
+) -> WhyView:
+    """Why it waits: every rule that holds it, with its numbers; and what its owner could change about it."""
+    moment = time_of("at", at)
+    if moment is not None:
+        return await context.time_travel.why(
+            caller, moment, context.clock.now(), lambda tables: find_job(tables, caller, job)
+        )
+    asked = await context.read(_asked, caller, job)
+    expected = context.estimating.of(asked.record.job)
+    return await context.inspect(_why, context.clock.now(), asked, caller, expected)
+
+
+@router.get("/jobs/{job}/attempts", operation_id="list_attempts", responses=problems(404))
+async def list_attempts(job: str, caller: AnyCaller, context: Context) -> ListView[AttemptView]:
+    now = context.clock.now()
+
+    def read(tables: Transaction) -> list[AttemptView]:
+        job_id = find_job(tables, caller, job).job.id
+        used = {line.attempt_id: usage_view(usage_totals([line], now)) for line in tables.usage.of_job(job_id)}
+        return [attempt_view(attempt, used.get(attempt.id)) for attempt in tables.attempts.of_job(job_id)]
+
+    return ListView(items=await context.read(read))
+
+
+def find_job(tables: Transaction, caller: Caller, ref: str) -> JobRecord:
+    """A job that the caller may see by its id, or one of the caller's own by its name."""
+    record = tables.jobs.get(ref) if ref.startswith("j-") else None
+    if record is None:
+        record = next(iter(tables.jobs.find(caller.name, ref)), None)
+    if record is None or not may_see_job(caller, record.job.user):
+        raise NotFound(f"there is no job {ref!r}", field="job")
+    return record
+
+
+def own_record(tables: Transaction, caller: Caller, ref: str) -> JobRecord:
+    """For what is only its owner's and operators' business."""
+    record = find_job(tables, caller, ref)
+    if record.job.user != caller.name and not caller.is_operator:
+        raise NotFound(f"there is no job {ref!r} of yours", field="job")
+    return record
+
+
+def _try_out(work: Work, caller: Caller, draft: jobs.JobDraft) -> tuple[views.TrialRun, float]:
+    trial = views.try_out(work.state, work.now, jobs.make_job(work, caller, draft))
+    if trial.explanation is not None:
+        veil = Veil(caller=caller, jobs=work.state.snapshot.jobs)
+        trial = replace(trial, explanation=veil.over(trial.explanation))
+    return trial, work.now
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """The job that somebody asks about, and what only the store knows about it."""
+
+    record: JobRecord
+    #: what it waits for may not be started yet, and so in no picture
+    others: dict[str, Job]
+    #: None for those who could not change it
+    catalog: Catalog | None
+
+
+def _asked(tables: Transaction, caller: Caller, ref: str) -> _Asked:
+    record = find_job(tables, caller, ref)
+    others = [tables.jobs.get(other) for other in record.job.after[:TOLD]]
+    may_change = caller.is_operator or caller.name == record.job.user
+    return _Asked(
+        record=record,
+        others={other.job.id: other.job for other in others if other is not None},
+        catalog=load_catalog(tables) if may_change else None,
+    )
+
+
+def _why(state: State, now: float, asked: _Asked, caller: Caller, expected: Current | None) -> WhyView:
+    """Shown on the controller's thread: what it refers to is gone a moment later."""
+    job = asked.record.job
+    live = state.snapshot.jobs.get(job.id, job)
+    veil = Veil(caller=caller, jobs=ChainMap(state.snapshot.jobs, asked.others))
+    advice: list[Suggestion] = []
+    if asked.catalog is not None:
+        until = time.monotonic() + ADVICE_SECONDS
+        advice = suggestions(
+            state, now, job, asked.record.spec, asked.catalog, may_go_on=lambda: time.monotonic() < until
+        )
+    waits = live.state is JobState.QUEUED
+    return why_view(live, veil.over(views.why(state, now, job)), veil, advice, expected if waits else None)
+
+
+def _extended(work: Work, caller: Caller, ref: str, rules: IdleRules) -> tuple[JobRecord, IdleWarning | None]:
+    job = idle_jobs.extend(work, caller, ref, rules)
+    return JobRecord(job=job, spec=work.spec(job.id)), work.state.idle_warnings.get(job.id)
+
+
+def _changed(work: Work, /, use_case: Callable[..., Job], caller: Caller, ref: str, **options: Any) -> JobRecord:
+    """Run a use case and add what is needed to show the job."""
+    job = use_case(work, caller, ref, **options)
+    return JobRecord(job=job, spec=work.spec(job.id))

@@ -1,0 +1,1 @@
+"""Monitoring: readings, history, health and usage."""

@@ -1,0 +1,59 @@
+"""Groups: who shares which pool. Operators' business."""
+
+from __future__ import annotations
+
+from fastapi import Response
+
+from corral.control.errors import NotFound
+from corral.control.people import groups
+from corral.control.ports import Transaction
+from corral.server.auth.callers import Context, Operator
+from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.strict_route import problems, resource_router
+from corral.server.schemas.base import ListView
+from corral.server.schemas.fleet.pools import GroupCreate, GroupEdit, GroupView, change_of, group_view
+
+router = resource_router("/groups", "groups")
+
+
+@router.get("", operation_id="list_groups", responses=problems(403))
+async def list_groups(
+    caller: Operator, context: Context, limit: Limit = 50, cursor: Cursor = None
+) -> ListView[GroupView]:
+    found = [group_view(facts) for facts in await context.read(groups.group_views)]
+    return page_of(found, key=lambda view: (view.name,), limit=limit, cursor=cursor)
+
+
+@router.post("", status_code=201, operation_id="create_group", responses=problems(403, 409))
+async def create_group(body: GroupCreate, caller: Operator, context: Context) -> GroupView:
+    """Of users who are in no group, with a pool that no group has."""
+    await context.execute(
+        groups.create, caller, body.name, description=body.description, users=body.users, pool=body.pool
+    )
+    return await context.read(_shown, body.name)
+
+
+@router.get("/{name}", operation_id="get_group", responses=problems(403, 404))
+async def get_group(name: str, caller: Operator, context: Context) -> GroupView:
+    return await context.read(_shown, name)
+
+
+@router.patch("/{name}", operation_id="edit_group", responses=problems(403, 404, 409))
+async def edit_group(name: str, body: GroupEdit, caller: Operator, context: Context) -> GroupView:
+    """All of it or nothing. Jobs whose user has lost their pool by it wait, and say so."""
+    await context.execute(groups.edit, caller, name, change_of(body))
+    return await context.read(_shown, name)
+
+
+@router.delete("/{name}", status_code=204, operation_id="delete_group", responses=problems(403, 404, 409))
+async def delete_group(name: str, caller: Operator, context: Context) -> Response:
+    """Only one without users and without a pool."""
+    await context.execute(groups.delete, caller, name)
+    return Response(status_code=204)
+
+
+def _shown(tables: Transaction, name: str) -> GroupView:
+    for facts in groups.group_views(tables):
+        if facts.record.name == name:
+            return group_view(facts)
+    raise NotFound(f"there is no group {name!r}", field="group")

@@ -1,0 +1,97 @@
+"""Queues: what there is, who goes first, and what operators change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from fastapi import Response
+
+from corral.control.errors import NotFound
+from corral.control.jobs.job_clusters import Homes, homes_of
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import Caller, Work
+from corral.control.scheduling import queues, views
+from corral.core.model import Queue
+from corral.server.auth.callers import AnyCaller, Context, Operator
+from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.strict_route import problems, resource_router
+from corral.server.schemas.base import ListView
+from corral.server.schemas.fleet.catalog import DeletedView, NamesDelete
+from corral.server.schemas.scheduling.queues import (
+    OrderView,
+    QueueCreate,
+    QueueEdit,
+    QueueView,
+    changes_of,
+    line_view,
+    queue_of,
+    queue_view,
+)
+
+router = resource_router("/queues", "queues")
+
+
+@router.get("", operation_id="list_queues", responses=problems())
+async def list_queues(
+    caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
+) -> ListView[QueueView]:
+    found = await context.inspect(views.queue_views)
+    page = page_of(found, key=lambda view: (view.queue.name,), limit=limit, cursor=cursor)
+    return ListView(items=[queue_view(view) for view in page.items], next_cursor=page.next_cursor)
+
+
+@router.post("", status_code=201, operation_id="create_queue", responses=problems(403, 409))
+async def create_queue(body: QueueCreate, caller: Operator, context: Context) -> QueueView:
+    queue = await context.execute(queues.create, caller, queue_of(body))
+    return await _shown(context, queue.name)
+
+
+@router.get("/{name}", operation_id="get_queue", responses=problems(404))
+async def get_queue(name: str, caller: AnyCaller, context: Context) -> QueueView:
+    return await _shown(context, name)
+
+
+@router.patch("/{name}", operation_id="edit_queue", responses=problems(403, 404))
+async def edit_queue(name: str, body: QueueEdit, caller: Operator, context: Context) -> QueueView:
+    """Change what is given. What waits is ordered by the new settings from now on."""
+    await context.execute(_edit, caller, name, changes_of(body))
+    return await _shown(context, name)
+
+
+@router.delete("/{name}", status_code=204, operation_id="delete_queue", responses=problems(403, 404, 409))
+async def delete_queue(name: str, caller: Operator, context: Context) -> Response:
+    await context.execute(queues.delete, caller, name)
+    return Response(status_code=204)
+
+
+@router.post(":delete", operation_id="delete_queues", responses=problems(403, 404, 409))
+async def delete_queues(body: NamesDelete, caller: Operator, context: Context) -> DeletedView:
+    """All of them, or none."""
+    return DeletedView(deleted=await context.execute(queues.delete_many, caller, body.names))
+
+
+@router.get("/{name}/order", operation_id="get_queue_order", responses=problems(404))
+async def get_queue_order(name: str, caller: AnyCaller, context: Context) -> OrderView:
+    """The waiting jobs in the order in which they go, line by line: the first 500 of each, and the caller's own."""
+    lines, others, homes = await context.inspect(_order, context.clock.now(), name, caller.name)
+    expected = context.estimating.of
+    return OrderView(lines=[line_view(line, caller, expected, homes) for line in lines], waiting_for_others=others)
+
+
+async def _shown(context: Context, name: str) -> QueueView:
+    found = await context.inspect(views.queue_views)
+    for view in found:
+        if view.queue.name == name:
+            return queue_view(view)
+    raise NotFound(f"there is no queue {name!r}", field="queue")
+
+
+def _edit(work: Work, caller: Caller, name: str, changes: dict[str, Any]) -> Queue:
+    return queues.edit(work, caller, replace(queues.existing(work, name), **changes))
+
+
+def _order(state: State, now: float, name: str, whose: str) -> tuple[list[views.LineView], int, Homes]:
+    if name not in state.snapshot.queues:
+        raise NotFound(f"there is no queue {name!r}", field="queue")
+    return views.queue_order(state, now, name, whose=whose), views.waiting_for_others(state, name), homes_of(state)

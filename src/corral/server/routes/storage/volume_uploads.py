@@ -1,0 +1,170 @@
+"""Uploads to volumes, part by part: what was interrupted goes on where it was, and appears only when it is whole."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Annotated
+
+from fastapi import Path, Request
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from corral.control.errors import OverLimit
+from corral.control.ports.volume_files import FileMissing, StagedFile, StoredFile
+from corral.server.auth.callers import AnyCaller, Context
+from corral.server.http.problems import Problem, invalid_field
+from corral.server.http.strict_route import problems, resource_router
+from corral.server.routes.storage.volume_files import (
+    BYTES,
+    ChecksumHeader,
+    as_problems,
+    check_checksum,
+    modified_ms_of,
+    named_parts_of,
+    reached_volume,
+)
+from corral.server.schemas.storage.volume_files import (
+    UploadComplete,
+    UploadCreate,
+    UploadView,
+    VolumeFileView,
+    file_view,
+    upload_view,
+)
+from corral.stores.storage.uploads import MAX_PARTS, UploadOrder
+
+router = resource_router("/volumes", "volume files")
+
+#: So much of a part is gathered before it goes to the disk.
+WRITE_BYTES = 1024 * 1024
+
+PartNumber = Annotated[int, Path(ge=0, lt=MAX_PARTS)]
+
+
+@router.post("/{volume}/uploads", operation_id="begin_volume_upload", responses=problems(403, 404, 409, 503))
+async def begin_volume_upload(volume: str, body: UploadCreate, caller: AnyCaller, context: Context) -> UploadView:
+    """Begin, or find the open upload of the same file with the parts that are there already."""
+    parts = named_parts_of(body.path)
+    order = UploadOrder(
+        path="/".join(parts),
+        size_bytes=body.size,
+        part_bytes=body.part_bytes,
+        checksum=body.checksum,
+        modified_ms=modified_ms_of(body.modified_at),
+        user=caller.name,
+    )
+    if order.parts > MAX_PARTS:
+        raise invalid_field("part_bytes", f"makes {order.parts} parts: {MAX_PARTS} at most")
+    with as_problems(body.path):
+        reached = await reached_volume(context, caller, volume, writes=True)
+        upload = await asyncio.to_thread(reached.uploads.begin, order)
+        try:
+            context.volume_storage.announce(reached, order.id, upload.missing_bytes)
+        except OverLimit:
+            context.volume_storage.room.end(reached.volume, order.id)
+            if not upload.have:
+                await asyncio.to_thread(reached.uploads.abort, order.id)
+            raise
+        return upload_view(upload)
+
+
+@router.get("/{volume}/uploads/{upload}", operation_id="get_volume_upload", responses=problems(403, 404, 503))
+async def get_volume_upload(volume: str, upload: str, caller: AnyCaller, context: Context) -> UploadView:
+    """Which parts are there."""
+    with _upload_problems(upload):
+        reached = await reached_volume(context, caller, volume, writes=True)
+        return upload_view(await asyncio.to_thread(reached.uploads.get, upload))
+
+
+@router.put(
+    "/{volume}/uploads/{upload}/parts/{part}",
+    status_code=204,
+    operation_id="put_volume_upload_part",
+    openapi_extra=BYTES,
+    responses=problems(400, 403, 404, 409, 503),
+)
+async def put_volume_upload_part(
+    volume: str,
+    upload: str,
+    part: PartNumber,
+    request: Request,
+    caller: AnyCaller,
+    context: Context,
+    x_checksum: ChecksumHeader = "",
+) -> Response:
+    """One part; it counts if it has the checksum. Sending it again changes nothing."""
+    with _upload_problems(upload), ExitStack() as stack:
+        reached = await reached_volume(context, caller, volume, writes=True)
+        check_checksum(x_checksum)
+        writer = await asyncio.to_thread(stack.enter_context, reached.uploads.part(upload, part))
+        size = 0
+        async for piece in _gathered(request):
+            size += len(piece)
+            await asyncio.to_thread(writer.write, piece)
+        await asyncio.to_thread(writer.finish, x_checksum)
+        context.volume_storage.room.land(reached.volume, upload, size)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/{volume}/uploads/{upload}/complete",
+    operation_id="complete_volume_upload",
+    responses=problems(403, 404, 409, 503),
+)
+async def complete_volume_upload(
+    volume: str, upload: str, body: UploadComplete, request: Request, caller: AnyCaller, context: Context
+) -> VolumeFileView:
+    """Verify all of it and give it its name, in one step. That takes as long as reading it."""
+
+    def publish(staged: StagedFile, order: UploadOrder) -> StoredFile:
+        return reached.files.publish(staged, order.path.split("/"))
+
+    with _upload_problems(upload):
+        reached = await reached_volume(context, caller, volume, writes=True)
+        steps = reached.uploads.complete(upload, body.checksum, publish)
+        stored = await context.readers.run(caller.name, steps, request)
+        context.volume_storage.room.end(reached.volume, upload)
+        context.volume_storage.tell_change(reached.volume)
+        return file_view(stored)
+
+
+@router.delete(
+    "/{volume}/uploads/{upload}",
+    status_code=204,
+    operation_id="abort_volume_upload",
+    responses=problems(403, 404, 503),
+)
+async def abort_volume_upload(volume: str, upload: str, caller: AnyCaller, context: Context) -> Response:
+    """Give it up; what has come of it is forgotten."""
+    with _upload_problems(upload):
+        reached = await reached_volume(context, caller, volume, writes=True)
+        await asyncio.to_thread(reached.uploads.abort, upload)
+        context.volume_storage.room.end(reached.volume, upload)
+    return Response(status_code=204)
+
+
+@contextmanager
+def _upload_problems(upload: str) -> Iterator[None]:
+    with as_problems(f"upload {upload}"):
+        try:
+            yield
+        except FileMissing as error:
+            detail = f"There is no open upload {upload!r}: it is complete, was given up, or nothing came for a week."
+            raise Problem(404, "No such upload", detail, slug="upload-missing") from error
+
+
+async def _gathered(request: Request) -> AsyncIterator[bytes]:
+    """The body in pieces that are worth the way to the disk."""
+    gathered = bytearray()
+    try:
+        async for piece in request.stream():
+            gathered += piece
+            if len(gathered) >= WRITE_BYTES:
+                yield bytes(gathered)
+                gathered.clear()
+    except ClientDisconnect:
+        raise Problem(400, "Cut short", "The connection ended before the part did.", slug="cut-short") from None
+    if gathered:
+        yield bytes(gathered)

@@ -1,0 +1,33 @@
+"""One field to find everything: jobs, people, machines and what operators keep."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+from corral.control.live.state import State
+from corral.control.system.search import MAX_FOUND, search
+from corral.core.model import Node
+from corral.server.auth.callers import AnyCaller, Context
+from corral.server.http.strict_route import problems, resource_router
+from corral.server.schemas.system.search import SearchView, found_view
+
+router = resource_router("/search", "system")
+
+
+@router.get("", operation_id="search", responses=problems())
+async def search_everything(
+    caller: AnyCaller,
+    context: Context,
+    q: Annotated[str, Query(min_length=1, max_length=253, description="A part of an id or a name.")],
+    limit: Annotated[int, Query(ge=1, le=MAX_FOUND)] = 20,
+) -> SearchView:
+    """Whatever the caller may see, what matches best first, and some of everything."""
+    nodes = await context.inspect(_nodes)
+    found = await context.read(search, caller, q, nodes, limit)
+    return SearchView(items=[found_view(item) for item in found])
+
+
+def _nodes(state: State) -> tuple[Node, ...]:
+    return tuple(state.snapshot.nodes.values())

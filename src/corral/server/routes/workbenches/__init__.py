@@ -1,0 +1,1 @@
+"""Workbenches: long-lived jobs with Jupyter and SSH."""

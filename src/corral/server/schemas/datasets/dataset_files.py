@@ -1,0 +1,125 @@
+"""Files of versions, differences between versions, and pieces, on the wire."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from corral.datasets.history.records import Entry
+from corral.datasets.history.trees import Change, Diff
+from corral.server.schemas.base import Body, Label, View
+from corral.server.schemas.datasets.datasets import CommitSource, Message, VersionWord
+
+Digits = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+#: Ids in one question, and changes in one answer.
+MOST_IDS = 10_000
+MOST_CHANGES = 1000
+
+
+class CommitCreate(Body):
+    source: CommitSource | None = Field(default=None, alias="from", description="What the server itself reads.")
+    tree: Digits | None = Field(default=None, description="Of files whose objects were sent before.")
+    message: Message = ""
+    parent: VersionWord | None = Field(
+        default=None, description="Refused if the newest version is another one; null: whatever is the newest."
+    )
+    produced_by: Label | None = Field(default=None, description="The job that made it: its id or name.")
+
+    @model_validator(mode="after")
+    def _one(self) -> CommitCreate:
+        if (self.source is None) == (self.tree is None):
+            raise ValueError("give either from or tree")
+        return self
+
+
+class CollectionCreate(Body):
+    dry_run: bool = Field(default=True, description="Only say what would go.")
+    grace_seconds: Annotated[float, Field(ge=0, le=31_536_000)] = Field(
+        default=86_400.0, description="What is newer stays: somebody may be about to commit it."
+    )
+
+
+class ObjectIds(Body):
+    ids: Annotated[list[Digits], Field(max_length=MOST_IDS)]
+
+
+class MissingView(View):
+    missing: list[str]
+
+
+class LengthsView(View):
+    lengths: list[int | None] = Field(description="In the order of the ids; null for one that is damaged or lost.")
+
+
+class ObjectTakenView(View):
+    id: str
+    bytes: int
+
+
+class VersionFileView(View):
+    name: str
+    path: str
+    kind: Literal["file", "dir", "link"]
+    size: int | None = Field(description="Of a file.")
+    executable: bool
+    target: str | None = Field(description="Of a link.")
+    digest: str | None = Field(description="What it holds, by its id.")
+
+
+class ChangeView(View):
+    path: str
+    size: int | None
+    old_size: int | None
+
+
+class DiffView(View):
+    from_version: str | None
+    to_version: str
+    added: list[ChangeView]
+    removed: list[ChangeView]
+    changed: list[ChangeView]
+    added_count: int
+    removed_count: int
+    changed_count: int
+    bytes_added: int
+    bytes_removed: int
+    truncated: bool = Field(description="Whether there are more than are shown.")
+
+
+def file_view(entry: Entry, folder: str) -> VersionFileView:
+    name = entry.name.encode("utf-8", "replace").decode()
+    return VersionFileView(
+        name=name,
+        path=f"{folder}/{name}" if folder else name,
+        kind=entry.kind,
+        size=entry.size if entry.kind == "file" else None,
+        executable=entry.executable,
+        target=entry.target.encode("utf-8", "replace").decode() if entry.kind == "link" else None,
+        digest=entry.digest.hex() if entry.digest else None,
+    )
+
+
+def diff_view(found: Diff, old: str | None, new: str) -> DiffView:
+    kinds = (found.added, found.removed, found.changed)
+    return DiffView(
+        from_version=old,
+        to_version=new,
+        added=_changes(found.added),
+        removed=_changes(found.removed),
+        changed=_changes(found.changed),
+        added_count=len(found.added),
+        removed_count=len(found.removed),
+        changed_count=len(found.changed),
+        bytes_added=found.bytes_added,
+        bytes_removed=found.bytes_removed,
+        truncated=any(len(changes) > MOST_CHANGES for changes in kinds),
+    )
+
+
+def _changes(changes: tuple[Change, ...]) -> list[ChangeView]:
+    return [
+        ChangeView(path=change.path.encode("utf-8", "replace").decode(), size=change.size, old_size=change.old_size)
+        for change in changes[:MOST_CHANGES]
+    ]

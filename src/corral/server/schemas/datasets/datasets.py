@@ -1,0 +1,269 @@
+"""Datasets, their versions and lineage on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from corral.control.datasets.datasets import UsedBy
+from corral.control.records import (
+    DEFAULT_TARGET,
+    SHORT_LENGTH,
+    DatasetRecord,
+    ErrandRecord,
+    Share,
+    ShareKind,
+    ShareMode,
+    TagRecord,
+    VersionRecord,
+)
+from corral.server.schemas.base import Body, Label, Text, View, rfc3339, rfc3339_or_none
+
+Words = Annotated[Text, Field(max_length=1000)]
+Message = Annotated[Text, Field(max_length=4000)]
+VersionWord = Annotated[Text, Field(min_length=1, max_length=64)]
+InnerPath = Annotated[Text, Field(max_length=4096)]
+
+
+# ------------------------------------------------------------------------------------------------ what comes in
+
+
+class DatasetCreate(Body):
+    name: Label
+    target: Label = Field(default=DEFAULT_TARGET, description="Where it is kept.")
+    description: Words = ""
+
+
+class DatasetEdit(Body):
+    description: Words
+
+
+class DatasetShareBody(Body):
+    kind: Literal["user", "group"]
+    name: Label
+    mode: Literal["ro", "rw"] = Field(default="ro", description="rw: may commit and tag.")
+
+
+class DatasetSharesPut(Body):
+    shares: Annotated[list[DatasetShareBody], Field(max_length=200)]
+
+
+class TagPut(Body):
+    version: VersionWord = Field(description="A tag, the first digits of an id (at least 4), or latest.")
+
+
+class CommitSource(Body):
+    """A directory of a volume, or of what a job wrote into its output directory."""
+
+    volume: Label | None = Field(default=None, description="name, owner/name or id.")
+    job: Label | None = Field(default=None, description="name or id; the version then is known as made by it.")
+    path: InnerPath = Field(default="", description="The directory within; empty: all of it.")
+
+    @model_validator(mode="after")
+    def _one(self) -> CommitSource:
+        if (self.volume is None) == (self.job is None):
+            raise ValueError("give either volume or job")
+        return self
+
+
+# ------------------------------------------------------------------------------------------------ what goes out
+
+
+class DatasetShareView(View):
+    kind: Literal["user", "group"]
+    name: str
+    mode: Literal["ro", "rw"]
+
+
+class LineageJobView(View):
+    """A job in a dataset's lineage; it may be deleted by now."""
+
+    id: str
+    name: str | None = Field(description="null if it is gone, or the caller may not see it.")
+    user: str | None
+    attempts: list[int] = Field(description="Those that used it; empty for the job that made it.")
+    last_at: str | None
+
+
+class VersionView(View):
+    id: str
+    short: str
+    number: int = Field(description="Its place in the history, from 1 on.")
+    message: str
+    author: str
+    at: str
+    parent: str | None
+    files: int
+    bytes: int
+    new_bytes: int = Field(description="What it added to the storage.")
+    tree: str
+    produced_by: str | None = Field(description="The id of the job that made it.")
+    tags: list[str]
+
+
+class DatasetView(View):
+    id: str
+    name: str
+    owner: str
+    target: str
+    description: str
+    versions: int
+    latest: VersionView | None
+    tags: dict[str, str] = Field(description="Tag to version.")
+    size_bytes: int = Field(description="What all its versions together take.")
+    shares: list[DatasetShareView] = Field(description="Shown to its owner and to operators only.")
+    mine: bool
+    may_write: bool
+    created_at: str
+
+
+class TagView(View):
+    tag: str
+    version: str
+
+
+class VersionLineageView(View):
+    version: str
+    short: str
+    tags: list[str]
+    message: str
+    at: str
+    produced_by: LineageJobView | None
+    used_by: list[LineageJobView]
+
+
+class LineageView(View):
+    dataset: str
+    name: str
+    #: the newest version first
+    versions: list[VersionLineageView]
+    next_cursor: str | None = None
+
+
+class JobDatasetView(View):
+    """A version that a job used or made."""
+
+    dataset: str
+    name: str | None = Field(description="null if the dataset is gone, or the caller does not see it.")
+    owner: str | None
+    version: str
+    short: str
+    attempts: list[int]
+    at: str
+
+
+class JobLineageView(View):
+    job: str
+    used: list[JobDatasetView]
+    produced: list[JobDatasetView]
+
+
+class ErrandProgressView(View):
+    phase: str
+    fraction: float | None
+    done_files: int
+    done_bytes: int
+    total_files: int | None
+    total_bytes: int | None
+
+
+class ErrandView(View):
+    """Long work on datasets: a commit, a verification, a collection of garbage."""
+
+    id: str
+    kind: Literal["commit", "collect", "verify", "pull"]
+    target: str
+    dataset: str | None
+    state: Literal["waiting", "working", "ready", "failed"]
+    progress: ErrandProgressView | None = Field(description="While it is working.")
+    version: str | None = Field(description="The version that a commit made, or that is verified.")
+    result: dict[str, Any] | None = Field(description="What came of it, once it is ready.")
+    error: str
+    created_by: str
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+
+
+# ------------------------------------------------------------------------------------------------ from one to the other
+
+
+def shares_of(body: DatasetSharesPut) -> list[Share]:
+    return [Share(kind=ShareKind(one.kind), name=one.name, mode=ShareMode(one.mode)) for one in body.shares]
+
+
+def version_view(version: VersionRecord, tags: Sequence[TagRecord]) -> VersionView:
+    return VersionView(
+        id=version.id,
+        short=version.id[:SHORT_LENGTH],
+        number=version.number,
+        message=version.message,
+        author=version.author,
+        at=rfc3339(version.at),
+        parent=version.parent,
+        files=version.files,
+        bytes=version.bytes,
+        new_bytes=version.new_bytes,
+        tree=version.tree,
+        produced_by=version.produced_by,
+        tags=[tag.tag for tag in tags if (tag.dataset, tag.version) == (version.dataset, version.id)],
+    )
+
+
+def dataset_view(
+    dataset: DatasetRecord,
+    *,
+    head: VersionRecord | None,
+    tags: Sequence[TagRecord],
+    is_mine: bool,
+    may_write: bool,
+    sees_shares: bool,
+) -> DatasetView:
+    own = [tag for tag in tags if tag.dataset == dataset.id]
+    shares = [DatasetShareView(kind=one.kind.value, name=one.name, mode=one.mode.value) for one in dataset.shares]
+    return DatasetView(
+        id=dataset.id,
+        name=dataset.name,
+        owner=dataset.owner,
+        target=dataset.target,
+        description=dataset.description,
+        versions=dataset.versions,
+        latest=None if head is None else version_view(head, own),
+        tags={tag.tag: tag.version for tag in own},
+        size_bytes=dataset.size_bytes,
+        shares=shares if sees_shares else [],
+        mine=is_mine,
+        may_write=may_write,
+        created_at=rfc3339(dataset.created_at),
+    )
+
+
+def lineage_job_view(used: UsedBy, *, is_hidden: bool) -> LineageJobView:
+    return LineageJobView(
+        id=used.job_id,
+        name=None if is_hidden else used.job_name,
+        user=None if is_hidden else used.user,
+        attempts=list(used.attempts),
+        last_at=rfc3339(used.last_at),
+    )
+
+
+def errand_view(errand: ErrandRecord, standing: Mapping[str, Any] | None = None) -> ErrandView:
+    result = errand.result or {}
+    return ErrandView(
+        id=errand.id,
+        kind=errand.kind.value,
+        target=errand.target,
+        dataset=errand.dataset,
+        state=errand.state.value,
+        progress=None if standing is None else ErrandProgressView(**standing),
+        version=result.get("version") or errand.order.get("version"),
+        result=None if errand.result is None else dict(errand.result),
+        error=errand.error,
+        created_by=errand.created_by,
+        created_at=rfc3339(errand.created_at),
+        started_at=rfc3339_or_none(errand.started_at),
+        ended_at=rfc3339_or_none(errand.ended_at),
+    )

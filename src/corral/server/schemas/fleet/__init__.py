@@ -1,0 +1,1 @@
+"""The fleet: clusters, nodes, GPUs, pools, flavors, packages and drains."""

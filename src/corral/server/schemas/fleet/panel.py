@@ -1,0 +1,68 @@
+"""The resource panel and scores on the wire."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from corral.control.fleet import panel
+from corral.control.records import ScorePoint
+from corral.control.scheduling import views
+from corral.core.model import JobKind
+from corral.server.schemas.base import ListView, Number, View, number, rfc3339
+
+
+class PanelKindView(View):
+    """One kind over all models; jobs without GPUs count too."""
+
+    kind: JobKind
+    running: int = Field(description="Jobs that hold resources.")
+    queued: int = Field(description="Jobs that wait.")
+    occupied: Number = Field(description="GPUs that the running ones hold.")
+    total: Number = Field(description="GPUs that jobs of this kind can have.")
+    free: Number = Field(description="Of these, in good order and held by nobody.")
+    gap: Number = Field(description="GPUs that the waiting ones ask for.")
+
+
+class PanelView(PanelKindView):
+    """One kind and GPU model."""
+
+    model: str
+
+
+class PanelPage(ListView[PanelView]):
+    kinds: list[PanelKindView] = Field(description="The sums per kind, on every page.")
+
+
+class ScoreView(View):
+    user: str
+    model: str
+    score: float
+    usage: Number
+    at: str
+
+
+class ScorePointView(View):
+    model: str
+    at: str
+    score: float
+    usage: Number
+
+
+def panel_kind_view(row: panel.PanelRow) -> PanelKindView:
+    return PanelKindView(**_numbers(row), kind=row.kind, running=row.running, queued=row.queued)
+
+
+def panel_view(row: panel.PanelRow) -> PanelView:
+    return PanelView(**_numbers(row), kind=row.kind, running=row.running, queued=row.queued, model=row.model)
+
+
+def score_view(view: views.ScoreView) -> ScoreView:
+    return ScoreView(user=view.user, model=view.model, score=view.score, usage=number(view.usage), at=rfc3339(view.at))
+
+
+def score_point_view(point: ScorePoint) -> ScorePointView:
+    return ScorePointView(model=point.model, at=rfc3339(point.at), score=point.value, usage=number(point.usage))
+
+
+def _numbers(row: panel.PanelRow) -> dict[str, int | float]:
+    return {name: number(getattr(row, name)) for name in ("occupied", "total", "free", "gap")}

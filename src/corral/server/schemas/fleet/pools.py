@@ -1,0 +1,131 @@
+"""Pools and groups on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from corral.control.fleet.pools import PoolView as PoolFacts
+from corral.control.live.unit_of_work import Caller
+from corral.control.people.groups import GroupChange
+from corral.control.people.groups import GroupView as GroupFacts
+from corral.control.scheduling.views import GpuView as GpuFacts
+from corral.core.model import WHOLE
+from corral.server.schemas.base import Body, Label, Number, Text, View, number, rfc3339
+from corral.server.schemas.fleet.nodes import GpuView, Measured, gpu_view
+
+MAX_GPUS = 100_000
+MAX_USERS = 10_000
+
+Description = Annotated[Text, Field(max_length=1000)]
+GpuIds = Annotated[list[Label], Field(max_length=MAX_GPUS)]
+UserNames = Annotated[list[Label], Field(max_length=MAX_USERS)]
+
+
+class PoolCreate(Body):
+    name: Label
+    description: Description = ""
+    gpus: GpuIds = Field(default_factory=list, description="Ids of GPUs of one model; they leave the pool they are in.")
+
+
+class PoolEdit(Body):
+    description: Description | None = None
+    gpus: GpuIds | None = Field(
+        default=None, description="Exactly the GPUs that it shall have: what it loses goes to the pool default."
+    )
+
+
+class GpuMove(Body):
+    gpus: Annotated[list[Label], Field(min_length=1, max_length=MAX_GPUS)]
+
+
+class PoolView(View):
+    name: str
+    description: str
+    model: str | None = Field(description="Null while it is empty, or where models are mixed (default only).")
+    gpus_total: int
+    gpus_free: int
+    gpus_allocated: Number
+    group: str | None
+    queues: list[str]
+    running: int
+    queued: int
+    created_at: str
+
+
+class PoolDetailView(PoolView):
+    gpus: list[GpuView]
+
+
+class GroupCreate(Body):
+    name: Label
+    description: Description = ""
+    users: UserNames = Field(default_factory=list, description="Users who are in no group.")
+    pool: Label | None = None
+
+
+class GroupEdit(Body):
+    description: Description | None = None
+    add_users: UserNames = Field(default_factory=list)
+    remove_users: UserNames = Field(default_factory=list)
+    move_users: UserNames = Field(
+        default_factory=list, description="Leave the group that they are in for this one, at once."
+    )
+    pool: Label | None = Field(default=None, description="Null detaches the pool; left out, it stays.")
+
+
+class GroupView(View):
+    name: str
+    description: str
+    pool: str | None
+    users: list[str]
+    users_count: int
+    created_at: str
+
+
+def pool_view(facts: PoolFacts) -> PoolView:
+    return PoolView(
+        name=facts.record.name,
+        description=facts.record.description,
+        model=facts.model,
+        gpus_total=len(facts.gpus),
+        gpus_free=facts.free_gpus,
+        gpus_allocated=number(facts.held_milli / WHOLE),
+        group=facts.group,
+        queues=list(facts.queues),
+        running=facts.running,
+        queued=facts.queued,
+        created_at=rfc3339(facts.record.created_at),
+    )
+
+
+def pool_detail_view(
+    facts: PoolFacts, gpus: Mapping[str, GpuFacts], measured: Measured, caller: Caller
+) -> PoolDetailView:
+    """`gpus` has every GPU with what is on it."""
+    shown = [gpu_view(gpus[gpu.id], measured, caller) for gpu in facts.gpus if gpu.id in gpus]
+    return PoolDetailView(**pool_view(facts).model_dump(), gpus=shown)
+
+
+def change_of(body: GroupEdit) -> GroupChange:
+    return GroupChange(
+        description=body.description,
+        add_users=tuple(body.add_users),
+        remove_users=tuple(body.remove_users),
+        move_users=tuple(body.move_users),
+        sets_pool="pool" in body.model_fields_set,
+        pool=body.pool,
+    )
+
+
+def group_view(facts: GroupFacts) -> GroupView:
+    return GroupView(
+        name=facts.record.name,
+        description=facts.record.description,
+        pool=facts.record.pool,
+        users=list(facts.users),
+        users_count=len(facts.users),
+        created_at=rfc3339(facts.record.created_at),
+    )

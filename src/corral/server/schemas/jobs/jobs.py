@@ -1,0 +1,313 @@
+"""Jobs on the wire: how a job is shown. What may be asked for is in `job_bodies`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from corral.control.fleet.catalog import FLAVOR_WORD, PACKAGE_WORD
+from corral.control.live.unit_of_work import Caller
+from corral.control.records import KEPT_LABEL, AttemptRecord, IdleWarning, JobRecord, JobSpec, MountKind, MountSpec
+from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState, Prediction
+from corral.core.quantities import format_bytes
+from corral.server.scheduling.estimate_worker import Current
+from corral.server.schemas.base import Number, View, number, rfc3339, rfc3339_or_none
+from corral.server.schemas.monitoring.measurements import UsageView
+from corral.server.schemas.scheduling.estimates import EstimatedStartView, estimated_start_view
+
+
+class GrantView(View):
+    node: str
+    gpus: list[str]
+    gpu_share: Number
+    cpus: Number
+    memory_bytes: int
+
+
+class AllocationView(View):
+    model: str
+    grants: list[GrantView]
+
+
+class ElasticView(View):
+    min_gpus: int
+    max_gpus: int
+    utilization: Number | None = Field(description="Measured use of its GPUs lately; null: not known yet.")
+    resized_at: str | None
+    next_gpus: list[str] | None = Field(description="While it is resized: what its next attempt gets.")
+
+
+class PredictionView(View):
+    """How long it was expected to run, from its next start on, when it was last queued."""
+
+    p50_seconds: Number
+    p90_seconds: Number
+    samples: int = Field(description="How many completed runs that is known from.")
+    like: str = Field(description="What those runs have in common with it.")
+
+
+class IdleWarningView(View):
+    warned_at: str
+    #: when it is stopped unless it uses its GPUs
+    deadline: str
+    #: when it was given more time, which can be done once
+    extended_at: str | None
+
+
+class ArrayView(View):
+    """The array that a job belongs to."""
+
+    name: str
+    index: int
+    size: int
+
+
+class MountView(View):
+    """Storage that a job sees."""
+
+    kind: MountKind
+    source: str = Field(description="As it was given: a volume, NAME@VERSION of a dataset, or a size of local disk.")
+    path: str
+    mode: str = Field(description="ro or rw.")
+    volume_id: str | None
+    dataset: str | None
+    version: str | None
+    prefetch: bool
+
+
+class JobCountsView(View):
+    total: int
+    by_state: dict[str, int] = Field(description="Every state, also those that no job is in.")
+
+
+class JobView(View):
+    id: str
+    name: str
+    user: str
+    kind: JobKind
+    state: JobState
+    queue: str
+    priority: int
+    nodes: int
+    gpus: Number
+    cpus: Number
+    memory_bytes: int
+    models: list[str]
+    labels: dict[str, str]
+    flavor: str | None = Field(description="As it was picked; later changes of it don't matter.")
+    package: str | None
+    preset: str | None = Field(default=None, description="The template that it was made from.")
+    parameters: dict[str, str] = Field(
+        default_factory=dict, description="What filled the template; shown as the command is."
+    )
+    command: list[str] = Field(description="With env and workdir, shown to its owner and to operators only.")
+    env: dict[str, str]
+    workdir: str | None
+    image: str | None = Field(default=None, description="As it was given: the name of an image, or an address.")
+    venv: str | None = None
+    time_limit_seconds: Number | None
+    grace_seconds: Number
+    max_retries: int
+    checkpoint_interval_seconds: Number | None = Field(
+        description="How often its program shall save; null: as the installation says."
+    )
+    checkpointed_at: str | None = Field(description="When its program last saved its work.")
+    predicted: PredictionView | None = Field(description="null: nothing is known of jobs like it.")
+    created_at: str
+    queued_at: str | None
+    started_at: str | None
+    ended_at: str | None
+    pinned_at: str | None
+    kept: bool = Field(default=False, description="It stays however old it becomes.")
+    attempt: int
+    attempt_id: str | None
+    allocation: AllocationView | None
+    elastic: ElasticView | None = Field(
+        default=None, description="Of a job that grows and shrinks; gpus is what it has now, or its minimum."
+    )
+    end_reason: str | None
+    exit_code: int | None
+    message: str
+    retries: int
+    faults: int = Field(description="Faults of the platform in a row since it last saved; they are no retries.")
+    not_before: str | None
+    stopping_for: str | None
+    preemptible: bool
+    preempted_for: str | None = Field(description="The job that it makes, or made, room for, until it starts again.")
+    preemptions: int = Field(description="How often it was preempted since its owner started it.")
+    after: list[str] = Field(description="Jobs that must complete before it may start.")
+    mounts: list[MountView] = Field(default_factory=list, description="Shown to its owner and to operators only.")
+    array: ArrayView | None = None
+    usage: UsageView | None = Field(
+        default=None, description="What it has held and used in all its attempts; only told of a single job."
+    )
+    estimated_start: EstimatedStartView | None = Field(
+        default=None, description="While it waits; null: it does not, or nobody can tell."
+    )
+    idle_warning: IdleWarningView | None = Field(
+        default=None, description="It holds GPUs, does nothing, and was told so; only told of a single job."
+    )
+
+
+class AttemptView(View):
+    id: str
+    number: int
+    allocation: AllocationView
+    planned_at: str
+    started_at: str | None
+    ended_at: str | None
+    end_reason: str | None
+    exit_code: int | None
+    message: str
+    usage: UsageView | None = Field(default=None, description="What it has held and used.")
+
+
+def allocation_view(allocation: Allocation) -> AllocationView:
+    return AllocationView(
+        model=allocation.model,
+        grants=[
+            GrantView(
+                node=grant.node,
+                gpus=list(grant.gpus),
+                gpu_share=number(grant.gpu_milli / WHOLE) if grant.gpus else 0,
+                cpus=number(grant.cpu_milli / WHOLE),
+                memory_bytes=grant.memory_bytes,
+            )
+            for grant in allocation.grants
+        ],
+    )
+
+
+def idle_warning_view(warning: IdleWarning) -> IdleWarningView:
+    return IdleWarningView(
+        warned_at=rfc3339(warning.warned_at),
+        deadline=rfc3339(warning.deadline),
+        extended_at=rfc3339_or_none(warning.extended_at),
+    )
+
+
+def job_view(
+    record: JobRecord,
+    caller: Caller,
+    usage: UsageView | None = None,
+    warning: IdleWarning | None = None,
+    expected: Current | None = None,
+) -> JobView:
+    """The job as this caller may see it: commands and environments often hold keys, so only its owner sees them."""
+    job, spec, request = record.job, record.spec, record.job.request
+    may_see_all = caller.is_operator or caller.name == job.user
+    return JobView(
+        id=job.id,
+        name=job.name,
+        user=job.user,
+        kind=job.kind,
+        state=job.state,
+        queue=job.queue,
+        priority=job.priority,
+        nodes=request.nodes,
+        gpus=number(request.gpus + request.gpu_milli / WHOLE),
+        cpus=number(request.cpu_milli / WHOLE),
+        memory_bytes=request.memory_bytes,
+        models=list(request.models),
+        labels=dict(request.labels),
+        kept=KEPT_LABEL in spec.labels,
+        flavor=spec.labels.get(FLAVOR_WORD),
+        package=spec.labels.get(PACKAGE_WORD),
+        preset=spec.preset,
+        parameters=dict(spec.parameters) if may_see_all else {},
+        command=list(spec.command) if may_see_all else [],
+        env=dict(spec.env) if may_see_all else {},
+        workdir=spec.workdir if may_see_all else None,
+        image=spec.image if may_see_all else None,
+        venv=spec.venv if may_see_all else None,
+        time_limit_seconds=None if job.time_limit_seconds is None else number(job.time_limit_seconds),
+        grace_seconds=number(job.grace_seconds),
+        max_retries=job.max_retries,
+        checkpoint_interval_seconds=(
+            None if spec.checkpoint_interval_seconds is None else number(spec.checkpoint_interval_seconds)
+        ),
+        checkpointed_at=rfc3339_or_none(job.checkpointed_at),
+        predicted=_prediction_view(job.predicted),
+        created_at=rfc3339(job.created_at),
+        queued_at=rfc3339_or_none(job.queued_at),
+        started_at=rfc3339_or_none(job.started_at),
+        ended_at=rfc3339_or_none(job.ended_at),
+        pinned_at=rfc3339_or_none(job.pinned_at),
+        attempt=job.attempt,
+        attempt_id=job.attempt_id if job.attempt else None,
+        allocation=allocation_view(job.allocation) if job.allocation is not None else None,
+        elastic=_elastic_view(job),
+        end_reason=job.end_reason,
+        exit_code=job.exit_code,
+        message=job.message,
+        retries=job.retries,
+        faults=job.faults,
+        not_before=rfc3339(job.not_before) if job.not_before else None,
+        stopping_for=job.stopping_for,
+        preemptible=job.preemptible,
+        preempted_for=job.preempted_for,
+        preemptions=job.preemptions,
+        after=list(job.after),
+        mounts=[mount_view(mount) for mount in spec.mounts] if may_see_all else [],
+        array=_array_view(spec),
+        usage=usage,
+        estimated_start=estimated_start_view(expected),
+        idle_warning=idle_warning_view(warning) if warning is not None and warning.attempt == job.attempt else None,
+    )
+
+
+def mount_view(mount: MountSpec) -> MountView:
+    is_local = mount.kind is MountKind.LOCAL
+    return MountView(
+        kind=mount.kind,
+        source=format_bytes(mount.size_bytes) if is_local else mount.source,
+        path=mount.path,
+        mode="ro" if mount.read_only else "rw",
+        volume_id=mount.volume_id,
+        dataset=mount.dataset_id,
+        version=mount.version,
+        prefetch=mount.prefetch,
+    )
+
+
+def _array_view(spec: JobSpec) -> ArrayView | None:
+    if spec.array_index is None:
+        return None
+    return ArrayView(name=spec.array_name, index=spec.array_index, size=spec.array_size)
+
+
+def _prediction_view(prediction: Prediction | None) -> PredictionView | None:
+    if prediction is None:
+        return None
+    return PredictionView(
+        p50_seconds=number(prediction.p50_seconds),
+        p90_seconds=number(prediction.p90_seconds),
+        samples=prediction.samples,
+        like=prediction.like,
+    )
+
+
+def _elastic_view(job: Job) -> ElasticView | None:
+    if job.elastic is None:
+        return None
+    return ElasticView(
+        min_gpus=job.elastic.min_gpus,
+        max_gpus=job.elastic.max_gpus,
+        utilization=None if job.utilization is None else number(job.utilization),
+        resized_at=rfc3339_or_none(job.resized_at),
+        next_gpus=None if job.next_allocation is None else list(job.next_allocation.gpus),
+    )
+
+
+def attempt_view(attempt: AttemptRecord, usage: UsageView | None = None) -> AttemptView:
+    return AttemptView(
+        id=attempt.id,
+        number=attempt.number,
+        allocation=allocation_view(attempt.allocation),
+        planned_at=rfc3339(attempt.planned_at),
+        started_at=rfc3339_or_none(attempt.started_at),
+        ended_at=rfc3339_or_none(attempt.ended_at),
+        end_reason=attempt.end_reason,
+        exit_code=attempt.exit_code,
+        message=attempt.message,
+        usage=usage,
+    )

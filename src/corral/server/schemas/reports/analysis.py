@@ -1,0 +1,153 @@
+"""Findings, usage and plans on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import Field
+
+from corral.control.monitoring.usage_summary import GpuHours
+from corral.control.reports.analysis import Analysis
+from corral.core.alerts.model import Severity
+from corral.core.reports.analysis.model import DefragmentationPlan, Finding, FindingKind, FreedNode, Move
+from corral.server.schemas.base import View, rfc3339
+from corral.server.schemas.jobs.jobs import AllocationView, allocation_view
+
+
+class FindingView(View):
+    kind: FindingKind
+    severity: Severity
+    subject: str = Field(description="The job, GPU, queue or pool that it is about.")
+    title: str
+    evidence: dict[str, int | float | str] = Field(description="The numbers behind it.")
+    text: str
+    proposal: str
+
+
+class GpuHoursView(View):
+    key: str = Field(description="The user, group, queue or GPU model; empty for what has none.")
+    gpu_hours: float
+    measured_gpu_hours: float
+    busy_gpu_hours: float = Field(description="Utilisation times time, of what was measured.")
+    idle_gpu_hours: float
+    energy_kwh: float = Field(description="Of a job that crosses the border of the period, the part by its time.")
+    utilization: float | None
+    jobs: int
+
+
+class UsageBreakdownView(View):
+    total: GpuHoursView
+    by_user: list[GpuHoursView]
+    by_group: list[GpuHoursView]
+    by_queue: list[GpuHoursView]
+    by_model: list[GpuHoursView]
+
+
+class AnalysisView(View):
+    since: str
+    until: str
+    findings: list[FindingView]
+    usage: UsageBreakdownView
+    notes: list[str] = Field(description="What could not be looked at.")
+
+
+class MoveView(View):
+    job: str
+    name: str
+    user: str
+    from_node: str
+    to_node: str
+    before: AllocationView
+    after: AllocationView
+    lost_gpu_hours: float = Field(description="Work that is done again, at most: the time since the last checkpoint.")
+
+
+class FreedNodeView(View):
+    node: str
+    pool: str
+    model: str
+    gpus: list[str]
+    free_before: int
+
+
+class DefragmentationView(View):
+    """A plan to look at. Nothing carries it out by itself."""
+
+    moves: list[MoveView] = Field(description="In the order in which they can be made.")
+    frees: list[FreedNodeView]
+    helps: list[str] = Field(description="Waiting jobs that would find a place.")
+    lost_gpu_hours: float
+
+
+def analysis_view(analysis: Analysis) -> AnalysisView:
+    usage = analysis.usage
+    return AnalysisView(
+        since=rfc3339(analysis.since),
+        until=rfc3339(analysis.until),
+        findings=[finding_view(finding) for finding in analysis.findings],
+        usage=UsageBreakdownView(
+            total=gpu_hours_view(usage.total),
+            by_user=_rows(usage.by_user),
+            by_group=_rows(usage.by_group),
+            by_queue=_rows(usage.by_queue),
+            by_model=_rows(usage.by_model),
+        ),
+        notes=list(analysis.notes),
+    )
+
+
+def finding_view(finding: Finding) -> FindingView:
+    return FindingView(
+        kind=finding.kind,
+        severity=finding.severity,
+        subject=finding.subject,
+        title=finding.title,
+        evidence=dict(finding.evidence),
+        text=finding.text,
+        proposal=finding.proposal,
+    )
+
+
+def gpu_hours_view(row: GpuHours) -> GpuHoursView:
+    return GpuHoursView(
+        key=row.key,
+        gpu_hours=row.gpu_hours,
+        measured_gpu_hours=row.measured_gpu_hours,
+        busy_gpu_hours=row.busy_gpu_hours,
+        idle_gpu_hours=row.idle_gpu_hours,
+        energy_kwh=row.energy_kwh,
+        utilization=row.utilization,
+        jobs=row.jobs,
+    )
+
+
+def defragmentation_view(plan: DefragmentationPlan) -> DefragmentationView:
+    return DefragmentationView(
+        moves=[_move_view(move) for move in plan.moves],
+        frees=[_freed_view(node) for node in plan.frees],
+        helps=list(plan.helps),
+        lost_gpu_hours=plan.lost_gpu_hours,
+    )
+
+
+def _rows(rows: Iterable[GpuHours]) -> list[GpuHoursView]:
+    return [gpu_hours_view(row) for row in rows]
+
+
+def _move_view(move: Move) -> MoveView:
+    return MoveView(
+        job=move.job_id,
+        name=move.job_name,
+        user=move.user,
+        from_node=move.from_node,
+        to_node=move.to_node,
+        before=allocation_view(move.before),
+        after=allocation_view(move.after),
+        lost_gpu_hours=move.lost_gpu_hours,
+    )
+
+
+def _freed_view(freed: FreedNode) -> FreedNodeView:
+    return FreedNodeView(
+        node=freed.node, pool=freed.pool, model=freed.model, gpus=list(freed.gpus), free_before=freed.free_before
+    )

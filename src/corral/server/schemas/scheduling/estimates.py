@@ -1,0 +1,113 @@
+"""Estimated starts and how good they have been, on the wire."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from corral.control.scheduling.estimates import Summary
+from corral.core.scheduling.forecast.accuracy import Accuracy, Told
+from corral.core.scheduling.forecast.estimates import Estimate, basis_words
+from corral.server.scheduling.estimate_worker import Current
+from corral.server.schemas.base import Number, View, number, rfc3339
+
+
+class EstimateView(View):
+    """When it is expected to start: half of such jobs do by p50, nine tenths by p90."""
+
+    p50: str
+    p90: str
+
+
+class EstimatedStartView(EstimateView):
+    made_at: str
+
+
+class ExplainedEstimateView(EstimatedStartView):
+    basis: str = Field(description="What the estimate comes from, in words.")
+
+
+class AccuracyView(View):
+    started: int
+    before_p50: Number | None = Field(description="Which part of them started by then; null: none can be judged yet.")
+    before_p90: Number | None
+    median_error_seconds: Number | None = Field(description="Between p50 and the start, whichever was first.")
+
+
+class HorizonAccuracyView(AccuracyView):
+    horizon: str = Field(description="How far ahead those estimates looked, such as `< 1 h`.")
+
+
+class ToldView(View):
+    job: str
+    made_at: str
+    p50: str
+    p90: str
+    started_at: str
+
+
+class EstimateAccuracyView(AccuracyView):
+    since: str | None
+    estimates: int = Field(description="Made since then; of those that still wait only the late ones are judged.")
+    by_horizon: list[HorizonAccuracyView]
+    recent: list[ToldView] = Field(description="The latest first; of jobs that the caller may see.")
+
+
+def estimate_view(estimate: Estimate) -> EstimateView:
+    return EstimateView(p50=rfc3339(estimate.p50), p90=rfc3339(estimate.p90))
+
+
+def estimated_start_view(current: Current | None) -> EstimatedStartView | None:
+    if current is None:
+        return None
+    estimate = current.estimate
+    return EstimatedStartView(p50=rfc3339(estimate.p50), p90=rfc3339(estimate.p90), made_at=rfc3339(current.made_at))
+
+
+def explained_estimate_view(current: Current | None) -> ExplainedEstimateView | None:
+    if current is None:
+        return None
+    estimate = current.estimate
+    return ExplainedEstimateView(
+        p50=rfc3339(estimate.p50),
+        p90=rfc3339(estimate.p90),
+        made_at=rfc3339(current.made_at),
+        basis=basis_words(estimate),
+    )
+
+
+def accuracy_view(summary: Summary) -> EstimateAccuracyView:
+    return EstimateAccuracyView(
+        since=rfc3339(summary.since) if summary.since else None,
+        estimates=summary.overall.estimates,
+        started=summary.overall.started,
+        before_p50=_rounded(summary.overall.before_p50, 3),
+        before_p90=_rounded(summary.overall.before_p90, 3),
+        median_error_seconds=_rounded(summary.overall.median_error_seconds, 1),
+        by_horizon=[_horizon_view(words, found) for words, found in summary.horizons],
+        recent=[_told_view(one) for one in summary.recent],
+    )
+
+
+def _horizon_view(horizon: str, found: Accuracy) -> HorizonAccuracyView:
+    return HorizonAccuracyView(
+        horizon=horizon,
+        started=found.started,
+        before_p50=_rounded(found.before_p50, 3),
+        before_p90=_rounded(found.before_p90, 3),
+        median_error_seconds=_rounded(found.median_error_seconds, 1),
+    )
+
+
+def _rounded(value: float | None, digits: int) -> Number | None:
+    return None if value is None else number(round(value, digits))
+
+
+def _told_view(one: Told) -> ToldView:
+    assert one.started_at is not None
+    return ToldView(
+        job=one.job_id,
+        made_at=rfc3339(one.made_at),
+        p50=rfc3339(one.p50),
+        p90=rfc3339(one.p90),
+        started_at=rfc3339(one.started_at),
+    )

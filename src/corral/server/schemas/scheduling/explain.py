@@ -1,0 +1,222 @@
+"""Why a job waits, and what would happen to one, on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from pydantic import Field
+
+from corral.control.scheduling.suggestions import Outcome, Suggestion
+from corral.control.scheduling.views import TrialRun
+from corral.core.model import Job, JobState
+from corral.core.scheduling.cycle.hold_rules import Reason
+from corral.core.scheduling.cycle.plan import PlannedStart, Preemption, PreemptionRule
+from corral.core.scheduling.explain.advice import Operation
+from corral.core.scheduling.explain.reasons import NAMED, Explanation
+from corral.core.scheduling.forecast.estimates import Estimate
+from corral.server.events.visibility import Veil
+from corral.server.scheduling.estimate_worker import Current
+from corral.server.schemas.base import Number, View, number, rfc3339
+from corral.server.schemas.scheduling.estimates import (
+    EstimateView,
+    ExplainedEstimateView,
+    estimate_view,
+    explained_estimate_view,
+)
+
+
+class ReasonView(View):
+    rule: str
+    detail: str
+    numbers: dict[str, Any]
+    jobs: list[str]
+
+
+class JobRefView(View):
+    """A job; of one that the caller may not see only whose it is."""
+
+    id: str | None
+    name: str | None
+    user: str
+
+
+class EffectView(View):
+    outcome: Outcome = Field(description="start: now. earlier: at a promised time that comes sooner than without it.")
+    start_at: str
+
+
+class ChangeView(View):
+    operation: Operation = Field(description="edit: PATCH the job with the body. start: POST to its /start.")
+    body: dict[str, Any]
+
+
+class SuggestionView(View):
+    """A change that helps: the scheduler was asked what it would do then."""
+
+    title: str
+    detail: str
+    effect: EffectView
+    change: ChangeView
+
+
+class CycleView(View):
+    """Where in the journal an answer of the past comes from."""
+
+    id: int
+    at: str
+    exact: bool = Field(description="Everything that had happened is in the answer, and nothing else.")
+    known_until: str
+    words: str
+
+
+class WhyView(View):
+    job_id: str
+    state: JobState
+    summary: str
+    reasons: list[ReasonView]
+    position: int | None
+    place: str = Field(description="What its place in the line comes from, in words; empty if it is in none.")
+    ahead: list[JobRefView]
+    ahead_count: int
+    planned_start: str | None
+    planned_nodes: list[str]
+    estimate: ExplainedEstimateView | None = Field(
+        default=None, description="When it is expected to start; null: it does not wait, or nobody can tell."
+    )
+    suggestions: list[SuggestionView] = Field(description="For its owner and operators, the best first.")
+    at: str | None = Field(default=None, description="The moment that was asked about; null for now.")
+    cycle: CycleView | None = None
+
+
+class PreemptingView(View):
+    """A job that would be interrupted; of one that the caller may not see only the rule and the loss."""
+
+    job: str | None
+    rule: PreemptionRule
+    lost_gpu_seconds: Number
+
+
+class WouldStartView(View):
+    at: str | None = Field(description="Now, or the half of the estimate; null: nobody can tell.")
+    nodes: list[str] = Field(description="Where: for sure if it starts now, else as far as it is planned.")
+    after: list[str] = Field(description="Jobs in front of it that the caller may see, the first ones.")
+    preempting: list[PreemptingView]
+
+
+class PlanView(View):
+    outcome: Literal["start", "wait", "refuse"]
+    detail: str
+    start_at: str | None = Field(description="Now, or when it is promised at the latest.")
+    nodes: list[str]
+    reasons: list[ReasonView]
+    ahead_count: int
+    estimate: EstimateView | None = Field(default=None, description="When it would start.")
+    would_start: WouldStartView | None = Field(default=None, description="null: it would be refused.")
+
+
+def why_view(
+    job: Job,
+    explanation: Explanation,
+    veil: Veil,
+    advice: Iterable[Suggestion] = (),
+    expected: Current | None = None,
+) -> WhyView:
+    """`veil` has the jobs ahead; one that has just gone is left out."""
+    ahead = [veil.jobs[job_id] for job_id in explanation.ahead[:NAMED] if job_id in veil.jobs]
+    return WhyView(
+        job_id=job.id,
+        state=job.state,
+        summary=explanation.summary,
+        reasons=[_reason(reason) for reason in explanation.reasons],
+        position=explanation.position,
+        place=explanation.place,
+        ahead=[_reference(other, veil) for other in ahead],
+        ahead_count=explanation.ahead_count,
+        planned_start=_start(explanation.planned),
+        planned_nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
+        estimate=explained_estimate_view(expected),
+        suggestions=[_suggestion(item) for item in advice],
+    )
+
+
+def plan_view(trial: TrialRun, now: float, veil: Veil, expected: Estimate | None) -> PlanView:
+    """`expected` is when it would start; `veil` has the live jobs."""
+    if trial.refusal is not None:
+        reason = ReasonView(
+            rule=trial.refusal.slug, detail=trial.refusal.detail, numbers=dict(trial.refusal.numbers), jobs=[]
+        )
+        return PlanView(
+            outcome="refuse", detail=trial.refusal.detail, start_at=None, nodes=[], reasons=[reason], ahead_count=0
+        )
+    if trial.start is not None:
+        nodes = [grant.node for grant in trial.start.allocation.grants]
+        return PlanView(
+            outcome="start",
+            detail="it would start now",
+            start_at=rfc3339(now),
+            nodes=nodes,
+            reasons=[],
+            ahead_count=0,
+            estimate=EstimateView(p50=rfc3339(now), p90=rfc3339(now)),
+            would_start=WouldStartView(
+                at=rfc3339(now), nodes=nodes, after=[], preempting=_preempting(trial.preemptions, veil)
+            ),
+        )
+    explanation = trial.explanation
+    assert explanation is not None
+    return PlanView(
+        outcome="wait",
+        detail=explanation.summary,
+        start_at=_start(explanation.planned),
+        nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
+        reasons=[_reason(reason) for reason in explanation.reasons],
+        ahead_count=explanation.ahead_count,
+        estimate=None if expected is None else estimate_view(expected),
+        would_start=WouldStartView(
+            at=None if expected is None else rfc3339(expected.p50),
+            nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
+            after=[job_id for job_id in explanation.ahead[:NAMED] if _is_shown(job_id, veil)],
+            preempting=_preempting(trial.preemptions, veil),
+        ),
+    )
+
+
+def _preempting(preemptions: Iterable[Preemption], veil: Veil) -> list[PreemptingView]:
+    return [
+        PreemptingView(
+            job=one.job_id if _is_shown(one.job_id, veil) else None,
+            rule=one.rule,
+            lost_gpu_seconds=number(round(one.lost_gpu_seconds, 1)),
+        )
+        for one in preemptions
+    ]
+
+
+def _is_shown(job_id: str, veil: Veil) -> bool:
+    job = veil.jobs.get(job_id)
+    return job is not None and not veil.hides(job)
+
+
+def _suggestion(item: Suggestion) -> SuggestionView:
+    proposal = item.proposal
+    return SuggestionView(
+        title=proposal.title,
+        detail=proposal.detail,
+        effect=EffectView(outcome=item.outcome, start_at=rfc3339(item.start_at)),
+        change=ChangeView(operation=proposal.operation, body=dict(proposal.change)),
+    )
+
+
+def _reference(job: Job, veil: Veil) -> JobRefView:
+    if veil.hides(job):
+        return JobRefView(id=None, name=None, user=job.user)
+    return JobRefView(id=job.id, name=job.name, user=job.user)
+
+
+def _reason(reason: Reason) -> ReasonView:
+    return ReasonView(rule=reason.rule, detail=reason.detail, numbers=dict(reason.numbers), jobs=list(reason.jobs))
+
+
+def _start(planned: PlannedStart | None) -> str | None:
+    return rfc3339(planned.at) if planned is not None and planned.is_known else None

@@ -1,0 +1,193 @@
+"""Queues on the wire."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from corral.control.jobs.job_clusters import Homes
+from corral.control.live.unit_of_work import Caller
+from corral.control.people.permissions import may_see_job
+from corral.control.scheduling import views
+from corral.core.model import WHOLE, Blocking, Job, JobKind, Queue
+from corral.server.scheduling.estimate_worker import Current
+from corral.server.schemas.base import Body, Duration, Label, Number, View, number, rfc3339, rfc3339_or_none
+from corral.server.schemas.scheduling.estimates import EstimatedStartView, estimated_start_view
+
+MAX_GPUS = 1_000_000
+
+
+GpuCount = Annotated[int, Field(ge=0, le=MAX_GPUS)]
+Kinds = list[Literal["workbench", "training", "distributed", "preset"]]
+
+
+class QueueEdit(Body):
+    """What may be changed about a queue; what is left out stays as it is, null takes a limit away."""
+
+    policy: Label = "fair-share"
+    blocking: Literal["strict", "backfill"] = "backfill"
+    placement: Label = "fragmentation"
+    weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    guaranteed_gpus: GpuCount = Field(
+        default=0, description="GPUs that come back to it when it needs them; together at most what its pool has."
+    )
+    preempts: bool = Field(
+        default=False,
+        description="Jobs at its front take GPUs from those far behind them that run; with priority, shortest or "
+        "weighted.",
+    )
+    max_gpus: GpuCount | None = None
+    max_length: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
+    max_seconds: Annotated[Duration, Field(gt=0)] | None = None
+    kinds: Kinds = Field(default_factory=list)
+    groups: Annotated[list[Label], Field(max_length=1000)] = Field(
+        default_factory=list, description="Groups that may use it beside the one that has its pool."
+    )
+    min_job_gpus: GpuCount | None = None
+    max_job_gpus: GpuCount | None = None
+
+
+class QueueCreate(QueueEdit):
+    name: Label
+    pool: Label = "default"
+
+
+class QueueView(View):
+    name: str
+    pool: str
+    policy: str
+    blocking: Blocking
+    placement: str
+    weight: Number
+    guaranteed_gpus: int
+    preempts: bool
+    max_gpus: int | None
+    max_length: int | None
+    max_seconds: Number | None
+    kinds: list[JobKind]
+    groups: list[str]
+    min_job_gpus: int | None
+    max_job_gpus: int | None
+    running: int
+    queued: int
+    held_gpus: Number
+    borrowed_gpus: Number = Field(
+        description="What it holds beyond its guarantee, where queues of the pool have one: lent until they ask."
+    )
+    owed_gpus: Number = Field(description="What it is guaranteed and does not hold.")
+
+
+class OrderedJobView(View):
+    """A place in a line; of a job that the caller may not see only whose it is and how large."""
+
+    position: int
+    id: str | None
+    name: str | None
+    user: str
+    gpus: Number
+    nodes: int
+    cluster: str | None = Field(description="The only cluster where it may run; null: several will do.")
+    priority: int
+    pinned: bool
+    score: float | None
+    detail: str
+    moved: bool = Field(description="Its owner has given it a place among the own jobs.")
+    queued_at: str | None
+    planned_start: str | None
+    estimated_start: EstimatedStartView | None = Field(
+        description="When it is expected to start; null while nothing can be told."
+    )
+
+
+class LineView(View):
+    """Jobs that wait for the same: one GPU model, on one node or as a gang."""
+
+    model: str
+    line: Literal["single", "gang"]
+    length: int = Field(description="Jobs in the line; of a long one not all are shown.")
+    jobs: list[OrderedJobView]
+
+
+class OrderView(View):
+    lines: list[LineView]
+    waiting_for_others: int = Field(description="Jobs that come after others, and so stand in no line yet.")
+
+
+def changes_of(body: QueueEdit) -> dict[str, Any]:
+    """The fields that were given, as the model has them."""
+    changes = body.model_dump(exclude_unset=True)
+    if "blocking" in changes:
+        changes["blocking"] = Blocking(changes["blocking"])
+    if "kinds" in changes:
+        changes["kinds"] = tuple(JobKind(kind) for kind in changes["kinds"])
+    if "groups" in changes:
+        changes["groups"] = tuple(sorted(set(changes["groups"])))
+    return changes
+
+
+def queue_of(body: QueueCreate) -> Queue:
+    # In the model, placement has another default: that of journals from before it could be chosen.
+    return Queue(**{"placement": body.placement, **changes_of(body)})
+
+
+def queue_view(view: views.QueueView) -> QueueView:
+    queue = view.queue
+    return QueueView(
+        name=queue.name,
+        pool=queue.pool,
+        policy=queue.policy,
+        blocking=queue.blocking,
+        placement=queue.placement,
+        weight=queue.weight,
+        guaranteed_gpus=queue.guaranteed_gpus,
+        preempts=queue.preempts,
+        max_gpus=queue.max_gpus,
+        max_length=queue.max_length,
+        max_seconds=queue.max_seconds,
+        kinds=list(queue.kinds),
+        groups=list(queue.groups),
+        min_job_gpus=queue.min_job_gpus,
+        max_job_gpus=queue.max_job_gpus,
+        running=view.running,
+        queued=view.queued,
+        held_gpus=number(view.standing.held_milli / WHOLE),
+        borrowed_gpus=number(view.standing.borrowed_milli / WHOLE),
+        owed_gpus=number(view.standing.owed_milli / WHOLE),
+    )
+
+
+def line_view(
+    view: views.LineView, caller: Caller, expected: Callable[[Job], Current | None], homes: Homes
+) -> LineView:
+    return LineView(
+        model=view.key.model,
+        line="gang" if view.key.is_gang else "single",
+        length=view.length,
+        jobs=[_ordered_job(place, caller, expected(place.job), homes) for place in view.places],
+    )
+
+
+def _ordered_job(place: views.LinePlace, caller: Caller, expected: Current | None, homes: Homes) -> OrderedJobView:
+    job = place.job
+    shown = may_see_job(caller, job.user)
+    known = place.planned_start is not None and math.isfinite(place.planned_start)
+    return OrderedJobView(
+        position=place.position,
+        id=job.id if shown else None,
+        name=job.name if shown else None,
+        user=job.user,
+        gpus=number(job.request.gpus + job.request.gpu_milli / WHOLE),
+        nodes=job.request.nodes,
+        cluster=homes.only(job),
+        priority=job.priority,
+        pinned=job.pinned_at is not None,
+        score=place.score,
+        detail=place.detail,
+        moved=job.user_order != 0,
+        queued_at=rfc3339_or_none(job.queued_at),
+        planned_start=rfc3339(place.planned_start) if known and place.planned_start is not None else None,
+        estimated_start=estimated_start_view(expected),
+    )

@@ -1,0 +1,116 @@
+"""Reservations on the wire."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from corral.control.scheduling.reservations import ReservationView as ReservationFacts
+from corral.control.scheduling.reserved_gpus import ReservationDraft
+from corral.server.schemas.base import Body, Label, Text, View, parse_time, rfc3339, rfc3339_or_none
+from corral.server.schemas.fleet.pools import MAX_GPUS, GpuIds, UserNames
+
+Note = Annotated[Text, Field(max_length=1000)]
+Count = Annotated[int, Field(ge=1, le=MAX_GPUS)]
+
+
+def _moment(value: object) -> float:
+    if not isinstance(value, str):
+        raise ValueError("must be a time such as 2026-01-03T10:00:00Z")
+    return parse_time(value)
+
+
+Moment = Annotated[
+    float,
+    BeforeValidator(_moment),
+    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-01-03T18:00:00Z"]}),
+]
+
+
+class ReservationCreate(Body):
+    name: Label
+    pool: Label
+    gpus: Count | None = Field(default=None, description="So many: corral chooses, whole nodes first.")
+    gpu_ids: GpuIds | None = Field(default=None, description="Or exactly these.")
+    model: Label | None = Field(default=None, description="Of this model; left out, of the one that has most free.")
+    users: UserNames = Field(default_factory=list)
+    groups: UserNames = Field(default_factory=list)
+    since: Moment | None = Field(default=None, description="Left out, or in the past: from now on.")
+    until: Moment | None = Field(default=None, description="Left out: it stands until it is deleted.")
+    lends: bool = Field(default=True, description="Whether preemptible jobs of others may use what owners do not.")
+    note: Note = ""
+
+
+class ReservationEdit(Body):
+    gpus: Count | None = None
+    gpu_ids: GpuIds | None = None
+    model: Label | None = None
+    users: UserNames | None = None
+    groups: UserNames | None = None
+    since: Moment | None = None
+    until: Moment | None = Field(
+        default=None, description="Null lets it stand until it is deleted; left out, it stays."
+    )
+    lends: bool | None = None
+    note: Note | None = None
+
+
+class ReservationView(View):
+    name: str
+    pool: str
+    model: str
+    gpus: list[str]
+    nodes: dict[str, list[str]] = Field(description="Its GPUs by node; those that are not there now are under ''.")
+    gpu_count: int
+    users: list[str]
+    groups: list[str]
+    since: str
+    until: str | None = Field(description="Null while it stands.")
+    lends: bool
+    note: str
+    state: Literal["upcoming", "active", "standing", "over"]
+    in_force: bool = Field(description="False when it is over, and for a standing one where nothing stands (dynamic).")
+    used_by_owners: int = Field(description="GPUs that owners hold now.")
+    lent: int = Field(description="GPUs that others hold within the window now.")
+    created_by: str
+    created_at: str
+
+
+def draft_of(body: ReservationCreate | ReservationEdit) -> ReservationDraft:
+    return ReservationDraft(
+        count=body.gpus,
+        gpu_ids=None if body.gpu_ids is None else tuple(body.gpu_ids),
+        model=body.model,
+        users=None if body.users is None else tuple(body.users),
+        groups=None if body.groups is None else tuple(body.groups),
+        since=body.since,
+        sets_until="until" in body.model_fields_set,
+        until=body.until,
+        lends=body.lends,
+        note=body.note,
+    )
+
+
+def reservation_view(facts: ReservationFacts) -> ReservationView:
+    record, one = facts.record, facts.record.reservation
+    return ReservationView(
+        name=one.name,
+        pool=one.pool,
+        model=record.model,
+        gpus=list(one.gpus),
+        nodes={node: list(gpus) for node, gpus in facts.nodes.items()},
+        gpu_count=len(one.gpus),
+        users=list(one.users),
+        groups=list(one.groups),
+        since=rfc3339(one.since),
+        until=rfc3339_or_none(one.until),
+        lends=one.lends,
+        note=record.note,
+        state=facts.state.value,
+        in_force=facts.in_force,
+        used_by_owners=facts.used_by_owners,
+        lent=facts.lent,
+        created_by=record.created_by,
+        created_at=rfc3339(record.created_at),
+    )

@@ -1,0 +1,145 @@
+"""Workbenches on the wire: what may be asked for, and how to reach one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from corral.control.jobs.job_kinds import HOST_COMMAND
+from corral.control.jobs.jobs import JobDraft
+from corral.control.live.unit_of_work import Caller
+from corral.control.ports import WorkbenchStatus
+from corral.control.records import JobRecord
+from corral.control.workbenches.workbenches import base_url, is_hosted
+from corral.core.model import JobState
+from corral.server.jobs.drafts import draft_of
+from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number
+from corral.server.schemas.jobs.job_bodies import Cpus, Directory, Environment, Gpus, JobCreate, Models, Mounts
+from corral.server.schemas.jobs.jobs import JobView, job_view
+
+#: The words that a workbench has and other jobs have not.
+_OWN_WORDS = frozenset({"jupyter", "ssh", "image", "venv", "idle_stop"})
+_ShortName = Annotated[Text, Field(min_length=1, max_length=63)]
+
+
+class WorkbenchCreate(Body):
+    """A workbench as a user asks for it. What it runs is corral's business."""
+
+    name: Label
+    jupyter: bool = Field(default=True, description="Offer JupyterLab through this server.")
+    ssh: bool = Field(default=False, description="Let its owner's registered SSH keys log in.")
+    gpus: Gpus = Field(default=0, description="0, a share below 1, or whole GPUs.")
+    cpus: Cpus = 0
+    memory: Size = 0
+    model: Models | None = None
+    labels: Annotated[dict[Label, Label], Field(max_length=64)] | None = None
+    queue: _ShortName | None = None
+    flavor: _ShortName | None = None
+    package: _ShortName | None = None
+    priority: Annotated[int, Field(ge=0, le=100)] | None = None
+    time: Annotated[Duration, Field(gt=0)] | None = None
+    env: Environment | None = None
+    workdir: Directory | None = Field(
+        default=None, description="Where it begins; a directory of its own that is kept until it is deleted."
+    )
+    image: Annotated[Text, Field(min_length=1, max_length=1024)] | None = Field(
+        default=None, description="The name or address of an image; the node's own environment if left out."
+    )
+    venv: Directory | None = Field(default=None, description="A virtual environment or conda prefix on the node.")
+    idle_stop: Annotated[Duration, Field(gt=0)] | None = Field(
+        default=None, description="Stop it when nobody has used it for so long."
+    )
+    mounts: Mounts | None = Field(default=None, description="Storage that it sees, such as data:/data.")
+    hold: bool = False
+
+
+class JupyterView(View):
+    ready: bool
+    address: str = Field(
+        description="At the console: leads a browser that is signed in to its own origin; programs send a token."
+    )
+
+
+class SshView(View):
+    ready: bool
+    host: str
+    port: int | None
+    account: str | None = Field(description="Of the operating system; whom to log in as.")
+    host_key: str | None = Field(description="What the server shows, for a file of known hosts.")
+    command: str | None = Field(description="To be copied.")
+    sessions: int
+
+
+class WorkbenchView(View):
+    id: str
+    name: str
+    user: str
+    state: JobState
+    message: str
+    jupyter: JupyterView | None
+    ssh: SshView | None
+    idle_seconds: Number | None = Field(description="For how long nobody has used it; null while it does not run.")
+    idle_stop_seconds: Number | None
+    image: str | None
+    venv: str | None
+    job: JobView
+
+
+def workbench_draft(body: WorkbenchCreate) -> JobDraft:
+    given = body.model_dump(exclude_unset=True, exclude=set(_OWN_WORDS))
+    draft = draft_of(JobCreate.model_validate({**given, "command": list(HOST_COMMAND)}))
+    spec = replace(
+        draft.spec,
+        jupyter=body.jupyter,
+        ssh=body.ssh,
+        image=body.image,
+        venv=body.venv,
+        idle_stop_seconds=body.idle_stop,
+    )
+    return replace(draft, spec=spec)
+
+
+def workbench_view(
+    record: JobRecord,
+    caller: Caller,
+    status: WorkbenchStatus | None,
+    *,
+    idle_seconds: float | None,
+    server: str,
+    ssh_host: str,
+) -> WorkbenchView:
+    """`server` is the address of this server as the caller knows it, `ssh_host` where SSH is found."""
+    job, spec = record.job, record.spec
+    offers = is_hosted(spec)
+    return WorkbenchView(
+        id=job.id,
+        name=job.name,
+        user=job.user,
+        state=job.state,
+        message=job.message,
+        jupyter=JupyterView(ready=status is not None and status.jupyter_ready, address=f"{server}{base_url(job.id)}")
+        if offers and spec.jupyter
+        else None,
+        ssh=_ssh_view(status, ssh_host) if offers and spec.ssh else None,
+        idle_seconds=None if idle_seconds is None else round(idle_seconds),
+        idle_stop_seconds=None if spec.idle_stop_seconds is None else number(spec.idle_stop_seconds),
+        image=spec.image,
+        venv=spec.venv,
+        job=job_view(record, caller),
+    )
+
+
+def _ssh_view(status: WorkbenchStatus | None, host: str) -> SshView:
+    if status is None or status.ssh_port is None:
+        return SshView(ready=False, host=host, port=None, account=None, host_key=None, command=None, sessions=0)
+    return SshView(
+        ready=status.ssh_ready,
+        host=host,
+        port=status.ssh_port,
+        account=status.account,
+        host_key=status.ssh_host_key,
+        command=f"ssh -p {status.ssh_port} {status.account}@{host}" if status.ssh_ready else None,
+        sessions=status.ssh_sessions,
+    )

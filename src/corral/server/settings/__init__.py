@@ -1,0 +1,1 @@
+"""Settings: the only reader of the configuration file and of the environment."""

@@ -1,0 +1,37 @@
+"""What jobs may take of the disk, by the settings and by how large the disk is."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+from corral.server.settings.settings import Settings
+
+#: Of the disk: what one job may have, and what stays free.
+_JOB_PART = 0.5
+_FREE_PART = 0.05
+_FREE_BYTES = 2 * 2**30
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiskLimits:
+    #: what one job may have; None means no limit
+    job_bytes: int | None
+    job_files: int | None
+    #: with less free than this nothing is launched
+    min_free_bytes: int
+    #: of the file that is given up when the disk is full
+    reserve_bytes: int
+
+
+def disk_limits(settings: Settings) -> DiskLimits:
+    disk = settings.disk
+    total = shutil.disk_usage(settings.home).total
+    job_limit = int(total * _JOB_PART) if disk.job_limit is None else disk.job_limit
+    min_free = min(int(total * _FREE_PART), _FREE_BYTES) if disk.min_free is None else disk.min_free
+    return DiskLimits(
+        job_bytes=job_limit or None,
+        job_files=disk.job_files or None,
+        min_free_bytes=min_free,
+        reserve_bytes=min(disk.reserve, total // 10),
+    )

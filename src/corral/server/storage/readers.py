@@ -1,0 +1,173 @@
+"""Heavy reading for requests: checksums, archives, downloads and searches of what jobs and users have written.
+
+It has threads of its own, so that nothing else of the server waits for it, and every user has the same share of them
+(`stores/fair_pool`). A request whose client has left is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+from fastapi import Request
+
+from corral.core.storage.checksums import new_checksum
+from corral.server.http.problems import Problem
+from corral.stores.storage.fair_pool import DeadlinePassed, FairPool, Steps, Task, TaskCancelled, TooManyTasks
+
+T = TypeVar("T")
+
+#: How often it is looked whether the client is still there.
+_LOOK_SECONDS = 0.5
+_RETRY_SECONDS = 5
+
+
+class Readers:
+    def __init__(
+        self, *, threads: int = 8, per_user: int = 2, waiting_per_user: int = 64, deadline_seconds: float = 3600.0
+    ) -> None:
+        self._pool = FairPool("reader", threads=threads, per_user=per_user, waiting_per_user=waiting_per_user)
+        self._deadline_seconds = deadline_seconds
+
+    def close(self) -> None:
+        self._pool.close()
+
+    async def run(self, user: str, steps: Steps[T], request: Request | None = None) -> T:
+        """What the generator returns. Raises a 503 problem if the user has too much under way or it takes too long."""
+        task = self._submit(user, steps)
+        ended = _event_of(task)
+        try:
+            while request is not None and not await _happens(ended):
+                if await request.is_disconnected():
+                    # Nobody reads this answer; the number is the one that proxies use for it.
+                    raise Problem(499, "Client left", "The client closed the connection.", slug="client-left")
+            return await _answer(task, ended)
+        except DeadlinePassed:
+            detail = f"It takes longer than {self._deadline_seconds:g} s: ask for less at once."
+            raise Problem(503, "Took too long", detail, slug="took-too-long") from None
+        finally:
+            task.cancel()
+
+    async def call(self, user: str, function: Callable[[], T]) -> T:
+        """The same for a function that cannot be interrupted: it holds one of the user's threads."""
+        return await self.run(user, _called(function))
+
+    def pieces(self, user: str, source: Iterator[bytes], close: Callable[[], None] = lambda: None) -> PieceStream:
+        """What the iterator has, to be sent; `close` is called once nothing is read any more."""
+        submit = partial(self._pool.submit, is_limited=False)
+        return PieceStream(submit, user, source, close)
+
+    def _submit(self, user: str, steps: Steps[T]) -> Task[T]:
+        try:
+            return self._pool.submit(user, steps, deadline_seconds=self._deadline_seconds)
+        except TooManyTasks:
+            raise Problem(
+                503,
+                "Busy",
+                "You have too many downloads, checksums and searches under way: try again in a moment.",
+                slug="busy",
+                headers={"Retry-After": str(_RETRY_SECONDS)},
+            ) from None
+
+
+class PieceStream:
+    """An asynchronous iterator over what heavy reading finds. No thread is held while the client is slow. Empty pieces
+    are places where other tasks may go first."""
+
+    def __init__(
+        self,
+        submit: Callable[[str, Steps[bytes]], Task[bytes]],
+        user: str,
+        source: Iterator[bytes],
+        close: Callable[[], None],
+    ) -> None:
+        self._submit = submit
+        self._user = user
+        self._source = source
+        self._close = close
+        self._task: Task[bytes] | None = None
+        self._is_closed = False
+
+    def __aiter__(self) -> PieceStream:
+        return self
+
+    async def __anext__(self) -> bytes:
+        self._task = self._submit(self._user, _next_piece(self._source))
+        piece = await _answer(self._task, _event_of(self._task))
+        if not piece:
+            raise StopAsyncIteration
+        return piece
+
+    def close(self) -> None:
+        """What is read is closed after the slice that reads it now."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._task is None:
+            self._end()
+        else:
+            self._task.cancel()
+            self._task.future.add_done_callback(lambda _: self._end())
+
+    def _end(self) -> None:
+        if isinstance(self._source, Generator):
+            self._source.close()
+        self._close()
+
+
+def _event_of(task: Task[Any]) -> asyncio.Event:
+    """Set when the task has ended."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+
+    def tell(_: object) -> None:
+        # The loop may be gone when the server stops.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(ended.set)
+
+    task.future.add_done_callback(tell)
+    return ended
+
+
+async def _happens(event: asyncio.Event) -> bool:
+    """Whether it happens within a moment."""
+    try:
+        async with asyncio.timeout(_LOOK_SECONDS):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _answer(task: Task[T], ended: asyncio.Event) -> T:
+    await ended.wait()
+    try:
+        return task.future.result()
+    except TaskCancelled:
+        raise Problem(503, "Stopping", "The server is stopping; try again in a moment.") from None
+
+
+def checksum_steps(pieces: Iterable[bytes]) -> Steps[str]:
+    """The checksum of all pieces."""
+    found = new_checksum()
+    for piece in pieces:
+        found.update(piece)
+        yield
+    return found.hexdigest()
+
+
+def _called(function: Callable[[], T]) -> Steps[T]:
+    yield from ()
+    return function()
+
+
+def _next_piece(source: Iterator[bytes]) -> Steps[bytes]:
+    """The next that has something in it; empty at the end."""
+    for piece in source:
+        if piece:
+            return piece
+        yield
+    return b""

@@ -1,0 +1,142 @@
+"""The server's disk: how much is free, what is refused when little is, and a reserve for when nothing is.
+
+Jobs can fill the disk that the server's home is on. Before that nothing is launched and no upload begins any more. When
+it is full, a file that holds a reserve is given up bit by bit, so that records of what ends can be written; the store
+has room of its own (`stores/room`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from corral.control.errors import OverLimit
+from corral.control.live.worker import Worker
+from corral.control.ports import EngineUnavailable
+from corral.core.quantities import format_bytes
+from corral.server.settings.disk_limits import DiskLimits
+
+log = logging.getLogger("corral.server.disk")
+
+RESERVE = "reserve"
+LOOK_SECONDS = 1.0
+#: How often it is looked whether the store still has its room.
+_ROOM_SECONDS = 600.0
+#: With less than this the server's own records are in danger.
+_DANGER_BYTES = 8 << 20
+#: The reserve is given up in so many parts: whatever fills the disk takes them, too.
+_PARTS = 8
+#: A launch makes some files; a disk can be full of those, too.
+_MIN_FREE_FILES = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Free:
+    #: for jobs, and for the server, which may have blocks that others may not take
+    bytes: int
+    own_bytes: int
+    #: None where the file system does not count them
+    files: int | None
+
+
+class DiskGuard:
+    def __init__(self, *, home: Path, limits: DiskLimits, keep_room: Callable[[], None]) -> None:
+        """`keep_room` makes sure that the store has its own."""
+        self._home = home
+        self._limits = limits
+        self._keep_room = keep_room
+        self._reserve = home / RESERVE
+        self._was_low = False
+        self._room_in = 0.0
+        self._worker = Worker("disk-guard", self.look, every_seconds=LOOK_SECONDS)
+
+    def start(self) -> None:
+        self._look()
+        self._worker.start()
+
+    def stop(self) -> None:
+        self._worker.stop()
+
+    def free(self, place: str | Path | None = None) -> Free:
+        found = os.statvfs(place or self._home)
+        is_root = os.geteuid() == 0
+        return Free(
+            bytes=found.f_bavail * found.f_frsize,
+            own_bytes=(found.f_bfree if is_root else found.f_bavail) * found.f_frsize,
+            files=found.f_favail if found.f_files else None,
+        )
+
+    def problem(self) -> str:
+        """Why nothing is launched; "" if there is room."""
+        free = self.free()
+        if free.bytes < self._limits.min_free_bytes:
+            least = format_bytes(self._limits.min_free_bytes)
+            return f"the disk of the server has {format_bytes(free.bytes)} free, and {least} are kept free"
+        if free.files is not None and free.files < _MIN_FREE_FILES:
+            return f"the disk of the server has room for {free.files} more files"
+        return ""
+
+    def check_launch(self) -> None:
+        """Raises EngineUnavailable: the launch is tried again until there is room."""
+        if problem := self.problem():
+            raise EngineUnavailable(problem)
+
+    def check_room(self, size_bytes: int, place: str | Path | None = None) -> None:
+        """Before so much is brought to a place, by default the home directory. Raises OverLimit."""
+        free = self.free(place)
+        if free.bytes - size_bytes < self._limits.min_free_bytes:
+            raise OverLimit(
+                f"the disk has {format_bytes(free.bytes)} free, "
+                f"{format_bytes(self._limits.min_free_bytes)} are kept free, and this needs {format_bytes(size_bytes)}",
+                field="size",
+                asked=size_bytes,
+                free=free.bytes,
+            )
+
+    def look(self) -> None:
+        """One round: give up a part of the reserve, or make it again."""
+        free = self.free()
+        held = _size(self._reserve)
+        if free.own_bytes < _DANGER_BYTES and held:
+            left = max(0, held - max(1, self._limits.reserve_bytes // _PARTS))
+            os.truncate(self._reserve, left)
+            log.error("the disk is full: %s of the reserve are left", format_bytes(left))
+        elif held < self._limits.reserve_bytes and free.bytes > self._limits.min_free_bytes + _DANGER_BYTES:
+            self._make_reserve()
+        problem = self.problem()
+        if problem and not self._was_low:
+            log.error("nothing is launched: %s", problem)
+        elif self._was_low and not problem:
+            log.warning("the disk has room again")
+        self._was_low = bool(problem)
+        self._room_in -= LOOK_SECONDS
+        if self._room_in <= 0 and not problem:
+            self._room_in = _ROOM_SECONDS
+            self._keep_room()
+
+    def _make_reserve(self) -> None:
+        descriptor = os.open(self._reserve, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            # Without blocks of its own it would be no reserve: not all file systems can give them at once.
+            with contextlib.suppress(OSError):
+                os.posix_fallocate(descriptor, 0, self._limits.reserve_bytes)
+        finally:
+            os.close(descriptor)
+
+    def _look(self) -> None:
+        try:
+            self.look()
+        except Exception:
+            # The worker tries again: a server whose disk cannot be looked at starts all the same.
+            log.exception("the disk could not be looked after")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,184 @@
+"""How far jobs are kept apart on this machine: whose account they get, and what of the server's home they can reach.
+
+A server that does not run as root gives jobs its own account, whatever the settings say: such an installation is for
+one user, because its jobs can change everything that the server stores. One that runs as root gives each user an
+account of the machine, and root's own only where that is allowed. Where nothing was said, only the first operator has
+root's, who has started this server as root; jobs of other users that could only run as root are refused.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+
+from corral.engines.attempts.accounts import AccountRules, own_account
+from corral.engines.attempts.instance_specs import Isolation
+from corral.engines.attempts.job_places import barrier
+from corral.engines.local.mps import start_mps
+from corral.server.demo.catalog import PEOPLE
+from corral.server.settings.settings import FIRST_USER, Settings
+
+log = logging.getLogger("corral.server")
+
+#: What of the home jobs have to reach: their directories, their run directories, what they mount.
+_PASSABLE = ("jobs", "local", "slurm", "volumes", "scratch", "objects", "dataset-cache")
+
+
+class Separation(StrEnum):
+    """How far jobs of different users are kept apart from each other and from the server."""
+
+    #: every user has an account of the machine
+    ACCOUNTS = "accounts"
+    #: jobs have other accounts than the server, and some users share one
+    SHARED_ACCOUNTS = "shared_accounts"
+    #: jobs have the server's own account: for one user, or for users who trust each other with everything
+    SINGLE_USER = "single_user"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Separated:
+    """For the log at the start, About and `corral doctor`."""
+
+    separation: Separation
+    detail: str
+
+
+def isolation_of(settings: Settings, *, is_root: bool | None = None) -> Isolation:
+    as_root = os.geteuid() == 0 if is_root is None else is_root
+    accounts = account_rules(settings) if as_root else None
+    if not as_root and _is_set(settings):
+        log.warning("local.run_as has no effect: the server does not run as root, so jobs run as its own account")
+    if accounts is not None:
+        _warn(settings, accounts)
+    return Isolation(
+        accounts=accounts,
+        top=str(settings.home),
+        max_processes=settings.local.max_processes or 0,
+        no_new_privileges=settings.local.no_new_privileges,
+        shared=(str(settings.helper_path),),
+        mps_directory=start_mps(str(settings.home / "local" / "mps"), os.environ) if settings.local.mps else "",
+    )
+
+
+def _warn(settings: Settings, rules: AccountRules) -> None:
+    """Of what an operator may not expect."""
+    if rules.barrier:
+        log.warning(
+            "jobs of all users but %s are refused, because other accounts than root cannot reach %s: set CORRAL_HOME "
+            "to a place that every account can pass and use a Python outside of it, or set local.allow_root: true if "
+            "every user may be root on this machine",
+            FIRST_USER,
+            rules.barrier,
+        )
+        if settings.is_demo:
+            log.warning("jobs of the demo's own users run as root: give none of these users a password")
+    if rules.default and not rules.share_default and "local.run_as.default" in settings.sources:
+        log.warning("local.run_as.default has no effect without local.run_as.share_default: true")
+
+
+def account_rules(settings: Settings) -> AccountRules | None:
+    """Of a server that runs as root; None means that jobs run as root too."""
+    local = settings.local
+    run_as = local.run_as
+    is_set = _is_set(settings)
+    if local.allow_root and not is_set:
+        return None
+    blocked = ""
+    users = dict(run_as.users)
+    if local.allow_root is None and not is_set:
+        blocked = _out_of_reach(settings) or ""
+        users = {FIRST_USER: own_account().name}
+    if settings.is_demo:
+        users = {**_accounts_of_demo(settings, blocked), **users}
+    return AccountRules(
+        pattern=run_as.account,
+        users=users,
+        default=run_as.default,
+        share_default=run_as.share_default,
+        allow_root=local.allow_root is True or (local.allow_root is None and not is_set),
+        barrier=blocked,
+    )
+
+
+def _accounts_of_demo(settings: Settings, blocked: str) -> dict[str, str]:
+    """The demo's people are made up: no account of the machine is theirs, and none of them can sign in. Only the
+    demo itself submits their jobs."""
+    account = own_account().name if blocked else settings.local.run_as.default or "nobody"
+    return {name: account for name, _ in PEOPLE}
+
+
+def _out_of_reach(settings: Settings) -> str | None:
+    """What keeps other accounts from a job's directories, or from the Python that jobs find."""
+    interpreter = os.path.realpath(sys.executable)
+    for needed in (settings.home.parent, sys.executable, interpreter):
+        blocked = barrier(str(needed))
+        if blocked is not None:
+            return blocked
+    return None if os.stat(interpreter).st_mode & 0o005 == 0o005 else interpreter
+
+
+def _is_set(settings: Settings) -> bool:
+    return any(key.startswith("local.run_as") for key in settings.sources)
+
+
+def keep_private() -> None:
+    """From now on nothing that the server writes can be read by other accounts."""
+    os.umask(0o077)
+
+
+def close_home(settings: Settings) -> None:
+    """No other account of the machine reads what this server stores, where jobs have the server's own account."""
+    mode = settings.home.stat().st_mode & 0o777
+    if not mode & 0o077:
+        return
+    try:
+        settings.home.chmod(mode & 0o700)
+    except OSError as error:
+        log.warning("other accounts of this machine may read %s: chmod go= failed: %s", settings.home, error.strerror)
+
+
+def let_jobs_in(settings: Settings) -> None:
+    """Let jobs' accounts pass through the home to what is theirs, and see nothing else of it."""
+    helper = settings.helper_path
+    for entry in settings.home.iterdir():
+        if entry.name not in (*_PASSABLE, helper.name) and not entry.is_symlink():
+            entry.chmod(entry.stat().st_mode & 0o700)
+    for path in (helper, *helper.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    settings.home.chmod(0o711)
+    blocked = barrier(str(settings.home))
+    if blocked is not None:
+        log.warning(
+            "jobs run as accounts that cannot pass %s, and so cannot use their directories: set CORRAL_HOME to a place "
+            "that everybody can pass, such as /var/lib/corral, or run chmod o+x %s",
+            blocked,
+            blocked,
+        )
+
+
+def separated(rules: AccountRules | None) -> Separated:
+    if rules is None:
+        return Separated(
+            separation=Separation.SINGLE_USER,
+            detail=f"single-user: jobs run as the server's own account (uid {os.geteuid()}) and can change everything "
+            "that the server stores; let in only people whom you would let use that account",
+        )
+    named = f", {len(rules.users)} users as local.run_as names them"
+    if len(rules.users) <= 3:
+        named = "".join(f", those of {user} as {account}" for user, account in rules.users.items())
+    if rules.has_shared_pattern:
+        detail = f"jobs of all users run as the account {rules.pattern}{named}"
+        return Separated(separation=Separation.SHARED_ACCOUNTS, detail=detail)
+    detail = f"jobs run as the account {rules.pattern} of this machine{named}"
+    is_shared = len(set(rules.users.values())) < len(rules.users)
+    if rules.barrier:
+        detail += f", others are refused: other accounts than root cannot reach {rules.barrier}"
+    elif rules.share_default and rules.default:
+        is_shared = True
+        detail += f", others share {rules.default}"
+    else:
+        detail += ", others are refused"
+    return Separated(separation=Separation.SHARED_ACCOUNTS if is_shared else Separation.ACCOUNTS, detail=detail)

@@ -1,0 +1,39 @@
+"""The licence of this server: which key decides, and the warnings before it runs out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from corral.control.system import licence
+from corral.server.http.context import ServerContext
+from corral.server.http.problems import Problem
+
+log = logging.getLogger("corral.server")
+
+#: A day's warning more or less does not matter.
+CHECK_SECONDS = 3600.0
+
+
+def public_key_of(context: ServerContext) -> str:
+    return context.settings.server.licence_public_key or licence.PUBLIC_KEY
+
+
+async def current_licence(context: ServerContext) -> licence.Licence:
+    token = await context.read(lambda tables: tables.meta.get(licence.KEPT))
+    return licence.assess(token, public_key_of(context), context.clock.now())
+
+
+async def watch_licence(context: ServerContext) -> None:
+    """Look at the licence from time to time, until cancelled."""
+    while True:
+        try:
+            warned = await context.execute(licence.warn, public_key_of(context))
+        except Problem:
+            return  # the server stops
+        except Exception:  # a warning that cannot be given must not end the next ones
+            log.exception("the licence could not be looked at")
+        else:
+            if warned is not None:
+                log.warning("%s", warned.detail)
+        await asyncio.sleep(CHECK_SECONDS)

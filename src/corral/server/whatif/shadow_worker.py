@@ -1,0 +1,69 @@
+"""Decides in the shadow, in a process of its own: `python -m corral.server.whatif.shadow_worker`.
+
+It reads orders from its input and answers each with one: what goes between the two is only ours. It ends when its input
+does, hence with the server.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from corral.control.records import CycleRecord, DifferenceRecord
+from corral.control.whatif.shadow import Shadow
+from corral.core.whatif.scenario import scenario_of
+
+NICENESS = 19
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Begin:
+    """From here on, with these rules in place of the real ones."""
+
+    changes: Mapping[str, Any]
+    entries: Sequence[bytes]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Follow:
+    cycles: Sequence[CycleRecord]
+    #: False to catch up
+    decides: bool
+
+
+#: One for each cycle; a text is why it could not be followed.
+Answer = Sequence[DifferenceRecord | None] | str
+
+
+def serve(orders: BinaryIO, answers: BinaryIO) -> None:
+    shadow: Shadow | None = None
+    while True:
+        try:
+            order = pickle.load(orders)
+        except EOFError:
+            return
+        answer: Answer
+        try:
+            if isinstance(order, Begin):
+                shadow = Shadow(scenario_of(order.changes))
+                shadow.catch_up(order.entries)
+                answer = []
+            else:
+                assert shadow is not None
+                answer = [shadow.follow(cycle, decides=order.decides) for cycle in order.cycles]
+        except Exception as error:  # noqa: BLE001 - whoever asked shall hear what it was, and begin anew
+            answer = f"{type(error).__name__}: {error}"
+        pickle.dump(answer, answers)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    # Under its own name, so that both sides mean the same values.
+    from corral.server.whatif import shadow_worker
+
+    os.nice(NICENESS)
+    shadow_worker.serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,1 @@
+"""The server process: its parts made from settings, started, and stopped in the right order."""

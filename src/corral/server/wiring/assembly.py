@@ -1,0 +1,217 @@
+"""A whole server put together from settings, and taken apart again in the right order.
+
+Everything but the network: tests run the same assembly inside their own process.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fastapi import FastAPI
+
+from corral.control.datasets import targets
+from corral.control.jobs import images
+from corral.control.live.controller import Controller
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import SYSTEM, Work
+from corral.control.people import sign_in_providers, user_accounts
+from corral.control.records import UserRecord
+from corral.control.storage import object_stores
+from corral.engines.attempts import holder
+from corral.server.auth import secret_box
+from corral.server.auth.identity import Identities
+from corral.server.auth.passwords import Passwords, one_time_password
+from corral.server.auth.providers import SignIn
+from corral.server.auth.throttle import LoginThrottle
+from corral.server.datasets.dataset_access import renewed_tokens
+from corral.server.datasets.dataset_library import DatasetLibrary
+from corral.server.events.audit_notes import AuditNotes, written_by
+from corral.server.events.event_texts import EventTexts
+from corral.server.http.app import VERSION, build_app
+from corral.server.http.context import ServerContext
+from corral.server.jobs.image_orders import Imaging
+from corral.server.settings.settings import FIRST_USER, Settings
+from corral.server.storage.mount_orders import Mounting
+from corral.server.storage.readers import Readers
+from corral.server.storage.volume_files import VolumeStorage
+from corral.server.system.write_proof import WriteProof
+from corral.server.whatif.time_travel import TimeTravel
+from corral.server.wiring.foundation import Foundation, laid
+from corral.server.wiring.worker_assembly import Workers, at_work
+from corral.server.workbenches import workbench_ports
+from corral.server.workbenches.proxy import JupyterProxy
+from corral.server.workbenches.workbench_origins import WorkbenchOrigins
+from corral.server.workbenches.workbench_passes import WorkbenchPasses
+from corral.server.workbenches.workbench_ports import WorkbenchPorts
+from corral.stores.jobs.outputs import DirectoryOutputs
+
+log = logging.getLogger("corral.server")
+
+#: for what is asked of the controller before anybody can reach the server
+_START_SECONDS = 30.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assembly:
+    app: FastAPI
+    context: ServerContext
+    #: set on the first start only, and kept nowhere else
+    one_time_password: str | None
+
+
+@contextmanager
+def assembled(settings: Settings, *, passwords: Passwords | None = None, take_over: bool = False) -> Iterator[Assembly]:
+    """A running server without its network. Leaving stops it; jobs keep running. `take_over`: see `laid`."""
+    with ExitStack() as parts:
+        base = laid(settings, parts, take_over=take_over)
+        workers = at_work(base, parts)
+        context = _context(base, workers, passwords or Passwords())
+        parts.callback(context.passwords.close)
+        parts.callback(context.readers.close)
+        _compare_gpus(settings, base.controller)
+        _renew_secrets(context, base.imaging, base.mounting)
+        yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
+
+
+def _context(base: Foundation, workers: Workers, passwords: Passwords) -> ServerContext:
+    """What routes work with."""
+    settings, controller, store, clock, box = base.settings, base.controller, base.store, base.clock, base.box
+    return ServerContext(
+        settings=settings,
+        separated=base.separated,
+        store=store,
+        controller=controller,
+        logs=base.clusters,
+        workspace=base.workspace,
+        outputs=DirectoryOutputs(base.workspace),
+        checkpoints=base.checkpoints,
+        workbenches=base.workbenches,
+        jupyter=JupyterProxy(base.workbenches.reaching.way),
+        origins=_origins(base),
+        passes=WorkbenchPasses(box),
+        task_holder=(sys.executable, "-u", holder.__file__),
+        readings=workers.monitoring.readings,
+        exporters=workers.monitoring.exporters,
+        clock=clock,
+        identities=Identities(store, touch=lambda *used: _touch(controller, *used), now=clock.now),
+        passwords=passwords,
+        throttle=_throttle(settings),
+        audit=AuditNotes(written_by(controller)),
+        box=box,
+        sign_in=SignIn(box=box, clock=clock),
+        feed=base.feed,
+        event_texts=EventTexts(),
+        estimating=workers.estimating,
+        reporting=workers.reporting,
+        simulating=workers.simulating,
+        shadowing=workers.shadowing,
+        storing=base.storing,
+        committing=workers.committing,
+        library=DatasetLibrary(store=store, settings=settings, box=box),
+        time_travel=TimeTravel(store, controller),
+        volume_storage=VolumeStorage(
+            driver=base.storing.driver,
+            changed=base.storing.changed,
+            box=box,
+            staging=settings.home / "uploads",
+            now=clock.now,
+            guard=base.disk_guard,
+        ),
+        readers=Readers(
+            threads=settings.reading.threads,
+            per_user=settings.reading.per_user,
+            deadline_seconds=settings.reading.deadline_seconds,
+        ),
+        disk_limits=base.disk_limits,
+        disk_guard=base.disk_guard,
+        write_proof=WriteProof(store, settings.home),
+        metrics=base.metrics,
+        version=VERSION,
+        started_at=clock.now(),
+        history=workers.monitoring.history,
+        self_test=workers.monitoring.self_test,
+    )
+
+
+def _origins(base: Foundation) -> WorkbenchOrigins:
+    settings = base.settings
+    ports = WorkbenchPorts(
+        path=settings.home / workbench_ports.FILE,
+        host=settings.server.host,
+        ports=settings.workbench.page_ports,
+        live=base.workbenches.live,
+    )
+    return WorkbenchOrigins(settings, ports)
+
+
+def _throttle(settings: Settings) -> LoginThrottle:
+    return LoginThrottle(
+        attempts=settings.server.login_attempts,
+        longest_seconds=settings.server.login_window_seconds,
+        monotonic=time.monotonic,
+    )
+
+
+def _touch(controller: Controller, credential_id: str, at: float) -> None:
+    controller.execute(_touched, credential_id, at).add_done_callback(_log_failure)
+
+
+def _touched(work: Work, credential_id: str, at: float) -> None:
+    work.tx.credentials.touch(credential_id, at)
+
+
+def _compare_gpus(settings: Settings, controller: Controller) -> None:
+    for cluster in settings.cluster:
+        found = controller.inspect(_count_gpus, cluster.name).result(_START_SECONDS)
+        if cluster.total_gpus is not None and cluster.total_gpus != found:
+            log.warning("cluster %s should have %d GPUs, but has %d", cluster.name, cluster.total_gpus, found)
+
+
+def _count_gpus(state: State, cluster: str) -> int:
+    return sum(len(node.gpus) for node in state.snapshot.nodes.values() if node.cluster == cluster)
+
+
+def _renew_secrets(context: ServerContext, imaging: Imaging, mounting: Mounting) -> None:
+    """What was encrypted with an older key is encrypted with the present one."""
+    with context.store.read() as tables:
+        renewed = secret_box.renewed(tables.providers.all(), context.box)
+    if renewed:
+        context.controller.execute(sign_in_providers.renew_secrets, renewed).result(_START_SECONDS)
+    if logins := imaging.renewed():
+        context.controller.execute(images.renew_secrets, logins).result(_START_SECONDS)
+    if tokens := renewed_tokens(context.store, context.box):
+        context.controller.execute(targets.renew_tokens, tokens).result(_START_SECONDS)
+    if stores := mounting.renewed():
+        context.controller.execute(object_stores.renew_secrets, stores).result(_START_SECONDS)
+
+
+def _bootstrap(context: ServerContext) -> str | None:
+    """On the first start make the first operator; the password to show, unless the environment gave one."""
+    with context.store.read() as tables:
+        if tables.people.users():
+            return None
+    given = context.settings.bootstrap_password
+    password = given.get_secret_value() if given is not None else one_time_password()
+    hashed = context.passwords.hash_now(password)
+    context.controller.execute(_first_operator, hashed, given is None).result(_START_SECONDS)
+    return password if given is None else None
+
+
+def _first_operator(work: Work, password_hash: str, is_one_time: bool) -> UserRecord:
+    user = user_accounts.create_user(work, SYSTEM, FIRST_USER, password_hash=password_hash)
+    user = replace(user, must_change_password=is_one_time)
+    work.tx.people.save_user(user)
+    return user
+
+
+def _log_failure(answer: Future[Any]) -> None:
+    error = answer.exception()
+    if error is not None and not isinstance(error, RuntimeError):
+        log.error("a note could not be written: %s", error)

@@ -1,0 +1,255 @@
+"""What a server stands on: its home, the store, the engines, and the controller with what it asks before a launch."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from corral.control.live import restored_store
+from corral.control.live.controller import Controller
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import SYSTEM
+from corral.control.ports import Clock, FoldsAttempts, LaunchOrder, Store, StoreHolder
+from corral.control.records import EventRecord
+from corral.engines.attempts.instance_specs import Isolation
+from corral.engines.local.tools import LocalTools
+from corral.engines.storage.driver import DirectoryVolumes
+from corral.engines.workbenches import workbench_host, workbench_relay, workbench_start
+from corral.server.auth.secret_box import SecretBox
+from corral.server.datasets.dataset_orders import DatasetMounting
+from corral.server.events.stream import EventFeed
+from corral.server.http.app import VERSION
+from corral.server.jobs.image_orders import Imaging
+from corral.server.jobs.preset_files import install_helpers
+from corral.server.monitoring.server_metrics import ServerMetrics
+from corral.server.settings.disk_limits import DiskLimits, disk_limits
+from corral.server.settings.settings import Settings
+from corral.server.settings.storage_places import storage_places
+from corral.server.storage.mount_orders import Mounting
+from corral.server.storage.volume_upkeep import Storing
+from corral.server.system import isolation
+from corral.server.system.disk_guard import DiskGuard
+from corral.server.system.isolation import Separated, Separation
+from corral.server.wiring import clusters, home_ownership
+from corral.server.wiring.clusters import Clusters
+from corral.server.workbenches.workbench_watch import Workbenching
+from corral.stores import open_store
+from corral.stores.jobs.checkpoints import DirectoryCheckpoints
+from corral.stores.jobs.job_directories import DirectoryWorkspace
+from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches
+from corral.stores.workbenches.workbench_keys import WorkbenchKeys
+
+log = logging.getLogger("corral.server")
+
+_ASK_SECONDS = 10.0
+
+#: By the names that they have in a workbench's directory.
+_WORKBENCH_PROGRAMS = {
+    "host.py": Path(workbench_start.__file__),
+    workbench_start.PROGRAM: Path(workbench_host.__file__),
+    workbench_host.RELAY: Path(workbench_relay.__file__),
+}
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Foundation:
+    settings: Settings
+    separated: Separated
+    clock: Clock
+    store: Store
+    clusters: Clusters
+    controller: Controller
+    workspace: DirectoryWorkspace
+    checkpoints: DirectoryCheckpoints
+    workbenches: Workbenching
+    storing: Storing
+    imaging: Imaging
+    mounting: Mounting
+    box: SecretBox
+    feed: EventFeed
+    metrics: ServerMetrics
+    disk_limits: DiskLimits
+    disk_guard: DiskGuard
+
+
+def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Foundation:
+    """With a controller that runs. Whoever leaves `parts` stops it; jobs keep running.
+
+    `take_over` lets this home have a store that is another's. Raises StoreHeld, or LivingElsewhere.
+    """
+    clock = SystemClock()
+    isolated = _prepared_home(settings)
+    limits = disk_limits(settings)
+    claim = home_ownership.claim_of(settings.home, clock.now())
+    store = open_store(settings.database_url, claim, take_over=take_over)
+    parts.callback(store.close)
+    former = store.holder()
+    roots = home_ownership.engine_roots(settings, former)
+    home_ownership.check_nothing_lives_elsewhere(store.installation(), roots.values())
+    claim = home_ownership.with_places(claim, roots)
+    store.claim(claim)
+    guard = DiskGuard(home=settings.home, limits=limits, keep_room=store.keep_room)
+    guard.start()
+    parts.callback(guard.stop)
+    places = storage_places(settings)
+    here = parts.enter_context(clusters.opened(settings, isolated, places, roots))
+    _let_jobs_in(settings, isolated)
+    feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
+    workspace = DirectoryWorkspace(settings.home / "jobs")
+    checkpoints = DirectoryCheckpoints(workspace, verify_seconds=settings.reading.checkpoint_seconds)
+    metrics = ServerMetrics(VERSION)
+    controller = Controller(
+        store=store,
+        engines=here.engines,
+        clock=clock,
+        policies=settings.control_policies,
+        workspace=workspace,
+        checkpoints=checkpoints if settings.fault_tolerance.enable_checkpointing else None,
+        announce=lambda events: _announce(events, feed, metrics),
+    )
+    box = SecretBox(settings.home)
+    foundation = Foundation(
+        settings=settings,
+        separated=isolation.separated(isolated.accounts),
+        clock=clock,
+        store=store,
+        clusters=here,
+        controller=controller,
+        workspace=workspace,
+        checkpoints=checkpoints,
+        workbenches=_workbenches(settings, isolated, controller, store, workspace, clock),
+        storing=Storing(
+            controller=controller,
+            store=store,
+            driver=DirectoryVolumes(places.volumes),
+            # Nodes of a Slurm cluster share this file system, so one driver makes the volumes of all.
+            clusters=[cluster.name for cluster in settings.cluster],
+        ),
+        imaging=Imaging(store=store, box=box),
+        mounting=Mounting(store=store, box=box),
+        box=box,
+        feed=feed,
+        metrics=metrics,
+        disk_limits=limits,
+        disk_guard=guard,
+    )
+    _start(foundation, parts)
+    _skip_used_ids(foundation, former)
+    _tell_of_former(foundation, former, claim)
+    return foundation
+
+
+def _skip_used_ids(foundation: Foundation, former: StoreHolder | None) -> None:
+    """A store that was restored may be older than the directories of jobs: their ids are not given again."""
+    highest = foundation.workspace.highest_job()
+    if former is not None:
+        highest = max(highest, DirectoryWorkspace(Path(former.path) / "jobs").highest_job())
+    foundation.controller.execute(restored_store.skip_used_ids, highest)
+
+
+def _tell_of_former(foundation: Foundation, former: StoreHolder | None, claim: StoreHolder) -> None:
+    """A home that took over says so in the audit log, with what it cannot see."""
+    if former is None or former.is_same(claim):
+        return
+    unseen = home_ownership.unseen(former, claim)
+    for words in unseen:
+        log.warning("%s", words)
+    detail = {"home": claim.path, "host": claim.host, "from": former.path, "from_host": former.host, "unseen": unseen}
+    foundation.controller.execute(lambda work: work.record(SYSTEM, "server.took-over", claim.home, detail=detail))
+
+
+def _start(foundation: Foundation, parts: ExitStack) -> None:
+    """The controller, once it knows whom to ask before a launch."""
+    controller, imaging, mounting = foundation.controller, foundation.imaging, foundation.mounting
+    versions = DatasetMounting(store=foundation.store, settings=foundation.settings, box=foundation.box)
+    controller.observe_cycles(foundation.metrics.observe_cycle)
+    controller.prepare = lambda cluster, order: _prepare(foundation, cluster, order)
+    controller.complete = lambda order: foundation.storing.noticed(
+        versions.completed(mounting.completed(imaging.completed(order)))
+    )
+    for engine in foundation.clusters.engines.values():
+        if isinstance(engine, FoldsAttempts):
+            engine.fold_homes_with(partial(_fold_homes, foundation))
+    controller.start()
+    parts.callback(controller.stop)
+
+
+def _prepare(foundation: Foundation, cluster: str, order: LaunchOrder) -> None:
+    """Before every launch. Raises EngineUnavailable."""
+    foundation.disk_guard.check_launch()
+    foundation.workbenches.prepare(cluster, order)
+
+
+def _fold_homes(foundation: Foundation, job_ids: Sequence[str]) -> None:
+    """Remove directories of jobs that are over and left nothing."""
+    launches = foundation.workspace.launches(job_ids)
+    live = foundation.controller.inspect(_live_of, job_ids).result(_ASK_SECONDS)
+    foundation.workspace.fold({job_id: count for job_id, count in launches.items() if job_id not in live})
+
+
+def _live_of(state: State, job_ids: Sequence[str]) -> set[str]:
+    return {job_id for job_id in job_ids if job_id in state.snapshot.jobs}
+
+
+def _prepared_home(settings: Settings) -> Isolation:
+    settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    isolated = isolation.isolation_of(settings)
+    if isolated.accounts is not None:
+        isolation.keep_private()
+    if isolated.accounts is None or isolated.accounts.barrier:
+        isolation.close_home(settings)
+    return isolated
+
+
+def _let_jobs_in(settings: Settings, isolated: Isolation) -> None:
+    install_helpers(settings)
+    if isolated.accounts is not None and not isolated.accounts.barrier:
+        isolation.let_jobs_in(settings)
+    known = isolation.separated(isolated.accounts)
+    level = logging.WARNING if known.separation is Separation.SINGLE_USER else logging.INFO
+    log.log(level, "%s", known.detail)
+
+
+def _announce(events: Sequence[EventRecord], feed: EventFeed, metrics: ServerMetrics) -> None:
+    feed.publish(events)
+    metrics.observe_events(events)
+
+
+def _events_after(store: Store, after: int, limit: int) -> Sequence[Any]:
+    with store.read() as tables:
+        return tables.events.after(after, limit)
+
+
+def _workbenches(
+    settings: Settings,
+    isolated: Isolation,
+    controller: Controller,
+    store: Store,
+    workspace: DirectoryWorkspace,
+    clock: Clock,
+) -> Workbenching:
+    return Workbenching(
+        controller=controller,
+        store=store,
+        files=DirectoryWorkbenches(workspace.home, _WORKBENCH_PROGRAMS),
+        keys=WorkbenchKeys(workspace.key_file),
+        tools=LocalTools(has_accounts=isolated.accounts is not None),
+        accounts=isolated.accounts,
+        clock=clock,
+        ssh_listen=settings.server.host,
+        ssh_ports=settings.workbench.port_range,
+    )

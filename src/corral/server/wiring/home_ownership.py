@@ -1,0 +1,140 @@
+"""Which home a server runs in, whether the store is that home's, and where its engines have their places.
+
+A store belongs to one home. A server in another one, or in a copy, is refused, because both would run the same jobs;
+with `--take-over` it becomes the one that acts. It then goes on with the places of the former home's engines where it
+can reach them, so that jobs which live there are found again, and says what it cannot see.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from corral.control.ports import Place, StoreHolder
+from corral.engines.attempts.processes import processes_with_env
+from corral.engines.local.attempts import INSTALLATION_VARIABLE, RUN_DIR_VARIABLE
+from corral.engines.local.rundir import boot_id
+from corral.server.schemas.base import rfc3339
+from corral.server.settings.sections import ClusterSettings
+from corral.server.settings.settings import Settings
+from corral.server.wiring.home_lock import holder_of
+
+_HOME_ID = "home-id"
+_PLACE_ID = "place-id"
+
+
+class LivingElsewhere(Exception):
+    """Jobs of this store run on this machine in a place that this server does not look after."""
+
+
+def claim_of(home: Path, now: float) -> StoreHolder:
+    """This home, as the store is to know it."""
+    home_id, inode = _identity(home, _HOME_ID)
+    return StoreHolder(
+        home=home_id,
+        inode=inode,
+        path=str(home.resolve()),
+        host=socket.gethostname(),
+        boot_id=boot_id(),
+        started_at=now,
+    )
+
+
+def engine_roots(settings: Settings, known: StoreHolder | None) -> dict[str, Path]:
+    """Where the engine of each cluster keeps its attempts: in this home, or where the store says that it did before."""
+    return {cluster.name: _root_of(settings, cluster, known) for cluster in settings.cluster}
+
+
+def with_places(claim: StoreHolder, roots: Mapping[str, Path]) -> StoreHolder:
+    """The claim with the places of the engines; they are made where there are none yet."""
+    places = {}
+    for name, root in roots.items():
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        places[name] = Place(id=_identity(root, _PLACE_ID)[0], path=str(root.resolve()))
+    return replace(claim, places=places)
+
+
+def check_nothing_lives_elsewhere(installation: str, roots: Iterable[Path]) -> None:
+    """Raises LivingElsewhere. Jobs on other machines cannot be seen."""
+    if not installation:
+        return
+    known = [str(root.resolve()) + os.sep for root in roots]
+    found = {
+        env[RUN_DIR_VARIABLE]: pid
+        for pid, env in processes_with_env(INSTALLATION_VARIABLE, installation, RUN_DIR_VARIABLE)
+        if not env[RUN_DIR_VARIABLE].startswith(tuple(known))
+    }
+    if found:
+        shown = [f"process {pid} in {directory}" for directory, pid in sorted(found.items())[:8]]
+        more = f" and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
+        raise LivingElsewhere(
+            f"jobs of this store run on this machine where this server could not look after them: {'; '.join(shown)}"
+            f"{more}. It would start them a second time. End them, or start the server in the home that they belong to."
+        )
+
+
+def held_words(holder: StoreHolder, home: Path) -> str:
+    """Why a server may not start here, and what an operator does about it."""
+    whose = f"the home {holder.path} on {holder.host}"
+    if holder.path == str(home.resolve()) and holder.host == socket.gethostname():
+        whose = f"another home that was at {holder.path} before: this one is new, or a copy of it that was put back"
+    pid = holder_of(Path(holder.path)) if holder.boot_id == boot_id() and holder.path != str(home.resolve()) else ""
+    alive = f" Its server runs now (process {pid})." if pid else ""
+    return (
+        f"the store belongs to {whose}, since {rfc3339(holder.since)}; its server was last started "
+        f"{rfc3339(holder.started_at)}.{alive} Two servers on one store would run every job twice. Start the server "
+        "with that home; or make sure that nothing of it runs there any more, and start this one once with --take-over."
+    )
+
+
+def unseen(former: StoreHolder | None, claim: StoreHolder) -> list[str]:
+    """What a server that took over cannot see of what ran for the home before, in words."""
+    if former is None or former.is_same(claim):
+        return []
+    reached = {place.id for place in claim.places.values()}
+    words = [
+        f"{place.path} of cluster {name} on {former.host} cannot be reached from here: jobs that ran there count as "
+        "lost, and start again"
+        for name, place in former.places.items()
+        if place.id not in reached
+    ]
+    if former.boot_id != claim.boot_id and former.host != claim.host:
+        words.append(f"processes on {former.host} cannot be seen from {claim.host}: make sure that none is left there")
+    if former.path != claim.path:
+        words.append(f"the directories of jobs stay in {former.path}/jobs: what jobs saved is not found here")
+    return words
+
+
+def _root_of(settings: Settings, cluster: ClusterSettings, known: StoreHolder | None) -> Path:
+    if cluster.engine == "slurm" and cluster.slurm.root:
+        return Path(cluster.slurm.root)
+    own = settings.home / "local" if cluster.engine != "slurm" else settings.home / "slurm" / cluster.name
+    place = known.places.get(cluster.name) if known is not None else None
+    if place is None or place.path == str(own.resolve()):
+        return own
+    try:
+        is_there = (Path(place.path) / _PLACE_ID).read_text(encoding="ascii").strip() == place.id
+    except (OSError, ValueError):
+        is_there = False
+    return Path(place.path) if is_there else own
+
+
+def _identity(directory: Path, name: str) -> tuple[str, int]:
+    """A random name that is kept in a directory, and the inode of the file that it is kept in."""
+    path = directory / name
+    if not path.exists():
+        draft = directory / f".{name}.{secrets.token_hex(4)}"
+        draft.touch(mode=0o600)
+        draft.write_text(f"{secrets.token_hex(16)}\n", encoding="ascii")
+        try:
+            # A link appears whole or not at all, and never replaces what is there.
+            os.link(draft, path)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return path.read_text(encoding="ascii").strip(), path.stat().st_ino

@@ -1,0 +1,210 @@
+"""The part of a server that watches, put together from settings: collectors, what is kept of their readings, and what
+follows from them.
+
+Everybody who wants readings is a sink of the same sampling. Sinks stand in the order in which they build on each other:
+the latest readings first, since alerts are judged from those.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from corral.control.fleet import node_actions as fleet_use_cases
+from corral.control.fleet.gpu_holders import holders
+from corral.control.live.controller import Controller, ControllerStopped
+from corral.control.live.state import State
+from corral.control.ports import Clock, Collector, History, ReadingSink, SelfTest, Store
+from corral.core.model import WHOLE
+from corral.engines.local.fleet import HostFleet, VirtualFleet
+from corral.server.alerts.alert_worker import Alerting
+from corral.server.auth.secret_box import SecretBox
+from corral.server.jobs.elastic_measurement import UseWatch
+from corral.server.monitoring.fleet_metrics import read_fleet
+from corral.server.monitoring.health_watch import HealthWatch, IdleWatch
+from corral.server.monitoring.recorder import Recorder
+from corral.server.monitoring.sampling import STALE_INTERVALS, NodeLoads, Sampling
+from corral.server.monitoring.usage_meter import UsageMeter
+from corral.server.settings.settings import Settings
+from corral.telemetry.history import EmbeddedHistory
+from corral.telemetry.host import HostCollector
+from corral.telemetry.notices import AppriseNotifier
+from corral.telemetry.nvml import NvmlCollector
+from corral.telemetry.prometheus import PrometheusHistory
+from corral.telemetry.readings import LatestReadings
+from corral.telemetry.scraping import ScrapingCollector
+from corral.telemetry.selftest import DriverSelfTest, VirtualSelfTest
+from corral.telemetry.virtual import VirtualCollector
+
+log = logging.getLogger("corral.server.wiring.monitoring_assembly")
+
+HISTORY_FILE = "history.db"
+#: for questions of background threads to the controller
+ANSWER_SECONDS = 30.0
+_DAY = 86_400.0
+
+Fleet = HostFleet | VirtualFleet
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Monitoring:
+    """What the rest of the server asks."""
+
+    readings: LatestReadings
+    history: History
+    self_test: SelfTest
+    alerting: Alerting
+    #: on other nodes, as far as settings name them
+    exporters: tuple[ScrapingCollector, ...]
+
+
+@contextmanager
+def monitored(
+    settings: Settings,
+    *,
+    controller: Controller,
+    store: Store,
+    fleet: Fleet,
+    box: SecretBox,
+    clock: Clock,
+    followers: ReadingSink,
+) -> Iterator[Monitoring]:
+    """Watch until the block ends. The controller must run for longer. `followers` hear of every round."""
+    interval = settings.monitoring.interval_seconds
+    with ExitStack() as parts:
+        history = open_history(settings, clock)
+        parts.callback(history.close)
+        readings = LatestReadings(stale_after_seconds=STALE_INTERVALS * interval)
+        recorder = Recorder(
+            history,
+            clock=clock,
+            interval_seconds=interval,
+            inspect_fleet=lambda: controller.inspect(read_fleet),
+        )
+        meter = UsageMeter(controller=controller, store=store, now=clock.now(), interval_seconds=interval)
+        alerting = Alerting(
+            controller=controller,
+            store=store,
+            readings=readings,
+            notifier=AppriseNotifier(),
+            box=box,
+            clock=clock,
+            interval_seconds=interval,
+            config_channels=settings.notification.channels,
+        )
+        exporters = _exporters(settings, controller)
+        sampling = Sampling(
+            [*_own_collectors(settings, controller, fleet), *exporters],
+            [readings, followers, recorder, *_watches(settings, controller), meter, alerting, _loads(controller)],
+            holders=lambda: controller.inspect(holders).result(ANSWER_SECONDS),
+            clock=clock,
+            interval_seconds=interval,
+        )
+        # Stopped in the opposite order: first nobody reads any more, then what was read is written.
+        for part in (recorder, alerting):
+            part.start()
+            parts.callback(part.stop)
+        parts.callback(meter.stop)
+        sampling.start()
+        parts.callback(sampling.stop)
+        yield Monitoring(
+            readings=readings,
+            history=history,
+            self_test=_self_test(fleet),
+            alerting=alerting,
+            exporters=exporters,
+        )
+
+
+def _watches(settings: Settings, controller: Controller) -> list[ReadingSink]:
+    """Those that act upon what is read."""
+    return [
+        HealthWatch(controller, settings.health_rules),
+        IdleWatch(controller, settings.idle_rules),
+        UseWatch(
+            controller,
+            settings.scaling_rules,
+            window_seconds=settings.scaling.window_minutes * 60,
+            interval_seconds=settings.monitoring.interval_seconds,
+        ),
+    ]
+
+
+def _loads(controller: Controller) -> NodeLoads:
+    return NodeLoads(lambda: _ask(controller, _gpu_homes), lambda loads: _tell_loads(controller, loads))
+
+
+def open_history(settings: Settings, clock: Clock) -> History:
+    """The server's own, or that of a Prometheus that reads this server."""
+    monitoring = settings.monitoring
+    if settings.storage.metrics != "embedded":
+        return PrometheusHistory(settings.storage.metrics)
+    return EmbeddedHistory(
+        settings.home / HISTORY_FILE,
+        raw_seconds=monitoring.raw_retention_hours * 3600,
+        minute_seconds=monitoring.metrics_retention_days * _DAY,
+        hour_seconds=monitoring.hourly_retention_days * _DAY,
+        clock=clock,
+    )
+
+
+def _own_collectors(settings: Settings, controller: Controller, fleet: Fleet) -> list[Collector]:
+    if isinstance(fleet, VirtualFleet):
+        return [VirtualCollector(fleet, lambda: _ask(controller, _held_parts))]
+    return [NvmlCollector(), HostCollector(fleet.nodes()[0].id, settings.home)]
+
+
+def _exporters(settings: Settings, controller: Controller) -> tuple[ScrapingCollector, ...]:
+    return tuple(
+        ScrapingCollector(
+            target,
+            lambda: _ask(controller, _gpu_places),
+            timeout_seconds=settings.monitoring.interval_seconds,
+        )
+        for target in settings.monitoring.scrape
+    )
+
+
+def _self_test(fleet: Fleet) -> SelfTest:
+    return VirtualSelfTest(fleet.faults) if isinstance(fleet, VirtualFleet) else DriverSelfTest()
+
+
+def _ask(controller: Controller, question: Any) -> Any:
+    """The controller's answer; nothing while it stops."""
+    try:
+        return controller.inspect(question).result(ANSWER_SECONDS)
+    except ControllerStopped:
+        return {}
+
+
+def _gpu_places(state: State) -> dict[tuple[str, int], str]:
+    """The GPUs by node and index, for exporters that do not tell their ids."""
+    return {(node.id, gpu.index): gpu.id for node in state.snapshot.nodes.values() for gpu in node.gpus}
+
+
+def _gpu_homes(state: State) -> dict[str, str]:
+    return dict(state.snapshot.fleet.gpu_home)
+
+
+def _held_parts(state: State) -> dict[str, float]:
+    """The held part of every GPU that somebody holds."""
+    held: dict[str, float] = {}
+    for job in state.snapshot.jobs.values():
+        for grant in job.allocation.grants if job.allocation is not None else ():
+            for gpu in grant.gpus:
+                held[gpu] = held.get(gpu, 0.0) + grant.gpu_milli / WHOLE
+    return held
+
+
+def _tell_loads(controller: Controller, loads: Mapping[str, float]) -> None:
+    controller.execute(fleet_use_cases.set_loads, loads).add_done_callback(_log_failure)
+
+
+def _log_failure(answer: Future[Any]) -> None:
+    error = answer.exception()
+    if error is not None and not isinstance(error, ControllerStopped):
+        log.error("the loads of nodes could not be told: %s", error)

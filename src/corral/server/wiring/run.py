@@ -1,0 +1,263 @@
+"""The server as a process: one per home directory, on one port, until it is told to stop. Jobs go on without it."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from types import FrameType
+from typing import TextIO
+
+import uvicorn
+
+from corral.control.live.worker import workers_alive
+from corral.control.ports import HistoryUnavailable, StoreHeld, StoreUnavailable
+from corral.server.demo import Demo
+from corral.server.http.connections import ConnectionLimits, limited_protocol
+from corral.server.settings.settings import Settings, without_effect, without_password
+from corral.server.wiring.assembly import Assembly, assembled
+from corral.server.wiring.home_lock import HomeLock, HomeLocked
+from corral.server.wiring.home_ownership import LivingElsewhere, held_words
+from corral.server.wiring.server_log import configure_logging
+from corral.server.wiring.unavailable import Interim
+from corral.server.workbenches.proxy import MAX_MESSAGE_BYTES
+from corral.server.workbenches.workbench_ports import serve_at
+from corral.stores import StoreError, StoreRefused
+from corral.telemetry.history import HistoryTooNew
+
+log = logging.getLogger("corral.server")
+
+EXIT_LOCKED = 3
+EXIT_PORT = 4
+EXIT_STORE = 5
+EXIT_HELD = 6
+EXIT_FAILED = 1
+
+#: After a signal the process is gone within this time, whatever it does.
+STOP_SECONDS = 5.0
+#: Of that, for answers that are under way.
+DRAIN_SECONDS = 2
+#: Between two tries to open a store that is away at the start.
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 5.0
+DEMO_NODES = "6x4xA10,5x4xA100-80G"
+
+
+class CannotStart(Exception):
+    """The server cannot start."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class StopAsked(BaseException):
+    """SIGTERM or Ctrl-C before the server listens. Jobs go on; there is nothing to be saved."""
+
+
+def serve(settings: Settings, *, demo: bool = False, take_over: bool = False) -> None:
+    """Run until SIGTERM or Ctrl-C. Ends the process with a message and an exit code if it cannot start."""
+    configure_logging(log_format=settings.server.log_format, level=settings.server.log_level)
+    for line in without_effect(settings):
+        log.warning("%s: %s has no effect in this version", line.source, line.key)
+    if demo:
+        settings = for_demo(settings)
+    try:
+        failed = run(settings, out=sys.stdout, demo=demo, take_over=take_over)
+    except CannotStart as problem:
+        sys.stderr.write(f"corral: {problem}\n")
+        raise SystemExit(problem.exit_code) from None
+    except StopAsked:
+        return
+    if failed:
+        raise SystemExit(EXIT_FAILED)
+
+
+def for_demo(settings: Settings) -> Settings:
+    """With the demo's fleet, unless another one is named."""
+    local = settings.local
+    if not (local.virtual_gpus or local.virtual_nodes):
+        local = local.model_copy(update={"virtual_nodes": DEMO_NODES})
+    return settings.model_copy(update={"local": local, "is_demo": True})
+
+
+def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool = False) -> bool:
+    """Serve, and say whether it ended because something failed. Raises CannotStart.
+
+    With `take_over` a store that is another home's becomes this one's.
+    """
+    with ExitStack() as parts:
+        parts.enter_context(_stoppable())
+        try:
+            parts.callback(HomeLock(settings.home).release)
+        except HomeLocked as problem:
+            raise CannotStart(str(problem), EXIT_LOCKED) from None
+        except OSError as error:
+            raise CannotStart(f"cannot use {settings.home}: {error.strerror}", EXIT_LOCKED) from None
+        # Before the store: a server that cannot listen must not take it over from one that can.
+        listener = _listen(settings.server.host, settings.server.port)
+        parts.callback(listener.close)
+        assembly = _assembled(settings, listener, parts, take_over=take_over)
+        if demo:
+            arrivals = Demo(assembly.context.controller, assembly.context.committing.wake)
+            arrivals.start()
+            parts.callback(arrivals.stop)
+        server = _Server(settings, assembly)
+        _greet(out, listener, assembly)
+        # Uvicorn sends itself the signal again when it is done; by then it must not end the process.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, server.handle_exit)
+        server.run(sockets=[listener])
+        return assembly.context.controller.failure is not None
+
+
+def _assembled(settings: Settings, listener: socket.socket, parts: ExitStack, *, take_over: bool) -> Assembly:
+    """Waits for a store that is away, and answers with 503 meanwhile. Raises CannotStart."""
+    place, pause = without_password(settings.database_url), FIRST_PAUSE_SECONDS
+    with ExitStack() as waiting:
+        while True:
+            try:
+                return parts.enter_context(assembled(settings, take_over=take_over))
+            except StoreHeld as held:
+                raise CannotStart(held_words(held.holder, settings.home), EXIT_HELD) from None
+            except LivingElsewhere as problem:
+                raise CannotStart(str(problem), EXIT_HELD) from None
+            except StoreRefused as error:
+                raise CannotStart(f"cannot open the store {place}: {error}", EXIT_STORE) from None
+            except StoreUnavailable as error:
+                log.error("the store %s cannot be used; trying again in %.1f s: %s", place, pause, error)
+            except StoreError as error:
+                raise CannotStart(f"cannot open the store {place}: {error}", EXIT_STORE) from None
+            except (HistoryTooNew, HistoryUnavailable) as error:
+                raise CannotStart(f"cannot open the metric history: {error}", EXIT_STORE) from None
+            if pause == FIRST_PAUSE_SECONDS:
+                interim = Interim(listener)
+                interim.start()
+                waiting.callback(interim.stop)
+            time.sleep(pause)
+            pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Until the server handles signals itself, they end what the main thread does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # a server inside of another program, which handles its signals
+        return
+
+    def stop(*_: object) -> None:
+        _end_in_time(0)
+        raise StopAsked
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_in_time(code: int) -> None:
+    """Whatever still hangs when the time is up is left behind: it could be killed at any moment anyway, and the next
+    server finds everything in the store and at the engines."""
+    timer = threading.Timer(STOP_SECONDS - 0.5, _end_now, (code,))
+    timer.daemon = True
+    timer.start()
+
+
+def _end_now(code: int) -> None:
+    busy = [worker.name for worker in workers_alive() if worker.health.is_busy]
+    log.warning("the server ends without waiting any longer for: %s", ", ".join(busy) or "answers that are under way")
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
+class _Server(uvicorn.Server):
+    """Ends endless answers when it stops, and stops when the controller has failed."""
+
+    def __init__(self, settings: Settings, assembly: Assembly) -> None:
+        proxies = list(settings.server.trusted_proxies)
+        super().__init__(
+            uvicorn.Config(
+                assembly.app,
+                loop="uvloop",
+                http=limited_protocol(connection_limits(settings)),
+                # For the Jupyter of workbenches. Without compression: it would cost memory for every open page.
+                ws="websockets-sansio",
+                ws_max_size=MAX_MESSAGE_BYTES,
+                ws_ping_interval=30.0,
+                ws_ping_timeout=60.0,
+                ws_per_message_deflate=False,
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=bool(proxies),
+                forwarded_allow_ips=proxies,
+                timeout_keep_alive=settings.server.idle_seconds,
+                timeout_graceful_shutdown=DRAIN_SECONDS,
+            )
+        )
+        self._context = assembly.context
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or not self._context.controller.is_alive
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        await self._context.origins.ports.start(partial(serve_at, self))
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            _end_in_time(0)
+        super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._context.controller.failure is not None:
+            _end_in_time(EXIT_FAILED)
+        self._context.feed.close()
+        await super().shutdown(sockets)
+
+
+def connection_limits(settings: Settings) -> ConnectionLimits:
+    return ConnectionLimits(
+        header_seconds=settings.server.header_seconds,
+        body_seconds=settings.server.body_seconds,
+        per_address=settings.server.max_connections_per_address,
+        trusted=settings.server.trusted_proxies,
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            message = f"port {port} on {host} is in use: stop what uses it, or choose another one with --port"
+        else:
+            message = f"cannot listen on {host} port {port}: {error.strerror or error}"
+        raise CannotStart(message, EXIT_PORT) from None
+    return listener
+
+
+def _greet(out: TextIO, listener: socket.socket, assembly: Assembly) -> None:
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    out.write(f"corral {assembly.context.version} runs at http://{shown}:{port}\n")
+    if assembly.one_time_password is not None:
+        out.write("This is the first start. Sign in as user operator with this one-time password:\n")
+        out.write(f"  {assembly.one_time_password}\n")
+    out.flush()

@@ -1,0 +1,132 @@
+"""Those who watch and act by themselves, each on a thread of its own. They stop before the controller does."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Protocol, TypeVar
+
+from corral.control.datasets import datasets
+from corral.server.datasets.dataset_workers import Committing
+from corral.server.jobs.checkpoint_watch import CheckpointWatch
+from corral.server.reports.report_worker import Reporting
+from corral.server.scheduling.estimate_worker import Estimating
+from corral.server.schemas.base import rfc3339
+from corral.server.system.disk_watch import DiskWatch
+from corral.server.system.retention_worker import Retention
+from corral.server.whatif.shadow_runner import Shadowing
+from corral.server.whatif.simulation_runner import Simulating
+from corral.server.wiring.foundation import Foundation
+from corral.server.wiring.monitoring_assembly import Monitoring, monitored
+from corral.stores.reports.report_files import DirectoryReportFiles
+
+_START_SECONDS = 30.0
+
+
+class Worker(Protocol):
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+_AnyWorker = TypeVar("_AnyWorker", bound=Worker)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workers:
+    """Those whom routes ask."""
+
+    monitoring: Monitoring
+    reporting: Reporting
+    estimating: Estimating
+    simulating: Simulating
+    shadowing: Shadowing
+    committing: Committing
+
+
+def at_work(base: Foundation, parts: ExitStack) -> Workers:
+    """Whoever leaves `parts` stops them, the last first."""
+    settings, controller, store, clock, feed = base.settings, base.controller, base.store, base.clock, base.feed
+    _run(parts, base.workbenches)
+    if settings.fault_tolerance.enable_checkpointing:
+        _run(parts, CheckpointWatch(controller=controller, checkpoints=base.checkpoints, clock=clock))
+    monitoring = parts.enter_context(
+        monitored(
+            settings,
+            controller=controller,
+            store=store,
+            fleet=base.clusters.fleet,
+            box=base.box,
+            clock=clock,
+            followers=feed,
+        )
+    )
+    reporting = Reporting(
+        controller=controller,
+        store=store,
+        history=monitoring.history,
+        files=DirectoryReportFiles(settings.home / "reports"),
+        clock=clock,
+        cluster=settings.cluster[0].name,
+    )
+    estimating = Estimating(
+        controller=controller,
+        store=store,
+        clock=clock,
+        announce=lambda at: feed.tell("estimates", "estimates", {"at": rfc3339(at)}, for_everyone=True),
+    )
+    simulating = Simulating(
+        controller=controller, store=store, clock=clock, folder=settings.home / "simulations", tell=feed.tell
+    )
+    workers = Workers(
+        monitoring=monitoring,
+        reporting=_run(parts, reporting),
+        estimating=_run(parts, estimating),
+        simulating=_run(parts, simulating),
+        shadowing=_run(parts, Shadowing(controller=controller, store=store, tell=feed.tell)),
+        committing=_committing(base),
+    )
+    _run(parts, base.storing)
+    _run(
+        parts,
+        DiskWatch(
+            controller=controller,
+            engines=base.clusters.engines,
+            home_of=lambda job_id: str(base.workspace.home(job_id)),
+            limits=base.disk_limits,
+        ),
+    )
+    _run(
+        parts,
+        Retention(
+            controller=controller,
+            store=store,
+            engines=base.clusters.engines,
+            workspace=base.workspace,
+            rules=settings.retention_rules,
+            clock=clock,
+        ),
+    )
+    _run(parts, workers.committing)
+    return workers
+
+
+def _committing(base: Foundation) -> Committing:
+    # Storages of datasets belong to one store: it has a name before anything is committed.
+    base.controller.execute(datasets.name_store, token_hex(16)).result(_START_SECONDS)
+    return Committing(
+        controller=base.controller,
+        store=base.store,
+        settings=base.settings,
+        box=base.box,
+        volume_path=base.storing.driver.path_of,
+        workspace=base.workspace,
+        tell=base.feed.tell,
+    )
+
+
+def _run(parts: ExitStack, worker: _AnyWorker) -> _AnyWorker:
+    worker.start()
+    parts.callback(worker.stop)
+    return worker

@@ -1,0 +1,142 @@
+"""How a workbench is reached: on this machine by a socket, on another one through its relay.
+
+Where that other machine is comes from the plan and from the cluster's engine, never from the workbench: whoever runs it
+could name any other place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from dataclasses import dataclass, replace
+from typing import Any
+
+from corral.control.live.controller import Controller, ControllerStopped
+from corral.control.live.state import State
+from corral.control.ports import EngineUnavailable, NodesElsewhere
+from corral.engines.workbenches.workbench_relay import keep_alive
+from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches
+from corral.stores.workbenches.workbench_keys import NAME, WorkbenchKeys
+
+CONNECT_SECONDS = 10.0
+_ASK_SECONDS = 10.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Way:
+    """A connection that does not block, and what is left to do before anything is said on it."""
+
+    connection: socket.socket
+    #: where it has yet to be connected to: a machine that does not answer must hold up no thread
+    address: tuple[str, int] | None = None
+    #: what must be agreed on
+    tls: ssl.SSLContext | None = None
+
+    async def open(self) -> Way:
+        """Connected. Raises OSError."""
+        if self.address is None:
+            return self
+        try:
+            connecting = asyncio.get_running_loop().sock_connect(self.connection, self.address)
+            await asyncio.wait_for(connecting, CONNECT_SECONDS)
+        except OSError as error:
+            self.connection.close()
+            host, port = self.address
+            words = str(error) or f"no answer within {CONNECT_SECONDS:.0f} s"
+            raise ConnectionError(f"{host} port {port} is not reached: {words}") from error
+        except asyncio.CancelledError:
+            self.connection.close()
+            raise
+        return replace(self, address=None)
+
+    @property
+    def agreeing(self) -> dict[str, Any]:
+        """What those need who open streams on it."""
+        if self.tls is None:
+            return {}
+        return {"ssl": self.tls, "server_hostname": NAME, "ssl_handshake_timeout": CONNECT_SECONDS}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where an attempt was planned."""
+
+    attempt: int
+    cluster: str
+    node: str
+
+
+class Reaching:
+    def __init__(self, *, controller: Controller, files: DirectoryWorkbenches, keys: WorkbenchKeys) -> None:
+        self._controller = controller
+        self._files = files
+        self._keys = keys
+
+    def is_elsewhere(self, cluster: str) -> bool:
+        return isinstance(self._controller.engines.get(cluster), NodesElsewhere)
+
+    def has_elsewhere(self) -> bool:
+        return any(map(self.is_elsewhere, self._controller.engines))
+
+    def node_address(self, cluster: str, node: str) -> str | None:
+        """None for a node that is this machine. Raises EngineUnavailable."""
+        engine = self._controller.engines.get(cluster)
+        return engine.address_of(node) if isinstance(engine, NodesElsewhere) else None
+
+    def address(self, place: Place) -> str | None:
+        """Where people find it; None for this machine."""
+        try:
+            return self.node_address(place.cluster, place.node)
+        except EngineUnavailable:
+            return place.node  # as the cluster calls it
+
+    def way(self, job_id: str) -> Way:
+        """The way to its Jupyter. Reads files, so it is for a thread. Raises OSError (BlockingIOError: again in a
+        moment)."""
+        place = self._place(job_id) if self.has_elsewhere() else None
+        if place is None or not self.is_elsewhere(place.cluster):
+            return Way(connection=self._files.connect(job_id))
+        status = self._files.status(job_id)
+        if status is None or status.attempt != place.attempt or status.relay_port is None:
+            raise ConnectionError(f"workbench {job_id} does not say where it listens")
+        try:
+            address = self.node_address(place.cluster, place.node)
+        except EngineUnavailable as error:
+            raise ConnectionError(f"where node {place.node} is cannot be asked: {error}") from error
+        tls = self._keys.context(job_id)
+        family, kind, _, _, found = socket.getaddrinfo(address, status.relay_port, type=socket.SOCK_STREAM)[0]
+        connection = socket.socket(family, kind)
+        connection.setblocking(False)
+        keep_alive(connection)
+        return Way(connection=connection, address=(str(found[0]), status.relay_port), tls=tls)
+
+    def _place(self, job_id: str) -> Place | None:
+        """Raises ConnectionError."""
+        try:
+            return self._controller.inspect(place_of, job_id).result(_ASK_SECONDS)
+        except (ControllerStopped, TimeoutError) as error:
+            raise ConnectionError(f"nobody knows where {job_id} runs: {error}") from error
+
+
+def place_of(state: State, job_id: str) -> Place | None:
+    job = state.snapshot.jobs.get(job_id)
+    if job is None or job.allocation is None:
+        return None
+    node = state.snapshot.nodes.get(job.allocation.grants[0].node)
+    return None if node is None else Place(attempt=job.attempt, cluster=node.cluster, node=node.id)
+
+
+def listen_address(address: str) -> str:
+    """Where a workbench on another machine listens: at that machine's address, or, if only its name is known, at all
+    of them, since many a machine takes its own name for its loopback."""
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError:
+        pass
+    try:
+        found = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return "0.0.0.0"
+    return "::" if all(family == socket.AF_INET6 for family, *_ in found) else "0.0.0.0"

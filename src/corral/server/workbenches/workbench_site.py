@@ -1,0 +1,264 @@
+"""The origin of a workbench: takes tickets, lets its visitors in by cookie, and passes on what they ask.
+
+Nothing of corral's is found here, neither console nor API, and neither a session nor a token is accepted. What the
+workbench answers is its owner's; a browser shows it to whom it belongs to, and lets it reach nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from typing import Any, NoReturn
+
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Match, NoMatchFound
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from corral.control.records import CredentialKind
+from corral.control.workbenches.workbenches import base_url
+from corral.core.model import Job
+from corral.server.auth.callers import SAFE_METHODS, cookie_values
+from corral.server.auth.identity import Identity
+from corral.server.auth.secret_box import SecretUnreadable
+from corral.server.http.context import ServerContext
+from corral.server.http.pages.plain import failure_page
+from corral.server.http.problems import Problem
+from corral.server.routes.workbenches.jupyter import (
+    LET_IN_SECONDS,
+    RELOAD_SECONDS,
+    bridged,
+    not_ready,
+    running_workbench,
+)
+from corral.server.workbenches.proxy import Unreachable
+from corral.server.workbenches.workbench_passes import COOKIE_SECONDS, RENEW_SECONDS, Pass
+
+#: Its own kind of name, and never that of a session: what one is good for, the other is not.
+COOKIE = "corral_workbench"
+#: How long a browser keeps it: one that is too old still says where the console is.
+_KEPT_SECONDS = 30 * 86400
+#: Of every answer that is passed on. Its own frames are its own; in those of others it does not appear, nor do other
+#: origins load pieces of it.
+_HEADERS = (
+    (b"content-security-policy", b"frame-ancestors 'self'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin-allow-popups"),
+    (b"origin-agent-cluster", b"?1"),
+)
+
+
+def enter_path(job_id: str) -> str:
+    return f"/workbenches/{job_id}/enter"
+
+
+class WorkbenchSites(BaseRoute):
+    """The first of all routes: what comes to the origin of a workbench ends here, whatever its path."""
+
+    path = "/workbenches/{job}/site"
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] not in ("http", "websocket"):
+            return Match.NONE, {}
+        job_id = scope["app"].state.context.origins.job_at(scope)
+        return (Match.NONE, {}) if job_id is None else (Match.FULL, {"route": self, "workbench": job_id})
+
+    def url_path_for(self, name: str, /, **path_params: Any) -> NoReturn:
+        raise NoMatchFound(name, path_params)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        context: ServerContext = scope["app"].state.context
+        job_id: str = scope["workbench"]
+        if scope["type"] == "http":
+            answer = await _answer(Request(scope, receive), context, job_id)
+            await answer(scope, receive, send)
+        else:
+            await _pass_on_websocket(WebSocket(scope, receive, send), context, job_id)
+
+
+# ---------------------------------------------------------------- requests
+
+
+async def _answer(request: Request, context: ServerContext, job_id: str) -> Response:
+    path, base = request.scope["path"], base_url(job_id)
+    try:
+        if path == enter_path(job_id) and request.method == "GET":
+            return _enter(request, context, job_id)
+        if path in ("/", base.rstrip("/")) and request.method in SAFE_METHODS:
+            return RedirectResponse(base, status_code=307)
+        if not path.startswith(base):
+            raise Problem(404, "Not found", "There is nothing at this address of a workbench.", slug="not-found")
+        return await _passed_on(request, context, job_id)
+    except Problem as problem:
+        return _refused(request, context, job_id, problem)
+    except SecretUnreadable as error:
+        return Problem(503, "Not let in", f"{error}.").response()
+
+
+async def _passed_on(request: Request, context: ServerContext, job_id: str) -> Response:
+    is_change = request.method not in SAFE_METHODS
+    _check_page(request, context, job_id, is_change=is_change)
+    if "service-worker" in request.headers:
+        # It would answer for this origin in this browser from then on, whatever this server says.
+        raise Problem(403, "No service workers", "Workbenches cannot register service workers.", slug="forbidden")
+    granted, age = _pass_of(request, context, job_id)
+    job = await running_workbench(context, await _visitor(context, granted), job_id)
+    if is_change:
+        context.workbenches.note_use(job_id)
+    answer = await _forwarded(request, context, job)
+    answer.raw_headers += _HEADERS
+    if age > RENEW_SECONDS:
+        _set_cookie(answer, request, context, granted)
+    return answer
+
+
+async def _forwarded(request: Request, context: ServerContext, job: Job) -> Response:
+    try:
+        return await context.jupyter.forward(request, job.attempt_id, base_url(job.id))
+    except Unreachable as error:
+        raise not_ready(job.id, error) from None
+
+
+def _enter(request: Request, context: ServerContext, job_id: str) -> Response:
+    entry = context.passes.redeem(request.query_params.get("ticket", ""), job_id)
+    if entry is None:
+        raise Problem(401, "Not let in", "The ticket was used, or is too old: open the workbench again.")
+    mark = context.origins.mark(request.scope)
+    answer = RedirectResponse(entry.path, status_code=303) if mark is None else _cleared(entry.path, mark)
+    answer.headers["Referrer-Policy"] = "no-referrer"
+    _set_cookie(answer, request, context, entry.granted)
+    return answer
+
+
+def _cleared(path: str, mark: str) -> Response:
+    """A port may have been another workbench's: what that one left in this browser goes before anything is shown. Only
+    who is let in here learns the mark, so nobody else can have left it."""
+    nonce = secrets.token_urlsafe(16)
+    values = json.dumps([mark, path]).replace("<", "\\u003c")
+    page = f"""<!doctype html><meta charset="utf-8"><title>corral</title><script nonce="{nonce}">
+const [mark, path] = {values};
+(async () => {{
+  if (!navigator.cookieEnabled) return document.write("Workbenches need cookies, which this browser does not accept.");
+  try {{
+    if (localStorage.getItem("corral.mark") !== mark) {{
+      for (const found of await indexedDB.databases()) indexedDB.deleteDatabase(found.name);
+      sessionStorage.clear();
+      localStorage.clear();
+      localStorage.setItem("corral.mark", mark);
+    }}
+  }} finally {{ location.replace(path); }}
+}})();
+</script>"""
+    policy = f"default-src 'none'; script-src 'nonce-{nonce}'; base-uri 'none'; frame-ancestors 'none'"
+    return HTMLResponse(page, headers={"Content-Security-Policy": policy})
+
+
+def _refused(request: Request, context: ServerContext, job_id: str, problem: Problem) -> Response:
+    """People without a pass are sent to the console to get one; a page that is not ready yet is loaded again."""
+    wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+    if not wants_page:
+        return problem.response()
+    console = _console_of(request, context, job_id)
+    if problem.status == 401:
+        base = base_url(job_id)
+        path = request.scope["path"] if request.scope["path"].startswith(base) else base
+        query = request.url.query if path is request.scope["path"] else ""
+        return RedirectResponse(f"{console}{path}{f'?{query}' if query else ''}", status_code=303)
+    page = failure_page(problem.title, problem.detail, back=f"{console}/workbenches", label="To the console")
+    answer = HTMLResponse(page, status_code=problem.status, headers=problem.headers)
+    if problem.status == 503:
+        answer.headers["Refresh"] = RELOAD_SECONDS
+    return answer
+
+
+# ---------------------------------------------------------------- WebSockets
+
+
+async def _pass_on_websocket(websocket: WebSocket, context: ServerContext, job_id: str) -> None:
+    try:
+        if not websocket.scope["path"].startswith(base_url(job_id)):
+            raise Problem(404, "Not found", "There is nothing at this address of a workbench.", slug="not-found")
+        _check_page(websocket, context, job_id, is_change=True)
+        granted, _ = _pass_of(websocket, context, job_id)
+        found = await running_workbench(context, await _visitor(context, granted), job_id)
+    except Problem as problem:
+        await websocket.send_denial_response(problem.response())
+        return
+    await bridged(websocket, context, found.id, lambda: _let_in_no_more(context, granted, job_id))
+
+
+async def _let_in_no_more(context: ServerContext, granted: Pass, job_id: str) -> str:
+    """Returns once this visitor would not be let in any more."""
+    while True:
+        await asyncio.sleep(LET_IN_SECONDS)
+        try:
+            await running_workbench(context, await _visitor(context, granted), job_id)
+        except Problem:
+            return "not let in any more"
+
+
+# ---------------------------------------------------------------- who comes
+
+
+def _check_page(connection: HTTPConnection, context: ServerContext, job_id: str, *, is_change: bool) -> None:
+    """Only the workbench's own pages may ask, and people who go there. Cookies alone do not tell: a browser sends them
+    with what a page at another port of this machine asks, too. Raises a 403 problem."""
+    headers = connection.headers
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+    is_going = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    if origin is not None:
+        is_own = origin.lower() == context.origins.own_url(job_id, connection.scope, connection.url).lower()
+    elif is_change:
+        is_own = site == "same-origin"
+    else:
+        is_own = site in (None, "same-origin", "none") or is_going
+    if not is_own:
+        raise Problem(403, "From another page", "This comes from a page that is not the workbench's.", slug="forbidden")
+
+
+def _pass_of(connection: HTTPConnection, context: ServerContext, job_id: str) -> tuple[Pass, float]:
+    """The pass in its cookie, and how old it is. Raises a 401 problem."""
+    valid = [found for found in _cookies(connection, context, job_id) if found[1] <= COOKIE_SECONDS]
+    if not valid:
+        raise Problem(401, "Not let in", "Open the workbench from the console.")
+    return min(valid, key=lambda one: one[1])
+
+
+async def _visitor(context: ServerContext, granted: Pass) -> Identity:
+    """Who has the session that the pass was given for. Raises a 401 problem."""
+    identity = await context.identities.of_hash(granted.session_hash, CredentialKind.SESSION)
+    if identity is None or identity.must_change_password:
+        raise Problem(401, "Not let in", "The session has ended: sign in at the console again.")
+    return identity
+
+
+def _console_of(connection: HTTPConnection, context: ServerContext, job_id: str) -> str:
+    known = [granted.console for granted, _ in _cookies(connection, context, job_id)]
+    return known[0] if known else context.origins.console_url(connection.url)
+
+
+def _cookies(connection: HTTPConnection, context: ServerContext, job_id: str) -> list[tuple[Pass, float]]:
+    """What the cookies of this workbench say, and how old each is. Pages elsewhere on this host can put others beside
+    the real one, so each is looked at."""
+    values = cookie_values(connection, _cookie_name(context.origins.own_url(job_id, connection.scope, connection.url)))
+    return [found for value in values if (found := context.passes.opened(value, job_id)) is not None]
+
+
+def _cookie_name(own_url: str) -> str:
+    """Over HTTPS with the prefix that lets no page without HTTPS set it."""
+    return f"__Secure-{COOKIE}" if own_url.startswith("https:") else COOKIE
+
+
+def _set_cookie(answer: Response, request: Request, context: ServerContext, granted: Pass) -> None:
+    own_url = context.origins.own_url(granted.job_id, request.scope, request.url)
+    answer.set_cookie(
+        _cookie_name(own_url),
+        context.passes.sealed(granted),
+        max_age=_KEPT_SECONDS,
+        path=base_url(granted.job_id),
+        httponly=True,
+        samesite="lax",
+        secure=own_url.startswith("https:"),
+    )

@@ -1,0 +1,1 @@
+"""The database: connections, transactions, statements, schema upgrades, for SQLite and PostgreSQL."""

@@ -1,0 +1,59 @@
+"""What the store needs to know about the database under it, whichever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Engine, ExceptionContext, event, select
+
+from corral.stores.database.commit_guard import refuse
+from corral.stores.schema.tables import counter_rows
+
+#: How long anybody waits for a connection before the store counts as unreachable.
+POOL_TIMEOUT_SECONDS = 10
+
+#: Read connections that are kept, and those added while many read at once.
+READERS = 8
+EXTRA_READERS = 56
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Database:
+    """Two engines to one database: writers take turns on one connection, readers see a frozen view each."""
+
+    kind: str
+    #: where it is, without secrets
+    place: str
+    writer: Engine
+    reader: Engine
+    #: takes the writers' lock and gives the epoch
+    lock_epoch: Callable[[Connection], int]
+    server_version: Callable[[Connection], str]
+
+    def dispose(self) -> None:
+        self.reader.dispose()
+        self.writer.dispose()
+
+
+# Made once: every write begins with one of them.
+_EPOCH = select(counter_rows.c.value).where(counter_rows.c.name == "epoch")
+_EPOCH_FOR_UPDATE = _EPOCH.with_for_update()
+
+
+def read_epoch(connection: Connection, *, for_update: bool) -> int:
+    epoch: int = connection.execute(_EPOCH_FOR_UPDATE if for_update else _EPOCH).scalar_one()
+    return epoch
+
+
+def explain_errors(engine: Engine, explain: Callable[[ExceptionContext], Exception | None]) -> None:
+    """Raise corral's own errors in place of the driver's, where `explain` has one. Any error spoils its transaction."""
+
+    @event.listens_for(engine, "handle_error", retval=True)
+    def replace(context: ExceptionContext) -> Exception | None:
+        if context.is_pre_ping:
+            return None  # the pool looks whether a connection is alive, and makes a new one if not
+        explained = explain(context)
+        if context.connection is not None and not context.is_disconnect:
+            refuse(context.connection, explained or context.original_exception)
+        return explained

@@ -1,0 +1,65 @@
+"""Brings a database to the schema of this corral, with the migrations in `migrations/versions`.
+
+Each revision is a file with a number as its id; `NEWEST` names the last. A database at `NEWEST` is opened without
+touching Alembic; one at a revision that this corral does not have is left alone.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from alembic.util.exc import CommandError
+from sqlalchemy import Connection, inspect, text
+
+from corral.stores.database.database import Database
+from corral.stores.database.errors import SchemaTooNew
+
+NEWEST = "0011"
+
+#: A number of our own for PostgreSQL's advisory locks: one server migrates, others wait for it.
+_MIGRATION_LOCK = 0x636F7272616C
+
+
+def bring_up_to_date(database: Database) -> None:
+    """All migrations in one transaction. Raises SchemaTooNew, and then nothing was touched."""
+    with database.reader.connect() as connection:
+        if current_revision(connection) == NEWEST:
+            return
+    with database.writer.connect() as connection, connection.begin():
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+        # Somebody else may have migrated it while this one waited for the lock.
+        revision = current_revision(connection)
+        if revision != NEWEST:
+            _upgrade(connection, revision, database.place)
+
+
+def current_revision(connection: Connection) -> str | None:
+    """None for an empty database."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    revision: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return revision
+
+
+def _upgrade(connection: Connection, revision: str | None, place: str) -> None:
+    with as_file(files("corral.stores") / "migrations") as directory:
+        config = Config()
+        config.set_main_option("script_location", str(directory).replace("%", "%%"))
+        config.attributes["connection"] = connection
+        if revision is not None and not _is_known(ScriptDirectory.from_config(config), revision):
+            raise SchemaTooNew(
+                f"{place} has schema {revision}, and this corral knows schemas up to {NEWEST}: "
+                "start a newer corral, or restore a backup"
+            )
+        command.upgrade(config, NEWEST)
+
+
+def _is_known(scripts: ScriptDirectory, revision: str) -> bool:
+    try:
+        return scripts.get_revision(revision) is not None
+    except CommandError:
+        return False

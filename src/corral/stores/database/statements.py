@@ -1,0 +1,112 @@
+"""The one place that runs compiled SQL through the driver's own `executemany`.
+
+Statements are built with SQLAlchemy and compiled once per database; a batch of rows then costs one call, in
+place of one round of parameter processing per row. Also here: how the two databases spell an upsert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Connection, Dialect, Insert, Table, bindparam, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.sql.base import Executable
+from sqlalchemy.sql.compiler import SQLCompiler
+
+from corral.stores.schema.tables import counter_rows
+
+Row = tuple[Any, ...]
+
+#: Keys in one query; far below what both databases allow.
+CHUNK = 500
+
+#: Positional parameters on both sides, so that a row is a plain tuple.
+_DIALECTS: dict[str, Dialect] = {
+    "sqlite": SQLiteDialect_pysqlite(paramstyle="qmark"),
+    "postgresql": PGDialect_psycopg(paramstyle="format"),  # type: ignore[no-untyped-call]
+}
+
+
+class BatchStatement:
+    """An INSERT, UPDATE or DELETE for many rows; `names` says which parameter each place of a row is for.
+
+    Names of columns that are not bound in the statement itself are those that are set.
+    """
+
+    def __init__(self, build: Callable[[str], Executable], names: Sequence[str]) -> None:
+        self._build = build
+        self._names = list(names)
+        self._compiled: dict[str, tuple[str, Callable[[Row], Row] | None]] = {}
+
+    def run(self, connection: Connection, rows: Sequence[Row]) -> int:
+        """How many rows were changed, over the whole batch."""
+        if not rows:
+            return 0
+        sql, arrange = self._compiled_for(connection.dialect.name)
+        arranged = rows if arrange is None else [arrange(row) for row in rows]
+        return connection.exec_driver_sql(sql, list(arranged)).rowcount
+
+    def _compiled_for(self, database: str) -> tuple[str, Callable[[Row], Row] | None]:
+        known = self._compiled.get(database)
+        if known is None:
+            compiled = self._build(database).compile(  # type: ignore[attr-defined]
+                dialect=_DIALECTS[database], column_keys=self._names
+            )
+            known = self._compiled[database] = (str(compiled), _arrangement(compiled, self._names))
+        return known
+
+
+def _arrangement(compiled: SQLCompiler, names: list[str]) -> Callable[[Row], Row] | None:
+    order = [names.index(name) for name in compiled.positiontup or ()]
+    if order == list(range(len(names))):
+        return None
+    # itemgetter with a single place gives a bare value, and a row must stay a tuple.
+    return itemgetter(*order) if len(order) > 1 else lambda row: (row[order[0]],)
+
+
+def insert_into(database: str, table: Table) -> Any:
+    """An INSERT of that database, which knows ON CONFLICT."""
+    return postgresql.insert(table) if database == "postgresql" else sqlite.insert(table)
+
+
+def upsert(table: Table) -> BatchStatement:
+    """Insert, or replace the row with the same primary key. A row has the table's columns in their order."""
+    names = [column.name for column in table.columns]
+    keys = [column.name for column in table.primary_key]
+
+    def build(database: str) -> Insert:
+        statement = insert_into(database, table)
+        changed = {name: statement.excluded[name] for name in names if name not in keys}
+        result: Insert = statement.on_conflict_do_update(index_elements=keys, set_=changed)
+        return result
+
+    return BatchStatement(build, names)
+
+
+def replace_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert, or replace by primary key, the slow way: for small tables whose texts come from outside and may be
+    anything. Every row has every column."""
+    if not rows:
+        return
+    statement = insert_into(connection.dialect.name, table)
+    keys = [column.name for column in table.primary_key]
+    changed = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed), list(rows))
+
+
+_COUNT_UP = (
+    update(counter_rows)
+    .where(counter_rows.c.name == bindparam("counter"))
+    .values(value=counter_rows.c.value + bindparam("step"))
+    .returning(counter_rows.c.value)
+)
+
+
+def count_up(connection: Connection, counter: str, step: int) -> int:
+    """The counter's new value; it never goes back, so what it numbers is never numbered twice."""
+    value: int = connection.execute(_COUNT_UP, {"counter": counter, "step": step}).scalar_one()
+    return value

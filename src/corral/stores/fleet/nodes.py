@@ -1,0 +1,181 @@
+"""Nodes with their GPUs, pools, and queues."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Delete, Update, bindparam, delete, select, update
+
+from corral.control.ports import StoreConflict
+from corral.control.records import PoolRecord
+from corral.core.model import Blocking, Gpu, GpuHealth, JobKind, Node, NodeState, Queue
+from corral.stores.database import row_codec
+from corral.stores.database.commit_guard import refuse
+from corral.stores.database.rows import readable
+from corral.stores.database.statements import BatchStatement, replace_rows, upsert
+from corral.stores.schema.tables import gpu_rows, node_rows, pool_rows, queue_rows
+
+
+def _build_delete_nodes(_: str) -> Delete:
+    return delete(node_rows).where(node_rows.c.id == bindparam("of_id"))
+
+
+def _build_delete_gpus(_: str) -> Delete:
+    return delete(gpu_rows).where(gpu_rows.c.node_id == bindparam("of_node"))
+
+
+def _build_change_gpu(_: str) -> Update:
+    return update(gpu_rows).where(gpu_rows.c.id == bindparam("of_id"))
+
+
+_SAVE_NODE = upsert(node_rows)
+_SAVE_GPU = upsert(gpu_rows)
+_SAVE_QUEUE = upsert(queue_rows)
+_CHANGE_GPU = BatchStatement(_build_change_gpu, ["health", "pool", "of_id"])
+_DELETE_NODES = BatchStatement(_build_delete_nodes, ["of_id"])
+_DELETE_GPUS = BatchStatement(_build_delete_gpus, ["of_node"])
+
+_NODES = select(node_rows).order_by(node_rows.c.id)
+_GPUS = select(gpu_rows).order_by(gpu_rows.c.node_id, gpu_rows.c.gpu_index, gpu_rows.c.id)
+_QUEUES = select(queue_rows).order_by(queue_rows.c.name)
+
+
+class SqlFleetTable:
+    """Implements `corral.control.ports.FleetTable`. Nodes, pools and queues come sorted by name, GPUs by index."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def nodes(self) -> list[Node]:
+        gpus: defaultdict[str, list[Gpu]] = defaultdict(list)
+        rows = self._connection.execute(_GPUS)
+        for node_id, gpu in readable(self._connection, "gpus", rows, lambda row: (row.node_id, _gpu_of(row))):
+            gpus[node_id].append(gpu)
+        rows = self._connection.execute(_NODES)
+        return readable(self._connection, "nodes", rows, lambda row: _node_of(row, tuple(gpus[row.id])))
+
+    def save_nodes(self, nodes: Sequence[Node]) -> None:
+        _SAVE_NODE.run(self._connection, [_node_row(node) for node in nodes])
+        # First all of their old GPUs, so that one that moved between two of these nodes ends at its new place.
+        _DELETE_GPUS.run(self._connection, [(node.id,) for node in nodes])
+        _SAVE_GPU.run(self._connection, [_gpu_row(gpu, node.id) for node in nodes for gpu in node.gpus])
+
+    def delete_nodes(self, node_ids: Sequence[str]) -> None:
+        _DELETE_NODES.run(self._connection, [(row_codec.storable(node_id),) for node_id in node_ids])
+
+    def save_gpu(self, gpu: Gpu) -> None:
+        self.save_gpus([gpu])
+
+    def save_gpus(self, gpus: Sequence[Gpu]) -> None:
+        """All of them, or StoreConflict when one is not known (any more)."""
+        changed = _CHANGE_GPU.run(self._connection, [(gpu.health.value, gpu.pool, gpu.id) for gpu in gpus])
+        if changed != len(gpus):
+            known = {gpu.id for node in self.nodes() for gpu in node.gpus}
+            missing = ", ".join(gpu.id for gpu in gpus if gpu.id not in known)
+            raise refuse(self._connection, StoreConflict(f"there is no GPU {missing}"))
+
+    def pools(self) -> list[PoolRecord]:
+        rows = self._connection.execute(select(pool_rows).order_by(pool_rows.c.name))
+        return [PoolRecord(name=row.name, description=row.description, created_at=row.created_at) for row in rows]
+
+    def save_pool(self, pool: PoolRecord) -> None:
+        row = {"name": pool.name, "description": pool.description, "created_at": pool.created_at}
+        replace_rows(self._connection, pool_rows, [row])
+
+    def delete_pool(self, name: str) -> None:
+        """A group that had it has none. GPUs and queues that name it are the use case's business."""
+        self._connection.execute(delete(pool_rows).where(pool_rows.c.name == name))
+
+    def queues(self) -> list[Queue]:
+        return readable(self._connection, "queues", self._connection.execute(_QUEUES), _queue_of)
+
+    def save_queue(self, queue: Queue) -> None:
+        _SAVE_QUEUE.run(self._connection, [_queue_row(queue)])
+
+    def delete_queue(self, name: str) -> None:
+        self._connection.execute(delete(queue_rows).where(queue_rows.c.name == name))
+
+
+def _node_row(node: Node) -> tuple[Any, ...]:
+    return (
+        node.id,
+        node.cluster,
+        node.state.value,
+        node.cpu_milli,
+        node.memory_bytes,
+        row_codec.to_json(node.labels),
+        node.load,
+        node.withheld.value,
+    )
+
+
+def _node_of(row: Any, gpus: tuple[Gpu, ...]) -> Node:
+    return Node(
+        id=row.id,
+        cluster=row.cluster,
+        state=NodeState(row.state),
+        cpu_milli=row.cpu_milli,
+        memory_bytes=row.memory_bytes,
+        gpus=gpus,
+        labels=row_codec.load_pairs(row_codec.from_json(row.labels)),
+        load=row.load,
+        withheld=NodeState(row.withheld),
+    )
+
+
+def _gpu_row(gpu: Gpu, node_id: str) -> tuple[Any, ...]:
+    return (gpu.id, node_id, gpu.index, gpu.model, gpu.memory_bytes, gpu.health.value, gpu.pool, gpu.link_group)
+
+
+def _gpu_of(row: Any) -> Gpu:
+    return Gpu(
+        id=row.id,
+        index=row.gpu_index,
+        model=row.model,
+        memory_bytes=row.memory_bytes,
+        health=GpuHealth(row.health),
+        pool=row.pool,
+        link_group=row.link_group,
+    )
+
+
+def _queue_row(queue: Queue) -> tuple[Any, ...]:
+    return (
+        queue.name,
+        queue.pool,
+        queue.policy,
+        queue.blocking.value,
+        queue.placement,
+        queue.weight,
+        queue.guaranteed_gpus,
+        queue.max_gpus,
+        queue.max_length,
+        queue.max_seconds,
+        row_codec.encode_names(queue.kinds),
+        queue.min_job_gpus,
+        queue.max_job_gpus,
+        row_codec.encode_names(queue.groups),
+        queue.preempts,
+    )
+
+
+def _queue_of(row: Any) -> Queue:
+    return Queue(
+        name=row.name,
+        pool=row.pool,
+        policy=row.policy,
+        blocking=Blocking(row.blocking),
+        placement=row.placement,
+        weight=row.weight,
+        guaranteed_gpus=row.guaranteed_gpus,
+        max_gpus=row.max_gpus,
+        max_length=row.max_length,
+        max_seconds=row.max_seconds,
+        kinds=row_codec.decode_names(JobKind, row.kinds),
+        min_job_gpus=row.min_job_gpus,
+        max_job_gpus=row.max_job_gpus,
+        groups=row_codec.decode_names(str, row.groups),
+        preempts=row.preempts,
+    )

@@ -1,0 +1,169 @@
+"""Which jobs a list shows, in the words of SQL, and in the order that databases find quickest.
+
+Without an index a text has to be looked for in every name. That is quick as long as only names are read, or rows in the
+order in which they lie: `needs_scan` says when, and `unindexed` keeps databases from hopping through an index instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Boolean, ColumnElement, Text, and_, cast, func, literal, not_, or_, select
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+from corral.control.records import JobFilter
+from corral.core.model import CLUSTER_LABEL, JobState
+from corral.stores.database.row_codec import to_json
+from corral.stores.schema.tables import PlainText, attempt_rows, job_rows, node_rows
+
+#: Behind every name that begins with another: nothing sorts after it.
+_LAST = "\U0010ffff"
+#: Of a job's number; there will never be more.
+MAX_DIGITS = 12
+#: What can be a part of an id. Only then it is looked for there: to write out every id takes half of the time.
+_PART_OF_ID = re.compile(r"j?-?[0-9]*")
+
+
+def job_conditions(where: JobFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if where.states:
+        conditions.append(job_rows.c.state.in_([state.value for state in where.states]))
+    if where.kinds:
+        conditions.append(job_rows.c.kind.in_([kind.value for kind in where.kinds]))
+    if where.user is not None:
+        conditions.append(job_rows.c.user_name == where.user)
+    if where.users:
+        conditions.append(job_rows.c.user_name.in_(where.users))
+    if where.queue is not None:
+        conditions.append(job_rows.c.queue == where.queue)
+    if where.name_contains:
+        conditions.append(contains(job_rows.c.name, where.name_contains))
+    if where.name_prefix:
+        conditions += _begins_with(where.name_prefix)
+    if where.id_prefix:
+        conditions.append(or_(*(job_rows.c.id.between(*span) for span in _numbers_from(where.id_prefix))))
+    if where.text:
+        conditions.append(_has_text(where.text))
+    if where.since is not None:
+        conditions.append(job_rows.c.created_at >= where.since)
+    if where.until is not None:
+        conditions.append(job_rows.c.created_at < where.until)
+    if where.array is not None:
+        conditions += _is_of_array(where.array)
+    if where.cluster is not None:
+        conditions.append(_is_of_cluster(where.cluster, where.cluster_models))
+    return conditions
+
+
+def needs_scan(where: JobFilter) -> bool:
+    """Whether matches may be rare anywhere in the table. Databases expect to meet them soon when they read in the order
+    of an index, and then look up all rows one by one; read as they lie and sorted afterwards takes a third of that."""
+    has_time = where.since is not None or where.until is not None
+    return bool(where.text or where.name_contains or where.array or where.cluster or has_time)
+
+
+def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The same values in the same order, but not as an index has them."""
+    return column.concat("") if isinstance(column.type, PlainText) else column + 0
+
+
+def contains(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
+    """Whatever the case of the letters from A to Z."""
+    return _Contains(column, literal(f"%{_MARKS.sub(_mark, text)}%", PlainText()))
+
+
+class _Contains(FunctionElement[bool]):
+    """SQLite's LIKE does not care about capitals; to make all names small first would take three times as long."""
+
+    name = "contains"
+    type = Boolean()
+    inherit_cache = True
+
+
+@compiles(_Contains, "sqlite")
+def _like(element: _Contains, compiler: SQLCompiler, **options: Any) -> str:
+    column, pattern = element.clauses
+    return f"({compiler.process(column, **options)} LIKE {compiler.process(pattern, **options)} ESCAPE '/')"
+
+
+@compiles(_Contains, "postgresql")
+def _ilike(element: _Contains, compiler: SQLCompiler, **options: Any) -> str:
+    column, pattern = element.clauses
+    return f"({compiler.process(column, **options)} ILIKE {compiler.process(pattern, **options)} ESCAPE '/')"
+
+
+#: What LIKE gives a meaning to.
+_MARKS = re.compile(r"[%_/]")
+
+
+def _mark(found: re.Match[str]) -> str:
+    return f"/{found[0]}"
+
+
+def _begins_with(prefix: str) -> list[ColumnElement[bool]]:
+    return [job_rows.c.name >= prefix, job_rows.c.name < prefix + _LAST]
+
+
+def _numbers_from(digits: str) -> list[tuple[int, int]]:
+    """From 12: 12 itself, 120 to 129, 1200 to 1299 and so on."""
+    first = int(digits)
+    return [(first * 10**more, (first + 1) * 10**more - 1) for more in range(MAX_DIGITS - len(digits) + 1)]
+
+
+def _has_text(text: str) -> ColumnElement[bool]:
+    places: list[ColumnElement[str]] = [job_rows.c.name, job_rows.c.user_name]
+    if _PART_OF_ID.fullmatch(text.lower()):
+        places.append(literal("j-") + cast(job_rows.c.id, Text))
+    return or_(*(contains(place, text) for place in places))
+
+
+def _is_of_array(array: str) -> list[ColumnElement[bool]]:
+    """Called as its members are, and made as one of it: a clone has another name, and a namesake another making."""
+    index = func.substr(job_rows.c.name, len(array) + 2)
+    made = to_json({"array_name": array})[1:-1]
+    return [
+        *_begins_with(f"{array}-"),
+        func.ltrim(index, "0123456789") == "",
+        job_rows.c.spec.contains(made, autoescape=True),
+    ]
+
+
+def _is_of_cluster(cluster: str, models: Sequence[str]) -> ColumnElement[bool]:
+    """By the node of its last attempt; a job without one by the label that binds it, if one does, and by the models
+    that it asks for. No gang is on two clusters, so its first node tells."""
+    there = select(node_rows.c.id).where(node_rows.c.cluster == cluster)
+    ran = select(attempt_rows.c.job_id).where(
+        attempt_rows.c.job_id == job_rows.c.id,
+        attempt_rows.c.number == job_rows.c.attempt,
+        _FirstNode(attempt_rows.c.allocation).in_(there),
+    )
+    waits = or_(job_rows.c.attempt == 0, job_rows.c.state == JobState.QUEUED.value)
+    bound = job_rows.c.body.contains(to_json([CLUSTER_LABEL, cluster]), autoescape=True)
+    is_free = not_(job_rows.c.body.contains(to_json([CLUSTER_LABEL])[:-1] + ",", autoescape=True))
+    named = [job_rows.c.body.contains(to_json(model), autoescape=True) for model in models]
+    suits = or_(not_(job_rows.c.body.contains('"models":[', autoescape=True)), *named)
+    return or_(and_(waits, or_(bound, is_free), suits), and_(not_(waits), ran.exists()))
+
+
+class _FirstNode(FunctionElement[str]):
+    """Of an allocation, which is JSON."""
+
+    name = "first_node"
+    type = PlainText()
+    inherit_cache = True
+
+
+@compiles(_FirstNode, "sqlite")
+def _extracted(element: _FirstNode, compiler: SQLCompiler, **options: Any) -> str:
+    (column,) = element.clauses
+    return f"json_extract({compiler.process(column, **options)}, '$.grants[0].node')"
+
+
+@compiles(_FirstNode, "postgresql")
+def _looked_up(element: _FirstNode, compiler: SQLCompiler, **options: Any) -> str:
+    (column,) = element.clauses
+    return f"(CAST({compiler.process(column, **options)} AS json) #>> '{{grants,0,node}}')"

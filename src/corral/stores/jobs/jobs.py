@@ -1,0 +1,393 @@
+"""The table of jobs. Columns for what lists filter and sort by, JSON for the rest of a job.
+
+Decides how a job becomes a row and back, and how pages are cut; which changes are right is the control layer's
+and `advance`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Delete,
+    Insert,
+    Update,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    select,
+    tuple_,
+    update,
+)
+
+from corral.control.ports import NameTaken, StoreConflict
+from corral.control.records import EVERY_JOB, JobFilter, JobRecord, JobSpec, Page
+from corral.core.model import Ceiling, Elastic, EndReason, Job, JobKind, JobState, Prediction
+from corral.core.snapshot.codec import from_plain, to_plain
+from corral.core.storage.volumes import VolumeMount
+from corral.stores.database import row_codec
+from corral.stores.database.commit_guard import refuse
+from corral.stores.database.cursors import Key, Position, Sort, check_limit, decode_cursor, encode_cursor, parse_sort
+from corral.stores.database.rows import readable
+from corral.stores.database.statements import CHUNK, BatchStatement, Row, count_up, insert_into
+from corral.stores.jobs.job_filters import job_conditions, needs_scan, unindexed
+from corral.stores.schema.tables import NOT_ENDED, job_rows
+
+SORTS: dict[str, type[Key]] = {"id": int, "name": str, "priority": int, "created_at": float}
+
+_KINDS = {kind.value: kind for kind in JobKind}
+_STATES = {state.value: state for state in JobState}
+_REASONS = {reason.value: reason for reason in EndReason}
+
+#: the columns of a job in the order of `encode_job`; `spec` comes behind them
+_COLUMNS = [
+    "id",
+    "name",
+    "user_name",
+    "kind",
+    "state",
+    "queue",
+    "priority",
+    "created_at",
+    "queued_at",
+    "pinned_at",
+    "started_at",
+    "ended_at",
+    "attempt",
+    "version",
+    "body",
+]
+_JOB = [job_rows.c[name] for name in _COLUMNS]
+_RECORD = [*_JOB, job_rows.c.spec]
+#: what `save` sets: everything but the id
+_SET = [name for name in _COLUMNS if name != "id"]
+
+
+def _build_insert(database: str) -> Insert:
+    # A taken name is skipped here and found by the row count: on PostgreSQL an error would end the transaction
+    # before anybody could ask which name it was.
+    result: Insert = insert_into(database, job_rows).on_conflict_do_nothing(index_elements=["user_name", "name"])
+    return result
+
+
+def _build_save(_: str) -> Update:
+    return update(job_rows).where(job_rows.c.id == bindparam("of_id"), job_rows.c.version == bindparam("old_version"))
+
+
+def _build_delete(_: str) -> Delete:
+    return delete(job_rows).where(job_rows.c.id == bindparam("of_id"))
+
+
+_INSERT = BatchStatement(_build_insert, [*_COLUMNS, "spec"])
+_SAVE = BatchStatement(_build_save, ["of_id", *_SET, "old_version"])
+_DELETE = BatchStatement(_build_delete, ["of_id"])
+
+_GET = select(*_RECORD).where(job_rows.c.id == bindparam("of_id"))
+_LIVE = select(*_JOB).where(literal_column(NOT_ENDED)).order_by(job_rows.c.id)
+_ENDED = f"NOT ({NOT_ENDED})"
+_HOLDER = select(job_rows.c.id).where(
+    job_rows.c.user_name == bindparam("user_name"), job_rows.c.name == bindparam("name")
+)
+
+
+class SqlJobTable:
+    """Implements `corral.control.ports.JobTable`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def skip_ids(self, used: int) -> int:
+        skipped = used - count_up(self._connection, "job", 0)
+        if skipped > 0:
+            count_up(self._connection, "job", skipped)
+        return max(0, skipped)
+
+    def next_ids(self, count: int) -> list[str]:
+        if count < 1:
+            return []
+        last = count_up(self._connection, "job", count)
+        return [row_codec.job_id(number) for number in range(last - count + 1, last + 1)]
+
+    def add(self, records: Sequence[JobRecord]) -> None:
+        rows = [(*encode_job(record.job), row_codec.encode_spec(record.spec)) for record in records]
+        if _INSERT.run(self._connection, rows) != len(rows):
+            raise refuse(self._connection, self._taken(records))
+
+    def save(self, jobs: Sequence[Job]) -> None:
+        rows = [(*encode_job(job), job.version - 1) for job in jobs]
+        saved = _SAVE.run(self._connection, rows)
+        if saved != len(rows):
+            raise refuse(
+                self._connection, StoreConflict(f"{len(rows) - saved} of {len(rows)} jobs were changed meanwhile")
+            )
+
+    def save_spec(self, job_id: str, spec: JobSpec) -> None:
+        number = row_codec.job_number(job_id)
+        self._connection.execute(
+            update(job_rows).where(job_rows.c.id == number).values(spec=row_codec.encode_spec(spec))
+        )
+
+    def get(self, job_id: str) -> JobRecord | None:
+        number = row_codec.job_number(job_id)
+        if number is None:
+            return None
+        row = self._connection.execute(_GET, {"of_id": number}).first()
+        return None if row is None else _record_of(row)
+
+    def find(self, user: str | None, name: str) -> list[JobRecord]:
+        statement = select(*_RECORD).where(job_rows.c.name == name).order_by(job_rows.c.id.desc())
+        if user is not None:
+            statement = statement.where(job_rows.c.user_name == user)
+        return [_record_of(row) for row in self._connection.execute(statement)]
+
+    def names_taken(self, user: str, names: Sequence[str]) -> set[str]:
+        taken: set[str] = set()
+        for start in range(0, len(names), CHUNK):
+            statement = select(job_rows.c.name).where(
+                job_rows.c.user_name == user, job_rows.c.name.in_(names[start : start + CHUNK])
+            )
+            taken.update(self._connection.execute(statement).scalars())
+        return taken
+
+    def delete(self, job_ids: Sequence[str]) -> None:
+        numbers = [number for number in map(row_codec.job_number, job_ids) if number is not None]
+        _DELETE.run(self._connection, [(number,) for number in numbers])
+
+    def some(self, job_ids: Sequence[str]) -> dict[str, Job]:
+        numbers = [number for number in map(row_codec.job_number, job_ids) if number is not None]
+        found: dict[str, Job] = {}
+        for start in range(0, len(numbers), CHUNK):
+            statement = select(*_JOB).where(job_rows.c.id.in_(numbers[start : start + CHUNK]))
+            jobs = readable(self._connection, "jobs", self._connection.execute(statement), decode_job)
+            found.update({job.id: job for job in jobs})
+        return found
+
+    def ended(self, after: str | None, limit: int) -> list[JobRecord]:
+        first = 0 if after is None else row_codec.job_number(after) or 0
+        statement = select(*_RECORD).where(literal_column(_ENDED), job_rows.c.id > first)
+        rows = self._connection.execute(statement.order_by(job_rows.c.id).limit(check_limit(limit)))
+        return [_record_of(row) for row in rows]
+
+    def count_ended(self) -> int:
+        statement = select(func.count()).select_from(job_rows).where(literal_column(_ENDED))
+        found: int = self._connection.execute(statement).scalar_one()
+        return found
+
+    def live(self) -> list[Job]:
+        return readable(self._connection, "jobs", self._connection.execute(_LIVE), decode_job)
+
+    def page(self, where: JobFilter, *, sort: str, cursor: str | None, limit: int) -> Page[JobRecord]:
+        order = parse_sort(sort, SORTS)
+        column: ColumnElement[Any] = job_rows.c[order.field]
+        by = unindexed(column) if _sorts_afterwards(where, order) else column
+        # First which jobs, then what they are: to sort whole rows, most of them for nothing, takes three times as long.
+        wanted = select(job_rows.c.id).where(*job_conditions(where)).limit(check_limit(limit) + 1)
+        if cursor is not None:
+            wanted = wanted.where(_behind(by, decode_cursor(cursor, order), order))
+        statement = select(*_RECORD).where(job_rows.c.id.in_(wanted.order_by(*_order(by, order))))
+        rows = self._connection.execute(statement.order_by(*_order(column, order))).all()
+        next_cursor = None
+        if len(rows) > limit:
+            last = rows[limit - 1]
+            next_cursor = encode_cursor(order, Position(key=last._mapping[column], id=last.id))
+        items = readable(self._connection, "jobs", rows[:limit], _record_of)
+        return Page(items=tuple(items), next_cursor=next_cursor)
+
+    def counts(self, where: JobFilter = EVERY_JOB) -> dict[str, int]:
+        state = unindexed(job_rows.c.state) if needs_scan(where) else job_rows.c.state
+        statement = select(state, func.count()).where(*job_conditions(where)).group_by(state)
+        return {row[0]: row[1] for row in self._connection.execute(statement)}
+
+    def _taken(self, records: Sequence[JobRecord]) -> NameTaken:
+        """Which of these names belongs to another job, once it is known that one does."""
+        for record in records:
+            job = record.job
+            holder = self._connection.execute(_HOLDER, {"user_name": job.user, "name": job.name}).scalar()
+            if holder != row_codec.job_number(job.id):
+                return NameTaken("job", job.name)
+        raise AssertionError("a job was not added although no name is taken")
+
+
+def _sorts_afterwards(where: JobFilter, order: Sort) -> bool:
+    """By id, rows lie in their order already, and a few spans of ids are better jumped to."""
+    return bool(where.id_prefix) if order.field == "id" else needs_scan(where)
+
+
+def _order(column: ColumnElement[Any], order: Sort) -> list[ColumnElement[Any]]:
+    columns = [column] if order.field == "id" else [column, job_rows.c.id]
+    return [each.desc() if order.descending else each for each in columns]
+
+
+def _behind(column: ColumnElement[Any], position: Position, sort: Sort) -> ColumnElement[bool]:
+    if sort.field == "id":
+        return column < position.id if sort.descending else column > position.id
+    row = tuple_(column, job_rows.c.id)
+    last = (position.key, position.id)
+    return row < last if sort.descending else row > last
+
+
+# ------------------------------------------------------------------------------------------------ rows
+
+
+def encode_job(job: Job) -> Row:
+    return (
+        row_codec.required_job_number(job.id),
+        job.name,
+        job.user,
+        job.kind.value,
+        job.state.value,
+        job.queue,
+        job.priority,
+        job.created_at,
+        job.queued_at,
+        job.pinned_at,
+        job.started_at,
+        job.ended_at,
+        job.attempt,
+        job.version,
+        _encode_body(job),
+    )
+
+
+def _encode_body(job: Job) -> str:
+    """Everything of a job that has no column."""
+    document: dict[str, Any] = {
+        "request": row_codec.dump_request(job.request),
+        "grace_seconds": job.grace_seconds,
+        "max_retries": job.max_retries,
+    }
+    if job.user_order:
+        document["user_order"] = job.user_order
+    if job.time_limit_seconds is not None:
+        document["time_limit_seconds"] = job.time_limit_seconds
+    if job.allocation is not None:
+        document["allocation"] = row_codec.dump_allocation(job.allocation)
+    if job.allocated_at is not None:
+        document["allocated_at"] = job.allocated_at
+    if job.stopping_for is not None:
+        document["stopping_for"] = job.stopping_for.value
+    if job.end_reason is not None:
+        document["end_reason"] = job.end_reason.value
+    if job.exit_code is not None:
+        document["exit_code"] = job.exit_code
+    if job.message:
+        document["message"] = job.message
+    if job.retries:
+        document["retries"] = job.retries
+    if job.faults:
+        document["faults"] = job.faults
+    if job.not_before:
+        document["not_before"] = job.not_before
+    if job.given_back:
+        document["given_back"] = job.given_back
+    if job.avoid_nodes:
+        document["avoid_nodes"] = job.avoid_nodes
+    if job.avoid_gpus:
+        document["avoid_gpus"] = job.avoid_gpus
+    if job.after:
+        document["after"] = job.after
+    if job.elastic is not None:
+        document["elastic"] = [job.elastic.min_gpus, job.elastic.max_gpus]
+    if job.next_allocation is not None:
+        document["next_allocation"] = row_codec.dump_allocation(job.next_allocation)
+    if job.resized_at is not None:
+        document["resized_at"] = job.resized_at
+    if job.ran_seconds:
+        document["ran_seconds"] = job.ran_seconds
+    if job.utilization is not None:
+        document["utilization"] = job.utilization
+    if job.ceiling is not None:
+        document["ceiling"] = [job.ceiling.gpus, job.ceiling.until, job.ceiling.times]
+    if job.checkpointed_at is not None:
+        document["checkpointed_at"] = job.checkpointed_at
+    if job.aged_from is not None:
+        document["aged_from"] = job.aged_from
+    if job.preemptible is not job.kind.gives_way:
+        document["preemptible"] = job.preemptible
+    if job.preempted_for is not None:
+        document["preempted_for"] = job.preempted_for
+    if job.preemptions:
+        document["preemptions"] = job.preemptions
+    if job.local_bytes:
+        document["local_bytes"] = job.local_bytes
+    if job.mounts:
+        document["mounts"] = [[mount.volume, mount.writes] for mount in job.mounts]
+    if job.saved_seconds:
+        document["saved_seconds"] = job.saved_seconds
+    if job.attained_seconds:
+        document["attained_seconds"] = job.attained_seconds
+    if job.reached_seconds:
+        document["reached_seconds"] = job.reached_seconds
+    if job.predicted is not None:
+        document["predicted"] = to_plain(job.predicted)
+    return row_codec.to_json(document)
+
+
+def decode_job(row: Any) -> Job:
+    body = row_codec.from_json(row[14])
+    allocation = body.get("allocation")
+    stopping_for = body.get("stopping_for")
+    end_reason = body.get("end_reason")
+    elastic = body.get("elastic")
+    next_allocation = body.get("next_allocation")
+    ceiling = body.get("ceiling")
+    predicted = body.get("predicted")
+    return Job(
+        id=row_codec.job_id(row[0]),
+        name=row[1],
+        user=row[2],
+        kind=_KINDS[row[3]],
+        state=_STATES[row[4]],
+        queue=row[5],
+        request=row_codec.load_request(body["request"]),
+        priority=row[6],
+        created_at=row[7],
+        queued_at=row[8],
+        pinned_at=row[9],
+        user_order=body.get("user_order", 0),
+        time_limit_seconds=body.get("time_limit_seconds"),
+        grace_seconds=body["grace_seconds"],
+        attempt=row[12],
+        allocation=None if allocation is None else row_codec.load_allocation(allocation),
+        allocated_at=body.get("allocated_at"),
+        started_at=row[10],
+        ended_at=row[11],
+        stopping_for=None if stopping_for is None else _REASONS[stopping_for],
+        end_reason=None if end_reason is None else _REASONS[end_reason],
+        exit_code=body.get("exit_code"),
+        message=body.get("message", ""),
+        retries=body.get("retries", 0),
+        max_retries=body["max_retries"],
+        faults=body.get("faults", 0),
+        not_before=body.get("not_before", 0.0),
+        given_back=body.get("given_back", 0),
+        avoid_nodes=tuple(body.get("avoid_nodes", ())),
+        avoid_gpus=tuple(body.get("avoid_gpus", ())),
+        after=tuple(body.get("after", ())),
+        elastic=None if elastic is None else Elastic(min_gpus=elastic[0], max_gpus=elastic[1]),
+        next_allocation=None if next_allocation is None else row_codec.load_allocation(next_allocation),
+        resized_at=body.get("resized_at"),
+        ran_seconds=body.get("ran_seconds", 0.0),
+        utilization=body.get("utilization"),
+        ceiling=None if ceiling is None else Ceiling(gpus=ceiling[0], until=ceiling[1], times=ceiling[2]),
+        checkpointed_at=body.get("checkpointed_at"),
+        saved_seconds=body.get("saved_seconds", 0.0),
+        attained_seconds=body.get("attained_seconds", 0.0),
+        reached_seconds=body.get("reached_seconds", 0.0),
+        predicted=None if predicted is None else from_plain(Prediction, predicted),
+        aged_from=body.get("aged_from"),
+        preemptible=body.get("preemptible", _KINDS[row[3]].gives_way),
+        preempted_for=body.get("preempted_for"),
+        preemptions=body.get("preemptions", 0),
+        local_bytes=body.get("local_bytes", 0),
+        mounts=tuple(VolumeMount(volume=volume, writes=writes) for volume, writes in body.get("mounts", ())),
+        version=row[13],
+    )
+
+
+def _record_of(row: Any) -> JobRecord:
+    return JobRecord(job=decode_job(row), spec=row_codec.decode_spec(row[15]))

@@ -1,0 +1,1 @@
+"""Scheduling: queues, order, placement, backfill, preemption, elastic jobs, reservations and estimated starts."""

@@ -1,0 +1,1 @@
+"""The tables, once, for SQLite and PostgreSQL."""

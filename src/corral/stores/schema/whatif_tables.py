@@ -1,0 +1,29 @@
+"""The part of the schema for what-if questions and the shadow policy. See `tables`."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Index, Table, Text, text
+
+from corral.stores.schema.tables import json_column, metadata, row_id, text_column, time_column
+
+#: Written out, because SQLite uses a partial index only for a query with the very same words.
+NOT_FINISHED = "state IN ('waiting', 'working')"
+
+simulation_rows = Table(
+    "simulations",
+    metadata,
+    row_id(),
+    text_column("state"),
+    json_column("body"),
+    # Large, and only read for the one that is looked at.
+    Column("result", Text, nullable=True),
+    Index("ix_simulations_unfinished", "id", sqlite_where=text(NOT_FINISHED), postgresql_where=text(NOT_FINISHED)),
+)
+
+shadow_difference_rows = Table(
+    "shadow_differences",
+    metadata,
+    Column("cycle", BigInteger, primary_key=True, autoincrement=False),
+    time_column("at"),
+    json_column("body"),
+)

@@ -1,0 +1,1 @@
+"""Storage: volumes, buckets, transfers and mounts."""
