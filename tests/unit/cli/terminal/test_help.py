@@ -1,0 +1,173 @@
+"""Help is quick, complete and shows how it is done; the reference says the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from corral.cli.main import VALUED_OPTIONS, app, part_for
+from corral.cli.terminal.reference import reference
+from tests.unit.cli.running import COMMAND, corral
+
+REFERENCE = Path(__file__).parents[4] / "docs" / "reference" / "cli.md"
+HEAVY = ("httpx", "fastapi", "sqlalchemy", "pydantic", "rich", "yaml", "psutil", "corral.server", "corral.stores")
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, found in group.commands.items():
+        yield (*path, name), found
+        if hasattr(found, "commands"):
+            yield from commands(found, (*path, name))
+
+
+ALL = dict(commands(COMMAND))
+ONLY_GROUPS = {
+    ("slurm-compat",),
+    ("token",),
+    ("user",),
+    ("quota",),
+    ("pool",),
+    ("reservation",),
+    ("group",),
+    ("flavor",),
+    ("package",),
+    ("config",),
+    ("drill",),
+    ("completion",),
+    ("key",),
+    ("permission-group",),
+    ("provider",),
+    ("licence",),
+    ("workbench",),
+    ("alert", "rule"),
+    ("channel",),
+    ("image",),
+    ("files",),
+    ("preset",),
+    ("registry",),
+    ("volume",),
+    ("object-store",),
+    ("dataset",),
+    ("target",),
+}
+
+
+LOOK_ALIKES = {("slurm-compat", name) for name in ("sbatch", "squeue", "scancel", "sinfo")}
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_command_explains_itself_with_examples_that_name_it(path: tuple[str, ...]) -> None:
+    result = corral(*path, "--help")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"Usage: corral {' '.join(path)} ")
+    if path in ONLY_GROUPS:
+        return
+    examples = result.stdout.partition("Examples:")[2].strip().splitlines()
+    assert examples
+    assert all(f"corral {' '.join(path)}" in line for line in examples if len(path) > 1 or path not in _groups())
+    # What follows the name of a look-alike is its own: -o is Slurm's there.
+    assert ("-o, --output" in result.stdout) == (path not in LOOK_ALIKES)
+
+
+def _groups() -> set[tuple[str, ...]]:
+    return {path for path, found in ALL.items() if hasattr(found, "commands")}
+
+
+def test_every_command_of_the_design_is_there() -> None:
+    daily = ["submit", "jobs", "show", "why", "logs", "stop", "start", "edit", "rm", "pin", "unpin", "move", "status"]
+    tasks = ["allocate", "start-program", "release"]
+    others = ["up", "login", "logout", "whoami", "passwd", "events", "about", "scores", "doctor", "version"]
+    assert {(word,) for word in (*daily, *tasks, *others)} <= ALL.keys()
+    for group, verbs in {
+        "queue": "ls show create edit rm",
+        "nodes": "ls cordon uncordon drain",
+        "gpus": "ls reset-health",
+        "user": "ls show create edit rm role disable",
+        "permission-group": "ls create edit assign rm",
+        "preset": "ls show run add rm",
+        "files": "ls get",
+        "provider": "ls create edit enable disable test people onboard rm",
+        "key": "ls add rm",
+        "licence": "show set rm",
+        "quota": "show ls set",
+        "flavor": "ls create edit rm",
+        "package": "ls create edit rm",
+        "token": "ls create rm",
+        "config": "show check import",
+        "completion": "show install",
+    }.items():
+        assert {(group, verb) for verb in verbs.split()} <= ALL.keys()
+
+
+@pytest.mark.parametrize("args", ["--help", "submit --help", "queue create --help"])
+def test_help_loads_nothing_heavy(args: str) -> None:
+    """Milliseconds depend on the machine; what is loaded does not."""
+    script = (
+        "import sys\n"
+        "from corral.cli.main import main\n"
+        f"sys.argv = ['corral', *{args.split()!r}]\n"
+        "try:\n    main()\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        f"print('LOADED', [name for name in {HEAVY!r} if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "LOADED []"
+
+
+def test_help_is_the_same_whether_it_is_asked_for_alone_or_among_options() -> None:
+    assert corral("submit", "--gpus", "1", "--help").stdout == corral("submit", "-h").stdout
+
+
+def test_help_for_the_program_is_left_to_the_program() -> None:
+    result = corral("submit", "--gpus", "1", "python", "train.py", "--help")
+    assert result.exit_code == 5
+    assert "Usage:" not in result.output
+
+
+def test_sections_keep_daily_work_first() -> None:
+    text = corral("--help").stdout
+    headings = ["Daily work:", "Queue:", "Cluster:", "Tasks that hold GPUs:", "People:", "Set-up:"]
+    places = [text.index(heading) for heading in headings]
+    assert places == sorted(places)
+
+
+def test_nothing_typed_shows_the_help_and_counts_as_wrong_usage() -> None:
+    result = corral()
+    assert result.exit_code == 2
+    assert "Daily work:" in result.stderr
+    assert result.stdout == ""
+
+
+def test_the_reference_is_up_to_date() -> None:
+    assert REFERENCE.read_text(encoding="utf-8") == reference(), (
+        "run: python -m corral.cli.terminal.reference > docs/reference/cli.md"
+    )
+
+
+@pytest.mark.parametrize("before", [(), ("-o", "json"), ("--server", "queue", "--token=jobs"), ("--output", "json")])
+def test_of_a_command_line_only_what_it_names_is_put_together(before: tuple[str, ...]) -> None:
+    """And it is the same as in the whole."""
+    for name in sorted({path[0] for path in ALL}):
+        part = typer.main.get_command(part_for([*before, name, "jobs"]))
+        assert len(part.commands) < 20
+        found = dict(commands(part))
+        assert {path for path in ALL if path[0] == name} == {path for path in found if path[0] == name}
+        assert {option.name for option in found[name,].params} == {option.name for option in ALL[name,].params}
+
+
+@pytest.mark.parametrize("typed", [[], ["--help"], ["jbos"], ["-o"], ["-o", "jobs"], ["--version"]])
+def test_who_names_no_command_is_told_of_all(typed: list[str]) -> None:
+    assert part_for(typed) is app
+
+
+def test_options_before_the_command_that_take_a_value_are_known() -> None:
+    root = typer.main.get_command(app)
+    valued = {name for option in root.params for name in option.opts if not option.is_flag}
+    assert valued == VALUED_OPTIONS
