@@ -9,7 +9,7 @@ import { isTouched } from "@/api/freshness";
 import { useAll } from "@/api/useAll";
 import { refOf, type Dataset } from "@/pages/datasets/dataset";
 import { words } from "@/pages/datasets/words";
-import { refOf as volumeRef } from "@/pages/volumes/volume";
+import { refOf as volumeRef } from "@/pages/storage/volumes/volume";
 import { CopyText } from "@/parts/CopyText";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { toastDone } from "@/parts/toasts";

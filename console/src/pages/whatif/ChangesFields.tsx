@@ -14,9 +14,9 @@ import {
 import { Plus, X } from "lucide-react";
 
 import { useAll } from "@/api/useAll";
-import { PLACEMENTS, POLICIES } from "@/pages/queues/draft";
-import { usePolicyWords } from "@/pages/queues/useQueueWords";
-import { words as queueWords } from "@/pages/queues/words";
+import { PLACEMENTS, POLICIES } from "@/pages/scheduling/queues/draft";
+import { usePolicyWords } from "@/pages/scheduling/queues/useQueueWords";
+import { words as queueWords } from "@/pages/scheduling/queues/words";
 import {
   EVERY_QUEUE,
   NO_NODES,

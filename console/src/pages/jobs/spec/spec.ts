@@ -1,6 +1,6 @@
 /** A job in the words in which it can be submitted again: as a job file, and as a command. */
 import type { Job } from "@/pages/jobs/actions/possible";
-import { mountText, ofMount } from "@/pages/newjob/mounts";
+import { mountText, ofMount } from "@/pages/jobs/newjob/mounts";
 
 export type Value = string | number | boolean | readonly string[] | Readonly<Record<string, string>>;
 export type Spec = readonly (readonly [key: string, value: Value])[];

@@ -1,0 +1,111 @@
+import { Checkbox, Stack, Textarea, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { useState } from "react";
+
+import { api, sent } from "@/api/client";
+import type { Problem } from "@/api/problem";
+import { useAction } from "@/api/useAction";
+import type { PermissionGroup } from "@/pages/people/permissions/usePermissionActions";
+import { functions, meanings, words } from "@/pages/people/permissions/words";
+import { fieldErrors } from "@/parts/fieldErrors";
+import { FormDrawer } from "@/parts/FormDrawer";
+import { common } from "@/words/common";
+import { useWords } from "@/words/words";
+
+type FunctionName = keyof typeof functions;
+export const FUNCTIONS = Object.keys(functions).filter((name): name is FunctionName => name in functions);
+
+interface Values {
+  readonly name: string;
+  readonly description: string;
+  readonly functions: string[];
+}
+
+const NAME = /^[A-Za-z0-9_-]{1,63}$/;
+
+export function PermissionForm({
+  group,
+  taken,
+  onClose,
+}: {
+  group: PermissionGroup | undefined;
+  taken: readonly string[];
+  onClose: () => void;
+}) {
+  const t = useWords(words);
+  const c = useWords(common);
+  const f = useWords(functions);
+  const m = useWords(meanings);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const isNew = group === undefined;
+  const form = useForm<Values>({
+    initialValues: {
+      name: group?.name ?? "",
+      description: group?.description ?? "",
+      functions: [...(group?.functions ?? [])],
+    },
+    validateInputOnChange: true,
+    validate: {
+      name: (name) =>
+        !isNew
+          ? null
+          : name === ""
+            ? c("required")
+            : !NAME.test(name)
+              ? t("nameBad")
+              : taken.includes(name)
+                ? t("nameTaken")
+                : null,
+    },
+  });
+  const save = useAction<Values, PermissionGroup>({
+    run: (values) => {
+      const body = {
+        description: values.description,
+        functions: FUNCTIONS.filter((name) => values.functions.includes(name)),
+      };
+      return sent(
+        isNew
+          ? api.POST("/permission-groups", { body: { ...body, name: values.name } })
+          : api.PATCH("/permission-groups/{name}", { params: { path: { name: values.name } }, body }),
+      );
+    },
+    touches: ["/permission-groups", "/me"],
+    done: (_, { name }) => t(isNew ? "created" : "saved", { name }),
+    onDone: onClose,
+    onProblem: (refused) => {
+      const { beside, rest } = fieldErrors(refused, ["name", "description", "functions"]);
+      form.setErrors(beside);
+      setProblem(rest);
+    },
+  });
+  return (
+    <FormDrawer
+      opened
+      title={isNew ? t("createTitle") : t("editTitle", { name: group.name })}
+      onClose={onClose}
+      onSubmit={form.onSubmit((values) => save.mutate(values))}
+      submitLabel={isNew ? c("create") : c("save")}
+      busy={save.isPending}
+      problem={problem}
+    >
+      {isNew && (
+        <TextInput
+          label={c("name")}
+          description={t("nameHint")}
+          required
+          data-autofocus
+          {...form.getInputProps("name")}
+        />
+      )}
+      <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
+      <Checkbox.Group label={t("functions")} description={t("functionsHint")} {...form.getInputProps("functions")}>
+        <Stack gap="xs" mt="xs">
+          {FUNCTIONS.map((name) => (
+            <Checkbox key={name} value={name} label={f(name)} description={m(name)} />
+          ))}
+        </Stack>
+      </Checkbox.Group>
+    </FormDrawer>
+  );
+}

@@ -1,0 +1,50 @@
+/** What operators do with reservations. */
+import { api, sent } from "@/api/client";
+import type { Problem } from "@/api/problem";
+import { useAction } from "@/api/useAction";
+import type { Reservation } from "@/pages/scheduling/reservations/calendar";
+import { createOf, editOf, type Draft } from "@/pages/scheduling/reservations/draft";
+import { words } from "@/pages/scheduling/reservations/words";
+import { useConfirm } from "@/parts/confirm";
+import { useWords } from "@/words/words";
+
+const TOUCHES = ["/reservations", "/queues", "/jobs", "/packages"];
+
+export function useSaveReservation(
+  reservation: Reservation | undefined,
+  onDone: (name: string) => void,
+  onProblem: (problem: Problem) => void,
+) {
+  const t = useWords(words);
+  return useAction<Draft, Reservation>({
+    run: (draft) =>
+      reservation === undefined
+        ? sent(api.POST("/reservations", { body: createOf(draft) }))
+        : sent(
+            api.PATCH("/reservations/{name}", { params: { path: { name: reservation.name } }, body: editOf(draft) }),
+          ),
+    touches: TOUCHES,
+    done: (saved) => t(reservation === undefined ? "created" : "saved", { name: saved.name }),
+    onDone: (saved) => onDone(saved.name),
+    onProblem,
+  });
+}
+
+export function useDeleteReservation(onDone: () => void): (reservation: Reservation) => void {
+  const t = useWords(words);
+  const confirm = useConfirm();
+  const remove = useAction<Reservation, unknown>({
+    run: ({ name }) => sent(api.DELETE("/reservations/{name}", { params: { path: { name } } })),
+    touches: TOUCHES,
+    optimistic: (cache, { name }) => cache.dropItems<Reservation>("/reservations", (one) => one.name === name),
+    done: (_, { name }) => t("deleted", { name }),
+    onDone,
+  });
+  return (reservation) =>
+    confirm({
+      title: t("deleteTitle", { name: reservation.name }),
+      text: t("deleteText", { n: reservation.gpu_count }),
+      action: t("deleteAction"),
+      onConfirm: () => remove.mutate(reservation),
+    });
+}

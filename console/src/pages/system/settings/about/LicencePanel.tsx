@@ -1,0 +1,96 @@
+import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
+import { useForm } from "@mantine/form";
+
+import { api, sent, type Schema } from "@/api/client";
+import { useAction } from "@/api/useAction";
+import { words } from "@/pages/system/settings/about/words";
+import { useConfirm } from "@/parts/confirm";
+import { formErrors } from "@/parts/fieldErrors";
+import { Moment } from "@/parts/Moment";
+import { Panel } from "@/parts/Panel";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { StateBadge } from "@/parts/StateBadge";
+import { common } from "@/words/common";
+import { useWords } from "@/words/words";
+
+export function LicencePanel({ licence }: { licence: Schema<"LicenceView"> }) {
+  const t = useWords(words);
+  const confirm = useConfirm();
+  const remove = useAction({
+    run: () => sent(api.DELETE("/about/licence")),
+    touches: ["/about"],
+    done: () => t("removed"),
+  });
+  const tools = licence.state !== "none" && (
+    <Button
+      variant="subtle"
+      color="red"
+      onClick={() =>
+        confirm({
+          title: t("removeTitle"),
+          text: t("removeText"),
+          action: t("remove"),
+          onConfirm: () => remove.mutate(undefined),
+        })
+      }
+    >
+      {t("remove")}
+    </Button>
+  );
+  return (
+    <Panel title={t("licence")} tools={tools}>
+      <Stack gap="sm">
+        <Group gap="xs">
+          <StateBadge state={licence.state} />
+          {licence.holder !== null && <Text size="sm">{licence.holder}</Text>}
+          {licence.expires_at !== null && (
+            <Text size="sm" c="dimmed" component="div">
+              {t("expires")} <Moment at={licence.expires_at} />
+            </Text>
+          )}
+        </Group>
+        <Text size="sm" c="dimmed">
+          {licence.detail}
+        </Text>
+        <LicenceForm />
+      </Stack>
+    </Panel>
+  );
+}
+
+function LicenceForm() {
+  const t = useWords(words);
+  const c = useWords(common);
+  const form = useForm({
+    initialValues: { token: "" },
+    validate: { token: (token) => (token.trim() === "" ? c("required") : null) },
+  });
+  const set = useAction({
+    run: ({ token }: { token: string }) => sent(api.PUT("/about/licence", { body: { token: token.trim() } })),
+    touches: ["/about"],
+    done: () => t("setDone"),
+    onDone: () => form.reset(),
+    onProblem: (problem) => form.setErrors(formErrors(problem)),
+  });
+  return (
+    <form onSubmit={form.onSubmit((values) => set.mutate(values))} noValidate>
+      <Stack gap="xs">
+        {set.error !== null && set.error.fields.length === 0 && <ProblemNote error={set.error} />}
+        <Textarea
+          label={t("enter")}
+          description={t("enterHint")}
+          autosize
+          minRows={2}
+          spellCheck={false}
+          maxLength={4096}
+          {...form.getInputProps("token")}
+        />
+        <Group justify="flex-end">
+          <Button type="submit" loading={set.isPending}>
+            {t("set")}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

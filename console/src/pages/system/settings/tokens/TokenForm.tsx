@@ -1,0 +1,81 @@
+import { Radio, Select, Stack, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+
+import { api, sent, type Schema } from "@/api/client";
+import { useAction } from "@/api/useAction";
+import { words } from "@/pages/system/settings/tokens/words";
+import { formErrors } from "@/parts/fieldErrors";
+import { FormDrawer } from "@/parts/FormDrawer";
+import { common } from "@/words/common";
+import { useWords } from "@/words/words";
+
+const SCOPES = ["read", "jobs", "full"] as const;
+const DAYS = [1, 7, 30, 90, 365];
+
+interface Draft {
+  readonly name: string;
+  readonly scope: (typeof SCOPES)[number];
+  readonly days: string;
+}
+
+export function TokenForm({
+  onClose,
+  onMade,
+}: {
+  onClose: () => void;
+  onMade: (token: Schema<"NewTokenView">) => void;
+}) {
+  const t = useWords(words);
+  const c = useWords(common);
+  const form = useForm<Draft>({
+    initialValues: { name: "", scope: "jobs", days: "30" },
+    validate: { name: (name) => (name.trim() === "" ? c("required") : null) },
+  });
+  const create = useAction({
+    run: ({ name, scope, days }: Draft) =>
+      sent(
+        api.POST("/me/tokens", {
+          body: { name: name.trim(), scopes: [scope], expires_in_days: days === "" ? null : Number(days) },
+        }),
+      ),
+    touches: ["/me/tokens"],
+    onDone: onMade,
+    onProblem: (problem) => form.setErrors(formErrors(problem)),
+  });
+  return (
+    <FormDrawer
+      opened
+      title={t("newToken")}
+      submitLabel={c("create")}
+      onClose={onClose}
+      onSubmit={form.onSubmit((draft) => create.mutate(draft))}
+      busy={create.isPending}
+      problem={create.error}
+    >
+      <TextInput
+        label={t("name")}
+        description={t("nameHint")}
+        required
+        maxLength={63}
+        data-autofocus
+        {...form.getInputProps("name")}
+      />
+      <Radio.Group label={t("scope")} {...form.getInputProps("scope")}>
+        <Stack gap="xs" mt="xs">
+          {SCOPES.map((scope) => (
+            <Radio key={scope} value={scope} label={t(scope)} description={t(`${scope}Hint`)} />
+          ))}
+        </Stack>
+      </Radio.Group>
+      <Select
+        label={t("expires")}
+        allowDeselect={false}
+        data={[
+          ...DAYS.map((n) => ({ value: String(n), label: t("days", { n }) })),
+          { value: "", label: t("expiresUsual") },
+        ]}
+        {...form.getInputProps("days")}
+      />
+    </FormDrawer>
+  );
+}
