@@ -15,7 +15,8 @@ import pytest
 
 from corral.control.ports import Store, StoreConflict, StoreSuperseded
 from corral.control.records import EventRecord
-from corral.stores import ReadOnlyTransaction, StoreClosed, StoreUnreachable, postgres
+from corral.stores import ReadOnlyTransaction, StoreClosed, StoreUnreachable
+from corral.stores.database import postgres
 from tests.contract.store_samples import a_record, added
 from tests.servers.postgres import PostgresServer
 from tests.servers.stores import StorePlace
