@@ -45,6 +45,7 @@ from corral.engines.local.rundir import (
     write_json,
     write_stop,
 )
+from corral.files import Trash
 
 log = logging.getLogger("corral.engines.local")
 
@@ -99,6 +100,8 @@ class AttemptFiles:
         """`remove_container` is told of instances whose supervisor died over a container, `remove_scratch` of all whose
         supervisor died; they must not wait."""
         self._layout = layout
+        self._trash = Trash(layout.removed_dir)
+        self._trash.empty()
         self._remove_container = remove_container
         self._remove_scratch = remove_scratch
         self._cgroups = cgroups
@@ -172,7 +175,7 @@ class AttemptFiles:
         for path in (self._layout.marker(attempt_id), self._layout.ended(attempt_id)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        remove_tree(self._layout.attempt_dir(attempt_id))
+        self._trash.discard(self._layout.attempt_dir(attempt_id))
 
     # -------------------------------------------------------------------------------------------- states
 
