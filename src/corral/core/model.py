@@ -34,7 +34,7 @@ class JobKind(StrEnum):
     PRESET = "preset"
 
     @property
-    def gives_way(self) -> bool:
+    def is_preemptible(self) -> bool:
         """Whether such jobs may be interrupted for others, unless their owners say otherwise: a person sits at a
         workbench, and nothing there is saved by itself."""
         return self is not JobKind.WORKBENCH

@@ -22,7 +22,7 @@ from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.snapshot.changes import Change
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.journal import condensed, decode_changes, decode_plan
-from corral.core.whatif.scenario import BadScenario, Scenario, check, ruled, scenario_of, words
+from corral.core.whatif.scenario import BadScenario, Scenario, check, describe, ruled, scenario_of
 
 #: Differences that are kept.
 KEPT = 1000
@@ -144,7 +144,7 @@ def start(work: Work, caller: Caller, changes: Mapping[str, Any]) -> ShadowRecor
     _save(work, record)
     work.tx.shadow.clear()
     work.tx.meta.put(_COUNTS, _dumped(Counts()))
-    work.record(caller, "shadow.started", "shadow", detail={"changes": words(scenario)})
+    work.record(caller, "shadow.started", "shadow", detail={"changes": describe(scenario)})
     return record
 
 

@@ -28,7 +28,7 @@ from corral.core.snapshot.journal import (
     encode_plan,
     plain_changes,
 )
-from corral.core.snapshot.replica import Mirror, picture_of
+from corral.core.snapshot.replica import Replica, copy_of
 from corral.core.storage.volumes import Volume, VolumeMount, VolumeType
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node, picture, running, started, waiting
@@ -157,8 +157,8 @@ def test_pictures_journals_and_digests_have_the_volumes() -> None:
     assert again.volumes == snapshot.volumes
     assert again.mounted.writers("v-1") == ["j-1"]
     assert changes_of_plain(json.loads(json.dumps(plain_changes(changes)))) == changes
-    mirror = Mirror()
-    mirror.follow(picture_of(snapshot))
+    mirror = Replica()
+    mirror.follow(copy_of(snapshot))
     assert mirror.snapshot.volumes == snapshot.volumes
     digest, other = Digest(), Digest()
     digest.add(changes)

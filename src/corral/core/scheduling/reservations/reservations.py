@@ -192,7 +192,7 @@ def reserved_reason(
         return None
     gpus = {gpu for _, names in closed for gpu in names}
     words = "; ".join(
-        f"{len(names)} by {one.name} for {_owners(one)} {window_words(one, now)}" for one, names in closed[:TOLD]
+        f"{len(names)} by {one.name} for {_owners(one)} {window_text(one, now)}" for one, names in closed[:TOLD]
     )
     more = f"; {len(closed) - TOLD} more reservations" if len(closed) > TOLD else ""
     detail = f"{_gpus(len(gpus))} of pool {pool} {'is' if len(gpus) == 1 else 'are'} reserved: {words}{more}"
@@ -211,7 +211,7 @@ def reserved_reason(
     )
 
 
-def window_words(reservation: Reservation, now: float) -> str:
+def window_text(reservation: Reservation, now: float) -> str:
     """When, as seen from now."""
     since, until = window_of(reservation)
     if since <= now:
