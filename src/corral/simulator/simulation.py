@@ -24,8 +24,8 @@ from corral.core.jobs.lifecycle import (
     Up,
     advance,
 )
-from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState, Score
-from corral.core.people.scores import change_usage
+from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState
+from corral.core.people.scores import Score, change_usage
 from corral.core.scheduling.cycle.plan import Plan, Preemption, Resize
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.forecast.run_time_model import RunTimes, learn, predicted

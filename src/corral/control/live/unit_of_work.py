@@ -31,8 +31,8 @@ from corral.control.scheduling.receipts import abandoned, followed, saw_saved
 from corral.control.scheduling.request_mixes import keep_mix
 from corral.core.jobs.dependencies import broken_text, met
 from corral.core.jobs.lifecycle import Ended, Event, Instruction, Planned, Stop, StopRequested, Up, advance
-from corral.core.model import DEFAULT_POOL, WHOLE, Allocation, EndReason, Job, JobState, Score
-from corral.core.people.scores import change_usage, charge_afterwards
+from corral.core.model import DEFAULT_POOL, WHOLE, Allocation, EndReason, Job, JobState
+from corral.core.people.scores import Score, change_usage, charge_afterwards
 from corral.core.scheduling.forecast.run_time_model import learn, predicted
 from corral.core.snapshot.changes import Change, DropJob, PutJob, PutMix, PutScore
 from corral.core.snapshot.request_mix import Mix

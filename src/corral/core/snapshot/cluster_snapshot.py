@@ -16,19 +16,12 @@ from contextlib import contextmanager
 from itertools import islice
 
 from corral.core.fleet.resources import at_least
-from corral.core.model import (
-    Job,
-    JobKind,
-    JobState,
-    Membership,
-    Node,
-    Queue,
-    Quota,
-    Reservation,
-    Score,
-)
-from corral.core.people.scores import score_at
+from corral.core.model import Job, JobKind, JobState, Node, Queue
+from corral.core.people.membership import Membership
+from corral.core.people.quota import Quota
+from corral.core.people.scores import Score, score_at
 from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.snapshot.changes import (
     Change,
     DropJob,

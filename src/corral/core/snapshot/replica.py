@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from corral.core.model import Job, Node, Score
+from corral.core.model import Job, Node
+from corral.core.people.scores import Score
 from corral.core.snapshot.changes import Change, DropJob, DropNode, PutJob, PutLastNode, PutNode, PutScore
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 

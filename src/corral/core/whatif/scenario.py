@@ -12,18 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from corral.core.model import (
-    DEFAULT_POOL,
-    WHOLE,
-    Blocking,
-    Gpu,
-    GpuHealth,
-    JobKind,
-    Node,
-    NodeState,
-    Queue,
-    Quota,
-)
+from corral.core.model import DEFAULT_POOL, WHOLE, Blocking, Gpu, GpuHealth, JobKind, Node, NodeState, Queue
+from corral.core.people.quota import Quota
 from corral.core.quantities import format_duration
 from corral.core.scheduling.ordering import POLICIES as ORDERINGS
 from corral.core.scheduling.placement import POLICIES as PLACEMENTS

@@ -9,13 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from corral.core.model import (
-    Blocking,
-    JobKind,
-    Node,
-    Queue,
-    Quota,
-)
+from corral.core.model import Blocking, JobKind, Node, Queue
+from corral.core.people.quota import Quota
 from corral.core.snapshot.changes import Change, PutNode, PutQueue, PutQuota, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules

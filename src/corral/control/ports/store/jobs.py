@@ -21,8 +21,9 @@ from corral.control.records import (
     UsageCourse,
     UsageRecord,
 )
-from corral.core.model import Job, Score
+from corral.core.model import Job
 from corral.core.monitoring.attempt_usage import Measured
+from corral.core.people.scores import Score
 from corral.core.scheduling.cycle.plan import PreemptionRule
 
 

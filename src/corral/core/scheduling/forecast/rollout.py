@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from corral.core.jobs.dependencies import Dependents, met
 from corral.core.jobs.lifecycle import Ended, Planned, StopRequested, Up, advance
-from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState, Score
-from corral.core.people.scores import change_usage
+from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState
+from corral.core.people.scores import Score, change_usage
 from corral.core.scheduling.cycle.plan import Plan, Preemption, Resize
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.forecast.remaining_time import (

@@ -15,16 +15,11 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from corral.core.model import (
-    WHOLE,
-    Allocation,
-    Job,
-    Queue,
-    Reservation,
-)
+from corral.core.model import WHOLE, Allocation, Job, Queue
 from corral.core.quantities import format_duration
 from corral.core.scheduling.cycle.hold_rules import Reason
 from corral.core.scheduling.placement.search import find_place
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.windows import Layout, Owned, Shut, Terms, is_active, layout_of, window_of
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Strategy

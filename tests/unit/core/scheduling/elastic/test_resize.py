@@ -23,9 +23,9 @@ from corral.core.model import (
     JobState,
     NodeState,
     Queue,
-    Quota,
-    Score,
 )
+from corral.core.people.quota import Quota
+from corral.core.people.scores import Score
 from corral.core.scheduling.cycle.plan import Plan, ResizeCause
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.snapshot.changes import PutQuota, PutRules, PutScore

@@ -8,19 +8,8 @@ import pytest
 from hypothesis import given
 
 from corral.core.jobs.lifecycle import ResizeRequested, advance
-from corral.core.model import (
-    WHOLE,
-    Blocking,
-    Elastic,
-    GpuHealth,
-    Job,
-    JobKind,
-    JobState,
-    NodeState,
-    Queue,
-    Quota,
-    Request,
-)
+from corral.core.model import WHOLE, Blocking, Elastic, GpuHealth, Job, JobKind, JobState, NodeState, Queue, Request
+from corral.core.people.quota import Quota
 from corral.core.scheduling.cycle.hold_rules import Reason
 from corral.core.scheduling.cycle.plan import Plan
 from corral.core.scheduling.cycle.scheduler import schedule

@@ -6,16 +6,9 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from corral.core.model import (
-    Elastic,
-    EndReason,
-    Job,
-    JobState,
-    Membership,
-    Prediction,
-    Queue,
-    Score,
-)
+from corral.core.model import Elastic, EndReason, Job, JobState, Prediction, Queue
+from corral.core.people.membership import Membership
+from corral.core.people.scores import Score
 from corral.core.scheduling.forecast.accuracy import PastEstimate, calibrate
 from corral.core.scheduling.forecast.estimates import Effort, Forecaster, basis_text, forecast
 from corral.core.snapshot.changes import PutMembership, PutRules, PutScore
