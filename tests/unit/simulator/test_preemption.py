@@ -23,11 +23,11 @@ from corral.core.model import (
     Queue,
     Request,
 )
-from corral.core.scheduling.cycle.plan import Plan, Preemption, PreemptionRule
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.ordering.cost import OrderingRules, aged_from
 from corral.core.scheduling.placement.search import could_ever_fit, find_place
+from corral.core.scheduling.plan.plan import Plan, Preemption, PreemptionRule
 from corral.core.scheduling.preemption.preemption import lost_gpu_seconds
 from corral.core.snapshot.changes import DropJob, PutJob, PutNode, PutQueue, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot

@@ -21,8 +21,8 @@ from corral.core.jobs.dependencies import Dependents
 from corral.core.model import Allocation, GpuHealth, Job, JobState, Node, Taken
 from corral.core.monitoring.health.model import Condition
 from corral.core.people.membership import Membership
-from corral.core.scheduling.cycle.plan import Plan
 from corral.core.scheduling.forecast.run_time_model import RunTimes
+from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.changes import (
     Change,
     PutJob,

@@ -13,11 +13,11 @@ from corral.core.jobs.lifecycle import StartRequested, advance
 from corral.core.model import Gpu, Job, JobState, Node, Queue
 from corral.core.monitoring.health.model import Condition
 from corral.core.people.scores import score_at
-from corral.core.scheduling.cycle.guarantees import Standing, standing
-from corral.core.scheduling.cycle.plan import Preemption, Start
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import Explanation, explain, line_order, place_text
 from corral.core.scheduling.forecast.run_time_model import predicted
+from corral.core.scheduling.limits.guarantees import Standing, standing
+from corral.core.scheduling.plan.plan import Preemption, Start
 from corral.core.snapshot.changes import DropJob, PutJob
 from corral.core.snapshot.replica import SnapshotCopy, copy_of
 from corral.core.snapshot.waiting_lines import Line, LineKey

@@ -17,8 +17,8 @@ from corral.control.live.unit_of_work import Caller, Work
 from corral.control.ports import Transaction
 from corral.control.records import CycleRecord, DifferenceRecord, ShadowRecord
 from corral.control.whatif.simulations import cluster_now
-from corral.core.scheduling.cycle.plan import Plan, Start
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan, Start
 from corral.core.snapshot.changes import Change
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.journal import condensed, decode_changes, decode_plan

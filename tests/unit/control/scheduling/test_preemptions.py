@@ -22,8 +22,8 @@ from corral.control.scheduling.receipts import followed, saw_saved
 from corral.control.system.policies import CheckpointPolicy, Policies
 from corral.core.jobs.lifecycle import Ended, Stop
 from corral.core.model import EndReason, Job, JobState
-from corral.core.scheduling.cycle.plan import Plan, Preemption, PreemptionRule
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan, Preemption, PreemptionRule
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from tests.unit.control.shelf import Shelf
 from tests.unit.control.tenants import assert_state_is_stored

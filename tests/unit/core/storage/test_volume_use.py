@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.model import CLUSTER_LABEL, Job, Queue
-from corral.core.scheduling.cycle.claims import Claim
-from corral.core.scheduling.cycle.hold_rules import MOUNT
-from corral.core.scheduling.cycle.plan import Plan
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import explain
 from corral.core.scheduling.forecast.estimates import forecast
+from corral.core.scheduling.limits.claims import Claim
+from corral.core.scheduling.limits.hold_rules import MOUNT
+from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.changes import DropVolume, PutNode, PutQueue, PutRules, PutVolume
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules

@@ -24,7 +24,7 @@ from corral.control.records import (
 from corral.core.model import Job
 from corral.core.monitoring.attempt_usage import Measured
 from corral.core.people.scores import Score
-from corral.core.scheduling.cycle.plan import PreemptionRule
+from corral.core.scheduling.plan.plan import PreemptionRule
 
 
 class JobTable(Protocol):

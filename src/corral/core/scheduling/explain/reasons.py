@@ -14,11 +14,11 @@ from corral.core.jobs.lifecycle import NOT_TAKEN
 from corral.core.model import WHOLE, Blocking, GpuHealth, Job, JobState, NodeState, Queue, Request
 from corral.core.quantities import format_duration
 from corral.core.scheduling.backfill.planned_start import end_if_started
-from corral.core.scheduling.cycle.claims import Claim
-from corral.core.scheduling.cycle.hold_rules import TOLD, Reason, all_reasons
-from corral.core.scheduling.cycle.plan import Plan, PlannedStart
+from corral.core.scheduling.limits.claims import Claim
+from corral.core.scheduling.limits.hold_rules import TOLD, Reason, all_reasons
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.placement.search import could_ever_fit, domains_for, find_place
+from corral.core.scheduling.plan.plan import Plan, PlannedStart
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place, reserved_reason
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.trial import Trial

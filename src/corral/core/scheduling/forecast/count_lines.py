@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from corral.core.model import WHOLE, Job
 from corral.core.people.scores import score_at
-from corral.core.scheduling.cycle.hold_rules import first_reason
 from corral.core.scheduling.forecast.remaining_time import Length
+from corral.core.scheduling.limits.hold_rules import first_reason
 from corral.core.scheduling.ordering import POLICIES, SortKey
 from corral.core.scheduling.placement.search import could_ever_fit
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot

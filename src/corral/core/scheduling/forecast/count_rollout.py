@@ -13,11 +13,11 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from corral.core.model import WHOLE, Job
-from corral.core.scheduling.cycle.claims import SHARED
-from corral.core.scheduling.cycle.hold_rules import MOUNT, first_reason
 from corral.core.scheduling.forecast.count_lines import LEAST_STEP_SECONDS, CountedLine, Order, Scores, Waiting
 from corral.core.scheduling.forecast.remaining_time import seconds_from_start
 from corral.core.scheduling.forecast.rollout import HORIZON_SECONDS, Rollout
+from corral.core.scheduling.limits.claims import SHARED
+from corral.core.scheduling.limits.hold_rules import MOUNT, first_reason
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits

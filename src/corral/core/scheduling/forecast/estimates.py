@@ -16,7 +16,6 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from corral.core.model import DEFAULT_POOL, Job, JobState
-from corral.core.scheduling.cycle.plan import Plan
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.forecast.accuracy import NOTHING_KNOWN, Calibration, Stretch, stretched
 from corral.core.scheduling.forecast.arrivals import NO_RECENT_JOBS, Recent, coming
@@ -25,6 +24,7 @@ from corral.core.scheduling.forecast.count_rollout import Counted
 from corral.core.scheduling.forecast.remaining_time import Length, Mood, length_of
 from corral.core.scheduling.forecast.rollout import Rollout
 from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.replica import Replica, SnapshotCopy, copy_of
 

@@ -16,7 +16,6 @@ from corral.core.jobs.dependencies import Dependents, met
 from corral.core.jobs.lifecycle import Ended, Planned, StopRequested, Up, advance
 from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState
 from corral.core.people.scores import Score, change_usage
-from corral.core.scheduling.cycle.plan import Plan, Preemption, Resize
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.forecast.remaining_time import (
     LEAST_SECONDS,
@@ -28,6 +27,7 @@ from corral.core.scheduling.forecast.remaining_time import (
     seconds_from_start,
     seconds_left,
 )
+from corral.core.scheduling.plan.plan import Plan, Preemption, Resize
 from corral.core.snapshot.changes import Change, DropJob, PutJob, PutLastNode, PutScore
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 

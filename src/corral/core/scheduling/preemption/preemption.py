@@ -16,10 +16,10 @@ from corral.core.fleet.resources import gpus_text
 from corral.core.model import WHOLE, Allocation, Job, JobState, Queue
 from corral.core.quantities import format_duration
 from corral.core.scheduling.backfill.planned_start import ProtectedStart, is_limited, likely_end_if_started
-from corral.core.scheduling.cycle import guarantees
-from corral.core.scheduling.cycle.plan import Preemption, PreemptionRule
+from corral.core.scheduling.limits import guarantees
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.ordering.cost import Rank, aged_from
+from corral.core.scheduling.plan.plan import Preemption, PreemptionRule
 from corral.core.scheduling.preemption.reclaim import ByReservation, own_part
 from corral.core.scheduling.preemption.victims import Candidate, choose_victims
 from corral.core.scheduling.reservations.reservations import Reserved

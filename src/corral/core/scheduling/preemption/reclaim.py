@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from corral.core.fleet.resources import gpus_text
 from corral.core.model import Allocation, Job
-from corral.core.scheduling.cycle.plan import PreemptionRule
+from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.reservations import window_text
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from corral.core.model import WHOLE, Allocation, Job, Queue
 from corral.core.quantities import format_duration
-from corral.core.scheduling.cycle.hold_rules import Reason
+from corral.core.scheduling.limits.hold_rules import Reason
 from corral.core.scheduling.placement.search import find_place
 from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.windows import Layout, Owned, Shut, Terms, is_active, layout_of, window_of

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from corral.core.jobs.lifecycle import Ended, Planned, StopRequested, Up, advance
 from corral.core.model import EndReason, Queue
 from corral.core.people.membership import Membership
-from corral.core.scheduling.cycle.plan import Plan, PreemptionRule
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan, PreemptionRule
 from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.windows import is_active, owns
 from corral.core.snapshot.changes import PutJob, PutMembership, PutReservation, PutRules
