@@ -70,7 +70,7 @@ def test_a_small_job_goes_on_beside_another_one_so_that_a_whole_node_is_free() -
     (move,) = plan.preemptions
     assert (move.rule, move.for_job, move.lost_gpu_seconds) == (PreemptionRule.MOVE, "j-3", 20.0)
     assert "j-3 asks for 4 GPUs of one node" in move.detail
-    assert "j-2 goes on on n1 instead of n2" in move.detail
+    assert "j-2 moves from n2 to n1" in move.detail
 
 
 def test_nobody_is_moved_where_that_is_not_asked_for() -> None:
