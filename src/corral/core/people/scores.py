@@ -8,8 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from corral.core.model import Score
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Score:
+    """A user's weighted usage of one GPU model: `value` at time `at`, with `usage` GPUs held since."""
+
+    value: float = 0.0
+    usage: float = 0.0
+    at: float = 0.0
 
 
 def score_at(score: Score, now: float, time_constant: float) -> float:
