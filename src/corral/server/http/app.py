@@ -109,8 +109,6 @@ def build_app(context: ServerContext, console: ConsoleFiles | None = None) -> Fa
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         context.feed.attach(asyncio.get_running_loop())
-        context.metrics.follower_count = lambda: context.feed.follower_count
-        context.metrics.encoded_events = lambda: context.event_texts.encoded
         watch = asyncio.create_task(watch_licence(context))
         yield
         watch.cancel()
