@@ -121,8 +121,6 @@ def test_versions_stand_in_one_line(store: Store) -> None:
         assert tx.datasets.versions_like("d-1", "ab", 5) == [SECOND]
         assert tx.datasets.versions_like("d-1", "f", 5) == []
         assert tx.datasets.heads(["d-1", "d-2", "x"]) == {"d-1": SECOND}
-        assert tx.datasets.trees("default") == sorted([FIRST.tree, SECOND.tree])
-        assert tx.datasets.trees("other") == []
         assert tx.datasets.produced_by("j-7") == [SECOND]
     for twin in (replace(SECOND, number=3), replace(SECOND, id="ac" * 32)):
         with pytest.raises(StoreConflict), store.write() as tx:

@@ -117,11 +117,6 @@ class Committing:
         with self._guard:
             return self._standing.get(errand_id)
 
-    def process_of(self, errand_id: str) -> int | None:
-        with self._guard:
-            process = self._processes.get(errand_id)
-        return None if process is None else process.pid
-
     # ---------------------------------------------------------------- handing out
 
     def _look(self) -> None:
