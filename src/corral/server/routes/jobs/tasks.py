@@ -22,8 +22,6 @@ from corral.server.schemas.jobs.jobs import JobView, job_view
 
 router = resource_router("/tasks", "tasks")
 
-_PAGE = 500
-
 
 class TaskCreate(Body):
     task: Label
