@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, Concatenate, ParamSpec, TypeVar
 
-from corral.control.datasets import background_work, datasets, targets
+from corral.control.datasets import datasets, operations, targets
 from corral.control.errors import Refusal, WrongState
 from corral.control.live.controller import Controller, ControllerStopped
 from corral.control.live.unit_of_work import Work
 from corral.control.live.worker import Worker
 from corral.control.ports import Store, StoreUnavailable
-from corral.control.records import DatasetRecord, ErrandKind, ErrandRecord, VersionRecord
+from corral.control.records import DatasetRecord, OperationKind, OperationRecord, VersionRecord
 from corral.datasets.history.records import Commit
 from corral.objects.access import NotReachable
 from corral.server.auth.secret_box import SecretBox
@@ -83,7 +83,7 @@ class Committing:
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._busy: dict[str, str] = {}
         self._users: dict[str, str] = {}
-        self._answers: Mapping[str, Callable[[ErrandRecord, Mapping[str, Any]], Any]] = {
+        self._answers: Mapping[str, Callable[[OperationRecord, Mapping[str, Any]], Any]] = {
             "datasets": self._answer_datasets,
             "log": self._answer_log,
             "get": self._answer_get,
@@ -121,7 +121,7 @@ class Committing:
 
     def _look(self) -> None:
         with self._store.read() as tx:
-            unfinished = tx.datasets.unfinished_errands()
+            unfinished = tx.datasets.unfinished_operations()
         for errand in unfinished:
             with self._guard:
                 # One at a time for each dataset: two commits would only race for the same place in its history.
@@ -134,7 +134,7 @@ class Committing:
                 self._users[errand.id] = errand.created_by
             threading.Thread(target=self._guarded, args=(errand.id,), name=errand.id, daemon=True).start()
         if not unfinished:
-            self._execute(background_work.drop_old)
+            self._execute(operations.drop_old)
 
     def _guarded(self, errand_id: str) -> None:
         try:
@@ -144,10 +144,10 @@ class Committing:
         except StoreUnavailable as error:
             log.warning("errand %s is begun again: %s", errand_id, error)
         except (Refusal, NotReachable) as error:
-            self._execute(background_work.fail, errand_id, str(error))
+            self._execute(operations.fail, errand_id, str(error))
         except Exception as error:
             log.exception("errand %s could not be done", errand_id)
-            self._execute(background_work.fail, errand_id, f"{type(error).__name__}: {error}")
+            self._execute(operations.fail, errand_id, f"{type(error).__name__}: {error}")
         finally:
             with self._guard:
                 self._busy.pop(errand_id, None)
@@ -156,7 +156,7 @@ class Committing:
             self._worker.wake()
 
     def _do(self, errand_id: str) -> None:
-        errand = self._execute(background_work.begin, errand_id)
+        errand = self._execute(operations.begin, errand_id)
         if errand is None:
             return
         order = self._order(errand)
@@ -195,7 +195,7 @@ class Committing:
 
     # ---------------------------------------------------------------- what a process is told
 
-    def _order(self, errand: ErrandRecord) -> Words:
+    def _order(self, errand: OperationRecord) -> Words:
         with self._store.read() as tx:
             target = targets.existing(tx, errand.target)
             dataset = None if errand.dataset is None else tx.datasets.get(errand.dataset)
@@ -210,11 +210,11 @@ class Committing:
             "identity": identity,
             "cache": str(index_cache(self._settings, target.name)),
         }
-        if errand.kind is ErrandKind.COMMIT:
+        if errand.kind is OperationKind.COMMIT:
             order["source"] = self._source(errand)
         return order
 
-    def _source(self, errand: ErrandRecord) -> Words:
+    def _source(self, errand: OperationRecord) -> Words:
         """Where the server itself sees what is to be committed; of sent pieces, which packs the author has sent."""
         source = errand.order["source"]
         parts = [part for part in str(source.get("path", "")).split("/") if part not in ("", ".")]
@@ -237,7 +237,7 @@ class Committing:
 
     # ---------------------------------------------------------------- what it says and asks
 
-    def _converse(self, errand: ErrandRecord, order: Words, process: subprocess.Popen[str]) -> bool:
+    def _converse(self, errand: OperationRecord, order: Words, process: subprocess.Popen[str]) -> bool:
         """Until it has said what came of it; False if it ended without a word."""
         assert process.stdin is not None
         assert process.stdout is not None
@@ -250,7 +250,7 @@ class Committing:
                 elif "ask" in words:
                     _send(process.stdin, self._answered(errand, words))
                 elif "failed" in words:
-                    self._execute(background_work.fail, errand.id, words["failed"])
+                    self._execute(operations.fail, errand.id, words["failed"])
                     return True
                 elif "done" in words:
                     self._conclude(errand, words["done"])
@@ -259,14 +259,14 @@ class Committing:
             pass
         return False
 
-    def _see(self, errand: ErrandRecord, progress: Mapping[str, Any]) -> None:
+    def _see(self, errand: OperationRecord, progress: Mapping[str, Any]) -> None:
         standing = _standing(progress)
         with self._guard:
             self._standing[errand.id] = standing
         data = {"id": errand.id, "kind": errand.kind.value, "dataset": errand.dataset, "target": errand.target}
         self._tell("dataset", "dataset.progress", {**data, **standing})
 
-    def _answered(self, errand: ErrandRecord, words: Mapping[str, Any]) -> Words:
+    def _answered(self, errand: OperationRecord, words: Mapping[str, Any]) -> Words:
         try:
             return {"answer": self._answers[words["ask"]](errand, words)}
         except WrongState as refusal:
@@ -278,11 +278,11 @@ class Committing:
         except Refusal as refusal:
             return {"error": refusal.detail}
 
-    def _answer_datasets(self, errand: ErrandRecord, words: Mapping[str, Any]) -> list[str]:
+    def _answer_datasets(self, errand: OperationRecord, words: Mapping[str, Any]) -> list[str]:
         with self._store.read() as tx:
             return [dataset_key(one) for one in tx.datasets.all() if one.target == errand.target and one.versions]
 
-    def _answer_log(self, errand: ErrandRecord, words: Mapping[str, Any]) -> list[Words]:
+    def _answer_log(self, errand: OperationRecord, words: Mapping[str, Any]) -> list[Words]:
         """Newest first; nothing for one that there is not."""
         found: list[Words] = []
         dataset = self._named(errand, words["dataset"])
@@ -296,7 +296,7 @@ class Committing:
             before = versions[-1].number
         return found
 
-    def _answer_get(self, errand: ErrandRecord, words: Mapping[str, Any]) -> Words:
+    def _answer_get(self, errand: OperationRecord, words: Mapping[str, Any]) -> Words:
         dataset = self._named(errand, words["dataset"])
         with self._store.read() as tx:
             version = None if dataset is None else tx.datasets.version(dataset.id, words["version"])
@@ -304,41 +304,41 @@ class Committing:
             raise WrongState(f"there is no version {words['version']}")
         return commit_of(dataset, version).to_words()
 
-    def _answer_tags(self, errand: ErrandRecord, words: Mapping[str, Any]) -> dict[str, str]:
+    def _answer_tags(self, errand: OperationRecord, words: Mapping[str, Any]) -> dict[str, str]:
         dataset = self._named(errand, words["dataset"])
         with self._store.read() as tx:
             return {} if dataset is None else {tag.tag: tag.version for tag in tx.datasets.tags([dataset.id])}
 
-    def _answer_append(self, errand: ErrandRecord, words: Mapping[str, Any]) -> None:
+    def _answer_append(self, errand: OperationRecord, words: Mapping[str, Any]) -> None:
         assert errand.dataset is not None
         version = version_of(errand.dataset, Commit.from_words(words["commit"], expected_id=words["version"]))
-        self._execute(background_work.record_commit, errand.id, version)
+        self._execute(operations.record_commit, errand.id, version)
 
-    def _answer_take_over(self, errand: ErrandRecord, words: Mapping[str, Any]) -> int:
+    def _answer_take_over(self, errand: OperationRecord, words: Mapping[str, Any]) -> int:
         assert errand.dataset is not None
         versions = [version_of(errand.dataset, Commit.from_words(one)) for one in words["commits"]]
-        return self._execute(background_work.take_over, errand.id, versions, words["tags"])
+        return self._execute(operations.take_over, errand.id, versions, words["tags"])
 
-    def _named(self, errand: ErrandRecord, key: str) -> DatasetRecord | None:
+    def _named(self, errand: OperationRecord, key: str) -> DatasetRecord | None:
         with self._store.read() as tx:
             of_target = [one for one in tx.datasets.all() if one.target == errand.target]
         return next((one for one in of_target if dataset_key(one) == key), None)
 
     # ---------------------------------------------------------------- how it ends
 
-    def _conclude(self, errand: ErrandRecord, result: Mapping[str, Any]) -> None:
-        if errand.kind is not ErrandKind.COMMIT:
-            self._execute(background_work.finish, errand.id, result)
+    def _conclude(self, errand: OperationRecord, result: Mapping[str, Any]) -> None:
+        if errand.kind is not OperationKind.COMMIT:
+            self._execute(operations.finish, errand.id, result)
             return
         assert errand.dataset is not None
         with self._store.read() as tx:
             version = tx.datasets.version(errand.dataset, result["version"])
         if version is None:
-            self._execute(background_work.fail, errand.id, "the dataset was deleted meanwhile")
+            self._execute(operations.fail, errand.id, "the dataset was deleted meanwhile")
         else:
-            self._execute(background_work.finish_commit, errand.id, version)
+            self._execute(operations.finish_commit, errand.id, version)
 
-    def _died(self, errand: ErrandRecord, code: int, errors: Path) -> None:
+    def _died(self, errand: OperationRecord, code: int, errors: Path) -> None:
         """It is begun again, unless that happened too often."""
         words = errors.read_text(encoding="utf-8", errors="replace").strip()[-_LAST_WORDS:]
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"

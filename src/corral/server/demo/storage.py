@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from corral.control.datasets import background_work, datasets
+from corral.control.datasets import datasets, operations
 from corral.control.jobs.jobs import JobDraft, submit
 from corral.control.live.controller import Controller
 from corral.control.live.unit_of_work import Caller, Work
@@ -82,11 +82,11 @@ def _is_live(work: Work, job_id: str) -> bool:
 
 def _commit(work: Work, job_id: str, message: str) -> str:
     source = {"kind": "job", "job": job_id, "path": ""}
-    return background_work.request_commit(
+    return operations.request_commit(
         work, OPERATOR, DATASET, source=source, message=message, parent=None, produced_by=job_id
     ).id
 
 
 def _is_over(work: Work, errand_id: str) -> bool:
-    errand = work.tx.datasets.errand(errand_id)
+    errand = work.tx.datasets.operation(errand_id)
     return errand is None or errand.state.is_over

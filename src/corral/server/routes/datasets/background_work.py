@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from corral.control.datasets import background_work, datasets, targets
+from corral.control.datasets import datasets, operations, targets
 from corral.control.errors import Invalid, NotFound
 from corral.control.live.unit_of_work import Caller
 from corral.control.ports import Transaction
-from corral.control.records import ErrandKind, ErrandRecord, VolumeState
+from corral.control.records import OperationKind, OperationRecord, VolumeState
 from corral.control.storage import volumes
 from corral.core.storage.volumes import VolumeType
 from corral.server.auth.callers import AnyCaller, Context, Operator
@@ -41,7 +41,7 @@ async def commit_dataset(dataset: str, body: CommitCreate, caller: AnyCaller, co
     then `working`, until it is `ready` and has a version, or `failed`."""
     source, maker = await context.read(_source, caller, body)
     errand = await context.execute(
-        background_work.request_commit,
+        operations.request_commit,
         caller,
         dataset,
         source=source,
@@ -56,9 +56,9 @@ async def commit_dataset(dataset: str, body: CommitCreate, caller: AnyCaller, co
 async def get_dataset_commit(dataset: str, errand: str, caller: AnyCaller, context: Context) -> ErrandView:
     """How far a commit, a verification or a pull is, and what came of it."""
 
-    def read(tx: Transaction) -> ErrandRecord:
+    def read(tx: Transaction) -> OperationRecord:
         found = datasets.found(tx, caller, dataset)
-        record = tx.datasets.errand(errand)
+        record = tx.datasets.operation(errand)
         if record is None or record.dataset != found.id:
             raise NotFound(f"dataset {found.name} has no errand {errand!r}", field="errand")
         return record
@@ -74,13 +74,13 @@ async def get_dataset_commit(dataset: str, errand: str, caller: AnyCaller, conte
 )
 async def verify_dataset_version(dataset: str, version: str, caller: AnyCaller, context: Context) -> ErrandView:
     """Read everything of a version and compare it with its ids."""
-    return _begun(context, await context.execute(background_work.request_verify, caller, dataset, version))
+    return _begun(context, await context.execute(operations.request_verify, caller, dataset, version))
 
 
 @router.post("/{dataset}/pull", status_code=202, operation_id="pull_dataset", responses=problems(403, 404, 409))
 async def pull_dataset(dataset: str, caller: AnyCaller, context: Context) -> ErrandView:
     """Take over versions and tags that others have put into the dataset's Git repository."""
-    return _begun(context, await context.execute(background_work.request_pull, caller, dataset))
+    return _begun(context, await context.execute(operations.request_pull, caller, dataset))
 
 
 @target_router.get("/{target}/collections", operation_id="list_dataset_collections", responses=problems(403, 404))
@@ -100,7 +100,7 @@ async def collect_dataset_garbage(
 ) -> ErrandView:
     """Find what no version needs; unless it is a dry run, remove it. Safe while others commit."""
     errand = await context.execute(
-        background_work.request_collect, caller, target, dry_run=body.dry_run, grace_seconds=body.grace_seconds
+        operations.request_collect, caller, target, dry_run=body.dry_run, grace_seconds=body.grace_seconds
     )
     return _begun(context, errand)
 
@@ -109,9 +109,9 @@ async def collect_dataset_garbage(
     "/{target}/collections/{errand}", operation_id="get_dataset_collection", responses=problems(403, 404)
 )
 async def get_dataset_collection(target: str, errand: str, caller: Operator, context: Context) -> ErrandView:
-    def read(tx: Transaction) -> ErrandRecord:
+    def read(tx: Transaction) -> OperationRecord:
         found = targets.existing(tx, target)
-        return background_work.existing(tx, errand, ErrandKind.COLLECT, dataset=None, target=found.name)
+        return operations.existing(tx, errand, OperationKind.COLLECT, dataset=None, target=found.name)
 
     return _view(context, await context.read(read))
 
@@ -121,19 +121,19 @@ async def _listed(
 ) -> ListView[ErrandView]:
     try:
         page = await context.read(
-            lambda tx: tx.datasets.errands(target=target, dataset=dataset, cursor=cursor, limit=limit)
+            lambda tx: tx.datasets.operations(target=target, dataset=dataset, cursor=cursor, limit=limit)
         )
     except ValueError as error:
         raise invalid_field("cursor", str(error)) from None
     return ListView(items=[_view(context, one) for one in page.items], next_cursor=page.next_cursor)
 
 
-def _begun(context: ServerContext, errand: ErrandRecord) -> ErrandView:
+def _begun(context: ServerContext, errand: OperationRecord) -> ErrandView:
     context.committing.wake()
     return errand_view(errand)
 
 
-def _view(context: ServerContext, errand: ErrandRecord) -> ErrandView:
+def _view(context: ServerContext, errand: OperationRecord) -> ErrandView:
     return errand_view(errand, None if errand.state.is_over else context.committing.standing(errand.id))
 
 

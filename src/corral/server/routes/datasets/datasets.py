@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from corral.control.datasets import background_work, datasets, targets
+from corral.control.datasets import datasets, operations, targets
 from corral.control.live.unit_of_work import Caller
 from corral.control.people.permissions import may_see_job
 from corral.control.ports import Transaction
@@ -80,7 +80,7 @@ async def create_dataset(body: DatasetCreate, caller: AnyCaller, context: Contex
     )
     if await context.read(_is_in_git, made.target):
         # There may be a history of that name already: it is taken over.
-        await context.execute(background_work.request_pull, caller, made.id)
+        await context.execute(operations.request_pull, caller, made.id)
         context.committing.wake()
     return await context.read(_shown, caller, made.id)
 

@@ -12,7 +12,7 @@ from corral.control.records import (
     DEFAULT_TARGET,
     SHORT_LENGTH,
     DatasetRecord,
-    ErrandRecord,
+    OperationRecord,
     Share,
     ShareKind,
     ShareMode,
@@ -250,7 +250,7 @@ def lineage_job_view(used: UsedBy, *, is_hidden: bool) -> LineageJobView:
     )
 
 
-def errand_view(errand: ErrandRecord, standing: Mapping[str, Any] | None = None) -> ErrandView:
+def errand_view(errand: OperationRecord, standing: Mapping[str, Any] | None = None) -> ErrandView:
     result = errand.result or {}
     return ErrandView(
         id=errand.id,
