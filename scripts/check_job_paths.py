@@ -90,7 +90,7 @@ OWN_FILES: dict[str, str] = {
     "engines/slurm/cluster/drains.py": "the server's own directories",
     "engines/workbenches/workbench_host.py": "runs as the job",
     "engines/workbenches/workbench_relay.py": "runs as the job",
-    "server/datasets/dataset_workers.py": "words of the server's own workers",
+    "server/datasets/operation_runner.py": "words of the server's own workers",
     "server/settings/config_file.py": "the configuration",
     "server/http/console_files.py": "the console",
     "server/datasets/dataset_access.py": "clones of histories, in the server's home",
@@ -119,7 +119,7 @@ OWN_FILES: dict[str, str] = {
 PASSES_ON = {
     "engines/local/containers/image_rights.py": "notes about images, in the server's home",
     "engines/attempts/instance_specs.py": "to the supervisor, which hands them to corral.files",
-    "server/datasets/dataset_workers.py": "to the worker, which hands them to corral.files",
+    "server/datasets/operation_runner.py": "to the worker, which hands them to corral.files",
     "server/storage/volume_files.py": "to stores/storage/volume_directory.py and stores/storage/uploads.py",
     "stores/workbenches/workbench_keys.py": "its own `path_of` gives the server's files",
     "stores/jobs/job_directories.py": "makes them, and opens them with corral.files",

@@ -44,9 +44,9 @@ def deliveries(controller: Controller, wake: Callable[[], None]) -> Iterator[Non
         while controller.execute(_is_live, job_id).result():
             yield
         before = controller.execute(head).result()
-        errand_id = controller.execute(_commit, job_id, message).result()
+        operation_id = controller.execute(_commit, job_id, message).result()
         wake()
-        while not controller.execute(_is_over, errand_id).result():
+        while not controller.execute(_is_over, operation_id).result():
             yield
         if controller.execute(head).result() == before:
             return
@@ -87,6 +87,6 @@ def _commit(work: Work, job_id: str, message: str) -> str:
     ).id
 
 
-def _is_over(work: Work, errand_id: str) -> bool:
-    errand = work.tx.datasets.operation(errand_id)
-    return errand is None or errand.state.is_over
+def _is_over(work: Work, operation_id: str) -> bool:
+    operation = work.tx.datasets.operation(operation_id)
+    return operation is None or operation.state.is_over

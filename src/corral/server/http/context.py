@@ -33,7 +33,7 @@ from corral.server.auth.providers import SignIn
 from corral.server.auth.secret_box import SecretBox
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.datasets.dataset_library import DatasetLibrary
-from corral.server.datasets.dataset_workers import Committing
+from corral.server.datasets.operation_runner import OperationRunner
 from corral.server.events.audit_notes import AuditNotes
 from corral.server.events.event_texts import EventTexts
 from corral.server.events.stream import EventFeed
@@ -132,7 +132,7 @@ class ServerContext:
     #: answers what-if questions
     simulating: Simulating
     #: long work on datasets
-    committing: Committing
+    operation_runner: OperationRunner
     #: what is in versions of datasets
     library: DatasetLibrary
     #: runs the shadow policy

@@ -113,7 +113,7 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         simulating=workers.simulating,
         shadowing=workers.shadowing,
         storing=base.storing,
-        committing=workers.committing,
+        operation_runner=workers.operation_runner,
         library=DatasetLibrary(store=store, settings=settings, box=box),
         time_travel=TimeTravel(store, controller),
         volume_storage=VolumeStorage(

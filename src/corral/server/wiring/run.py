@@ -105,7 +105,7 @@ def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool 
         parts.callback(listener.close)
         assembly = _assembled(settings, listener, parts, take_over=take_over)
         if demo:
-            arrivals = Demo(assembly.context.controller, assembly.context.committing.wake)
+            arrivals = Demo(assembly.context.controller, assembly.context.operation_runner.wake)
             arrivals.start()
             parts.callback(arrivals.stop)
         server = _Server(settings, assembly)

@@ -8,7 +8,7 @@ from secrets import token_hex
 from typing import Protocol, TypeVar
 
 from corral.control.datasets import datasets
-from corral.server.datasets.dataset_workers import Committing
+from corral.server.datasets.operation_runner import OperationRunner
 from corral.server.jobs.checkpoint_watch import CheckpointWatch
 from corral.server.reports.report_worker import Reporting
 from corral.server.scheduling.estimate_worker import Estimating
@@ -42,7 +42,7 @@ class Workers:
     estimating: Estimating
     simulating: Simulating
     shadowing: Shadowing
-    committing: Committing
+    operation_runner: OperationRunner
 
 
 def at_work(base: Foundation, parts: ExitStack) -> Workers:
@@ -85,7 +85,7 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
         estimating=_run(parts, estimating),
         simulating=_run(parts, simulating),
         shadowing=_run(parts, Shadowing(controller=controller, store=store, tell=feed.tell)),
-        committing=_committing(base),
+        operation_runner=_operation_runner(base),
     )
     _run(parts, base.storing)
     _run(
@@ -108,21 +108,21 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
             clock=clock,
         ),
     )
-    _run(parts, workers.committing)
+    _run(parts, workers.operation_runner)
     return workers
 
 
-def _committing(base: Foundation) -> Committing:
+def _operation_runner(base: Foundation) -> OperationRunner:
     # Storages of datasets belong to one store: it has a name before anything is committed.
     base.controller.execute(datasets.name_store, token_hex(16)).result(_START_SECONDS)
-    return Committing(
+    return OperationRunner(
         controller=base.controller,
         store=base.store,
         settings=base.settings,
         box=base.box,
         volume_path=base.storing.driver.path_of,
         workspace=base.workspace,
-        tell=base.feed.tell,
+        notify=base.feed.tell,
     )
 
 

@@ -1,4 +1,4 @@
-"""Datasets: their versions, tags and lineage. Files are in `dataset_files`, long work in `dataset_errands`."""
+"""Datasets: their versions, tags and lineage. Files are in `dataset_files`, long work in `operations`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def create_dataset(body: DatasetCreate, caller: AnyCaller, context: Contex
     if await context.read(_is_in_git, made.target):
         # There may be a history of that name already: it is taken over.
         await context.execute(operations.request_pull, caller, made.id)
-        context.committing.wake()
+        context.operation_runner.wake()
     return await context.read(_shown, caller, made.id)
 
 

@@ -160,7 +160,7 @@ class JobLineageView(View):
     produced: list[JobDatasetView]
 
 
-class ErrandProgressView(View):
+class OperationProgressView(View):
     phase: str
     fraction: float | None
     done_files: int
@@ -169,7 +169,7 @@ class ErrandProgressView(View):
     total_bytes: int | None
 
 
-class ErrandView(View):
+class OperationView(View):
     """Long work on datasets: a commit, a verification, a collection of garbage."""
 
     id: str
@@ -177,7 +177,7 @@ class ErrandView(View):
     target: str
     dataset: str | None
     state: Literal["waiting", "working", "ready", "failed"]
-    progress: ErrandProgressView | None = Field(description="While it is working.")
+    progress: OperationProgressView | None = Field(description="While it is working.")
     version: str | None = Field(description="The version that a commit made, or that is verified.")
     result: dict[str, Any] | None = Field(description="What came of it, once it is ready.")
     error: str
@@ -250,20 +250,20 @@ def lineage_job_view(used: UsedBy, *, is_hidden: bool) -> LineageJobView:
     )
 
 
-def errand_view(errand: OperationRecord, standing: Mapping[str, Any] | None = None) -> ErrandView:
-    result = errand.result or {}
-    return ErrandView(
-        id=errand.id,
-        kind=errand.kind.value,
-        target=errand.target,
-        dataset=errand.dataset,
-        state=errand.state.value,
-        progress=None if standing is None else ErrandProgressView(**standing),
-        version=result.get("version") or errand.order.get("version"),
-        result=None if errand.result is None else dict(errand.result),
-        error=errand.error,
-        created_by=errand.created_by,
-        created_at=rfc3339(errand.created_at),
-        started_at=rfc3339_or_none(errand.started_at),
-        ended_at=rfc3339_or_none(errand.ended_at),
+def operation_view(operation: OperationRecord, standing: Mapping[str, Any] | None = None) -> OperationView:
+    result = operation.result or {}
+    return OperationView(
+        id=operation.id,
+        kind=operation.kind.value,
+        target=operation.target,
+        dataset=operation.dataset,
+        state=operation.state.value,
+        progress=None if standing is None else OperationProgressView(**standing),
+        version=result.get("version") or operation.order.get("version"),
+        result=None if operation.result is None else dict(operation.result),
+        error=operation.error,
+        created_by=operation.created_by,
+        created_at=rfc3339(operation.created_at),
+        started_at=rfc3339_or_none(operation.started_at),
+        ended_at=rfc3339_or_none(operation.ended_at),
     )
