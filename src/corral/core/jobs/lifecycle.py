@@ -143,7 +143,9 @@ def advance(job: Job, event: Event) -> Transition:
         case Planned() if job.state is JobState.QUEUED:
             return _planned(job, event)
         case Up() if job.state is JobState.STARTING:
-            up = replace(job, state=JobState.RUNNING, started_at=event.at, given_back=0, message=told_when_taken(job))
+            up = replace(
+                job, state=JobState.RUNNING, started_at=event.at, given_back=0, message=message_when_taken(job)
+            )
             return Transition(job=up)
         case Up() if job.state is JobState.STOPPING and job.started_at is None:
             # The stop overtook the start; it stays a stop, but the run time counts.
@@ -201,7 +203,7 @@ def advance(job: Job, event: Event) -> Transition:
             raise InvalidTransition(job, event)
 
 
-def told_when_taken(job: Job) -> str:
+def message_when_taken(job: Job) -> str:
     """Its message once its engine has taken it."""
     return "" if job.message.startswith(NOT_TAKEN) else job.message
 

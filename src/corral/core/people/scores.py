@@ -7,8 +7,16 @@ and nothing is lost over a restart. The score tends to the usage with the time c
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from corral.core.model import Score
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Score:
+    """A user's weighted usage of one GPU model: `value` at time `at`, with `usage` GPUs held since."""
+
+    value: float = 0.0
+    usage: float = 0.0
+    at: float = 0.0
 
 
 def score_at(score: Score, now: float, time_constant: float) -> float:

@@ -21,7 +21,8 @@ from corral.control.records import (
 )
 from corral.control.scheduling import queues
 from corral.control.storage import volumes
-from corral.core.model import WHOLE, JobKind, Queue, Quota
+from corral.core.model import WHOLE, JobKind, Queue
+from corral.core.people.quota import Quota
 from corral.core.storage.volumes import VolumeType
 
 OPERATOR = Caller(name="operator", is_operator=True)

@@ -13,7 +13,7 @@ import psutil
 from corral.control.records import EventRecord
 from corral.core.jobs.lifecycle import BY_PERSONS, REQUEUED, RETRIED
 from corral.core.model import EndReason, JobState
-from corral.core.scheduling.cycle.plan import PreemptionRule
+from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.server.monitoring.exposition import Counter, Family, Histogram, counter, gauge, labels
 
 SECONDS_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

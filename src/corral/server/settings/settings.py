@@ -19,9 +19,10 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from corral.control.system.policies import CheckpointPolicy, Policies, ScalingPolicy, TaskPolicy
 from corral.control.system.retention import DAY, RetentionRules
 from corral.core.alerts.defaults import Thresholds
-from corral.core.model import WHOLE, JobKind, Quota
+from corral.core.model import WHOLE, JobKind
 from corral.core.monitoring.health.model import HealthRules
 from corral.core.monitoring.idleness import IdleRules
+from corral.core.people.quota import Quota
 from corral.core.scheduling.ordering.cost import OrderingRules, Weights
 from corral.core.snapshot.installation import (
     AllocationRules,

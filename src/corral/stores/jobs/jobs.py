@@ -306,7 +306,7 @@ def _encode_body(job: Job) -> str:
         document["checkpointed_at"] = job.checkpointed_at
     if job.aged_from is not None:
         document["aged_from"] = job.aged_from
-    if job.preemptible is not job.kind.gives_way:
+    if job.preemptible is not job.kind.is_preemptible:
         document["preemptible"] = job.preemptible
     if job.preempted_for is not None:
         document["preempted_for"] = job.preempted_for
@@ -380,7 +380,7 @@ def decode_job(row: Any) -> Job:
         reached_seconds=body.get("reached_seconds", 0.0),
         predicted=None if predicted is None else from_plain(Prediction, predicted),
         aged_from=body.get("aged_from"),
-        preemptible=body.get("preemptible", _KINDS[row[3]].gives_way),
+        preemptible=body.get("preemptible", _KINDS[row[3]].is_preemptible),
         preempted_for=body.get("preempted_for"),
         preemptions=body.get("preemptions", 0),
         local_bytes=body.get("local_bytes", 0),

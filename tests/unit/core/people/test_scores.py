@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.model import Score
-from corral.core.people.scores import change_usage, charge_afterwards, score_at
+from corral.core.people.scores import Score, change_usage, charge_afterwards, score_at
 
 HOUR = 3600.0
 T = 6 * HOUR

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from corral.core.model import JobKind, Quota
+from corral.core.model import JobKind
+from corral.core.people.quota import Quota
 from corral.core.snapshot.installation import BackfillRules, PreemptionRules
 from corral.core.storage.volumes import VolumeType
 from corral.server.settings.config_file import ConfigError

@@ -14,13 +14,13 @@ from dataclasses import replace
 
 from corral.core.model import Blocking, Job, JobState
 from corral.core.scheduling.backfill.planned_start import end_if_started
-from corral.core.scheduling.cycle.claims import IN_TURN, can_be_kept, claim_of
-from corral.core.scheduling.cycle.guarantees import turn_of
-from corral.core.scheduling.cycle.hold_rules import all_reasons, first_reason
-from corral.core.scheduling.cycle.plan import Plan, PlannedStart, Resize
-from corral.core.scheduling.cycle.starts import Giving, Walk
+from corral.core.scheduling.cycle.job_decisions import Giving, Walk
 from corral.core.scheduling.elastic.resize import Scalable, Scaling, Wanted, make_room, scalable_jobs
+from corral.core.scheduling.limits.claims import IN_TURN, can_be_kept, claim_of
+from corral.core.scheduling.limits.guarantees import turn_of
+from corral.core.scheduling.limits.hold_rules import all_reasons, first_reason
 from corral.core.scheduling.ordering import POLICIES
+from corral.core.scheduling.plan.plan import Plan, PlannedStart, Resize
 from corral.core.scheduling.preemption.preemption import claimants, rank_of
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.node_index import Domain

@@ -16,10 +16,10 @@ from corral.core.fleet.resources import gpus_text
 from corral.core.model import WHOLE, Allocation, Job, JobState, Queue
 from corral.core.quantities import format_duration
 from corral.core.scheduling.backfill.planned_start import ProtectedStart, is_limited, likely_end_if_started
-from corral.core.scheduling.cycle import guarantees
-from corral.core.scheduling.cycle.plan import Preemption, PreemptionRule
+from corral.core.scheduling.limits import guarantees
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.ordering.cost import Rank, aged_from
+from corral.core.scheduling.plan.plan import Preemption, PreemptionRule
 from corral.core.scheduling.preemption.reclaim import ByReservation, own_part
 from corral.core.scheduling.preemption.victims import Candidate, choose_victims
 from corral.core.scheduling.reservations.reservations import Reserved
@@ -57,7 +57,7 @@ class Preempting:
     def __init__(self, snapshot: ClusterSnapshot, now: float) -> None:
         self.snapshot = snapshot
         self.now = now
-        giving = [snapshot.jobs[job_id] for ids in snapshot.giving_way.values() for job_id in sorted(ids)]
+        giving = [snapshot.jobs[job_id] for ids in snapshot.victims_stopping.values() for job_id in sorted(ids)]
         #: jobs that give way already, or were chosen to in this cycle: to the queue, and elsewhere
         self.leaving: dict[str, Job] = {job.id: job for job in giving if not job.is_moving}
         self.moving: dict[str, Job] = {job.id: job for job in giving if job.is_moving}
@@ -218,20 +218,20 @@ def claimants(snapshot: ClusterSnapshot, now: float) -> list[Job]:
     by how long they wait.
     """
     found: list[Job] = []
-    for job_id in {*snapshot.giving_way, *snapshot.gave_way}:
+    for job_id in {*snapshot.victims_stopping, *snapshot.victims_requeued}:
         job = snapshot.jobs.get(job_id)
         if job is None or job.state is not JobState.QUEUED or job.after or job.queue not in snapshot.queues:
             continue
         # Those who gave way to an earlier attempt of it owe it nothing any more.
         since = job.queued_at or 0.0
-        gone = (snapshot.jobs[other].queued_at or 0.0 for other in snapshot.gave_way.get(job_id, ()))
-        if job_id in snapshot.giving_way or any(at >= since for at in gone):
+        gone = (snapshot.jobs[other].queued_at or 0.0 for other in snapshot.victims_requeued.get(job_id, ()))
+        if job_id in snapshot.victims_stopping or any(at >= since for at in gone):
             found.append(job)
     waiting = {job.id: job for job in found}
 
     def order(job: Job) -> tuple[int, bool, bool, float, float, int]:
         is_entitled = guarantees.is_entitled(snapshot, job)
-        is_kept_waiting = job.id in snapshot.giving_way
+        is_kept_waiting = job.id in snapshot.victims_stopping
         rank = rank_of(snapshot, snapshot.queues[job.queue], job, now)
         place = -math.inf if rank is None else rank.place
         return _steps_behind(job, waiting), not is_entitled, is_kept_waiting, place, job.queued_at or 0.0, job.serial
@@ -345,7 +345,7 @@ class ByOrder:
         def words() -> str:
             if job.pinned_at is not None:
                 return f"{job.id} is pinned by an operator, and the order of queue {queue.name} preempts"
-            told, rules = POLICIES[queue.policy].rank_words, view.snapshot.ordering
+            told, rules = POLICIES[queue.policy].rank_text, view.snapshot.ordering
             return (
                 f"in queue {queue.name}, whose order preempts, {job.id} ({told(job, rules, view.now)}) goes before "
                 f"{victim.id} ({told(victim, rules, view.now)})"

@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from corral.core.fleet.resources import gpus_text
-from corral.core.model import Allocation, Job, Reservation
-from corral.core.scheduling.cycle.plan import PreemptionRule
-from corral.core.scheduling.reservations.reservations import window_words
+from corral.core.model import Allocation, Job
+from corral.core.scheduling.plan.plan import PreemptionRule
+from corral.core.scheduling.reservations.reservation import Reservation
+from corral.core.scheduling.reservations.reservations import window_text
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class ByReservation:
     def _words(self, view: Preempting, reservation: Reservation, job: Job, count: int) -> Callable[[], str]:
         return lambda: (
             f"reservation {reservation.name} has {len(reservation.gpus)} GPUs for {job.user} "
-            f"{window_words(reservation, view.now)}; {job.id} asks for {gpus_text(job.request.total_gpu_milli)}, "
+            f"{window_text(reservation, view.now)}; {job.id} asks for {gpus_text(job.request.total_gpu_milli)}, "
             f"and {count} of them were lent"
         )
 

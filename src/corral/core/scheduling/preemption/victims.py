@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from corral.core.model import WHOLE, Allocation, Grant, Job, Request
-from corral.core.scheduling.cycle.plan import PreemptionRule
 from corral.core.scheduling.placement.search import domains_for
+from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.core.snapshot.node_index import DomainIndex, Fleet, Slot, places
 
 #: So many sets of jobs are looked at on one node beyond the first that does; what was found until then is taken. No

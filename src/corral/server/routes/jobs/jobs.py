@@ -30,7 +30,7 @@ from corral.control.system import retention
 from corral.control.workbenches import workbenches
 from corral.core.model import Job, JobKind, JobState
 from corral.core.monitoring.idleness import IdleRules
-from corral.core.scheduling.cycle.hold_rules import TOLD
+from corral.core.scheduling.limits.hold_rules import TOLD
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.events.visibility import Veil
 from corral.server.http.cluster_choice import check_cluster

@@ -9,7 +9,7 @@ from fastapi import Query
 from corral.control.live.unit_of_work import Caller
 from corral.control.ports import Transaction
 from corral.control.records import Page, ReceiptFilter, ReceiptRecord
-from corral.core.scheduling.cycle.plan import PreemptionRule
+from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Limit

@@ -178,7 +178,7 @@ def rule_view(rule: AlertRule) -> RuleView:
 
 
 def signal_view(name: str, signal: Signal) -> SignalView:
-    return SignalView(name=name, scope=signal.scope.value, unit=signal.unit, description=signal.words)
+    return SignalView(name=name, scope=signal.scope.value, unit=signal.unit, description=signal.description)
 
 
 def rule_of(body: RuleCreate) -> AlertRule:

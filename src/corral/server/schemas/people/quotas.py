@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator
 
 from corral.control.people.quotas import QuotaEdit, QuotaUsage
-from corral.core.model import WHOLE, JobKind, Quota
+from corral.core.model import WHOLE, JobKind
+from corral.core.people.quota import Quota
 from corral.core.quantities import MAX_BYTES, MAX_COUNT
 from corral.core.storage.volumes import VolumeType
 from corral.server.schemas.base import Body, Label, Number, View, number

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from corral.control.records import DEFAULT_GROUP, EVERYONE, CredentialRecord, Function, Role, Scope, UserRecord
-from corral.core.model import WHOLE, Quota
+from corral.core.model import WHOLE
+from corral.core.people.quota import Quota
 from corral.server.schemas.base import Body, Label, Number, Text, View, number, rfc3339, rfc3339_or_none
 
 #: Of any length that a person could mean; too short or too long ones are refused with the reason by the route.

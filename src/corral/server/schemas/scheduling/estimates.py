@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from corral.control.scheduling.estimates import Summary
-from corral.core.scheduling.forecast.accuracy import Accuracy, Told
-from corral.core.scheduling.forecast.estimates import Estimate, basis_words
+from corral.core.scheduling.forecast.accuracy import Accuracy, PastEstimate
+from corral.core.scheduling.forecast.estimates import Estimate, basis_text
 from corral.server.scheduling.estimate_worker import Current
 from corral.server.schemas.base import Number, View, number, rfc3339
 
@@ -71,7 +71,7 @@ def explained_estimate_view(current: Current | None) -> ExplainedEstimateView | 
         p50=rfc3339(estimate.p50),
         p90=rfc3339(estimate.p90),
         made_at=rfc3339(current.made_at),
-        basis=basis_words(estimate),
+        basis=basis_text(estimate),
     )
 
 
@@ -102,7 +102,7 @@ def _rounded(value: float | None, digits: int) -> Number | None:
     return None if value is None else number(round(value, digits))
 
 
-def _told_view(one: Told) -> ToldView:
+def _told_view(one: PastEstimate) -> ToldView:
     assert one.started_at is not None
     return ToldView(
         job=one.job_id,

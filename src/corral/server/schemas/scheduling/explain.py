@@ -10,11 +10,11 @@ from pydantic import Field
 from corral.control.scheduling.suggestions import Outcome, Suggestion
 from corral.control.scheduling.views import TrialRun
 from corral.core.model import Job, JobState
-from corral.core.scheduling.cycle.hold_rules import Reason
-from corral.core.scheduling.cycle.plan import PlannedStart, Preemption, PreemptionRule
 from corral.core.scheduling.explain.advice import Operation
 from corral.core.scheduling.explain.reasons import NAMED, Explanation
 from corral.core.scheduling.forecast.estimates import Estimate
+from corral.core.scheduling.limits.hold_rules import Reason
+from corral.core.scheduling.plan.plan import PlannedStart, Preemption, PreemptionRule
 from corral.server.events.visibility import Veil
 from corral.server.scheduling.estimate_worker import Current
 from corral.server.schemas.base import Number, View, number, rfc3339

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from corral.control.records import ReceiptRecord
 from corral.core.model import WHOLE
-from corral.core.scheduling.cycle.plan import PreemptionRule
+from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.server.schemas.base import Number, View, number, rfc3339, rfc3339_or_none
 
 

@@ -11,7 +11,7 @@ from corral.control.records import SimulationRecord, SimulationSource, Simulatio
 from corral.core.model import DEFAULT_PRIORITY, DEFAULT_QUEUE, WHOLE, Job, JobKind, Request
 from corral.core.quantities import parse_gpus
 from corral.core.whatif.past_jobs import PastJob
-from corral.core.whatif.scenario import scenario_of, words
+from corral.core.whatif.scenario import describe, scenario_of
 from corral.server.schemas.base import Body, Duration, Label, Size, View, rfc3339, rfc3339_or_none
 from corral.server.whatif.simulation_runner import Standing
 
@@ -285,7 +285,7 @@ def simulation_view(
         until=rfc3339(record.until),
         base=dict(record.base),
         candidate=dict(record.candidate),
-        words=WordsView(base=words(scenario_of(record.base)), candidate=words(scenario_of(record.candidate))),
+        words=WordsView(base=describe(scenario_of(record.base)), candidate=describe(scenario_of(record.candidate))),
         progress=_progress(record, standing),
         headline=None if record.headline is None else HeadlineView.model_validate(record.headline),
         result=None if result is None else _result(result),

@@ -9,9 +9,9 @@ import pytest
 
 from corral.core.jobs.lifecycle import Ended, MoveRequested, StopRequested, Up, advance
 from corral.core.model import Elastic, EndReason, Job, JobState, Prediction, Queue
-from corral.core.scheduling.cycle.plan import Plan, PreemptionRule
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import explain
+from corral.core.scheduling.plan.plan import Plan, PreemptionRule
 from corral.core.snapshot.changes import PutJob, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.model import WHOLE, Job, Queue, Request
-from corral.core.scheduling.cycle.plan import PreemptionRule
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.core.scheduling.preemption.victims import Candidate, choose_victims, loss_of
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from tests.unit.core.builders import node, picture, running, waiting

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from corral.core.model import WHOLE, Allocation, GpuHealth, Grant, Job, JobState, Node, NodeState
-from corral.core.scheduling.cycle.plan import Plan, PlannedStart, Preemption, Resize, Start
+from corral.core.scheduling.plan.plan import Plan, PlannedStart, Preemption, Resize, Start
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 #: Problems that are listed at most: one is enough to drop a plan.

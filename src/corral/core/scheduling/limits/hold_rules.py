@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from corral.core.fleet.resources import asked_by, gpus_text
 from corral.core.model import WHOLE, Job, JobState
 from corral.core.quantities import format_duration
-from corral.core.scheduling.cycle.guarantees import is_entitled, owed_to_others_milli
+from corral.core.scheduling.limits.guarantees import is_entitled, owed_to_others_milli
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from corral.core.model import WHOLE, Job
-from corral.core.scheduling.cycle.hold_rules import MOUNT, QUEUE_LIMIT, TOTAL_LIMIT, Reason
+from corral.core.scheduling.limits.hold_rules import MOUNT, QUEUE_LIMIT, TOTAL_LIMIT, Reason
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 #: The rules whose limits are shared by many users.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corral.core.model import Allocation, Ceiling
-from corral.core.scheduling.cycle.claims import Claim
+from corral.core.scheduling.limits.claims import Claim
 from corral.core.snapshot.waiting_lines import LineKey
 
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corral.core.model import WHOLE, Allocation, Elastic, Grant, NodeState, Queue
-from corral.core.scheduling.cycle.claims import Claim
-from corral.core.scheduling.cycle.plan import (
+from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.limits.claims import Claim
+from corral.core.scheduling.plan.plan import (
     Plan,
     PlannedStart,
     Preemption,
@@ -19,8 +20,7 @@ from corral.core.scheduling.cycle.plan import (
     ResizeCause,
     Start,
 )
-from corral.core.scheduling.cycle.plan_check import MOST_PROBLEMS, PlanRejected, check_plan
-from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan_check import MOST_PROBLEMS, PlanRejected, check_plan
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.waiting_lines import line_of
 from tests.unit.core.builders import node, picture, running, waiting

@@ -22,12 +22,12 @@ from corral.core.scheduling.backfill.planned_start import (
     protect,
     still_held,
 )
-from corral.core.scheduling.cycle.claims import Claim
-from corral.core.scheduling.cycle.hold_rules import owed
-from corral.core.scheduling.cycle.plan import Preemption, Start
 from corral.core.scheduling.elastic.resize import scalable_jobs
+from corral.core.scheduling.limits.claims import Claim
+from corral.core.scheduling.limits.hold_rules import owed
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.placement.search import could_ever_fit
+from corral.core.scheduling.plan.plan import Preemption, Start
 from corral.core.scheduling.preemption.moves import Move, Moving
 from corral.core.scheduling.preemption.preemption import Preempting, rank_of
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place

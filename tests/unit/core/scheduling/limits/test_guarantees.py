@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral.core.model import Queue
-from corral.core.scheduling.cycle.guarantees import borrowers, is_entitled, owed_to_others_milli, standing
+from corral.core.scheduling.limits.guarantees import borrowers, is_entitled, owed_to_others_milli, standing
 from corral.core.snapshot.changes import DropQueue, PutQueue, PutRules
 from corral.core.snapshot.installation import Limits, PreemptionRules
 from tests.unit.core.builders import node, picture, running, waiting
