@@ -15,8 +15,8 @@ import pytest
 
 from corral.control.ports import AttemptPhase
 from corral.core.model import EndReason
+from corral.engines.attempts.claims import CLAIM, take_claim
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support
-from corral.engines.local.rundir import CLAIM, take_claim
 from tests.contract.engine_harness import LocalHarness, kill, order, process_exists, script, wait_until
 
 RUNNING, ENDED = AttemptPhase.RUNNING, AttemptPhase.ENDED

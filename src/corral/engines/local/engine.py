@@ -31,7 +31,7 @@ from corral.engines.attempts.aggregation import aggregate, must_stop
 from corral.engines.attempts.environment import MASTER_ADDR, base_environment
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldWorker
 from corral.engines.attempts.instance_messages import encode
-from corral.engines.attempts.instance_specs import Isolation, SpecWriter
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.attempts.job_places import remove_tree
 from corral.engines.attempts.rendezvous import meeting_port
 from corral.engines.attempts.terms import read_term, write_term
@@ -46,9 +46,10 @@ from corral.engines.local.containers.container_runtime import (
 )
 from corral.engines.local.fleet import Fleet
 from corral.engines.local.fold import LocalFolds
-from corral.engines.local.link import SpawnerLink
+from corral.engines.local.instance_specs import SpecWriter
 from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, PREFIX, LogPlaces
 from corral.engines.local.rundir import TMP, WORK, Layout, folded_prefix, is_folded, is_safe_id
+from corral.engines.local.supervisors.spawner_link import SpawnerLink
 from corral.engines.local.watcher import Watcher
 from corral.engines.storage.scratch import sweep_scratch
 from corral.engines.storage.storage_specs import StoragePlaces

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corral.engines.attempts.accounts import AccountRules, own_account
-from corral.engines.attempts.instance_specs import Isolation
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.attempts.job_places import barrier
 from corral.engines.local.mps import start_mps
 from corral.server.demo.catalog import PEOPLE

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from corral.control.ports import Engine, LaunchOrder, LogChunk
 from corral.engines.attempts.accounts import AccountRules, own_account
-from corral.engines.attempts.instance_specs import Isolation
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
 from corral.engines.slurm.attempts.job_orders import SlurmRules

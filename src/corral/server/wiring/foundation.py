@@ -17,7 +17,7 @@ from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM
 from corral.control.ports import Clock, FoldsAttempts, LaunchOrder, Store, StoreHolder
 from corral.control.records import EventRecord
-from corral.engines.attempts.instance_specs import Isolation
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.local.tools import LocalTools
 from corral.engines.storage.driver import DirectoryVolumes
 from corral.engines.workbenches import workbench_host, workbench_relay, workbench_start

@@ -15,9 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from corral.control.ports import Place, StoreHolder
-from corral.engines.attempts.processes import processes_with_env
-from corral.engines.local.attempts import INSTALLATION_VARIABLE, RUN_DIR_VARIABLE
-from corral.engines.local.rundir import boot_id
+from corral.engines.attempts.environment import INSTALLATION_VARIABLE, RUN_DIR_VARIABLE
+from corral.engines.attempts.processes import boot_id, processes_with_env
 from corral.server.schemas.base import rfc3339
 from corral.server.settings.sections import ClusterSettings
 from corral.server.settings.settings import Settings

@@ -14,18 +14,7 @@ import signal
 import time
 from typing import Any, NoReturn
 
-from corral.engines.attempts.exits import (
-    REASON_EXIT,
-    REASON_LAUNCH,
-    REASON_LOST,
-    REASON_OOM,
-    REASON_PULL,
-    REASON_TIME,
-    launch_reason,
-    oom_message,
-    record_exit,
-    signal_name,
-)
+from corral.engines.attempts.claims import add_to_claim, take_claim
 from corral.engines.attempts.instance_messages import InstanceSpec
 from corral.engines.attempts.job_places import hand_over, make_private, open_way, remove_tree
 from corral.engines.attempts.processes import (
@@ -42,7 +31,19 @@ from corral.engines.local.cgroups import Cgroup, CgroupSupport
 from corral.engines.local.containers.container_job import ContainerJob, PullFailed, PullStopped, error_in
 from corral.engines.local.containers.container_mounts import CannotMount
 from corral.engines.local.logs import LogWriter
-from corral.engines.local.rundir import TMP, WORK, add_to_claim, notify, read_stop, take_claim
+from corral.engines.local.rundir import TMP, WORK, notify, read_stop
+from corral.engines.local.supervisors.exits import (
+    REASON_EXIT,
+    REASON_LAUNCH,
+    REASON_LOST,
+    REASON_OOM,
+    REASON_PULL,
+    REASON_TIME,
+    launch_reason,
+    oom_message,
+    record_exit,
+    signal_name,
+)
 from corral.engines.storage.preparation import InstanceStorage, PrepareFailed, PrepareStopped
 
 #: How long processes that a finished job left behind may take to end by themselves.
