@@ -44,7 +44,7 @@ from corral.engines.local.containers.container_runtime import (
     remove_container,
     remove_leftovers,
 )
-from corral.engines.local.fleet import Fleet
+from corral.engines.local.fleet import HostFleet, VirtualFleet
 from corral.engines.local.fold import LocalFolds
 from corral.engines.local.instance_specs import SpecWriter
 from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, PREFIX, LogPlaces
@@ -76,7 +76,7 @@ class LocalEngine:
         self,
         *,
         root: Path,
-        fleet: Fleet,
+        fleet: HostFleet | VirtualFleet,
         log_limit_bytes: int = DEFAULT_LIMIT_BYTES,
         rescan_seconds: float = 2.0,
         server_env: Mapping[str, str] | None = None,
@@ -89,7 +89,7 @@ class LocalEngine:
         """Without `runtime` the engine looks for Podman or Docker itself; without `storage` all is below the root."""
         self._layout = Layout(str(Path(root).resolve()))
         self._layout.prepare()
-        self._fleet = fleet
+        self.fleet = fleet
         environ = os.environ if server_env is None else server_env
         self._cgroups = cgroup_support() if cgroups is None else cgroups
         # Several engines may share a machine, and their attempts may have the same ids.
@@ -143,7 +143,7 @@ class LocalEngine:
     # -------------------------------------------------------------------------------------------- Engine
 
     def observe(self) -> Observation:
-        nodes = self._fleet.nodes()
+        nodes = self.fleet.nodes()
         with self._lock:
             self._check_open()
             self._scan()
@@ -179,7 +179,7 @@ class LocalEngine:
                 self._fold_worker.note_launch()
                 self._pending[order.attempt_id] = _Pending(payloads=payloads, sent_at=time.monotonic())
                 self._send(b"".join(payloads.values()))
-                self._end_on_lost_nodes(self._fleet.nodes())
+                self._end_on_lost_nodes(self.fleet.nodes())
 
     def stop(self, attempt_id: str, grace_seconds: float) -> None:
         with self._lock:
@@ -281,7 +281,7 @@ class LocalEngine:
 
     def look_at_all(self) -> list[Tracked]:
         """The safety net: everything not over, launches that nobody claimed included, and nodes that went down."""
-        nodes = self._fleet.nodes()
+        nodes = self.fleet.nodes()
         with self._lock:
             if not self._is_superseded:
                 for tracked in self._tracked.values():
