@@ -233,7 +233,7 @@ class LocalHarness(EngineHarness):
         return sum(path.stat().st_size for path in self.root.rglob("log.*"))
 
     def spawner_pid(self) -> int:
-        link = self.engine._link
+        link = self.engine._launches._link
         assert link is not None
         return link.pid
 

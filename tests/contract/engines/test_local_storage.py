@@ -182,7 +182,7 @@ def test_what_cannot_be_bound_is_refused(
     def refused() -> None:
         raise PermissionError(1, "Operation not permitted", "a mount namespace")
 
-    monkeypatch.setattr(job_mounts.namespace, "enter", refused)
+    monkeypatch.setattr(job_mounts.mount_namespace, "enter", refused)
     owner = spec(harmful, harmful.instances[0], None)["owner"]
     with pytest.raises(PermissionError, match="a mount namespace"):
         job_mounts.enter_mounts(storage, owner, "", str(place_of(mapped)))

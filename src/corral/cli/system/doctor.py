@@ -318,7 +318,7 @@ def slurm_accounts(terminal: Terminal) -> Finding:
     names = [cluster.name for cluster in settings.cluster if cluster.engine == "slurm"]
     if not names:
         return _ok("Slurm", "no cluster of it is configured")
-    from corral.engines.slurm.attempts.root_users import REMEDY, root_on_nodes
+    from corral.engines.slurm.root_users import REMEDY, root_on_nodes
     from corral.server.system.isolation import account_rules
 
     if who := root_on_nodes(account_rules(settings) if os.geteuid() == 0 else None):

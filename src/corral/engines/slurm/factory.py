@@ -11,10 +11,10 @@ from corral.control.ports import LaunchOrder
 from corral.engines.attempts.accounts import AccountRules, own_account
 from corral.engines.engine_setup import EngineSetup
 from corral.engines.slurm.attempts.job_orders import SlurmRules
-from corral.engines.slurm.attempts.root_users import REMEDY, root_on_nodes
 from corral.engines.slurm.attempts.submitters import Submitter
 from corral.engines.slurm.cluster.nodes import FleetRules
 from corral.engines.slurm.engine import SlurmEngine
+from corral.engines.slurm.root_users import REMEDY, root_on_nodes
 from corral.engines.slurm.slurm_api.commands import Slurm, SlurmCommands
 from corral.engines.slurm.slurm_api.rest import SlurmRest
 from corral.engines.slurm.slurm_api.rest_tokens import Tokens

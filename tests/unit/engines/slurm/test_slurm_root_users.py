@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from corral.engines.attempts.accounts import Account, AccountRules
-from corral.engines.slurm.attempts.root_users import root_on_nodes
 from corral.engines.slurm.factory import slurm_access
+from corral.engines.slurm.root_users import root_on_nodes
 from corral.engines.slurm.slurm_api.commands import SlurmCommands
 from corral.server.settings.sections import SlurmSettings
 
