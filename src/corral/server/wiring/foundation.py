@@ -17,10 +17,10 @@ from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM
 from corral.control.ports import Clock, FoldsAttempts, LaunchOrder, Store, StoreHolder
 from corral.control.records import EventRecord
-from corral.engines.attempts.instance_specs import Isolation
-from corral.engines.local.tools import LocalTools
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.storage.driver import DirectoryVolumes
 from corral.engines.workbenches import workbench_host, workbench_relay, workbench_start
+from corral.engines.workbenches.tool_probe import LocalTools
 from corral.server.auth.secret_box import SecretBox
 from corral.server.datasets.dataset_orders import DatasetMounting
 from corral.server.events.stream import EventFeed
