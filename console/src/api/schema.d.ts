@@ -4528,7 +4528,7 @@ export interface components {
         /** DiffView */
         DiffView: {
             /** Added */
-            added: components["schemas"]["corral__server__schemas__datasets__dataset_files__ChangeView"][];
+            added: components["schemas"]["FileChangeView"][];
             /** Added Count */
             added_count: number;
             /** Bytes Added */
@@ -4536,13 +4536,13 @@ export interface components {
             /** Bytes Removed */
             bytes_removed: number;
             /** Changed */
-            changed: components["schemas"]["corral__server__schemas__datasets__dataset_files__ChangeView"][];
+            changed: components["schemas"]["FileChangeView"][];
             /** Changed Count */
             changed_count: number;
             /** From Version */
             from_version: string | null;
             /** Removed */
-            removed: components["schemas"]["corral__server__schemas__datasets__dataset_files__ChangeView"][];
+            removed: components["schemas"]["FileChangeView"][];
             /** Removed Count */
             removed_count: number;
             /** To Version */
@@ -4788,6 +4788,15 @@ export interface components {
             replayed_wait_seconds: components["schemas"]["SpreadView"];
             /** Words */
             words: string;
+        };
+        /** FileChangeView */
+        FileChangeView: {
+            /** Old Size */
+            old_size: number | null;
+            /** Path */
+            path: string;
+            /** Size */
+            size: number | null;
         };
         /**
          * FileKind
@@ -6527,13 +6536,6 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[LoginView] */
-        ListView_LoginView_: {
-            /** Items */
-            items: components["schemas"]["corral__server__schemas__jobs__images__LoginView"][];
-            /** Next Cursor */
-            next_cursor?: string | null;
-        };
         /** ListView[NodeView] */
         ListView_NodeView_: {
             /** Items */
@@ -6615,6 +6617,13 @@ export interface components {
         ListView_ReceiptView_: {
             /** Items */
             items: components["schemas"]["ReceiptView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** ListView[RegistryLoginView] */
+        ListView_RegistryLoginView_: {
+            /** Items */
+            items: components["schemas"]["RegistryLoginView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -6800,6 +6809,21 @@ export interface components {
             secret: string;
             /** Username */
             username: string;
+        };
+        /** LoginView */
+        LoginView: {
+            /**
+             * Csrf Token
+             * @description To be sent as X-CSRF-Token with every change.
+             */
+            csrf_token?: string | null;
+            /** Must Change Password */
+            must_change_password: boolean;
+            role: components["schemas"]["Role"];
+            /** Token */
+            token?: string | null;
+            /** User */
+            user: string;
         };
         /** MapNodeView */
         MapNodeView: {
@@ -8596,6 +8620,19 @@ export interface components {
             /** User */
             user: string;
         };
+        /** RegistryLoginView */
+        RegistryLoginView: {
+            /** Created At */
+            created_at: string;
+            /** Name */
+            name: string;
+            /** Platform */
+            platform: boolean;
+            /** Registry */
+            registry: string;
+            /** Username */
+            username: string;
+        };
         /**
          * ReportCreate
          * @description A period that ends now, or a span from `since` until `until` (now when left out).
@@ -9558,12 +9595,21 @@ export interface components {
             /** User */
             user: string;
         };
+        /** SuggestedChangeView */
+        SuggestedChangeView: {
+            /** Body */
+            body: {
+                [key: string]: unknown;
+            };
+            /** @description edit: PATCH the job with the body. start: POST to its /start. */
+            operation: components["schemas"]["Operation"];
+        };
         /**
          * SuggestionView
          * @description A change that helps: the scheduler was asked what it would do then.
          */
         SuggestionView: {
-            change: components["schemas"]["corral__server__schemas__scheduling__explain__ChangeView"];
+            change: components["schemas"]["SuggestedChangeView"];
             /** Detail */
             detail: string;
             effect: components["schemas"]["EffectView"];
@@ -10351,52 +10397,6 @@ export interface components {
             nodes: string[];
             /** Preempting */
             preempting: components["schemas"]["PreemptingView"][];
-        };
-        /** ChangeView */
-        corral__server__schemas__datasets__dataset_files__ChangeView: {
-            /** Old Size */
-            old_size: number | null;
-            /** Path */
-            path: string;
-            /** Size */
-            size: number | null;
-        };
-        /** LoginView */
-        corral__server__schemas__jobs__images__LoginView: {
-            /** Created At */
-            created_at: string;
-            /** Name */
-            name: string;
-            /** Platform */
-            platform: boolean;
-            /** Registry */
-            registry: string;
-            /** Username */
-            username: string;
-        };
-        /** LoginView */
-        corral__server__schemas__people__users__LoginView: {
-            /**
-             * Csrf Token
-             * @description To be sent as X-CSRF-Token with every change.
-             */
-            csrf_token?: string | null;
-            /** Must Change Password */
-            must_change_password: boolean;
-            role: components["schemas"]["Role"];
-            /** Token */
-            token?: string | null;
-            /** User */
-            user: string;
-        };
-        /** ChangeView */
-        corral__server__schemas__scheduling__explain__ChangeView: {
-            /** Body */
-            body: {
-                [key: string]: unknown;
-            };
-            /** @description edit: PATCH the job with the body. start: POST to its /start. */
-            operation: components["schemas"]["Operation"];
         };
     };
     responses: never;
@@ -11488,7 +11488,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["corral__server__schemas__people__users__LoginView"];
+                    "application/json": components["schemas"]["LoginView"];
                 };
             };
             /** @description The body cannot be read */
@@ -24478,7 +24478,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListView_LoginView_"];
+                    "application/json": components["schemas"]["ListView_RegistryLoginView_"];
                 };
             };
             /** @description Not signed in */
@@ -24540,7 +24540,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["corral__server__schemas__jobs__images__LoginView"];
+                    "application/json": components["schemas"]["RegistryLoginView"];
                 };
             };
             /** @description The body cannot be read */

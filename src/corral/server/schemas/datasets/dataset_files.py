@@ -68,7 +68,7 @@ class VersionFileView(View):
     digest: str | None = Field(description="What it holds, by its id.")
 
 
-class ChangeView(View):
+class FileChangeView(View):
     path: str
     size: int | None
     old_size: int | None
@@ -77,9 +77,9 @@ class ChangeView(View):
 class DiffView(View):
     from_version: str | None
     to_version: str
-    added: list[ChangeView]
-    removed: list[ChangeView]
-    changed: list[ChangeView]
+    added: list[FileChangeView]
+    removed: list[FileChangeView]
+    changed: list[FileChangeView]
     added_count: int
     removed_count: int
     changed_count: int
@@ -118,8 +118,8 @@ def diff_view(found: Diff, old: str | None, new: str) -> DiffView:
     )
 
 
-def _changes(changes: tuple[Change, ...]) -> list[ChangeView]:
+def _changes(changes: tuple[Change, ...]) -> list[FileChangeView]:
     return [
-        ChangeView(path=change.path.encode("utf-8", "replace").decode(), size=change.size, old_size=change.old_size)
+        FileChangeView(path=change.path.encode("utf-8", "replace").decode(), size=change.size, old_size=change.old_size)
         for change in changes[:MOST_CHANGES]
     ]

@@ -59,7 +59,7 @@ class LoginPut(Body):
     platform: bool = Field(default=False, description="For public images; by operators.")
 
 
-class LoginView(View):
+class RegistryLoginView(View):
     name: str
     registry: str
     username: str
@@ -92,8 +92,8 @@ def image_view(image: ImageRecord, *, is_owner: bool) -> ImageView:
     )
 
 
-def login_view(login: RegistryCredentialRecord) -> LoginView:
-    return LoginView(
+def login_view(login: RegistryCredentialRecord) -> RegistryLoginView:
+    return RegistryLoginView(
         name=login.name,
         registry=login.registry,
         username=login.username,

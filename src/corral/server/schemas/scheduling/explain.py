@@ -46,7 +46,7 @@ class EffectView(View):
     start_at: str
 
 
-class ChangeView(View):
+class SuggestedChangeView(View):
     operation: Operation = Field(description="edit: PATCH the job with the body. start: POST to its /start.")
     body: dict[str, Any]
 
@@ -57,7 +57,7 @@ class SuggestionView(View):
     title: str
     detail: str
     effect: EffectView
-    change: ChangeView
+    change: SuggestedChangeView
 
 
 class CycleView(View):
@@ -204,7 +204,7 @@ def _suggestion(item: Suggestion) -> SuggestionView:
         title=proposal.title,
         detail=proposal.detail,
         effect=EffectView(outcome=item.outcome, start_at=rfc3339(item.start_at)),
-        change=ChangeView(operation=proposal.operation, body=dict(proposal.change)),
+        change=SuggestedChangeView(operation=proposal.operation, body=dict(proposal.change)),
     )
 
 
