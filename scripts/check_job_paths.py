@@ -107,7 +107,7 @@ OWN_FILES: dict[str, str] = {
     "server/whatif/simulation_runner.py": "simulations, in the server's home",
     "server/whatif/simulation_orders.py": "simulations, in the server's home",
     "server/settings/storage_places.py": "the server's home",
-    "server/storage/volume_files.py": "uploads to buckets, in the server's home",
+    "server/storage/volume_storage.py": "uploads to buckets, in the server's home",
     "server/workbenches/workbench_ports.py": "the server's home",
     "stores/reports/report_files.py": "reports, in the server's home",
     "stores/database/sqlite.py": "the store",
@@ -123,7 +123,7 @@ PASSES_ON = {
     "engines/local/containers/image_rights.py": "notes about images, in the server's home",
     "engines/local/instance_specs.py": "to the supervisor, which hands them to corral.files",
     "server/datasets/operation_runner.py": "to the worker, which hands them to corral.files",
-    "server/storage/volume_files.py": "to stores/storage/volume_directory.py and stores/storage/uploads.py",
+    "server/storage/volume_storage.py": "to stores/storage/volume_directory.py and stores/storage/uploads.py",
     "stores/workbenches/workbench_keys.py": "its own `path_of` gives the server's files",
     "stores/jobs/job_directories.py": "makes them, and opens them with corral.files",
 }

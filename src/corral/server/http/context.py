@@ -44,7 +44,7 @@ from corral.server.scheduling.estimate_worker import Estimating
 from corral.server.settings.disk_limits import DiskLimits
 from corral.server.settings.settings import Settings
 from corral.server.storage.readers import Readers
-from corral.server.storage.volume_files import VolumeStorage
+from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.storage.volume_upkeep import Storing
 from corral.server.system.disk_guard import DiskGuard
 from corral.server.system.isolation import Separated

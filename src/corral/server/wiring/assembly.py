@@ -40,7 +40,7 @@ from corral.server.jobs.image_orders import Imaging
 from corral.server.settings.settings import FIRST_USER, Settings
 from corral.server.storage.mount_orders import Mounting
 from corral.server.storage.readers import Readers
-from corral.server.storage.volume_files import VolumeStorage
+from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.system.write_proof import WriteProof
 from corral.server.whatif.time_travel import TimeTravel
 from corral.server.wiring.foundation import Foundation, laid

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from corral.control.people.sign_in_providers import is_allowed
 from corral.control.records import LOCAL_PROVIDER, IdentityRecord, ProviderRecord
-from corral.server.auth.kinds.base import Check
+from corral.server.auth.kinds.provider_kind import Check
 from corral.server.schemas.base import Body, Label, Text, View, rfc3339
 
 Title = Annotated[Text, Field(max_length=63)]

@@ -14,7 +14,7 @@ from corral.control.live.unit_of_work import Caller, Work
 from corral.control.records import JobSpec
 from corral.control.storage.mount_text import MountWord, parse_mount
 from corral.core.model import Request
-from corral.server.demo.catalog import DATASET, OPERATOR, VOLUMES
+from corral.server.demo.sample_setup import DATASET, OPERATOR, VOLUMES
 
 #: tag, message, parts that the version has
 VERSIONS = (
