@@ -83,7 +83,7 @@ async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> Plan
     trial, now = await context.execute(_try_out, caller, _planned_draft(whole))
     expected = None
     if trial.start is None and trial.job is not None and trial.picture is not None:
-        expected = await asyncio.to_thread(context.estimating.foresee, trial.picture, trial.job, now)
+        expected = await asyncio.to_thread(context.estimate_worker.foresee, trial.picture, trial.job, now)
     live = trial.picture.jobs if trial.picture is not None else {}
     return plan_view(trial, now, Veil(caller=caller, jobs=live), expected)
 
@@ -146,7 +146,7 @@ async def list_jobs(
         page = await context.read(lambda tables: tables.jobs.page(where, sort=sort, cursor=cursor, limit=limit))
     except ValueError as error:
         raise invalid_field("cursor", str(error)) from None
-    expected = context.estimating.of
+    expected = context.estimate_worker.of
     items = [job_view(record, caller, expected=expected(record.job)) for record in page.items]
     return ListView(items=items, next_cursor=page.next_cursor)
 
@@ -169,7 +169,7 @@ async def get_job(job: str, caller: AnyCaller, context: Context) -> JobView:
 
     record, used, warning = await context.read(read)
     used_so_far = usage_view(usage_totals(used, context.clock.now()))
-    return job_view(record, caller, used_so_far, warning, context.estimating.of(record.job))
+    return job_view(record, caller, used_so_far, warning, context.estimate_worker.of(record.job))
 
 
 @router.patch("/jobs/{job}", operation_id="edit_job", responses=problems(404, 409))
@@ -269,7 +269,7 @@ async def why_job(
             caller, moment, context.clock.now(), lambda tables: find_job(tables, caller, job)
         )
     asked = await context.read(_asked, caller, job)
-    expected = context.estimating.of(asked.record.job)
+    expected = context.estimate_worker.of(asked.record.job)
     return await context.inspect(_why, context.clock.now(), asked, caller, expected)
 
 

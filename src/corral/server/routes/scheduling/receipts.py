@@ -75,7 +75,7 @@ def _expected(receipt: ReceiptRecord, context: ServerContext) -> ExpectedBackVie
     """When a job that gave way and waits is expected to run again."""
     if receipt.ended_at is None or receipt.back_at is not None:
         return None
-    current = context.estimating.of_wait((receipt.job_id, receipt.attempt + 1))
+    current = context.estimate_worker.of_wait((receipt.job_id, receipt.attempt + 1))
     if current is None:
         return None
     return ExpectedBackView(p50=rfc3339(current.estimate.p50), p90=rfc3339(current.estimate.p90))
