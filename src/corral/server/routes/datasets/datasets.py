@@ -42,16 +42,16 @@ from corral.server.schemas.datasets.datasets import (
 router = resource_router("/datasets", "datasets")
 job_router = resource_router("/jobs", "datasets")
 
-Word = Annotated[str, Query(min_length=1, max_length=253)]
+FilterText = Annotated[str, Query(min_length=1, max_length=253)]
 
 
 @router.get("", operation_id="list_datasets", responses=problems())
 async def list_datasets(
     caller: AnyCaller,
     context: Context,
-    name: Word | None = None,
-    owner: Word | None = None,
-    target: Word | None = None,
+    name: FilterText | None = None,
+    owner: FilterText | None = None,
+    target: FilterText | None = None,
     mine: bool = False,
     limit: Limit = 50,
     cursor: Cursor = None,

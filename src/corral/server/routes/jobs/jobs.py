@@ -35,7 +35,7 @@ from corral.server.auth.callers import AnyCaller, Context
 from corral.server.events.visibility import Veil
 from corral.server.http.cluster_choice import check_cluster
 from corral.server.http.context import ServerContext
-from corral.server.http.paging import Cursor, Limit
+from corral.server.http.paging import Cursor, Filter, Limit
 from corral.server.http.problems import invalid_field
 from corral.server.http.query_times import time_of
 from corral.server.http.strict_route import problems, resource_router
@@ -54,8 +54,7 @@ Sort = Literal["id", "-id", "name", "-name", "priority", "-priority", "created_a
 #: How long the controller may look for advice; everybody else waits meanwhile.
 ADVICE_SECONDS = 0.15
 
-Word = Annotated[str, Field(min_length=1, max_length=253)]
-Words = Annotated[str | None, Query(min_length=1, max_length=253)]
+FilterText = Annotated[str, Field(min_length=1, max_length=253)]
 
 
 @router.post("/jobs", status_code=201, operation_id="submit_job", responses=problems(403, 409))
@@ -101,14 +100,14 @@ async def where_of(
     context: Context,
     state: Annotated[list[JobState], Query()] = [],  # noqa: B006 - FastAPI copies defaults
     kind: Annotated[list[JobKind], Query()] = [],  # noqa: B006
-    user: Annotated[list[Word], Query()] = [],  # noqa: B006
-    queue: Words = None,
-    name: Words = None,
-    q: Annotated[Word | None, Query(description="Text in the id, the name or the user.")] = None,
-    since: Annotated[Word | None, Query(description="Created at this time or later.")] = None,
-    until: Annotated[Word | None, Query(description="Created before this time.")] = None,
-    array: Annotated[Word | None, Query(description="Members of arrays of this name.")] = None,
-    cluster: Annotated[Word | None, Query(description="That ran there last, or wait and may run there.")] = None,
+    user: Annotated[list[FilterText], Query()] = [],  # noqa: B006
+    queue: Filter = None,
+    name: Filter = None,
+    q: Annotated[FilterText | None, Query(description="Text in the id, the name or the user.")] = None,
+    since: Annotated[FilterText | None, Query(description="Created at this time or later.")] = None,
+    until: Annotated[FilterText | None, Query(description="Created before this time.")] = None,
+    array: Annotated[FilterText | None, Query(description="Members of arrays of this name.")] = None,
+    cluster: Annotated[FilterText | None, Query(description="That ran there last, or wait and may run there.")] = None,
 ) -> JobFilter:
     """What the caller asks for, among what the caller may see."""
     models = () if cluster is None else await _models_of(context, cluster)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Query
-
 from corral.control.live.unit_of_work import Caller
 from corral.control.ports import Transaction
 from corral.control.records import Page, ReceiptFilter, ReceiptRecord
 from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.http.context import ServerContext
-from corral.server.http.paging import Cursor, Limit
+from corral.server.http.paging import Cursor, Filter, Limit
 from corral.server.http.problems import invalid_field
 from corral.server.http.query_times import time_of
 from corral.server.http.strict_route import problems, resource_router
@@ -28,7 +24,6 @@ from corral.server.schemas.scheduling.receipts import (
 
 router = resource_router("", "receipts")
 
-Words = Annotated[str | None, Query(min_length=1, max_length=253)]
 #: More than these nobody reads of one job; the whole list has pages.
 TOLD = 200
 
@@ -37,9 +32,9 @@ TOLD = 200
 async def list_receipts(
     caller: AnyCaller,
     context: Context,
-    since: Words = None,
+    since: Filter = None,
     rule: PreemptionRule | None = None,
-    user: Words = None,
+    user: Filter = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[ReceiptView]:
