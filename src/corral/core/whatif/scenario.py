@@ -79,11 +79,6 @@ class Scenario:
     def is_empty(self) -> bool:
         return self == Scenario()
 
-    @property
-    def changes_only_rules(self) -> bool:
-        """Such changes can be seen beside a picture that is alive."""
-        return replace(self, queues={}, score_memory_seconds=None, preemption={}, protected_starts=None) == Scenario()
-
 
 def scenario_of(plain: Mapping[str, Any]) -> Scenario:
     """From plain data that was checked for its form."""

@@ -19,40 +19,30 @@ from typing import Any
 from corral.control.ports import AttemptPhase
 from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import InstanceExit, InstanceState, parse_exit
+from corral.engines.attempts.claims import CLAIM, ClaimState, claim_state, read_claim, record_end, take_claim
+from corral.engines.attempts.environment import RUN_DIR_VARIABLE
 from corral.engines.attempts.job_places import remove_tree
-from corral.engines.attempts.processes import processes_by_env, send, start_ticks
+from corral.engines.attempts.json_files import read_json, write_json
+from corral.engines.attempts.processes import boot_id, processes_by_env, send, start_ticks
 from corral.engines.local.cgroups import Cgroup, CgroupSupport
 from corral.engines.local.rundir import (
     AUTH,
-    CLAIM,
     ENVIRONMENT,
     EXIT,
     LOST,
     ORDER,
-    PRIVATE,
-    PROGRESS,
     TMP,
-    ClaimState,
     Layout,
-    boot_id,
-    claim_state,
     is_folded,
     is_safe_id,
-    read_claim,
-    read_json,
-    record_end,
-    take_claim,
-    write_json,
     write_stop,
 )
+from corral.engines.storage.job_mounts import PRIVATE
+from corral.engines.storage.preparation import PROGRESS
 from corral.files import Trash
 
 log = logging.getLogger("corral.engines.local")
 
-#: In the environment of every process of an instance; names it across all engines of a machine.
-RUN_DIR_VARIABLE = "CORRAL_RUN_DIR"
-#: The same for all jobs of one store, wherever they run.
-INSTALLATION_VARIABLE = "CORRAL_INSTALLATION"
 _BURIAL_SECONDS = 0.5
 
 

@@ -53,7 +53,7 @@ class Current:
     made_at: float
 
 
-class Estimating:
+class EstimateWorker:
     def __init__(
         self, *, controller: Controller, store: Store, clock: Clock, announce: Callable[[float], None]
     ) -> None:

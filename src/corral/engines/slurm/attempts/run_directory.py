@@ -36,7 +36,7 @@ from corral.files import Trash
 #: Longer than anything that is written in lines here.
 MAX_BYTES = 4 << 20
 #: The same for what a job's account can write.
-MAX_TOLD_BYTES = 16 << 10
+MAX_REPORT_BYTES = 16 << 10
 _AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 LOG = "log"
 #: Of an instance: what matters until its end is recorded.
@@ -71,7 +71,7 @@ class Layout:
         os.chmod(self.hurry, 0o644)
 
     @property
-    def news(self) -> str:
+    def reports(self) -> str:
         return f"{self.root}/news"
 
     @property
@@ -252,11 +252,11 @@ def read_lines(path: str | Path) -> list[str]:
 
 def read_on(path: str | Path, offset: int) -> tuple[list[str], int]:
     """The whole lines from an offset on, and where the next ones begin. Of a file that a job's account can write, no
-    more than its first MAX_TOLD_BYTES count."""
+    more than its first MAX_REPORT_BYTES count."""
     try:
         with open_plain(path) as file:
             file.seek(offset)
-            data = file.read(max(0, MAX_TOLD_BYTES - offset))
+            data = file.read(max(0, MAX_REPORT_BYTES - offset))
     except (FileNotFoundError, NotADirectoryError, NotPlain):
         return [], offset
     whole = data[: data.rfind(b"\n") + 1]

@@ -10,10 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from corral.control.ports import NO_LEADERSHIP, Instance, LaunchOrder, LaunchRefused, Leadership
-from corral.engines.attempts.accounts import Account, AccountRules, own_account
-from corral.engines.attempts.environment import MIG_PREFIX, account_environment, job_environment, share_environment
+from corral.engines.attempts.accounts import Account, own_account
+from corral.engines.attempts.environment import (
+    INSTALLATION_VARIABLE,
+    MIG_PREFIX,
+    RUN_DIR_VARIABLE,
+    account_environment,
+    job_directories,
+    job_environment,
+    share_environment,
+)
 from corral.engines.attempts.instance_messages import ContainerSpec, InstanceSpec, Owner, StorageSpec
-from corral.engines.local.attempts import INSTALLATION_VARIABLE, RUN_DIR_VARIABLE
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.local.cgroups import CgroupSupport
 from corral.engines.local.containers import image_rights
 from corral.engines.local.containers.container_orders import (
@@ -30,26 +38,6 @@ from corral.engines.storage.storage_specs import StoragePlaces, preparer_spec, s
 
 #: More than the kernel passes to a program.
 MAX_ORDER_CHARS = 4 << 20
-#: Environment variables that name directories of the job: the job's account gets them, its container sees them.
-JOB_DIRECTORIES = ("CORRAL_JOB_DIR", "CORRAL_CHECKPOINT_DIR", "CORRAL_OUTPUT_DIR")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Isolation:
-    """How jobs are kept apart from the server and from each other."""
-
-    #: None: jobs belong to the server's own account
-    accounts: AccountRules | None = None
-    #: below it the way to jobs' directories may be opened for their accounts
-    top: str = ""
-    #: processes and threads of one instance; 0 means no limit
-    max_processes: int = 0
-    #: setuid programs and file capabilities give jobs of other accounts than the server's no privileges
-    no_new_privileges: bool = True
-    #: where NVIDIA's MPS listens; "" without it
-    mps_directory: str = ""
-    #: directories that every container sees, read-only
-    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -241,9 +229,3 @@ def _owner(account: Account | None) -> Owner | None:
     if account is None:
         return None
     return Owner(name=account.name, uid=account.uid, gid=account.gid, groups=list(account.groups))
-
-
-def job_directories(order: LaunchOrder) -> list[str]:
-    """Outermost first."""
-    found = {order.env[name] for name in JOB_DIRECTORIES if order.env.get(name)}
-    return sorted(found, key=len)

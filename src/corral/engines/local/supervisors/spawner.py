@@ -15,10 +15,10 @@ import socket
 import sys
 import traceback
 
-from corral.engines.attempts.exits import REASON_LOST, record_failed_launch
 from corral.engines.attempts.instance_messages import InstanceSpec, take_frames
 from corral.engines.attempts.processes import name_process
-from corral.engines.local.supervisor import supervise
+from corral.engines.local.supervisors.exits import REASON_LOST, record_failed_launch
+from corral.engines.local.supervisors.supervisor import supervise
 
 #: Small enough to come from memory that stays mapped.
 _READ_BYTES = 1 << 16
@@ -28,7 +28,7 @@ def spawner_command(package_root: str, descriptor: int) -> list[str]:
     """How to start it: isolated and without site-packages, so that only the standard library and corral load."""
     code = (
         f"import sys; sys.path.append({package_root!r}); "
-        f"from corral.engines.local.spawner import main; main({descriptor})"
+        f"from corral.engines.local.supervisors.spawner import main; main({descriptor})"
     )
     return [sys.executable, "-I", "-S", "-c", code]
 

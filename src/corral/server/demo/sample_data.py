@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from corral.control.datasets import background_work, datasets
+from corral.control.datasets import datasets, operations
 from corral.control.jobs.jobs import JobDraft, submit
 from corral.control.live.controller import Controller
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.records import JobSpec
 from corral.control.storage.mount_text import MountWord, parse_mount
 from corral.core.model import Request
-from corral.server.demo.catalog import DATASET, OPERATOR, VOLUMES
+from corral.server.demo.sample_setup import DATASET, OPERATOR, VOLUMES
 
 #: tag, message, parts that the version has
 VERSIONS = (
@@ -44,9 +44,9 @@ def deliveries(controller: Controller, wake: Callable[[], None]) -> Iterator[Non
         while controller.execute(_is_live, job_id).result():
             yield
         before = controller.execute(head).result()
-        errand_id = controller.execute(_commit, job_id, message).result()
+        operation_id = controller.execute(_commit, job_id, message).result()
         wake()
-        while not controller.execute(_is_over, errand_id).result():
+        while not controller.execute(_is_over, operation_id).result():
             yield
         if controller.execute(head).result() == before:
             return
@@ -82,11 +82,11 @@ def _is_live(work: Work, job_id: str) -> bool:
 
 def _commit(work: Work, job_id: str, message: str) -> str:
     source = {"kind": "job", "job": job_id, "path": ""}
-    return background_work.request_commit(
+    return operations.request_commit(
         work, OPERATOR, DATASET, source=source, message=message, parent=None, produced_by=job_id
     ).id
 
 
-def _is_over(work: Work, errand_id: str) -> bool:
-    errand = work.tx.datasets.errand(errand_id)
-    return errand is None or errand.state.is_over
+def _is_over(work: Work, operation_id: str) -> bool:
+    operation = work.tx.datasets.operation(operation_id)
+    return operation is None or operation.state.is_over

@@ -1,8 +1,18 @@
-"""One per instance: starts the job's process, keeps its log, ends it when told or when its time is over, and records
-how it ended. It needs nobody: the server may stop, crash and come back meanwhile.
+"""The supervisor: one small process per instance, which runs the job's process from start to end.
 
-It decides the reason and exit code of its own instance only; what that means for the attempt is the engine's
-business. Runs forked from the spawner, so only the standard library is imported here.
+The spawner forks a supervisor for every instance of an attempt. The supervisor first claims the instance (a locked file
+in the run directory, see `corral.engines.attempts.claims`), so that an instance never runs twice. It then prepares the
+storage that the job mounts, pulls the image if the job has one, and starts the job's process in its own session, with
+the job's account, limits and environment. From then on it waits in one loop: it copies the job's output into the log,
+enforces the time limit, reacts to a stop, and waits until the main process and all processes that it left behind are
+gone. At the end it records exit code and reason in the claim, and notifies the engine.
+
+A stop is SIGTERM to the supervisor together with a file that holds the grace time: the supervisor sends SIGTERM to
+the processes of the job, and SIGKILL after the grace time. If the time limit is reached, it does the same by itself.
+
+A supervisor needs neither the server nor the engine: both may stop, crash and start again while it runs. It decides the
+end reason of its own instance only; the engine decides what that means for the attempt. It is forked from the spawner,
+so this module uses the standard library only.
 """
 
 from __future__ import annotations
@@ -12,70 +22,58 @@ import os
 import select
 import signal
 import time
-from typing import Any, NoReturn
+from typing import Any
 
-from corral.engines.attempts.exits import (
-    REASON_EXIT,
-    REASON_LAUNCH,
-    REASON_LOST,
-    REASON_OOM,
-    REASON_PULL,
-    REASON_TIME,
-    launch_reason,
-    oom_message,
-    record_exit,
-    signal_name,
-)
+from corral.engines.attempts.claims import add_to_claim, take_claim
 from corral.engines.attempts.instance_messages import InstanceSpec
 from corral.engines.attempts.job_places import hand_over, make_private, open_way, remove_tree
 from corral.engines.attempts.processes import (
-    ExecFailed,
     become_subreaper,
     descendants,
-    enter_job,
     name_process,
     send,
     start_ticks,
 )
 from corral.engines.attempts.terms import read_term
 from corral.engines.local.cgroups import Cgroup, CgroupSupport
-from corral.engines.local.containers.container_job import ContainerJob, PullFailed, PullStopped, error_in
-from corral.engines.local.containers.container_mounts import CannotMount
+from corral.engines.local.containers.container_job import ContainerJob, PullFailed, PullStopped
 from corral.engines.local.logs import LogWriter
-from corral.engines.local.rundir import TMP, WORK, add_to_claim, notify, read_stop, take_claim
+from corral.engines.local.rundir import TMP, WORK, notify, read_stop
+from corral.engines.local.supervisors.exits import (
+    REASON_EXIT,
+    REASON_LAUNCH,
+    REASON_LOST,
+    REASON_PULL,
+    launch_reason,
+    record_exit,
+)
+from corral.engines.local.supervisors.job_process import start_job
+from corral.engines.local.supervisors.verdicts import Ending, verdict
 from corral.engines.storage.preparation import InstanceStorage, PrepareFailed, PrepareStopped
 
 #: How long processes that a finished job left behind may take to end by themselves.
 LINGER_SECONDS = 0.5
-#: How often SIGKILL is repeated while something is still there (new forks, or stuck in the kernel).
+#: How often SIGKILL is repeated while a process is left (a new fork, or a process that is stuck in the kernel).
 KILL_AGAIN_SECONDS = 0.05
-#: How long the runtime of a container may take to notice its end and to tidy up.
+#: How long a container's runtime may take to notice the end of the container and to clean up.
 RUNTIME_SECONDS = 10.0
 _READ_BYTES = 1 << 16
 _READS_PER_TURN = 16
-#: What is kept of the output to find the runtime's complaint in.
+#: How much of the end of the output is kept, to find the error message of a container's runtime in it.
 _TAIL_BYTES = 4096
-_HELD_BACK = {signal.SIGTERM}
-
-
-#: As a shell and a container's runtime tell that a signal ended a process.
-_KILLED = 128 + signal.SIGKILL
-_TERMINATED = 128 + signal.SIGTERM
-#: As Podman and Docker tell that they, and not the program, have failed.
-_RUNTIME_FAILED = 125
 
 
 def supervise(spec: InstanceSpec) -> None:
     """Run one instance from its claim to its exit record."""
     if spec["term"] < read_term(spec["term_path"]):
-        return  # nobody wants it any more: the server that took over starts it itself
+        return  # a server with a later term took over, and launches the attempt itself
     supervisor = Supervisor(spec)
     if not supervisor.claim():
         return
     try:
         supervisor.run()
     except Exception as error:
-        # The job must not outlive the one who watches it, and its end must be on record.
+        # The job must not run without a supervisor, and its end must be recorded.
         supervisor.abandon()
         record_exit(spec, reason=REASON_LOST, message=f"its supervisor failed: {error!r}")
         raise
@@ -100,11 +98,11 @@ class Supervisor:
         self._timed_out = False
         self._stop_wanted = False
         self._stopping = False
-        #: the end is the engine's or the time limit's doing, not the job's own
-        self._told_to_end = False
-        #: the container had no process yet that SIGTERM could be sent to
+        #: the engine or the time limit ends the job; it does not end by itself
+        self._must_end = False
+        #: SIGTERM is still to be sent: the container had no process yet
         self._warning_due = False
-        #: its first process was ended in place of SIGTERM
+        #: the first process of the container was killed, because it ignores SIGTERM
         self._ended_first = False
         self._exec_problem = b""
         self._tail = b""
@@ -113,8 +111,8 @@ class Supervisor:
         self._wake, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def claim(self) -> bool:
-        """Whether this supervisor owns the instance. The claim stays locked until the process ends."""
-        # Signals first: from the moment of the claim on the engine may send one.
+        """Whether this supervisor owns the instance now. The claim stays locked until this process exits."""
+        # Signal handlers first: the engine may send a signal as soon as it sees the claim.
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         signal.signal(signal.SIGTERM, lambda number, frame: self._want_stop())
@@ -129,17 +127,17 @@ class Supervisor:
         return True
 
     def run(self) -> None:
-        # After the claim: who takes over writes the term first, and looks at claims then.
+        # Checked after the claim: a server that takes over writes its term first, and reads the claims then.
         if self._is_superseded(self._spec["term"]):
             record_exit(self._spec, reason=REASON_LOST, message="another server took over before it started")
             return
-        # A stop that came before the claim found nobody to signal, but left its file.
+        # A stop before the claim found no supervisor to signal, but its file is there.
         if self._stop_order() is not None:
             record_exit(self._spec, reason=REASON_EXIT, message="stopped before it started")
             return
         name_process("corral-job")
         try:
-            # Storage first: a bucket that is mounted for it serves others too, and must not become our child.
+            # Storage first: the process of a bucket mount serves other jobs too, and must not become our child.
             if self._has_storage():
                 become_subreaper()
                 if self._has_image() and self._start():
@@ -153,7 +151,7 @@ class Supervisor:
         return term < read_term(self._spec["term_path"])
 
     def _stop_order(self) -> dict[str, Any] | None:
-        """The order to stop, unless there is none or it is that of a server that was superseded."""
+        """The order to stop; None if there is none, or if a superseded server wrote it."""
         order = read_stop(self._spec["attempt_dir"])
         if order is None:
             return None
@@ -166,7 +164,7 @@ class Supervisor:
     # -------------------------------------------------------------------------------------------- beginning
 
     def _has_storage(self) -> bool:
-        """Prepare what it mounts; False if the attempt ends here. Counts for no time limit."""
+        """Prepare the storage; False if the attempt ends here. The time limit does not include this."""
         try:
             self._storage.prepare(self._wake, self._must_stop, self._say)
         except PrepareStopped:
@@ -178,7 +176,7 @@ class Supervisor:
         return True
 
     def _has_image(self) -> bool:
-        """Pull the image, if there is one; False if the attempt ends here. Counts for no time limit."""
+        """Pull the image, if there is one; False if the attempt ends here. The time limit does not include this."""
         if self._container is None:
             return True
         try:
@@ -191,12 +189,12 @@ class Supervisor:
             return False
         return True
 
-    def _say(self, words: str) -> None:
-        """A line of our own in the job's log."""
-        self._log.write(f"corral: {words}\n".encode())
+    def _say(self, text: str) -> None:
+        """Write a line into the job's log."""
+        self._log.write(f"corral: {text}\n".encode())
 
     def _make_places(self) -> str:
-        """Working and temporary directory; gives the former."""
+        """Make the working directory and the temporary one; returns the working directory."""
         spec, owner = self._spec, self._spec["owner"]
         workdir = spec["workdir"] or os.path.join(spec["rank_dir"], WORK)
         if not spec["workdir"]:
@@ -217,12 +215,7 @@ class Supervisor:
                 self._container.write_environment({**self._spec["env"], **self._storage.seen_in_container()})
             if self._cgroup:
                 self._cgroup.create()
-            null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-            self._output, output_write = os.pipe2(os.O_CLOEXEC)
-            self._exec_report, report_write = os.pipe2(os.O_CLOEXEC)
-            # A stop may come between fork and exec: held back, it meets the job and not this program's handler.
-            signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)
-            pid = os.fork()
+            process = start_job(self._spec, workdir, self._container, self._storage, self._cgroup)
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
             message = f"could not be prepared: {place}{error.strerror}"
@@ -230,50 +223,10 @@ class Supervisor:
             if self._cgroup:
                 self._cgroup.remove()
             return False
-        if pid == 0:
-            self._become_job(workdir, output_write, null, report_write)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD_BACK)
-        for descriptor in (null, output_write, report_write):
-            os.close(descriptor)
-        for descriptor in (self._output, self._exec_report):
-            os.set_blocking(descriptor, False)
-        self._main = pid
+        self._output, self._exec_report = process.output, process.exec_report
+        self._main = process.pid
         self._children_left = True
         return True
-
-    def _become_job(self, workdir: str, output: int, null: int, report: int) -> NoReturn:
-        spec = self._spec
-        try:
-            signal.set_wakeup_fd(-1)
-            if self._container:
-                # Only the runtime: the job's account and limits are the container's.
-                command = self._container.entered(spec)
-                enter_job(command, self._container.env, "/", parent=self._pid, output=output, null=null)
-            if self._cgroup:
-                self._cgroup.join()
-            enter_job(
-                spec["command"],
-                {**spec["env"], **self._entered_storage()},
-                workdir,
-                parent=self._pid,
-                output=output,
-                null=null,
-                owner=spec["owner"],
-                venv=spec["venv"],
-                no_new_privileges=spec["no_new_privileges"],
-            )
-        except (ExecFailed, CannotMount) as error:
-            os.write(report, str(error).encode(errors="replace"))
-        except BaseException as error:  # noqa: BLE001 - a forked child must never run its parent's code
-            os.write(report, f"could not be started: {error}".encode(errors="replace"))
-        finally:
-            os._exit(127)
-
-    def _entered_storage(self) -> dict[str, str]:
-        try:
-            return self._storage.enter()
-        except OSError as error:
-            raise ExecFailed(f"what it mounts cannot be mounted: {error.filename}: {error.strerror}") from error
 
     def _mark_started(self) -> None:
         self._started_at = time.time()
@@ -286,7 +239,7 @@ class Supervisor:
     # -------------------------------------------------------------------------------------------- watching
 
     def _watch(self) -> None:
-        """Until the main process and everything it left behind is gone."""
+        """Waits until the main process and all processes that it left behind are gone."""
         poll = select.poll()
         for descriptor in (self._wake, self._output, self._exec_report):
             poll.register(descriptor, select.POLLIN)
@@ -312,16 +265,16 @@ class Supervisor:
         return max(0.0, min(due) - time.monotonic()) * 1000 if due else None
 
     def _act_on_time(self) -> bool:
-        """Do what is due. False when all that is left cannot be signalled by us."""
+        """Stop and kill processes whose time has come. False if only processes are left that cannot be signalled."""
         now = time.monotonic()
         if self._stop_wanted:
             self._stop_wanted = False
             order = self._stop_order()
             if order is not None:
-                self._told_to_end = True
+                self._must_end = True
                 self._terminate(float(order.get("grace_seconds", self._spec["grace_seconds"])))
         elif self._main_status is None and not self._stopping and self._limit_at is not None and now >= self._limit_at:
-            self._timed_out = self._told_to_end = True
+            self._timed_out = self._must_end = True
             self._terminate(self._spec["grace_seconds"])
         elif self._main_status is not None and not self._stopping:
             self._terminate(RUNTIME_SECONDS if self._container else LINGER_SECONDS)
@@ -341,14 +294,14 @@ class Supervisor:
             self._ended_first = True
 
     def _must_stop(self) -> bool:
-        """Whether it was told to end while it is being prepared."""
+        """Whether a stop came during the preparation."""
         return self._stop_wanted and self._stop_order() is not None
 
     def _want_stop(self) -> None:
         self._stop_wanted = True
 
     def _terminate(self, grace_seconds: float) -> None:
-        """SIGTERM to all, SIGKILL after the grace time; of several requests the earliest end counts."""
+        """Send SIGTERM to all processes, and SIGKILL after the grace time; of several stops the earliest end counts."""
         kill_at = time.monotonic() + grace_seconds
         self._kill_at = kill_at if self._kill_at is None else min(self._kill_at, kill_at)
         if self._stopping:
@@ -359,33 +312,33 @@ class Supervisor:
             self._warning_due = not self._container.terminate(targets)
             return
         send(targets, signal.SIGTERM)
-        send(targets, signal.SIGCONT)  # a suspended process would not notice before it is killed
+        send(targets, signal.SIGCONT)  # a suspended process handles SIGTERM only after this
 
     def abandon(self) -> None:
-        """End everything at once and leave nothing."""
+        """Kill all processes at once and remove the container."""
         self.kill_everything()
         if self._container:
             self._container.remove()
 
     def kill_everything(self) -> int:
         if self._cgroup and not self._container:
-            # A container's processes end with its first one, and its runtime needs a process more to tidy up.
+            # Not for containers: their processes end with the first one, and the runtime forks to clean up.
             self._cgroup.forbid_forks()
         reached = send(self._processes(), signal.SIGKILL)
         if self._container and not reached:
-            # Nothing of the job is left, and its runtime does not end, or has never got to starting it.
+            # No process of the job is left, but the runtime does not end, or has not started the job.
             reached = send(descendants(self._pid), signal.SIGKILL)
         return reached
 
     def _processes(self) -> set[int]:
-        """The job's own, without those of a container's runtime."""
+        """The processes of the job, without those of a container's runtime."""
         found = set(descendants(self._pid))
         if self._cgroup:
             found |= self._cgroup.processes()
         return self._container.inside(found) if self._container else found
 
     def _pump(self) -> bool:
-        """Move output into the log; False at its end. Bounded, so that a torrent cannot delay a stop."""
+        """Copy output into the log; False at its end. Bounded, so that much output cannot delay a stop."""
         for _ in range(_READS_PER_TURN):
             try:
                 data = os.read(self._output, _READ_BYTES)
@@ -399,7 +352,7 @@ class Supervisor:
         return True
 
     def _read_exec_report(self) -> bool:
-        """The report closes without a word when the program begins to run."""
+        """The pipe closes without data when the program has been executed."""
         try:
             data = os.read(self._exec_report, 4096)
         except BlockingIOError:
@@ -429,17 +382,23 @@ class Supervisor:
     def _finish(self) -> None:
         while self._started_at is None and self._read_exec_report():
             continue
-        # Bounded by what is in the pipe now: somebody outside may still hold its other end.
+        # Only the data in the pipe now: a process outside the job may still hold the other end.
         self._pump()
         self._log.close()
         assert self._main_status is not None
         code = os.waitstatus_to_exitcode(self._main_status)
         signal_number = -code if code < 0 else None
         exit_code = 128 - code if code < 0 else code
-        if self._container:
-            reason, message, exit_code = self._container_verdict(self._container, exit_code)
-        else:
-            reason, message = self._verdict(exit_code, signal_number)
+        ending = Ending(
+            exit_code=exit_code,
+            signal_number=signal_number,
+            exec_problem=self._exec_problem.decode(errors="replace"),
+            timed_out=self._timed_out,
+            must_end=self._must_end,
+            ended_first=self._ended_first,
+            tail=self._tail,
+        )
+        reason, message, exit_code = verdict(self._spec, ending, self._cgroup, self._container)
         record_exit(
             self._spec,
             reason=reason,
@@ -452,40 +411,6 @@ class Supervisor:
         )
         if self._cgroup:
             self._cgroup.remove()
-
-    def _verdict(self, exit_code: int, signal_number: int | None, *, oom_killed: bool = False) -> tuple[str, str]:
-        if self._exec_problem:
-            return REASON_LAUNCH, self._exec_problem.decode(errors="replace")
-        if self._timed_out:
-            return REASON_TIME, f"ran longer than its time limit of {self._spec['time_limit_seconds']:g} s"
-        if exit_code and self._cgroup:
-            report = self._cgroup.memory_report()
-            if report.oom_kills or (oom_killed and report.own_limit):
-                return REASON_OOM, oom_message(self._spec["memory_bytes"], report.peak_bytes, report.own_limit)
-        if signal_number is not None:
-            return REASON_EXIT, f"killed by {signal_name(signal_number)}"
-        if not exit_code:
-            return REASON_EXIT, ""
-        refused = self._cgroup.refused_forks() if self._cgroup else 0
-        limit = f"; it wanted more than its {self._spec['max_processes']} processes" if refused else ""
-        return REASON_EXIT, f"exit code {exit_code}{limit}"
-
-    def _container_verdict(self, container: ContainerJob, exit_code: int) -> tuple[str, str, int]:
-        """As without a container, with what its runtime knows. Leaves nothing of it behind."""
-        end = container.end()
-        container.remove()
-        has_failed = end.has_started is False or (end.has_started is None and exit_code == _RUNTIME_FAILED)
-        if has_failed and not self._told_to_end:
-            complaint = end.message or error_in(self._tail)
-            return REASON_LAUNCH, complaint or f"the container could not be started (code {exit_code})", exit_code
-        if self._ended_first and exit_code == _KILLED:
-            exit_code = _TERMINATED
-        # Version 1 counts a kill where the container's own group was, which is gone: that nobody here did it must do.
-        looks_killed = exit_code == _KILLED and not self._told_to_end
-        reason, message = self._verdict(exit_code, None, oom_killed=end.oom_killed or looks_killed)
-        if end.oom_killed and reason == REASON_EXIT and exit_code:
-            reason, message = REASON_OOM, oom_message(self._spec["memory_bytes"], 0, own_limit=True)
-        return reason, message, exit_code
 
 
 def _cgroup_of(spec: InstanceSpec) -> Cgroup | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import corral
 from corral.control.ports import EngineUnavailable
-from corral.engines.local.spawner import spawner_command
+from corral.engines.local.supervisors.spawner import spawner_command
 
 _EXIT_SECONDS = 5.0
 

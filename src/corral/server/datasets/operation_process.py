@@ -1,7 +1,7 @@
-"""Does one errand on datasets in a process of its own: `python -m corral.server.datasets.dataset_worker`.
+"""Runs one operation on datasets in a process of its own: `python -m corral.server.datasets.operation_process`.
 
-Told what to do by a line of JSON on its input, it answers with lines on its output: how far it is, questions to the
-server about versions, and at last what came of it. It ends by itself when the server is gone.
+The process reads its order from a line of JSON on its standard input and writes lines to its standard output: its
+progress, questions to the server about versions, and finally the result. It exits when the server is gone.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ PROGRESS_SECONDS = 0.3
 
 
 class Line:
-    """The way to the server and back. Questions are asked by one thread at a time."""
+    """The connection to the server. One thread at a time asks questions."""
 
     def __init__(self, source: TextIO, out: TextIO) -> None:
         self._source = source
         self._out = out
         self._guard = threading.Lock()
-        self._told_at = 0.0
+        self._reported_at = 0.0
 
-    def tell(self, **words: Any) -> None:
+    def send(self, **message: Any) -> None:
         with self._guard:
-            self._out.write(json.dumps(words) + "\n")
+            self._out.write(json.dumps(message) + "\n")
             self._out.flush()
 
-    def ask(self, **words: Any) -> Any:
-        """What the server answers. Raises HeadMoved or DatasetError where it refuses."""
-        self.tell(**words)
+    def ask(self, **message: Any) -> Any:
+        """The server's answer. Raises HeadMoved or DatasetError if the server refuses."""
+        self.send(**message)
         answer = json.loads(self.receive())
         if "moved" in answer:
-            raise HeadMoved(words["commit"]["dataset"], words["commit"]["parent"], answer["moved"])
+            raise HeadMoved(message["commit"]["dataset"], message["commit"]["parent"], answer["moved"])
         if "error" in answer:
             raise DatasetError(answer["error"])
         return answer["answer"]
@@ -60,21 +60,21 @@ class Line:
     def receive(self) -> str:
         line = self._source.readline()
         if not line:
-            os._exit(3)  # the server is gone, and nobody would hear of what comes of this
+            os._exit(3)  # the server is gone: no process reads the result
         return line
 
     def progress(self, phase: str) -> Callable[[Progress], None]:
         def on_progress(progress: Progress) -> None:
             now = time.monotonic()
-            if now - self._told_at >= PROGRESS_SECONDS:
-                self._told_at = now
-                self.tell(progress={"phase": phase, **asdict(progress)})
+            if now - self._reported_at >= PROGRESS_SECONDS:
+                self._reported_at = now
+                self.send(progress={"phase": phase, **asdict(progress)})
 
         return on_progress
 
 
 class ServerVersions:
-    """Implements `corral.datasets.history.versions.VersionStore`: the server is asked, its store keeps the history."""
+    """Implements `corral.datasets.history.versions.VersionStore`: the history is in the server's store."""
 
     def __init__(self, line: Line, identity: str) -> None:
         self._line = line
@@ -84,7 +84,7 @@ class ServerVersions:
         return list(self._line.ask(ask="datasets"))
 
     def log(self, dataset: str) -> Iterator[Commit]:
-        return iter([Commit.from_words(words) for words in self._line.ask(ask="log", dataset=dataset)])
+        return iter([Commit.from_words(plain) for plain in self._line.ask(ask="log", dataset=dataset)])
 
     def get(self, dataset: str, version: str) -> Commit:
         return Commit.from_words(self._line.ask(ask="get", dataset=dataset, version=version))
@@ -106,10 +106,10 @@ class ServerVersions:
 
 
 class MirroredVersions:
-    """A Git repository keeps the history, and the server a copy of it, so that it can be looked at without Git.
+    """The history is in a Git repository; the server has a copy, so that it can be read without Git.
 
-    What is in the repository counts. A version that is there and not in the copy, because a process died in between, is
-    taken over with the next errand.
+    The repository is authoritative. A version that is missing in the copy, because a process died in between, is copied
+    by the next operation.
     """
 
     def __init__(self, git: VersionStore, copy: ServerVersions) -> None:
@@ -124,7 +124,8 @@ class MirroredVersions:
         return sorted({*self._git.datasets(), *self._copy.datasets()})
 
     def log(self, dataset: str) -> Iterator[Commit]:
-        """The repository's first. What only the copy has is no version any more, but must not be collected."""
+        """The repository's commits first. Commits that only the copy has are not versions any more, but garbage
+        collection must keep their objects."""
         known = set()
         for commit in self._git.log(dataset):
             known.add(commit.id)
@@ -132,7 +133,7 @@ class MirroredVersions:
         yield from (commit for commit in self._copy.log(dataset) if commit.id not in known)
 
     def history(self, dataset: str) -> list[Commit]:
-        """What the repository has, oldest first."""
+        """The repository's commits, oldest first."""
         return list(self._git.log(dataset))[::-1]
 
     def get(self, dataset: str, version: str) -> Commit:
@@ -157,19 +158,19 @@ class MirroredVersions:
 
 def main() -> int:
     line = Line(sys.stdin, sys.stdout)
-    # Whatever a library prints must not look like a word to the server.
+    # Text that a library prints must not look like a message to the server.
     sys.stdout = sys.stderr
     order = json.loads(line.receive())
     try:
         result = _do(order, line)
     except (DatasetError, NotReachable) as error:
-        line.tell(failed=str(error))
+        line.send(failed=str(error))
         return 1
-    except Exception as error:  # noqa: BLE001 - whoever asked shall hear what it was
+    except Exception as error:  # noqa: BLE001 - the error is reported to the user who requested the operation
         traceback.print_exc()
-        line.tell(failed=f"{type(error).__name__}: {error}")
+        line.send(failed=f"{type(error).__name__}: {error}")
         return 1
-    line.tell(done=result)
+    line.send(done=result)
     return 0
 
 
@@ -194,11 +195,11 @@ def _take_over(versions: MirroredVersions, dataset: str, line: Line) -> int:
     return int(line.ask(ask="take_over", commits=commits, tags=versions.tags(dataset)))
 
 
-# ------------------------------------------------------------------------------------------------ the kinds of errands
+# ------------------------------------------------------------------------------------------------ operations by kind
 
 
 def _commit(repository: Repository, order: Mapping[str, Any], line: Line) -> dict[str, Any]:
-    words: dict[str, Any] = {
+    details: dict[str, Any] = {
         "message": order["message"],
         "author": order["author"],
         "job": order["job"],
@@ -206,12 +207,12 @@ def _commit(repository: Repository, order: Mapping[str, Any], line: Line) -> dic
     }
     source = order["source"]
     if source["kind"] == "tree":
-        done = adopt(repository, order["dataset"], source["tree"], sent=frozenset(source["sent"]), **words)
+        done = adopt(repository, order["dataset"], source["tree"], sent=frozenset(source["sent"]), **details)
         return _committed(done)
     with _inside(source["base"], source["parts"]) as directory:
         on_progress = line.progress("storing")
-        words["max_bytes"] = source["max_bytes"]
-        return _committed(repository.commit(order["dataset"], directory, on_progress=on_progress, **words))
+        details["max_bytes"] = source["max_bytes"]
+        return _committed(repository.commit(order["dataset"], directory, on_progress=on_progress, **details))
 
 
 def _committed(done: Committed) -> dict[str, Any]:
@@ -220,7 +221,7 @@ def _committed(done: Committed) -> dict[str, Any]:
 
 @contextmanager
 def _inside(base: str, parts: Sequence[str]) -> Iterator[Path]:
-    """A directory below one that is trusted, reached without following a link that somebody put there."""
+    """A directory below a trusted one, opened without following symbolic links."""
     try:
         place = Place.at(base, *parts)
     except OSError as error:
@@ -269,7 +270,7 @@ def _collect(repository: Repository, order: Mapping[str, Any], line: Line) -> di
 
 
 def _pull(repository: Repository, order: Mapping[str, Any], line: Line) -> dict[str, Any]:
-    """What is new was taken over before."""
+    """New versions were copied before, by `_take_over`."""
     return {"versions": sum(1 for _ in repository.metadata.log(order["dataset"]))}
 
 

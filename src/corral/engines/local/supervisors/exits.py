@@ -11,8 +11,9 @@ import signal
 import time
 from typing import Any
 
+from corral.engines.attempts.claims import record_end, take_claim
 from corral.engines.attempts.instance_messages import InstanceSpec
-from corral.engines.local.rundir import notify, record_end, take_claim
+from corral.engines.local.rundir import notify
 
 REASON_EXIT = "exit_code"
 REASON_LAUNCH = "launch_error"

@@ -1,8 +1,9 @@
-"""Long work on datasets: asked for here, done by a process of its own, and written down here when it is done.
+"""Long operations on datasets (commit, verify, pull, collect): requested here, executed by a worker process, and
+recorded here when the worker process is done.
 
-An errand is `waiting`, then `working`. A server that dies over one begins it again at the next start: everything that a
-process does for an errand can be done twice. What a commit made is recorded in the transaction that ends its errand, so
-that there is never the one without the other.
+An operation is `waiting`, then `working`, then `ready` or `failed`. If the server stops during an operation, the
+operation is started again at the next start: every step of the worker process is idempotent. The version that a commit
+made is recorded in the transaction that ends the operation, so that neither exists without the other.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from corral.control.live.unit_of_work import SYSTEM, Caller, Work
 from corral.control.ports import Transaction
 from corral.control.records import (
     DatasetRecord,
-    ErrandKind,
-    ErrandRecord,
-    ErrandState,
     MetadataKind,
+    OperationKind,
+    OperationRecord,
+    OperationState,
     TagRecord,
     VersionRecord,
 )
 
-#: Errands that may wait at a time, and how many that are over are kept.
+#: Operations that may wait at a time, and how many that are over are kept.
 MOST_WAITING = 100
 KEPT = 500
 #: How often one is begun again after the server or its process died over it.
@@ -46,7 +47,7 @@ def request_commit(
     message: str,
     parent: str | None,
     produced_by: str | None,
-) -> ErrandRecord:
+) -> OperationRecord:
     """`source` says what is read; whether the caller may read it was asked before."""
     dataset = datasets.writable(work.tx, caller, ref)
     maker = None if produced_by is None else own_job(work, caller, produced_by).id
@@ -59,45 +60,45 @@ def request_commit(
             )
         parent = before.id
     order = {"source": dict(source), "message": message, "author": caller.name, "job": maker, "parent": parent}
-    return _request(work, caller, ErrandKind.COMMIT, dataset.target, dataset, order)
+    return _request(work, caller, OperationKind.COMMIT, dataset.target, dataset, order)
 
 
-def request_verify(work: Work, caller: Caller, ref: str, version: str) -> ErrandRecord:
+def request_verify(work: Work, caller: Caller, ref: str, version: str) -> OperationRecord:
     """Everybody who reads a version may have it checked."""
     dataset = datasets.found(work.tx, caller, ref)
     meant = datasets.version_meant(work.tx, dataset, version)
-    return _request(work, caller, ErrandKind.VERIFY, dataset.target, dataset, {"version": meant.id})
+    return _request(work, caller, OperationKind.VERIFY, dataset.target, dataset, {"version": meant.id})
 
 
-def request_pull(work: Work, caller: Caller, ref: str) -> ErrandRecord:
+def request_pull(work: Work, caller: Caller, ref: str) -> OperationRecord:
     """Take over what somebody else has put into the dataset's Git repository."""
     dataset = datasets.writable(work.tx, caller, ref)
     if targets.existing(work.tx, dataset.target).metadata is not MetadataKind.GIT:
         raise WrongState(f"dataset {dataset.name} is not kept in Git: there is nothing to pull", field="dataset")
-    return _request(work, caller, ErrandKind.PULL, dataset.target, dataset, {})
+    return _request(work, caller, OperationKind.PULL, dataset.target, dataset, {})
 
 
-def request_collect(work: Work, caller: Caller, target: str, *, dry_run: bool, grace_seconds: float) -> ErrandRecord:
+def request_collect(work: Work, caller: Caller, target: str, *, dry_run: bool, grace_seconds: float) -> OperationRecord:
     if not caller.is_operator:
         raise Forbidden("only operators collect what no version needs")
     found = targets.existing(work.tx, target)
     order = {"dry_run": dry_run, "grace_seconds": grace_seconds}
-    return _request(work, caller, ErrandKind.COLLECT, found.name, None, order)
+    return _request(work, caller, OperationKind.COLLECT, found.name, None, order)
 
 
 def _request(
     work: Work,
     caller: Caller,
-    kind: ErrandKind,
+    kind: OperationKind,
     target: str,
     dataset: DatasetRecord | None,
     order: Mapping[str, Any],
-) -> ErrandRecord:
-    unfinished = work.tx.datasets.unfinished_errands()
+) -> OperationRecord:
+    unfinished = work.tx.datasets.unfinished_operations()
     if len(unfinished) >= MOST_WAITING:
-        raise OverLimit(f"{len(unfinished)} errands wait already: try again later", limit=MOST_WAITING)
-    record = ErrandRecord(
-        id=work.tx.datasets.next_errand_id(),
+        raise OverLimit(f"{len(unfinished)} operations wait already: try again later", limit=MOST_WAITING)
+    record = OperationRecord(
+        id=work.tx.datasets.next_operation_id(),
         kind=kind,
         target=target,
         dataset=None if dataset is None else dataset.id,
@@ -105,9 +106,9 @@ def _request(
         created_by=caller.name,
         created_at=work.now,
     )
-    work.tx.datasets.save_errand(record)
+    work.tx.datasets.save_operation(record)
     work.record(
-        caller, f"dataset.{kind.value}-requested", _subject(record), owner=_owner(dataset), detail=_told(record)
+        caller, f"dataset.{kind.value}-requested", _subject(record), owner=_owner(dataset), detail=_detail(record)
     )
     return record
 
@@ -115,54 +116,56 @@ def _request(
 # ------------------------------------------------------------------------------------------------ looking
 
 
-def existing(tx: Transaction, errand_id: str, kind: ErrandKind, *, dataset: str | None, target: str) -> ErrandRecord:
+def existing(
+    tx: Transaction, operation_id: str, kind: OperationKind, *, dataset: str | None, target: str
+) -> OperationRecord:
     """One of this kind, about this dataset or this target."""
-    record = tx.datasets.errand(errand_id)
+    record = tx.datasets.operation(operation_id)
     if record is None or (record.kind, record.dataset, record.target) != (kind, dataset, target):
-        raise NotFound(f"there is no {kind.value} {errand_id!r}", field="errand")
+        raise NotFound(f"there is no {kind.value} {operation_id!r}", field="errand")
     return record
 
 
 # ------------------------------------------------------------------------------------------------ while it is done
 
 
-def begin(work: Work, errand_id: str) -> ErrandRecord | None:
+def begin(work: Work, operation_id: str) -> OperationRecord | None:
     """It is its turn. None if it is not wanted any more, or was begun too often."""
-    record = work.tx.datasets.errand(errand_id)
+    record = work.tx.datasets.operation(operation_id)
     if record is None or record.state.is_over:
         return None
     if record.starts >= MOST_STARTS:
-        fail(work, errand_id, f"it was begun {record.starts} times, and each time its process or the server died")
+        fail(work, operation_id, f"it was begun {record.starts} times, and each time its process or the server died")
         return None
-    begun = replace(record, state=ErrandState.WORKING, started_at=work.now, starts=record.starts + 1)
-    work.tx.datasets.save_errand(begun)
+    begun = replace(record, state=OperationState.WORKING, started_at=work.now, starts=record.starts + 1)
+    work.tx.datasets.save_operation(begun)
     work.steps += 1
     return begun
 
 
-def record_commit(work: Work, errand_id: str, version: VersionRecord) -> None:
-    """The bytes are safe: from now on there is this version, and its errand is over. Refused if another came first."""
-    errand = _working(work.tx, errand_id)
-    dataset = _dataset(work.tx, errand)
+def record_commit(work: Work, operation_id: str, version: VersionRecord) -> None:
+    """Add the version whose bytes are stored, and end its operation. Refused if another version was added first."""
+    operation = _working(work.tx, operation_id)
+    dataset = _dataset(work.tx, operation)
     if work.tx.datasets.version(dataset.id, version.id) is None:
-        author = Caller(name=errand.created_by)
+        author = Caller(name=operation.created_by)
         datasets.append(work, author, dataset, [version])
-    _end(work, errand, ErrandState.READY, result=_commit_result(version, is_new=True))
+    _end(work, operation, OperationState.READY, result=_commit_result(version, is_new=True))
 
 
-def finish_commit(work: Work, errand_id: str, version: VersionRecord) -> None:
+def finish_commit(work: Work, operation_id: str, version: VersionRecord) -> None:
     """Nothing was different from this version, or an earlier try had made it."""
-    errand = work.tx.datasets.errand(errand_id)
-    if errand is not None and not errand.state.is_over:
-        _end(work, errand, ErrandState.READY, result=_commit_result(version, is_new=False))
+    operation = work.tx.datasets.operation(operation_id)
+    if operation is not None and not operation.state.is_over:
+        _end(work, operation, OperationState.READY, result=_commit_result(version, is_new=False))
 
 
-def take_over(work: Work, errand_id: str, versions: Sequence[VersionRecord], tags: Mapping[str, str]) -> int:
+def take_over(work: Work, operation_id: str, versions: Sequence[VersionRecord], tags: Mapping[str, str]) -> int:
     """What the dataset's Git repository has, oldest first; gives how many versions were new here.
 
     Refused if the repository does not hold what is known here any more: versions never change.
     """
-    dataset = _dataset(work.tx, _working(work.tx, errand_id))
+    dataset = _dataset(work.tx, _working(work.tx, operation_id))
     ids = [version.id for version in versions]
     if dataset.head is not None and dataset.head not in ids:
         raise WrongState(
@@ -184,50 +187,50 @@ def take_over(work: Work, errand_id: str, versions: Sequence[VersionRecord], tag
     return len(new)
 
 
-def finish(work: Work, errand_id: str, result: Mapping[str, Any]) -> None:
-    record = work.tx.datasets.errand(errand_id)
+def finish(work: Work, operation_id: str, result: Mapping[str, Any]) -> None:
+    record = work.tx.datasets.operation(operation_id)
     if record is not None and not record.state.is_over:
-        _end(work, record, ErrandState.READY, result=result)
+        _end(work, record, OperationState.READY, result=result)
 
 
-def fail(work: Work, errand_id: str, error: str) -> None:
-    record = work.tx.datasets.errand(errand_id)
+def fail(work: Work, operation_id: str, error: str) -> None:
+    record = work.tx.datasets.operation(operation_id)
     if record is not None and not record.state.is_over:
-        _end(work, record, ErrandState.FAILED, error=error[:MAX_ERROR])
+        _end(work, record, OperationState.FAILED, error=error[:MAX_ERROR])
 
 
 def drop_old(work: Work) -> None:
-    if work.tx.datasets.keep_errands(KEPT):
+    if work.tx.datasets.keep_operations(KEPT):
         work.steps += 1
 
 
 def _end(
     work: Work,
-    record: ErrandRecord,
-    state: ErrandState,
+    record: OperationRecord,
+    state: OperationState,
     *,
     result: Mapping[str, Any] | None = None,
     error: str = "",
 ) -> None:
     ended = replace(record, state=state, ended_at=work.now, result=result, error=error)
-    work.tx.datasets.save_errand(ended)
+    work.tx.datasets.save_operation(ended)
     dataset = None if record.dataset is None else work.tx.datasets.get(record.dataset)
-    detail = {**_told(record), "error": error} if error else _told(record)
+    detail = {**_detail(record), "error": error} if error else _detail(record)
     action = f"dataset.{record.kind.value}-{state.value}"
     work.record(SYSTEM, action, _subject(record), owner=_owner(dataset), detail=detail)
 
 
-def _working(tx: Transaction, errand_id: str) -> ErrandRecord:
-    record = tx.datasets.errand(errand_id)
-    if record is None or record.state is not ErrandState.WORKING:
-        raise WrongState(f"errand {errand_id} is not wanted any more", field="errand")
+def _working(tx: Transaction, operation_id: str) -> OperationRecord:
+    record = tx.datasets.operation(operation_id)
+    if record is None or record.state is not OperationState.WORKING:
+        raise WrongState(f"operation {operation_id} is not wanted any more", field="errand")
     return record
 
 
-def _dataset(tx: Transaction, errand: ErrandRecord) -> DatasetRecord:
-    found = None if errand.dataset is None else tx.datasets.get(errand.dataset)
+def _dataset(tx: Transaction, operation: OperationRecord) -> DatasetRecord:
+    found = None if operation.dataset is None else tx.datasets.get(operation.dataset)
     if found is None:
-        raise NotFound(f"the dataset of {errand.id} is gone", field="dataset")
+        raise NotFound(f"the dataset of {operation.id} is gone", field="dataset")
     return found
 
 
@@ -241,7 +244,7 @@ def _commit_result(version: VersionRecord, *, is_new: bool) -> dict[str, Any]:
     }
 
 
-def _subject(record: ErrandRecord) -> str:
+def _subject(record: OperationRecord) -> str:
     return record.dataset or record.target
 
 
@@ -249,5 +252,5 @@ def _owner(dataset: DatasetRecord | None) -> str:
     return "" if dataset is None else dataset.owner
 
 
-def _told(record: ErrandRecord) -> dict[str, Any]:
+def _detail(record: OperationRecord) -> dict[str, Any]:
     return {"errand": record.id, "target": record.target}

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from corral.engines.attempts.accounts import Account, AccountRules
+from corral.engines.slurm.factory import slurm_access
+from corral.engines.slurm.root_users import root_on_nodes
 from corral.engines.slurm.slurm_api.commands import SlurmCommands
 from corral.server.settings.sections import SlurmSettings
-from corral.server.system.slurm_accounts import root_on_nodes
-from corral.server.wiring import clusters
 
 ACCOUNTS = {"root": Account(name="root", uid=0, gid=0), "ada": Account(name="ada", uid=1001, gid=1001)}
 
@@ -43,7 +43,7 @@ def test_slurms_settings_of_the_environment_are_used_unless_others_are_named(
     (tmp_path / "scontrol").write_text('#!/bin/sh\nprintf %s "${SLURM_CONF-unset}" >"$0.conf"\n')
     (tmp_path / "scontrol").chmod(0o755)
     monkeypatch.setenv("SLURM_CONF", around)
-    access = clusters._access(SlurmSettings(conf=named, programs=str(tmp_path)))
+    access = slurm_access(SlurmSettings(conf=named, programs=str(tmp_path)))
     assert isinstance(access, SlurmCommands)
     access.partitions()
     assert (tmp_path / "scontrol.conf").read_text() == used
