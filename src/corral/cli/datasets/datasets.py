@@ -18,7 +18,7 @@ from corral.cli.terminal.terminal import Terminal, command
 
 if TYPE_CHECKING:
     from corral.client.client import Client
-    from corral.client.datasets.datasets import DatasetView, ErrandView
+    from corral.client.views import DatasetView, ErrandView
 
 app = typer.Typer(help="Keep versions of files: commit, diff, check out, mount into jobs.", no_args_is_help=True)
 
@@ -299,8 +299,8 @@ def lineage(
         raise WrongUsage("name a dataset, or a job with --job")
     with terminal.client() as client:
         if job is not None:
-            found = client.datasets.of_job(job)
-            terminal.answer(found, dataset_texts.of_job(found))
+            of_job = client.datasets.of_job(job)
+            terminal.answer(of_job, dataset_texts.of_job(of_job))
             return
         ref, version = _split(str(dataset))
         found = client.datasets.lineage(client.datasets.find(ref)["id"], version)

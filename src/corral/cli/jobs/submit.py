@@ -315,7 +315,7 @@ def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView]) ->
 
 def state_line(job: JobView) -> str:
     """A job's state with where it runs or how it ended."""
-    line = job["state"]
+    line: str = job["state"]
     if job["allocation"] is not None and job["state"] in ("starting", "running"):
         line += f" on {formats.listed([grant['node'] for grant in job['allocation']['grants']])}"
     how = end_text(job) if job["state"] in ("completed", "failed", "stopped") else ""

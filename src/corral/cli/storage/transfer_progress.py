@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from corral.client.http.retries import Persistence
     from corral.client.storage.places import Place, Side
     from corral.client.storage.transfers import Summary, Task
+    from corral.client.views import VolumeView
 
 #: More are counted, not named.
 _NAMED = 20
@@ -41,7 +42,7 @@ class Sides:
     def __init__(self, client: Client, persistence: Persistence) -> None:
         self._client = client
         self._persistence = persistence
-        self._volumes: dict[str, dict[str, Any]] = {}
+        self._volumes: dict[str, VolumeView] = {}
 
     def side(self, place: Place) -> tuple[Side, str]:
         """Of a place of this machine its directory is the side; of a volume its root."""

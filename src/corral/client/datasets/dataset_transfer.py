@@ -11,10 +11,9 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from corral.client.client import Client
-from corral.client.datasets.datasets import ErrandView, VersionView
 from corral.client.http.errors import ServerUnreachable
 from corral.datasets.content.blobs import StoredObject, sync_directory
 from corral.datasets.content.packs import Kind, encode_index
@@ -27,6 +26,9 @@ from corral.datasets.work.commit import StoredTree, store_directory
 from corral.datasets.work.progress import OnProgress
 from corral.datasets.work.scan import open_root
 from corral.datasets.work.working_index import WorkingIndex
+
+if TYPE_CHECKING:
+    from corral.client.views import ErrandView, VersionView
 
 Answer = TypeVar("Answer")
 

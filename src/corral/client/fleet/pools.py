@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.transport import Transport, segment
-from corral.client.views import GroupView, PoolDetailView, PoolView
+
+if TYPE_CHECKING:
+    from corral.client.views import GroupView, PoolDetailView, PoolView
 
 
 class Pools:
@@ -18,17 +20,17 @@ class Pools:
 
     def get(self, name: str) -> PoolDetailView:
         """With its GPUs and what runs on them."""
-        return cast(PoolDetailView, self._transport.get(f"/pools/{segment(name)}"))
+        return cast("PoolDetailView", self._transport.get(f"/pools/{segment(name)}"))
 
     def create(self, body: Mapping[str, Any]) -> PoolDetailView:
-        return cast(PoolDetailView, self._transport.post("/pools", dict(body)))
+        return cast("PoolDetailView", self._transport.post("/pools", dict(body)))
 
     def edit(self, name: str, changes: Mapping[str, Any]) -> PoolDetailView:
-        return cast(PoolDetailView, self._transport.patch(f"/pools/{segment(name)}", dict(changes)))
+        return cast("PoolDetailView", self._transport.patch(f"/pools/{segment(name)}", dict(changes)))
 
     def move_gpus(self, name: str, gpus: Sequence[str]) -> PoolDetailView:
         """Into this pool, from wherever they are: all of them or none."""
-        return cast(PoolDetailView, self._transport.post(f"/pools/{segment(name)}/gpus", {"gpus": [*gpus]}))
+        return cast("PoolDetailView", self._transport.post(f"/pools/{segment(name)}/gpus", {"gpus": [*gpus]}))
 
     def delete(self, name: str) -> None:
         self._transport.delete(f"/pools/{segment(name)}")
@@ -42,13 +44,13 @@ class Groups:
         return self._transport.pages("/groups")
 
     def get(self, name: str) -> GroupView:
-        return cast(GroupView, self._transport.get(f"/groups/{segment(name)}"))
+        return cast("GroupView", self._transport.get(f"/groups/{segment(name)}"))
 
     def create(self, body: Mapping[str, Any]) -> GroupView:
-        return cast(GroupView, self._transport.post("/groups", dict(body)))
+        return cast("GroupView", self._transport.post("/groups", dict(body)))
 
     def edit(self, name: str, changes: Mapping[str, Any]) -> GroupView:
-        return cast(GroupView, self._transport.patch(f"/groups/{segment(name)}", dict(changes)))
+        return cast("GroupView", self._transport.patch(f"/groups/{segment(name)}", dict(changes)))
 
     def delete(self, name: str) -> None:
         self._transport.delete(f"/groups/{segment(name)}")

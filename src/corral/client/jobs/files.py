@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from corral.client.http.errors import ServerUnreachable
 from corral.client.http.transport import Params, Transport, segment
-from corral.client.views import FileView
+
+if TYPE_CHECKING:
+    from corral.client.views import FileView
 
 ARCHIVE = "application/gzip"
 #: How often a broken connection is taken up again without a byte having come, and the wait before.

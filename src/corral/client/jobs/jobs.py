@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.errors import ServerUnreachable
 from corral.client.http.following import LogEnd, LogText, Patience, follow_log
 from corral.client.http.transport import Transport, segment
-from corral.client.views import AttemptView, CheckpointView, JobView, LogMatchView, PlanView, TaskView, WhyView
+
+if TYPE_CHECKING:
+    from corral.client.views import AttemptView, CheckpointView, JobView, LogMatchView, PlanView, TaskView, WhyView
 
 #: The body of a submission, in the words of the API; the server refuses what it does not know.
 JobCreate = Mapping[str, Any]
@@ -23,33 +25,33 @@ class Jobs:
         self._transport = transport
 
     def submit(self, body: JobCreate) -> JobView:
-        return cast(JobView, self._transport.post("/jobs", dict(body)))
+        return cast("JobView", self._transport.post("/jobs", dict(body)))
 
     def submit_batch(self, bodies: Sequence[JobCreate]) -> list[JobView]:
         """All of them or none."""
         answer = self._transport.post("/jobs:batch", {"jobs": [dict(body) for body in bodies]})
-        return cast(list[JobView], answer["items"])
+        return cast("list[JobView]", answer["items"])
 
     def submit_array(self, body: JobCreate) -> list[JobView]:
         """One job for every index in `array`, all of them or none."""
         answer = self._transport.post("/jobs:array", dict(body))
-        return cast(list[JobView], answer["items"])
+        return cast("list[JobView]", answer["items"])
 
     def stop_array(self, array: str) -> list[JobView]:
         """Stop all jobs of one of the caller's arrays that have not ended."""
-        return cast(list[JobView], self._transport.post("/jobs:stop", {"array": array})["items"])
+        return cast("list[JobView]", self._transport.post("/jobs:stop", {"array": array})["items"])
 
     def clone(self, job: str, changes: Mapping[str, Any]) -> JobView:
         """Submit a job of the caller's once more, with what shall be different about it."""
-        return cast(JobView, self._transport.post(_path(job, "clone"), dict(changes)))
+        return cast("JobView", self._transport.post(_path(job, "clone"), dict(changes)))
 
     def requeue(self, job: str) -> JobView:
         """Send a running job back to its queue."""
-        return cast(JobView, self._transport.post(_path(job, "requeue")))
+        return cast("JobView", self._transport.post(_path(job, "requeue")))
 
     def plan(self, body: JobCreate) -> PlanView:
         """What would happen to this submission now; nothing is changed."""
-        return cast(PlanView, self._transport.post("/jobs:plan", dict(body)))
+        return cast("PlanView", self._transport.post("/jobs:plan", dict(body)))
 
     def list(
         self,
@@ -87,61 +89,61 @@ class Jobs:
 
     def get(self, job: str) -> JobView:
         """By id, or by the name of one of the caller's own jobs."""
-        return cast(JobView, self._transport.get(_path(job)))
+        return cast("JobView", self._transport.get(_path(job)))
 
     def delete(self, job: str) -> None:
         self._transport.delete(_path(job))
 
     def edit(self, job: str, changes: Mapping[str, Any]) -> JobView:
         """Queue, priority or time of a job that does not run yet."""
-        return cast(JobView, self._transport.patch(_path(job), dict(changes)))
+        return cast("JobView", self._transport.patch(_path(job), dict(changes)))
 
     def start(self, job: str) -> JobView:
-        return cast(JobView, self._transport.post(_path(job, "start")))
+        return cast("JobView", self._transport.post(_path(job, "start")))
 
     def stop(self, job: str) -> JobView:
-        return cast(JobView, self._transport.post(_path(job, "stop")))
+        return cast("JobView", self._transport.post(_path(job, "stop")))
 
     def extend(self, job: str) -> JobView:
         """More time for a job that was warned because it does nothing."""
-        return cast(JobView, self._transport.post(_path(job, "extend")))
+        return cast("JobView", self._transport.post(_path(job, "extend")))
 
     def resize(self, job: str, gpus: int) -> JobView:
         """Let a running elastic job go on with so many GPUs."""
-        return cast(JobView, self._transport.post(_path(job, "resize"), {"gpus": gpus}))
+        return cast("JobView", self._transport.post(_path(job, "resize"), {"gpus": gpus}))
 
     def keep(self, job: str) -> JobView:
         """It stays however old it becomes."""
-        return cast(JobView, self._transport.post(_path(job, "keep")))
+        return cast("JobView", self._transport.post(_path(job, "keep")))
 
     def let_go(self, job: str) -> JobView:
-        return cast(JobView, self._transport.post(_path(job, "let-go")))
+        return cast("JobView", self._transport.post(_path(job, "let-go")))
 
     def pin(self, job: str) -> JobView:
-        return cast(JobView, self._transport.post(_path(job, "pin")))
+        return cast("JobView", self._transport.post(_path(job, "pin")))
 
     def unpin(self, job: str) -> JobView:
-        return cast(JobView, self._transport.post(_path(job, "unpin")))
+        return cast("JobView", self._transport.post(_path(job, "unpin")))
 
     def move(self, job: str, *, before: str | None = None, after: str | None = None) -> JobView:
         """To just before or just after another of the caller's own jobs, given by its id."""
         body = {"before": before} if before is not None else {"after": after}
-        return cast(JobView, self._transport.post(_path(job, "move"), body))
+        return cast("JobView", self._transport.post(_path(job, "move"), body))
 
     def why(self, job: str, *, at: str | None = None) -> WhyView:
         """Now, or at a moment of the past (RFC 3339)."""
-        return cast(WhyView, self._transport.get(_path(job, "why"), {"at": at} if at else None))
+        return cast("WhyView", self._transport.get(_path(job, "why"), {"at": at} if at else None))
 
     def attempts(self, job: str) -> Sequence[AttemptView]:
-        return cast(Sequence[AttemptView], self._transport.get(_path(job, "attempts"))["items"])
+        return cast("Sequence[AttemptView]", self._transport.get(_path(job, "attempts"))["items"])
 
     def checkpoints(self, job: str) -> Sequence[CheckpointView]:
         """What its program has saved, the newest first."""
-        return cast(Sequence[CheckpointView], self._transport.get(_path(job, "checkpoints"))["items"])
+        return cast("Sequence[CheckpointView]", self._transport.get(_path(job, "checkpoints"))["items"])
 
     def request_checkpoint(self, job: str) -> JobView:
         """Ask its program to save now."""
-        return cast(JobView, self._transport.post(_path(job, "checkpoint")))
+        return cast("JobView", self._transport.post(_path(job, "checkpoint")))
 
     def log(self, job: str, *, attempt: int | None = None, rank: int = 0, tail: int | None = None) -> str:
         return self._transport.get_text(_path(job, "logs"), {"attempt": attempt, "rank": rank, "tail": tail})
@@ -210,16 +212,16 @@ class Tasks:
         body: dict[str, Any] = {"task": task}
         if gpus is not None:
             body["gpus"] = gpus
-        return cast(TaskView, self._transport.post("/tasks", body))
+        return cast("TaskView", self._transport.post("/tasks", body))
 
     def start_program(self, task: str, command: Sequence[str] | None = None, workdir: str | None = None) -> JobView:
         body: dict[str, Any] = {"command": [*command]} if command else {}
         if workdir is not None:
             body["workdir"] = workdir
-        return cast(JobView, self._transport.post(f"/tasks/{segment(task)}/program", body))
+        return cast("JobView", self._transport.post(f"/tasks/{segment(task)}/program", body))
 
     def release(self, task: str) -> JobView:
-        return cast(JobView, self._transport.delete(f"/tasks/{segment(task)}"))
+        return cast("JobView", self._transport.delete(f"/tasks/{segment(task)}"))
 
 
 def exit_status(state: str, exit_code: int | None) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from corral.client.http.transport import Transport
-from corral.client.views import EstimateAccuracyView
+
+if TYPE_CHECKING:
+    from corral.client.views import EstimateAccuracyView
 
 
 class Estimates:
@@ -14,4 +16,4 @@ class Estimates:
 
     def accuracy(self, *, since: str | None = None) -> EstimateAccuracyView:
         """What became of estimates made since then, or of the latest ones."""
-        return cast(EstimateAccuracyView, self._transport.get("/estimates/accuracy", {"since": since}))
+        return cast("EstimateAccuracyView", self._transport.get("/estimates/accuracy", {"since": since}))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from corral.client.http.transport import Transport, segment
-from corral.client.views import JobReceiptView, ReceiptView
+
+if TYPE_CHECKING:
+    from corral.client.views import JobReceiptView, ReceiptView
 
 
 class Receipts:
@@ -26,4 +28,4 @@ class Receipts:
 
     def of_job(self, job: str) -> Sequence[JobReceiptView]:
         """Where it gave way, and where others gave way to it."""
-        return cast(Sequence[JobReceiptView], self._transport.get(f"/jobs/{segment(job)}/receipts")["items"])
+        return cast("Sequence[JobReceiptView]", self._transport.get(f"/jobs/{segment(job)}/receipts")["items"])

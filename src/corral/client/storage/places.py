@@ -10,14 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from corral.client.http.errors import ClientError, NotFound
 from corral.client.http.retries import Persistence
 from corral.client.storage.download import is_unfinished
 from corral.client.storage.sync_plan import Entry, Kind, Tree
-from corral.client.storage.volume_files import VolumeFiles, VolumeFileView, time_ms
+from corral.client.storage.volume_files import VolumeFiles, time_ms
 from corral.core.storage.checksums import checksum_of
+
+if TYPE_CHECKING:
+    from corral.client.views import VolumeFileView, VolumeView
 
 #: `data:/path`, `ann/data:/path` or `v-12:/path`. A file of this machine with such a name is written ./data:/path.
 _VOLUME_PLACE = re.compile(r"((?:[A-Za-z0-9_.-]+/)?[A-Za-z0-9_-]{2,63}):(/.*)?", re.DOTALL)
@@ -125,9 +128,9 @@ class LocalSide:
 
 
 class VolumeSide:
-    def __init__(self, files: VolumeFiles, volume: dict[str, Any], root: str, persistence: Persistence) -> None:
+    def __init__(self, files: VolumeFiles, volume: VolumeView, root: str, persistence: Persistence) -> None:
         self.files = files
-        self.volume = str(volume["id"])
+        self.volume = volume["id"]
         self.root = root.strip("/")
         self.is_bucket = volume["type"] == "object"
         self._name = volume["name"]

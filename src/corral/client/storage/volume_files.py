@@ -5,30 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING
 
 import httpx
 
 from corral.client.http.transport import TIMEOUT_SECONDS, Transport, segment
+
+if TYPE_CHECKING:
+    from corral.client.views import ChecksumView, UploadView, VolumeFileView, VolumeView
 
 CHECKSUM_HEADER = "X-Checksum"
 MODIFIED_HEADER = "X-Modified-At"
 LIST_ITEMS = 2000
 #: The slowest disk, or bucket behind the server, that a whole file is waited for.
 _SLOWEST_BYTES_PER_SECOND = 4 * 1024 * 1024
-
-
-class VolumeFileView(TypedDict):
-    path: str
-    kind: str
-    size: int
-    modified_at: str
-
-
-class UploadView(TypedDict):
-    id: str
-    part_bytes: int
-    have: list[int]
 
 
 def patience(size_bytes: int) -> float:
@@ -42,10 +32,10 @@ class VolumeFiles:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def find(self, word: str) -> dict[str, Any]:
+    def find(self, word: str) -> VolumeView:
         """The volume that `data`, `owner/data` or `v-12` means."""
         owner, slash, name = word.rpartition("/")
-        found: dict[str, Any] = self._transport.get(f"/volumes/{segment(name)}", {"owner": owner if slash else None})
+        found: VolumeView = self._transport.get(f"/volumes/{segment(name)}", {"owner": owner if slash else None})
         return found
 
     def list(self, volume: str, path: str = "", *, recursive: bool = False) -> Iterator[VolumeFileView]:
@@ -68,9 +58,9 @@ class VolumeFiles:
         sent = {"Accept-Encoding": "identity", **headers}
         return self._transport.opened(f"{self._files(volume)}/content", {"path": path}, sent)
 
-    def checksum(self, volume: str, path: str, size_bytes: int) -> dict[str, Any]:
+    def checksum(self, volume: str, path: str, size_bytes: int) -> ChecksumView:
         """With the tag of what it was made of."""
-        found: dict[str, Any] = self._transport.get(
+        found: ChecksumView = self._transport.get(
             f"{self._files(volume)}/checksum", {"path": path}, timeout_seconds=patience(size_bytes)
         )
         return found

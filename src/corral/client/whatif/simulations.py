@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.transport import Transport, segment
-from corral.client.views import ShadowView, SimulationView
+
+if TYPE_CHECKING:
+    from corral.client.views import ShadowView, SimulationView
 
 #: How often somebody who waits for an answer asks again.
 ASK_SECONDS = 0.4
@@ -22,11 +24,11 @@ class Simulations:
         return self._transport.pages("/simulations", limit=limit)
 
     def get(self, simulation_id: str) -> SimulationView:
-        return cast(SimulationView, self._transport.get(_path(simulation_id)))
+        return cast("SimulationView", self._transport.get(_path(simulation_id)))
 
     def create(self, body: Mapping[str, Any]) -> SimulationView:
         """It waits for its turn when this returns; see `wait`."""
-        return cast(SimulationView, self._transport.post("/simulations", dict(body)))
+        return cast("SimulationView", self._transport.post("/simulations", dict(body)))
 
     def wait(
         self, simulation_id: str, *, asked: Callable[[SimulationView], None] = lambda simulation: None
@@ -40,10 +42,10 @@ class Simulations:
             self._transport.sleep(ASK_SECONDS)
 
     def cancel(self, simulation_id: str) -> SimulationView:
-        return cast(SimulationView, self._transport.post(_path(simulation_id, "/cancel"), {}))
+        return cast("SimulationView", self._transport.post(_path(simulation_id, "/cancel"), {}))
 
     def again(self, simulation_id: str) -> SimulationView:
-        return cast(SimulationView, self._transport.post(_path(simulation_id, "/again"), {}))
+        return cast("SimulationView", self._transport.post(_path(simulation_id, "/again"), {}))
 
     def delete(self, simulation_id: str) -> None:
         self._transport.delete(_path(simulation_id))
@@ -55,11 +57,11 @@ class Shadow:
 
     def get(self, *, limit: int = 200) -> ShadowView:
         """With so many differences, the newest first."""
-        return cast(ShadowView, self._transport.get("/shadow", {"limit": limit}))
+        return cast("ShadowView", self._transport.get("/shadow", {"limit": limit}))
 
     def start(self, changes: Mapping[str, Any]) -> ShadowView:
         """It replaces one that runs."""
-        return cast(ShadowView, self._transport.put("/shadow", dict(changes)))
+        return cast("ShadowView", self._transport.put("/shadow", dict(changes)))
 
     def stop(self) -> None:
         self._transport.delete("/shadow")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.transport import Transport, segment
 from corral.client.jobs.jobs import ENDED_STATES
-from corral.client.views import WorkbenchView
+
+if TYPE_CHECKING:
+    from corral.client.views import WorkbenchView
 
 
 class Workbenches:
@@ -15,20 +17,20 @@ class Workbenches:
         self._transport = transport
 
     def create(self, body: Mapping[str, Any]) -> WorkbenchView:
-        return cast(WorkbenchView, self._transport.post("/workbenches", dict(body)))
+        return cast("WorkbenchView", self._transport.post("/workbenches", dict(body)))
 
     def list(self, *, states: Sequence[str] = (), limit: int | None = None) -> Iterator[WorkbenchView]:
         return self._transport.pages("/workbenches", {"state": list(states) or None}, limit=limit)
 
     def get(self, workbench: str) -> WorkbenchView:
         """By id, or by the name of one of the caller's own."""
-        return cast(WorkbenchView, self._transport.get(_path(workbench)))
+        return cast("WorkbenchView", self._transport.get(_path(workbench)))
 
     def start(self, workbench: str) -> WorkbenchView:
-        return cast(WorkbenchView, self._transport.post(f"{_path(workbench)}/start"))
+        return cast("WorkbenchView", self._transport.post(f"{_path(workbench)}/start"))
 
     def stop(self, workbench: str) -> WorkbenchView:
-        return cast(WorkbenchView, self._transport.post(f"{_path(workbench)}/stop"))
+        return cast("WorkbenchView", self._transport.post(f"{_path(workbench)}/stop"))
 
     def delete(self, workbench: str) -> None:
         self._transport.delete(_path(workbench))
