@@ -9,23 +9,27 @@ from typing import Self
 
 from corral.client.alerts.alerts import Alerts, Channels
 from corral.client.datasets.datasets import Datasets, DatasetTargets
-from corral.client.fleet.catalog import Catalog, Quotas
-from corral.client.fleet.nodes import Fleet, Queues
-from corral.client.fleet.pools import Groups, Pools
+from corral.client.fleet.catalog import Catalog
+from corral.client.fleet.nodes import Fleet
+from corral.client.fleet.pools import Pools
 from corral.client.http.transport import Transport
 from corral.client.jobs.files import Files
 from corral.client.jobs.images import Images
 from corral.client.jobs.jobs import Jobs, Tasks
 from corral.client.jobs.presets import Presets
+from corral.client.people.groups import Groups
+from corral.client.people.quotas import Quotas, Scores
 from corral.client.people.sign_in_providers import Providers
 from corral.client.people.users import Events, People
 from corral.client.reports.analysis import Analysis
 from corral.client.reports.reports import Reports
 from corral.client.scheduling.estimates import Estimates
+from corral.client.scheduling.queues import Queues
 from corral.client.scheduling.receipts import Receipts
 from corral.client.scheduling.reservations import Reservations
 from corral.client.storage.volume_files import VolumeFiles
 from corral.client.storage.volumes import ObjectStores, Volumes
+from corral.client.system.installation import Installation
 from corral.client.whatif.simulations import Shadow, Simulations
 from corral.client.workbenches.workbenches import Workbenches
 
@@ -60,6 +64,7 @@ class Client:
         self.datasets = Datasets(transport)
         self.dataset_targets = DatasetTargets(transport)
         self.quotas = Quotas(transport)
+        self.scores = Scores(transport)
         self.people = People(transport)
         self.providers = Providers(transport)
         self.events = Events(transport)
@@ -71,6 +76,7 @@ class Client:
         self.shadow = Shadow(transport)
         self.receipts = Receipts(transport)
         self.estimates = Estimates(transport)
+        self.system = Installation(transport)
 
     @property
     def server(self) -> str:

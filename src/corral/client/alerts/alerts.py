@@ -72,9 +72,6 @@ class Channels:
     def list(self) -> Iterator[ChannelView]:
         return self._transport.pages("/channels")
 
-    def get(self, name: str) -> ChannelView:
-        return cast("ChannelView", self._transport.get(_channel(name)))
-
     def create(self, body: Mapping[str, Any]) -> ChannelView:
         return cast("ChannelView", self._transport.post("/channels", dict(body)))
 

@@ -48,9 +48,6 @@ class Datasets:
     def create(self, body: Mapping[str, Any]) -> DatasetView:
         return cast("DatasetView", self._transport.post("/datasets", dict(body)))
 
-    def edit(self, dataset: str, changes: Mapping[str, Any]) -> DatasetView:
-        return cast("DatasetView", self._transport.patch(_path(dataset), dict(changes)))
-
     def share(self, dataset: str, shares: Sequence[Mapping[str, str]]) -> DatasetView:
         body = {"shares": [dict(share) for share in shares]}
         return cast("DatasetView", self._transport.put(f"{_path(dataset)}/shares", body))
@@ -89,9 +86,6 @@ class Datasets:
 
     def verify(self, dataset: str, version: str) -> ErrandView:
         return cast("ErrandView", self._transport.post(f"{_version(dataset, version)}/verify"))
-
-    def pull(self, dataset: str) -> ErrandView:
-        return cast("ErrandView", self._transport.post(f"{_path(dataset)}/pull"))
 
     def collect(self, target: str, *, dry_run: bool, grace_seconds: float) -> ErrandView:
         body = {"dry_run": dry_run, "grace_seconds": grace_seconds}

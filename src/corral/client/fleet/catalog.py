@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from corral.client.http.transport import Transport, segment
 
 if TYPE_CHECKING:
-    from corral.client.views import FlavorView, PackageView, QuotaUsageView
+    from corral.client.views import FlavorView, PackageView
 
 
 class Catalog:
@@ -41,27 +41,3 @@ class Catalog:
     def delete_packages(self, names: Sequence[str]) -> None:
         """All of them, or none."""
         self._transport.post("/packages:delete", {"names": list(names)})
-
-
-class Quotas:
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def mine(self) -> QuotaUsageView:
-        return cast("QuotaUsageView", self._transport.get("/me/quota"))
-
-    def get(self, user: str) -> QuotaUsageView:
-        return cast("QuotaUsageView", self._transport.get(f"/users/{segment(user)}/quota"))
-
-    def put(self, user: str, quota: Mapping[str, Any]) -> QuotaUsageView:
-        """Replace the whole quota of one user."""
-        return cast("QuotaUsageView", self._transport.put(f"/users/{segment(user)}/quota", dict(quota)))
-
-    def list(self) -> Iterator[QuotaUsageView]:
-        return self._transport.pages("/quotas")
-
-    def edit(self, users: Sequence[str] | None, quota: Mapping[str, Any]) -> Sequence[QuotaUsageView]:
-        """The same change for these users, or for everybody; what it leaves out stays as it is."""
-        whose: dict[str, Any] = {"all": True} if users is None else {"users": list(users)}
-        answer = self._transport.post("/quotas:batch", {**whose, "quota": dict(quota)})
-        return cast("Sequence[QuotaUsageView]", answer["items"])

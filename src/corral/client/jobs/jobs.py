@@ -83,10 +83,6 @@ class Jobs:
         }
         return self._transport.pages("/jobs", params, limit=limit)
 
-    def counts(self, **filters: Any) -> dict[str, Any]:
-        """How many match, in all and by state; the filters are the API's own."""
-        return cast(dict[str, Any], self._transport.get("/jobs:counts", filters))
-
     def get(self, job: str) -> JobView:
         """By id, or by the name of one of the caller's own jobs."""
         return cast("JobView", self._transport.get(_path(job)))

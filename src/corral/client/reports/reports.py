@@ -48,9 +48,6 @@ class Reports:
     def schedules(self) -> Iterator[ScheduleView]:
         return self._transport.pages("/report-schedules")
 
-    def schedule(self, name: str) -> ScheduleView:
-        return cast("ScheduleView", self._transport.get(f"/report-schedules/{segment(name)}"))
-
     def create_schedule(self, body: Mapping[str, Any]) -> ScheduleView:
         return cast("ScheduleView", self._transport.post("/report-schedules", dict(body)))
 

@@ -98,9 +98,6 @@ class VolumeFiles:
         )
         return found
 
-    def abort_upload(self, volume: str, upload: str) -> None:
-        self._transport.delete(self._upload(volume, upload))
-
     def _files(self, volume: str) -> str:
         return f"/volumes/{segment(volume)}/files"
 
