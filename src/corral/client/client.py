@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -12,7 +13,8 @@ from corral.client.datasets.datasets import Datasets, DatasetTargets
 from corral.client.fleet.catalog import Catalog
 from corral.client.fleet.nodes import Fleet
 from corral.client.fleet.pools import Pools
-from corral.client.http.transport import Transport
+from corral.client.http.credentials import default_server, default_token
+from corral.client.http.transport import Transport, server_address
 from corral.client.jobs.files import Files
 from corral.client.jobs.images import Images
 from corral.client.jobs.jobs import Jobs, Tasks
@@ -36,7 +38,7 @@ from corral.client.workbenches.workbenches import Workbenches
 
 class Client:
     """
-    with Client("http://127.0.0.1:8470", token) as corral:
+    with Client.from_environment() as corral:
         job = corral.jobs.submit({"command": ["python", "train.py"], "gpus": 2})
 
     Every method raises a `ClientError`: `ServerUnreachable`, `NotSignedIn`, `Forbidden`, `NotFound` or another
@@ -44,6 +46,7 @@ class Client:
     """
 
     def __init__(self, server: str, token: str | None = None, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Without a token the server answers only requests that need no sign-in."""
         transport = Transport(server, token, sleep=sleep)
         self._transport = transport
         self.jobs = Jobs(transport)
@@ -77,6 +80,15 @@ class Client:
         self.receipts = Receipts(transport)
         self.estimates = Estimates(transport)
         self.system = Installation(transport)
+
+    @classmethod
+    def from_environment(
+        cls, server: str | None = None, token: str | None = None, *, environment: Mapping[str, str] = os.environ
+    ) -> Self:
+        """A client of `server`, else of CORRAL_SERVER, else of this machine's server; with `token`, else CORRAL_TOKEN,
+        else the token that `corral login` stored for that server."""
+        address = server or default_server(environment)
+        return cls(address, token or default_token(environment, server_address(address)))
 
     @property
     def server(self) -> str:

@@ -286,7 +286,7 @@ def _start_lines(plan: PlanView, now: float) -> list[str]:
 
 def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView]) -> None:
     """Until all of them have ended; the first one that did not complete gives the exit code."""
-    from corral.client.http.following import Patience
+    from corral.client.http.streams import Patience
     from corral.client.jobs.jobs import exit_status
 
     def lost(error: ServerUnreachable) -> None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.errors import ServerUnreachable
-from corral.client.http.following import LogEnd, LogText, Patience, follow_log
+from corral.client.http.streams import LogEnd, LogText, Patience, follow_log
 from corral.client.http.transport import Transport, segment
 
 if TYPE_CHECKING:
-    from corral.client.views import AttemptView, CheckpointView, JobView, LogMatchView, PlanView, TaskView, WhyView
-
-#: The body of a submission, in the words of the API; the server refuses what it does not know.
-JobCreate = Mapping[str, Any]
+    from corral.client.views import (
+        AttemptView,
+        CheckpointView,
+        JobArray,
+        JobClone,
+        JobCreate,
+        JobEdit,
+        JobView,
+        LogMatchView,
+        PlanView,
+        TaskView,
+        WhyView,
+    )
 
 LIVE_STATES = ("created", "queued", "starting", "running", "stopping")
 HOLDING_STATES = ("starting", "running", "stopping")
@@ -32,7 +41,7 @@ class Jobs:
         answer = self._transport.post("/jobs:batch", {"jobs": [dict(body) for body in bodies]})
         return cast("list[JobView]", answer["items"])
 
-    def submit_array(self, body: JobCreate) -> list[JobView]:
+    def submit_array(self, body: JobArray) -> list[JobView]:
         """One job for every index in `array`, all of them or none."""
         answer = self._transport.post("/jobs:array", dict(body))
         return cast("list[JobView]", answer["items"])
@@ -41,7 +50,7 @@ class Jobs:
         """Stop all jobs of one of the caller's arrays that have not ended."""
         return cast("list[JobView]", self._transport.post("/jobs:stop", {"array": array})["items"])
 
-    def clone(self, job: str, changes: Mapping[str, Any]) -> JobView:
+    def clone(self, job: str, changes: JobClone) -> JobView:
         """Submit a job of the caller's once more, with what shall be different about it."""
         return cast("JobView", self._transport.post(_path(job, "clone"), dict(changes)))
 
@@ -90,7 +99,7 @@ class Jobs:
     def delete(self, job: str) -> None:
         self._transport.delete(_path(job))
 
-    def edit(self, job: str, changes: Mapping[str, Any]) -> JobView:
+    def edit(self, job: str, changes: JobEdit) -> JobView:
         """Queue, priority or time of a job that does not run yet."""
         return cast("JobView", self._transport.patch(_path(job), dict(changes)))
 
@@ -173,10 +182,17 @@ class Jobs:
         return self._transport.pages(_path(job, "logs/search"), params, limit=limit)
 
     def wait(
-        self, job: str, *, patience: Patience, on_change: Callable[[JobView], None], first: JobView | None = None
+        self,
+        job: str,
+        *,
+        patience: Patience | None = None,
+        on_change: Callable[[JobView], None] = lambda view: None,
+        first: JobView | None = None,
     ) -> JobView:
-        """The job once it has ended. `on_change` hears of every state that was seen on the way. Asking again and
-        again is enough here: one small request every few seconds, and no state to lose."""
+        """Wait until the job has ended and return it. `on_change` is called with every new state that was seen. The
+        job is polled every few seconds; restarts of the server are waited for. `first` is the job as the caller
+        already knows it."""
+        patience = patience or Patience()
         seen = None if first is None else (first["state"], first["attempt"])
         if first is not None:
             patience.reached()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from corral.client.http.following import Patience, follow_events
+from corral.client.http.streams import Patience, follow_events
 from corral.client.http.transport import Transport, segment
 
 if TYPE_CHECKING:
