@@ -29,12 +29,6 @@ YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
 #: how long a new volume is waited for
 MADE_SECONDS = 10.0
 
-#: What `--mount` says wherever it is an option.
-MountOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="SRC:/PATH[:ro|rw]", help="Mount a volume, local:SIZE or dataset:NAME@VERSION; repeatable."),
-]
-
 
 @command(
     app,

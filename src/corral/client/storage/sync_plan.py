@@ -46,6 +46,10 @@ class Plan:
     #: what cannot be done, and why
     refused: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self.clear or self.directories or self.copy or self.delete or self.refused)
+
 
 def plan(source: Tree, target: Tree, *, delete: bool = False, equal_contents: Collection[str] | None = None) -> Plan:
     """`equal_contents` are the files with the same contents on both sides, where contents were compared; else size and

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, cast
 
 from corral.client.http.transport import Transport, segment
 from corral.client.jobs.jobs import ENDED_STATES
 
 if TYPE_CHECKING:
-    from corral.client.views import WorkbenchView
+    from corral.client.views import WorkbenchCreate, WorkbenchView
 
 
 class Workbenches:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def create(self, body: Mapping[str, Any]) -> WorkbenchView:
+    def create(self, body: WorkbenchCreate) -> WorkbenchView:
         return cast("WorkbenchView", self._transport.post("/workbenches", dict(body)))
 
     def list(self, *, states: Sequence[str] = (), limit: int | None = None) -> Iterator[WorkbenchView]:

@@ -56,7 +56,7 @@ def test_every_word_of_the_flags_is_a_word_of_the_file() -> None:
         "hold": True,
         "command": ["python", "train.py"],
     }
-    assert job.place("gpus") == "job.yaml:4"
+    assert job.places["gpus"] == "job.yaml:4"
     assert job.place("max_retries") == "job.yaml:19"
 
 
