@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from corral.cli.jobs.job_options import JOB_OPTIONS, JobCommand
+from corral.cli.terminal.option_groups import Function, with_parameters
 from corral.client.http.errors import ApiProblem
 
 _FLAGS = {option.field: option.long_flag for option in JOB_OPTIONS}
 
 
-def with_job_options(command: JobCommand) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add the options of a command to a function `(terminal, …, **typed)`. Help lists them after the function's
-    positional parameters and before its keyword-only ones; the function receives their values in `typed`."""
-
-    def declare(function: Callable[..., None]) -> Callable[..., None]:
-        signature = inspect.signature(function, eval_str=True)
-        own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
-        first = [parameter for parameter in own if parameter.kind is not parameter.KEYWORD_ONLY]
-        options = [option.declared(command) for option in JOB_OPTIONS if command in option.help]
-        function.__signature__ = signature.replace(parameters=[*first, *options, *own[len(first) :]])  # type: ignore[attr-defined]
-        return function
-
-    return declare
+def with_job_options(command: JobCommand) -> Callable[[Function], Function]:
+    """Add the options of a command to a function `(terminal, …, **typed)`."""
+    return with_parameters([option.declared(command) for option in JOB_OPTIONS if command in option.help])
 
 
 def request_body(command: JobCommand, typed: Mapping[str, Any]) -> dict[str, Any]:
