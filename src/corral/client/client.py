@@ -1,4 +1,4 @@
-"""The client: one server, one token, and its routes by topic."""
+"""The client of one server, with the routes by topic."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def _show_plans(terminal: Terminal, tasks: list[Task]) -> None:
     lines: list[tuple[str, str]] = []
     sizes = 0
     for task in tasks:
-        told = task.target_side.told
+        label = task.target_side.label
         plan = task.plan
         doing: list[tuple[str, Any]] = [
             ("delete", plan.clear),
@@ -102,7 +102,7 @@ def _show_plans(terminal: Terminal, tasks: list[Task]) -> None:
             ("delete", plan.delete),
             ("refuse", plan.refused),
         ]
-        lines += [(verb, told(joined(task.target, path))) for verb, paths in doing for path in paths]
+        lines += [(verb, label(joined(task.target, path))) for verb, paths in doing for path in paths]
         sizes += sum(task.tree.entries[path].size for path in plan.copy)
     copies = sum(len(task.plan.copy) for task in tasks)
     skipped = sum(len(task.plan.unchanged) for task in tasks)

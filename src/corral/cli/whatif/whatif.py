@@ -125,7 +125,7 @@ def _traced(terminal: Terminal, trace: str) -> list[dict[str, Any]]:
 def _waited(terminal: Terminal, client: Client, asked: SimulationView) -> SimulationView:
     with _progress(terminal, asked) as look:
         try:
-            done = client.simulations.wait(asked["id"], asked=look)
+            done = client.simulations.wait(asked["id"], on_poll=look)
         except KeyboardInterrupt:
             terminal.note(f"\nIt goes on. Look at it: corral whatif show {asked['id']}")
             raise typer.Exit(130) from None

@@ -76,14 +76,14 @@ class Channels:
         return cast("ChannelView", self._transport.post("/channels", dict(body)))
 
     def edit(self, name: str, changes: Mapping[str, Any]) -> ChannelView:
-        """The address stays unless it is among the changes."""
+        """The address is kept unless it is among the changes."""
         return cast("ChannelView", self._transport.patch(_channel(name), dict(changes)))
 
     def delete(self, name: str) -> None:
         self._transport.delete(_channel(name))
 
     def test(self, name: str) -> DeliveryView:
-        """Send a test message; how it went."""
+        """Send a test message, and return the delivery."""
         return cast("DeliveryView", self._transport.post(f"{_channel(name)}/test"))
 
     def deliveries(self, channel: str | None = None, *, limit: int | None = None) -> Iterator[DeliveryView]:

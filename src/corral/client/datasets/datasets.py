@@ -1,4 +1,4 @@
-"""The routes of datasets and of where they are kept."""
+"""The routes of datasets and of the targets that store them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         VersionView,
     )
 
-#: Between two looks at long work.
+#: The interval at which `wait` polls.
 POLL_SECONDS = 0.3
 
 
@@ -79,7 +79,7 @@ class Datasets:
     def of_job(self, job: str) -> JobLineageView:
         return cast("JobLineageView", self._transport.get(f"/jobs/{segment(job)}/datasets"))
 
-    # ---------------------------------------------------------------- long work
+    # ---------------------------------------------------------------- operations that take long
 
     def commit(self, dataset: str, body: Mapping[str, Any]) -> ErrandView:
         return cast("ErrandView", self._transport.post(f"{_path(dataset)}/commits", dict(body)))
@@ -91,21 +91,21 @@ class Datasets:
         body = {"dry_run": dry_run, "grace_seconds": grace_seconds}
         return cast("ErrandView", self._transport.post(f"{_target(target)}/collections", body))
 
-    def errand(self, errand: ErrandView) -> ErrandView:
-        """The same as it is now."""
-        if errand["dataset"] is None:
-            address = f"{_target(errand['target'])}/collections/{errand['id']}"
+    def operation(self, operation: ErrandView) -> ErrandView:
+        """The current state of an operation."""
+        if operation["dataset"] is None:
+            address = f"{_target(operation['target'])}/collections/{operation['id']}"
         else:
-            address = f"{_path(errand['dataset'])}/commits/{errand['id']}"
+            address = f"{_path(operation['dataset'])}/commits/{operation['id']}"
         return cast("ErrandView", self._transport.get(address))
 
-    def wait(self, errand: ErrandView, see: Callable[[ErrandView], None] = lambda view: None) -> ErrandView:
-        """Until it is over; `see` hears how far it is."""
-        while errand["state"] in ("waiting", "working"):
+    def wait(self, operation: ErrandView, on_poll: Callable[[ErrandView], None] = lambda view: None) -> ErrandView:
+        """Polls until the operation has ended, and returns it. `on_poll` is called with every answer."""
+        while operation["state"] in ("waiting", "working"):
             self._transport.sleep(POLL_SECONDS)
-            errand = self.errand(errand)
-            see(errand)
-        return errand
+            operation = self.operation(operation)
+            on_poll(operation)
+        return operation
 
     # ---------------------------------------------------------------- pieces
 
@@ -122,7 +122,7 @@ class Datasets:
         return tuple(answer["lengths"])
 
     def read_pieces(self, dataset: str, version: str, ids: Sequence[str]) -> bytes:
-        """One behind the other. The same as often as it is asked for, so it is asked again when something breaks."""
+        """The contents of several pieces, joined. Idempotent, so it may be retried."""
         return self._transport.post_for_bytes(f"{_version(dataset, version)}/objects:read", {"ids": [*ids]})
 
 

@@ -1,4 +1,4 @@
-"""The routes of flavors, packages and quotas."""
+"""The routes of flavors and packages."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Catalog:
         return cast("FlavorView", self._transport.patch(f"/flavors/{segment(name)}", dict(changes)))
 
     def delete_flavors(self, names: Sequence[str]) -> None:
-        """All of them, or none."""
+        """All of them or none."""
         self._transport.post("/flavors:delete", {"names": list(names)})
 
     def packages(self, *, kind: str | None = None, nodes: int | None = None) -> Iterator[PackageView]:
-        """All of them; with a kind only what could be had now, with how many and how soon."""
+        """All packages; with a kind only those that are available now, with how many are free and the expected wait."""
         return self._transport.pages("/packages", {"kind": kind, "nodes": nodes})
 
     def create_package(self, body: Mapping[str, Any]) -> PackageView:
@@ -39,5 +39,5 @@ class Catalog:
         return cast("PackageView", self._transport.patch(f"/packages/{segment(name)}", dict(changes)))
 
     def delete_packages(self, names: Sequence[str]) -> None:
-        """All of them, or none."""
+        """All of them or none."""
         self._transport.post("/packages:delete", {"names": list(names)})

@@ -1,4 +1,4 @@
-"""The routes of queues, nodes, GPUs and what the whole installation shows."""
+"""The routes of nodes, GPUs, clusters and the overview of the fleet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         OverviewView,
     )
 
-#: A self-test never hangs, but a GPU that does is given its time.
+#: The server ends a self-test of a hanging GPU; the client waits for that.
 SELF_TEST_SECONDS = 180.0
 
 
@@ -32,11 +32,11 @@ class Fleet:
         return cast("NodeView", self._transport.post(f"/nodes/{segment(node)}/{action}"))
 
     def preview_drain(self, node: str, at: str | None = None) -> DrainPreviewView:
-        """What draining it at that time would displace; nothing is changed."""
+        """The jobs that a drain at that time would displace; nothing is changed."""
         return cast("DrainPreviewView", self._transport.get(f"/nodes/{segment(node)}/drain-preview", {"at": at}))
 
     def remove_node(self, node: str) -> None:
-        """One that is gone for good."""
+        """Forget a node that does not come back."""
         self._transport.delete(f"/nodes/{segment(node)}")
 
     def gpus(self) -> Iterator[GpuView]:
@@ -51,7 +51,7 @@ class Fleet:
         return cast("GpuView", self._transport.post(f"/gpus/{segment(gpu)}/mark", body))
 
     def self_test_gpu(self, gpu: str) -> GpuView:
-        """Can take a minute."""
+        """Run a self-test, which can take a minute."""
         path = f"/gpus/{segment(gpu)}/self-test"
         return cast("GpuView", self._transport.post(path, timeout_seconds=SELF_TEST_SECONDS))
 

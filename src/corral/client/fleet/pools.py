@@ -1,4 +1,4 @@
-"""The routes of pools and groups."""
+"""The routes of pools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Pools:
         return self._transport.pages("/pools")
 
     def get(self, name: str) -> PoolDetailView:
-        """With its GPUs and what runs on them."""
+        """A pool with its GPUs and the jobs on them."""
         return cast("PoolDetailView", self._transport.get(f"/pools/{segment(name)}"))
 
     def create(self, body: Mapping[str, Any]) -> PoolDetailView:
@@ -29,7 +29,7 @@ class Pools:
         return cast("PoolDetailView", self._transport.patch(f"/pools/{segment(name)}", dict(changes)))
 
     def move_gpus(self, name: str, gpus: Sequence[str]) -> PoolDetailView:
-        """Into this pool, from wherever they are: all of them or none."""
+        """Move GPUs from their pools into this one: all of them or none."""
         return cast("PoolDetailView", self._transport.post(f"/pools/{segment(name)}/gpus", {"gpus": [*gpus]}))
 
     def delete(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The routes of images and of the logins that they are pulled with."""
+"""The routes of images and of the registry logins that they are pulled with."""
 
 from __future__ import annotations
 

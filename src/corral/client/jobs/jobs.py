@@ -1,4 +1,4 @@
-"""The job routes: submit, look, follow, change. The shapes are in `views`, the rules on the server."""
+"""The routes of jobs and tasks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Jobs:
         return cast("list[JobView]", self._transport.post("/jobs:stop", {"array": array})["items"])
 
     def clone(self, job: str, changes: JobClone) -> JobView:
-        """Submit a job of the caller's once more, with what shall be different about it."""
+        """Submit a job of the caller again, with these changes."""
         return cast("JobView", self._transport.post(_path(job, "clone"), dict(changes)))
 
     def requeue(self, job: str) -> JobView:
@@ -59,7 +59,7 @@ class Jobs:
         return cast("JobView", self._transport.post(_path(job, "requeue")))
 
     def plan(self, body: JobCreate) -> PlanView:
-        """What would happen to this submission now; nothing is changed."""
+        """What would happen to this submission now; nothing is submitted."""
         return cast("PlanView", self._transport.post("/jobs:plan", dict(body)))
 
     def list(
@@ -77,7 +77,7 @@ class Jobs:
         sort: str | None = None,
         limit: int | None = None,
     ) -> Iterator[JobView]:
-        """`text` is looked for in id, name and user; `since` and `until` are about their creation."""
+        """`text` is searched in id, name and user; `since` and `until` limit the time of creation."""
         params = {
             "state": list(states) or None,
             "kind": list(kinds) or None,
@@ -100,7 +100,7 @@ class Jobs:
         self._transport.delete(_path(job))
 
     def edit(self, job: str, changes: JobEdit) -> JobView:
-        """Queue, priority or time of a job that does not run yet."""
+        """Change a job that does not run yet."""
         return cast("JobView", self._transport.patch(_path(job), dict(changes)))
 
     def start(self, job: str) -> JobView:
@@ -110,15 +110,15 @@ class Jobs:
         return cast("JobView", self._transport.post(_path(job, "stop")))
 
     def extend(self, job: str) -> JobView:
-        """More time for a job that was warned because it does nothing."""
+        """Give more time to a job that was warned because it is idle."""
         return cast("JobView", self._transport.post(_path(job, "extend")))
 
     def resize(self, job: str, gpus: int) -> JobView:
-        """Let a running elastic job go on with so many GPUs."""
+        """Restart a running elastic job with this number of GPUs."""
         return cast("JobView", self._transport.post(_path(job, "resize"), {"gpus": gpus}))
 
     def keep(self, job: str) -> JobView:
-        """It stays however old it becomes."""
+        """Keep the job beyond the retention time."""
         return cast("JobView", self._transport.post(_path(job, "keep")))
 
     def let_go(self, job: str) -> JobView:
@@ -131,23 +131,23 @@ class Jobs:
         return cast("JobView", self._transport.post(_path(job, "unpin")))
 
     def move(self, job: str, *, before: str | None = None, after: str | None = None) -> JobView:
-        """To just before or just after another of the caller's own jobs, given by its id."""
+        """Move a waiting job directly before or after another of the caller's jobs, given by its id."""
         body = {"before": before} if before is not None else {"after": after}
         return cast("JobView", self._transport.post(_path(job, "move"), body))
 
     def why(self, job: str, *, at: str | None = None) -> WhyView:
-        """Now, or at a moment of the past (RFC 3339)."""
+        """Why the job waits, now or at a time in the past (RFC 3339)."""
         return cast("WhyView", self._transport.get(_path(job, "why"), {"at": at} if at else None))
 
     def attempts(self, job: str) -> Sequence[AttemptView]:
         return cast("Sequence[AttemptView]", self._transport.get(_path(job, "attempts"))["items"])
 
     def checkpoints(self, job: str) -> Sequence[CheckpointView]:
-        """What its program has saved, the newest first."""
+        """The checkpoints that the job's program has saved, newest first."""
         return cast("Sequence[CheckpointView]", self._transport.get(_path(job, "checkpoints"))["items"])
 
     def request_checkpoint(self, job: str) -> JobView:
-        """Ask its program to save now."""
+        """Ask the job's program to save a checkpoint now."""
         return cast("JobView", self._transport.post(_path(job, "checkpoint")))
 
     def log(self, job: str, *, attempt: int | None = None, rank: int = 0, tail: int | None = None) -> str:
@@ -162,7 +162,7 @@ class Jobs:
         tail: int | None = None,
         patience: Patience | None = None,
     ) -> Iterator[LogText | LogEnd]:
-        """The log as it is written, over restarts of the server, until the job is over."""
+        """Yields the log as it is written, over restarts of the server, until the job has ended."""
         params = {"attempt": attempt, "rank": rank, "tail": tail, "follow": "true"}
         return follow_log(self._transport, _path(job, "logs"), params, patience=patience or Patience())
 
@@ -177,7 +177,7 @@ class Jobs:
         ignore_case: bool = False,
         limit: int | None = None,
     ) -> Iterator[LogMatchView]:
-        """The lines that have the text, as they are found; `all` is every attempt or rank."""
+        """Lines that contain the text, as they are found; `all` means every attempt or rank."""
         params = {"q": text, "attempt": attempt, "rank": rank, "regex": regex, "ignore_case": ignore_case}
         return self._transport.pages(_path(job, "logs/search"), params, limit=limit)
 
@@ -212,7 +212,7 @@ class Jobs:
 
 
 class Tasks:
-    """GPUs are held under a task's name, and a program is started on them later."""
+    """GPUs that are allocated under a task's name; a program is started on them later."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -237,12 +237,12 @@ class Tasks:
 
 
 def exit_status(state: str, exit_code: int | None) -> int:
-    """The status with which a command that waited for a job should exit: the job's own where it has one."""
+    """The exit status of a command that waited for a job: the job's exit code, if it has one."""
     if state == "completed":
         return 0
     if exit_code is None or exit_code == 0:
         return 1
-    # a process that died of a signal may be reported as minus its number; shells write that as 128 + number
+    # a process killed by a signal may be reported as minus the signal's number; shells report 128 + number
     return 128 - exit_code if exit_code < 0 else min(exit_code, 255)
 
 

@@ -22,7 +22,7 @@ class Presets:
         return cast("PresetView", self._transport.get(f"/presets/{segment(name)}"))
 
     def add(self, yaml: str, *, replace: bool = False) -> PresetView:
-        """A template as a YAML text (operators)."""
+        """Add a template, given as YAML text (operators)."""
         return cast("PresetView", self._transport.post("/presets", {"yaml": yaml, "replace": replace}))
 
     def remove(self, name: str) -> None:

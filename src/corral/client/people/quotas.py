@@ -25,7 +25,7 @@ class Quotas:
         return self._transport.pages("/quotas")
 
     def edit(self, users: Sequence[str] | None, quota: Mapping[str, Any]) -> Sequence[QuotaUsageView]:
-        """The same change for these users, or for everybody; what it leaves out stays as it is."""
+        """The same change for these users, or for all users if None; limits that are not named stay as they are."""
         whose: dict[str, Any] = {"all": True} if users is None else {"users": list(users)}
         answer = self._transport.post("/quotas:batch", {**whose, "quota": dict(quota)})
         return cast("Sequence[QuotaUsageView]", answer["items"])

@@ -33,10 +33,10 @@ class Providers:
         return cast("ProviderTestView", self._transport.post(f"{_path(provider_id)}/test"))
 
     def people(self, provider_id: str, *, refresh: bool = False) -> Iterator[IdentityView]:
-        """Who can be on-boarded; `refresh` asks the provider first."""
+        """The people that can be on-boarded; with `refresh` the server asks the provider first."""
         first = f"{_path(provider_id)}/people"
         if refresh:
-            # Once is enough, not with every page.
+            # The refresh is requested once, not with every page.
             self._transport.get(first, {"refresh": True, "limit": 1})
         return self._transport.pages(first)
 

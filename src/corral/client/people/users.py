@@ -27,7 +27,7 @@ class People:
         self._transport = transport
 
     def login(self, user: str, password: str, *, token_name: str, new_password: str | None = None) -> LoginView:
-        """`new_password` replaces the password, such as a one-time one, which gives no token without it."""
+        """`new_password` replaces the password. It is required to sign in with a one-time password."""
         body = {"user": user, "password": password, "token_name": token_name}
         if new_password is not None:
             body["new_password"] = new_password
@@ -43,7 +43,7 @@ class People:
         return cast("MeView", self._transport.patch("/me", dict(changes)))
 
     def change_password(self, *, old: str, new: str, revoke_tokens: bool = False) -> None:
-        """With `revoke_tokens` all tokens of the user end, but for the one of this client."""
+        """`revoke_tokens` revokes all tokens of the user except the one of this client."""
         self._transport.post("/me/password", {"old": old, "new": new, "revoke_tokens": revoke_tokens})
 
     def tokens(self) -> Iterator[TokenView]:
@@ -52,7 +52,7 @@ class People:
     def create_token(
         self, name: str, *, scopes: Sequence[str] = (), expires_in_days: float | None = None
     ) -> NewTokenView:
-        """The only answer that ever shows the token itself."""
+        """Only this answer contains the token itself."""
         body: dict[str, Any] = {"name": name}
         if scopes:
             body["scopes"] = list(scopes)
@@ -79,7 +79,7 @@ class People:
         return cast("UserView", self._transport.get(f"/users/{segment(name)}"))
 
     def create_user(self, name: str, *, in_no_group: bool = False, **values: Any) -> UserView:
-        """`values` are the fields of the API's UserCreate; those that are None are left to the server."""
+        """`values` are fields of UserCreate; the server's defaults apply to those that are None."""
         given = {key: value for key, value in values.items() if value is not None}
         if in_no_group:
             given["group"] = None
@@ -128,7 +128,7 @@ class Events:
         return self._transport.pages("/events", params, limit=limit)
 
     def export(self, form: str, **filters: str | None) -> Iterator[str]:
-        """The log as a file, `form` csv or jsonl, piece by piece."""
+        """The audit log as csv or jsonl (`form`), in chunks."""
         return self._transport.stream_text("/events/export", {"format": form, **filters})
 
     def follow(self, *, after: int | None = None, patience: Patience | None = None) -> Iterator[EventView]:
@@ -136,6 +136,6 @@ class Events:
         start = "" if after is None else str(after)
         for event in follow_events(self._transport, "/stream", patience=patience or Patience(), last_event_id=start):
             view = json.loads(event.data)
-            # the stream may carry notes of its own beside the audit events
+            # the stream may carry other messages beside the audit events
             if isinstance(view, dict) and "action" in view:
                 yield cast("EventView", view)

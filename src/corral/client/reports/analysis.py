@@ -1,4 +1,4 @@
-"""What could be better, who used how much, and what was measured."""
+"""The routes of the analysis: findings about waste, usage, and a preview of defragmentation."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ class Analysis:
         return cast("AnalysisView", self._transport.get("/analysis", {"period": period}))
 
     def defragmentation(self) -> DefragmentationView:
-        """A preview of moves; nothing carries them out."""
+        """A preview of moves; none is carried out."""
         return cast("DefragmentationView", self._transport.get("/analysis/defragmentation"))

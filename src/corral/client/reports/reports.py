@@ -10,8 +10,8 @@ from corral.client.http.transport import Transport, segment
 if TYPE_CHECKING:
     from corral.client.views import ReportView, ScheduleView
 
-#: How often somebody who waits for a report asks again.
-ASK_SECONDS = 0.3
+#: The interval at which `wait` polls.
+POLL_SECONDS = 0.3
 
 
 class Reports:
@@ -26,17 +26,17 @@ class Reports:
         return cast("ReportView", self._transport.get(f"/reports/{segment(report_id)}"))
 
     def create(self, body: Mapping[str, Any]) -> ReportView:
-        """It is being made when this returns; see `wait`."""
+        """Starts the work on a report and returns at once; see `wait`."""
         return cast("ReportView", self._transport.post("/reports", dict(body)))
 
-    def wait(self, report_id: str, *, asked: Callable[[ReportView], None] = lambda report: None) -> ReportView:
-        """The report once it is ready or has failed; `asked` hears of every look."""
+    def wait(self, report_id: str, *, on_poll: Callable[[ReportView], None] = lambda report: None) -> ReportView:
+        """Polls until the report is ready or has failed, and returns it. `on_poll` is called with every answer."""
         while True:
             report = self.get(report_id)
-            asked(report)
+            on_poll(report)
             if report["state"] != "working":
                 return report
-            self._transport.sleep(ASK_SECONDS)
+            self._transport.sleep(POLL_SECONDS)
 
     def file(self, report_id: str, form: str) -> bytes:
         """The report as html, pdf or csv."""

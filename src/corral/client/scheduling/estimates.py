@@ -1,4 +1,4 @@
-"""Estimated starts: how good they have been."""
+"""The routes of estimated starts: their accuracy."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ class Estimates:
         self._transport = transport
 
     def accuracy(self, *, since: str | None = None) -> EstimateAccuracyView:
-        """What became of estimates made since then, or of the latest ones."""
+        """Compares estimates with the real starts: of estimates made since then, or of the latest ones."""
         return cast("EstimateAccuracyView", self._transport.get("/estimates/accuracy", {"since": since}))

@@ -28,9 +28,9 @@ class Queues:
         return cast("QueueView", self._transport.patch(f"/queues/{segment(name)}", dict(changes)))
 
     def delete_many(self, names: Sequence[str]) -> None:
-        """All of them, or none."""
+        """All of them or none."""
         self._transport.post("/queues:delete", {"names": [*names]})
 
     def order(self, name: str) -> OrderView:
-        """Who goes first, line by line."""
+        """The order of waiting jobs, for each waiting line of the queue."""
         return cast("OrderView", self._transport.get(f"/queues/{segment(name)}/order"))

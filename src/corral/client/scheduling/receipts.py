@@ -1,4 +1,4 @@
-"""Receipts of preemptions: who gave way to whom."""
+"""The routes of receipts: one for each preemption, with the victim, the job that preempted it, and the cost."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Receipts:
         user: str | None = None,
         limit: int | None = None,
     ) -> Iterator[ReceiptView]:
-        """Newest first; of operators all, of others those that concern their own jobs."""
+        """Newest first. Operators see all receipts, other users those that concern their own jobs."""
         return self._transport.pages("/receipts", {"since": since, "rule": rule, "user": user}, limit=limit)
 
     def of_job(self, job: str) -> Sequence[JobReceiptView]:
-        """Where it gave way, and where others gave way to it."""
+        """Preemptions of this job, and preemptions of other jobs for this job."""
         return cast("Sequence[JobReceiptView]", self._transport.get(f"/jobs/{segment(job)}/receipts")["items"])

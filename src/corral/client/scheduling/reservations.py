@@ -18,7 +18,7 @@ class Reservations:
     def list(
         self, pool: str | None = None, since: str | None = None, until: str | None = None
     ) -> Iterator[ReservationView]:
-        """Those of a pool, and those whose windows touch a time."""
+        """Reservations of a pool, and those whose window overlaps `since` to `until`."""
         given = {"pool": pool, "since": since, "until": until}
         return self._transport.pages("/reservations", {key: value for key, value in given.items() if value is not None})
 

@@ -30,7 +30,7 @@ class Volumes:
         return cast("VolumeView", self._transport.patch(path_of(volume), {"size": size}))
 
     def share(self, volume: str, shares: Sequence[VolumeShareView]) -> VolumeView:
-        """With all of these and nobody else."""
+        """Replaces all shares of the volume."""
         return cast("VolumeView", self._transport.put(path_of(volume, "/shares"), {"shares": [*shares]}))
 
     def delete(self, volume: str) -> None:
@@ -61,6 +61,6 @@ class ObjectStores:
 
 
 def path_of(volume: str, below: str = "") -> str:
-    """Where a volume is found; `ann/data` is somebody's own."""
+    """The path of a volume; `ann/data` is the volume `data` of the user ann."""
     owner, slash, name = volume.rpartition("/")
     return f"/volumes/{segment(name)}{below}" + (f"?owner={segment(owner)}" if slash else "")

@@ -16,7 +16,7 @@ class Installation:
         self._transport = transport
 
     def search(self, text: str, *, limit: int | None = None) -> Sequence[FoundView]:
-        """Anything that the caller may see, by a part of its id or name."""
+        """Objects that the caller may see, by a part of their id or name."""
         found = self._transport.get("/search", {"q": text, "limit": limit})
         return cast("Sequence[FoundView]", found["items"])
 

@@ -23,7 +23,7 @@ class Workbenches:
         return self._transport.pages("/workbenches", {"state": list(states) or None}, limit=limit)
 
     def get(self, workbench: str) -> WorkbenchView:
-        """By id, or by the name of one of the caller's own."""
+        """By id, or by the name of one of the caller's workbenches."""
         return cast("WorkbenchView", self._transport.get(_path(workbench)))
 
     def start(self, workbench: str) -> WorkbenchView:
@@ -38,8 +38,8 @@ class Workbenches:
     def wait_ready(
         self, workbench: str, *, seconds: float, on_change: Callable[[WorkbenchView], None], pause_seconds: float = 0.5
     ) -> WorkbenchView:
-        """The workbench once all that it offers can be reached, or once that will not happen: it has ended, waits in
-        its queue, or `seconds` are over. `on_change` hears of every state on the way."""
+        """Wait until Jupyter and SSH of the workbench can be reached, and return it. Also returns if the workbench has
+        ended or is held, and after `seconds`. `on_change` is called with every new state."""
         seen: str | None = None
         for _ in range(max(1, int(seconds / pause_seconds))):
             view = self.get(workbench)
