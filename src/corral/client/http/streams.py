@@ -1,7 +1,6 @@
-"""Following what happens on a server over broken connections and restarts of the server.
+"""Event streams that continue over broken connections and restarts of the server.
 
-Decides how long to go on trying and how to continue without a gap or a repetition. What to do with the news is left to
-the caller.
+This module decides how long to retry, and resumes a stream without gaps or repetitions.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from corral.client.http.errors import ServerUnreachable
 from corral.client.http.sse import ServerEvent
 from corral.client.http.transport import Transport
 
-#: Jobs outlive the server, so a follower outlives its restart or upgrade too.
+#: Long enough for a restart or an upgrade of the server, which jobs survive.
 PATIENCE_SECONDS = 300.0
 FIRST_DELAY_SECONDS = 0.2
 LONGEST_DELAY_SECONDS = 3.0
@@ -29,14 +28,14 @@ class LogText:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogEnd:
-    """The job is over and everything was read."""
+    """The job has ended and its whole log was read."""
 
     state: str
     exit_code: int | None
 
 
 class Patience:
-    """How often and for how long a lost server is tried again."""
+    """The back-off of retries while the server cannot be reached, and the time after which they end."""
 
     def __init__(
         self,
@@ -61,8 +60,8 @@ class Patience:
         self._delay = FIRST_DELAY_SECONDS
 
     def lost(self, error: ServerUnreachable) -> None:
-        """Wait before the next try; raises the error when the patience is over, and at once if the server was
-        never there."""
+        """Wait before the next try. Raises the error after the time limit, and at once if the server was never
+        reached."""
         if not self.was_reached:
             raise error
         now = self._clock()
@@ -87,14 +86,14 @@ def follow_events(
     patience: Patience,
     last_event_id: str = "",
 ) -> Iterator[ServerEvent]:
-    """Events without end, continued after the last one seen. The first connection has to succeed."""
+    """Yields events without end; a new connection continues after the last event. The first connection must succeed."""
     last_id = last_event_id
     while True:
         try:
             for event in transport.events(path, params, last_event_id=last_id, on_open=patience.reached):
                 last_id = event.id or last_id
                 yield event
-            # the server closed the stream in good order, as it does when it stops
+            # the server closed the stream, as it does when it stops
             patience.pause()
         except ServerUnreachable as error:
             patience.lost(error)
@@ -103,8 +102,8 @@ def follow_events(
 def follow_log(
     transport: Transport, path: str, params: dict[str, Any], *, patience: Patience
 ) -> Iterator[LogText | LogEnd]:
-    """The text of a log as it is written, then its end. After a broken connection the server is asked to continue
-    behind the last event; the ids of log events are places in the log."""
+    """Yields the text of a log as it is written, then its end. Event ids are offsets in the log, so a new connection
+    continues after the last event."""
     for event in follow_events(transport, path, params, patience=patience):
         if event.event == "log":
             yield LogText(text=str(json.loads(event.data)["text"]))

@@ -8,7 +8,7 @@ import pytest
 
 from corral.client.client import Client
 from corral.client.http.errors import NotFound, ServerUnreachable
-from corral.client.http.following import LogEnd, LogText, Patience
+from corral.client.http.streams import LogEnd, LogText, Patience
 from corral.client.jobs.jobs import exit_status
 from tests.unit.client.scripted_server import Answer, Seen, as_json, problem, scripted, stream
 
