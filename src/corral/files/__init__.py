@@ -10,6 +10,17 @@ from corral.files.opening import NotPlain, describe, open_below, open_trusted
 from corral.files.ownership import hand_over
 from corral.files.place import Place
 from corral.files.removal import remove_tree
+from corral.files.trash import Trash
 from corral.files.usage import used_bytes
 
-__all__ = ["NotPlain", "Place", "describe", "hand_over", "open_below", "open_trusted", "remove_tree", "used_bytes"]
+__all__ = [
+    "NotPlain",
+    "Place",
+    "Trash",
+    "describe",
+    "hand_over",
+    "open_below",
+    "open_trusted",
+    "remove_tree",
+    "used_bytes",
+]

@@ -14,6 +14,12 @@ from corral.engines.attempts.accounts import Account
 #: What a program needs to find its tools; nothing here is secret.
 INHERITED = ("PATH", "HOME", "LANG", "USER", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 MASTER_ADDR = "127.0.0.1"
+#: Every process of an instance has this variable: the run directory, which is unique among all engines of a machine.
+RUN_DIR_VARIABLE = "CORRAL_RUN_DIR"
+#: The id of the installation: the same for all jobs of one store, on every cluster.
+INSTALLATION_VARIABLE = "CORRAL_INSTALLATION"
+#: Variables that name directories of the job: the job's account owns these directories, its container mounts them.
+JOB_DIRECTORIES = ("CORRAL_JOB_DIR", "CORRAL_CHECKPOINT_DIR", "CORRAL_OUTPUT_DIR")
 #: What the driver's ids of slices begin with.
 MIG_PREFIX = "MIG-"
 #: What the driver's ids begin with; virtual GPUs have others.
@@ -94,3 +100,9 @@ def _gang_environment(nodes: int, instance: Instance, master_addr: str, master_p
         "WORLD_SIZE": str(nodes * processes),
         "PET_NPROC_PER_NODE": str(processes),
     }
+
+
+def job_directories(order: LaunchOrder) -> list[str]:
+    """Outermost first."""
+    found = {order.env[name] for name in JOB_DIRECTORIES if order.env.get(name)}
+    return sorted(found, key=len)

@@ -259,3 +259,8 @@ def _exec_problem(program: str, path: str, error: OSError | ValueError) -> str:
     if error.errno == errno.E2BIG:
         return f"{program}: arguments and environment are too long"
     return f"{program}: {error.strerror}"
+
+
+def boot_id() -> str:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as source:
+        return source.read().strip()

@@ -19,39 +19,30 @@ from typing import Any
 from corral.control.ports import AttemptPhase
 from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import InstanceExit, InstanceState, parse_exit
+from corral.engines.attempts.claims import CLAIM, ClaimState, claim_state, read_claim, record_end, take_claim
+from corral.engines.attempts.environment import RUN_DIR_VARIABLE
 from corral.engines.attempts.job_places import remove_tree
-from corral.engines.attempts.processes import processes_by_env, send, start_ticks
+from corral.engines.attempts.json_files import read_json, write_json
+from corral.engines.attempts.processes import boot_id, processes_by_env, send, start_ticks
 from corral.engines.local.cgroups import Cgroup, CgroupSupport
 from corral.engines.local.rundir import (
     AUTH,
-    CLAIM,
     ENVIRONMENT,
     EXIT,
     LOST,
     ORDER,
-    PRIVATE,
-    PROGRESS,
     TMP,
-    ClaimState,
     Layout,
-    boot_id,
-    claim_state,
     is_folded,
     is_safe_id,
-    read_claim,
-    read_json,
-    record_end,
-    take_claim,
-    write_json,
     write_stop,
 )
+from corral.engines.storage.job_mounts import PRIVATE
+from corral.engines.storage.preparation import PROGRESS
+from corral.files import Trash
 
 log = logging.getLogger("corral.engines.local")
 
-#: In the environment of every process of an instance; names it across all engines of a machine.
-RUN_DIR_VARIABLE = "CORRAL_RUN_DIR"
-#: The same for all jobs of one store, wherever they run.
-INSTALLATION_VARIABLE = "CORRAL_INSTALLATION"
 _BURIAL_SECONDS = 0.5
 
 
@@ -99,6 +90,8 @@ class AttemptFiles:
         """`remove_container` is told of instances whose supervisor died over a container, `remove_scratch` of all whose
         supervisor died; they must not wait."""
         self._layout = layout
+        self._trash = Trash(layout.removed_dir)
+        self._trash.empty()
         self._remove_container = remove_container
         self._remove_scratch = remove_scratch
         self._cgroups = cgroups
@@ -172,7 +165,7 @@ class AttemptFiles:
         for path in (self._layout.marker(attempt_id), self._layout.ended(attempt_id)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        remove_tree(self._layout.attempt_dir(attempt_id))
+        self._trash.discard(self._layout.attempt_dir(attempt_id))
 
     # -------------------------------------------------------------------------------------------- states
 

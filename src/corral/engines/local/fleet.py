@@ -13,7 +13,6 @@ import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 import psutil
 import pynvml  # type: ignore[import-untyped]
@@ -27,12 +26,6 @@ logger = logging.getLogger(__name__)
 
 #: Machines have fewer whole GPUs than this, and GPUs fewer slices.
 SLICE_INDEX_STEP = 100
-
-
-class Fleet(Protocol):
-    """The nodes of a local cluster."""
-
-    def nodes(self) -> tuple[Node, ...]: ...
 
 
 class HostFleet:

@@ -12,16 +12,15 @@ import contextlib
 import os
 from collections.abc import Iterable
 
+from corral.engines.attempts.claims import CLAIM
 from corral.engines.local.logs import PREFIX
 from corral.engines.local.rundir import (
     AUTH,
-    CLAIM,
     ENVIRONMENT,
     EXIT,
     LOST,
     ORDER,
     OVER,
-    PROGRESS,
     STOP,
     TMP,
     WORK,
@@ -30,6 +29,7 @@ from corral.engines.local.rundir import (
     is_folded,
     is_safe_id,
 )
+from corral.engines.storage.preparation import PROGRESS
 
 #: Since it is there, attempts that are over have marks in `ended`, or are folded.
 _FOUND = "folded"

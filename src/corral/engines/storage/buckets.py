@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from corral.engines.attempts.claims import CLAIM
 from corral.engines.attempts.instance_messages import StorageSpec
-from corral.engines.local.rundir import CLAIM
 from corral.engines.storage.provider import CannotProvide, Surroundings
 from corral.objects.access import NotReachable, ObjectAccess, look
 from corral.objects.bucket import Bucket, Replaced

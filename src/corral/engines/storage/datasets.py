@@ -30,8 +30,8 @@ from corral.datasets.errors import DatasetError
 from corral.datasets.history.trees import walk
 from corral.datasets.work.checkout import make_read_only, staging, write_tree
 from corral.datasets.work.progress import Progress
+from corral.engines.attempts.claims import ClaimState, claim_state
 from corral.engines.attempts.instance_messages import StorageSpec
-from corral.engines.local.rundir import ClaimState, claim_state
 from corral.engines.storage.provider import CannotProvide, Surroundings
 from corral.objects.access import NotReachable
 

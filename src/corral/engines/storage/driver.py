@@ -19,7 +19,7 @@ from contextlib import contextmanager
 
 from corral.control.ports import VolumeUnavailable, VolumeUse
 from corral.engines.attempts.job_places import remove_tree
-from corral.engines.local.rundir import read_json, write_json
+from corral.engines.attempts.json_files import read_json, write_json
 from corral.engines.storage.permissions import let_pass, open_inside
 from corral.engines.storage.project_quotas import ProjectQuotas, quotas_of
 from corral.files import used_bytes

@@ -19,13 +19,14 @@ from collections.abc import Sequence
 from corral.engines.attempts.instance_messages import Owner, StorageSpec
 from corral.engines.attempts.job_places import make_private, open_way
 from corral.engines.attempts.processes import acting_as
-from corral.engines.local.rundir import PRIVATE
 from corral.engines.storage import mount_namespace
 from corral.engines.storage.permissions import let_pass, may_pass
 from corral.files import NotPlain, Place
 from corral.files.opening import open_directory_path
 
 MOUNTS_VARIABLE = "CORRAL_MOUNTS"
+#: In the directory of an instance: the mounts of the instance, visible in its own mount namespace only.
+PRIVATE = "storage"
 #: In the job's directory.
 LINKS = "mounts"
 #: Never covered by a mount: programs that become root read them, and this node's own software lives there.

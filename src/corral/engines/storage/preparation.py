@@ -18,11 +18,13 @@ from typing import Any
 
 from corral.engines.attempts.instance_messages import InstanceSpec, PreparerSpec
 from corral.engines.attempts.job_places import remove_tree
+from corral.engines.attempts.json_files import write_json
 from corral.engines.attempts.processes import die_with_parent
-from corral.engines.local.rundir import PRIVATE, PROGRESS, write_json
-from corral.engines.storage.job_mounts import StorageMissing, enter_mounts, make_ready, mount_environment
+from corral.engines.storage.job_mounts import PRIVATE, StorageMissing, enter_mounts, make_ready, mount_environment
 from corral.files import used_bytes
 
+#: In the directory of an instance while it starts: a message for users about the progress of the preparation.
+PROGRESS = "progress"
 _READ_BYTES = 1 << 16
 _TELL_SECONDS = 1.0
 _SAY_SECONDS = 10.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.running import NOBODY, corral, problem_on_stderr
+from tests.unit.cli.runner import NOBODY, corral, problem_on_stderr
 from tests.unit.client.scripted_server import Answer, as_json, problem, scripted
 
 EVERYDAY = [

@@ -6,7 +6,7 @@ import pytest
 
 from corral.core.model import NodeState
 from corral.engines.slurm.cluster.nodes import FleetRules, nodes_seen, vanished
-from corral.engines.slurm.cluster.reservation_nodes import ASK_SECONDS, Reserving, reservations_in
+from corral.engines.slurm.cluster.reservation_nodes import ASK_SECONDS, ReservationNodes, reservations_in
 from corral.engines.slurm.slurm_api.commands import SlurmRefused, SlurmUnavailable
 from corral.engines.slurm.slurm_api.slurm_records import SlurmNode, reserved_in
 
@@ -138,8 +138,8 @@ class Reservations:
 
 def test_reservations_are_asked_for_seldom_and_what_is_known_stays_while_slurm_is_away() -> None:
     slurm, seen = Reservations(), [a_node("gpu1"), a_node("gpu2")]
-    assert Reserving(slurm, ["--qos=high"]).nodes(seen, 0.0) is None  # type: ignore[arg-type]
-    ours = Reserving(slurm, ["--reservation=corral"])  # type: ignore[arg-type]
+    assert ReservationNodes(slurm, ["--qos=high"]).nodes(seen, 0.0) is None  # type: ignore[arg-type]
+    ours = ReservationNodes(slurm, ["--reservation=corral"])  # type: ignore[arg-type]
     assert ours.nodes(seen, 0.0) == ours.nodes(seen, ASK_SECONDS - 1) == {"gpu1"}
     assert slurm.asked == ["corral"]
     slurm.answer = SlurmUnavailable("away")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from corral.core.model import EndReason, NodeState
-from corral.engines.slurm.attempts.ends import parse_exit, told_by_slurm, why_not_begun
+from corral.engines.slurm.attempts.ends import exit_from_slurm, parse_exit, why_not_begun
 from corral.engines.slurm.cluster.nodes import FleetRules, nodes_seen, others_use, unexplained
 from corral.engines.slurm.slurm_api.hostlist import expand
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob, Unreadable, gpus_in, jobs_of, nodes_of
@@ -289,21 +289,21 @@ def test_where_nodes_left_no_word_slurms_own_counts(
     state: str, stopped: bool, reason: EndReason, code: int | None
 ) -> None:
     job = SlurmJob(id=1, name="x", state=state, exit_code=5, started_at=1.0, ended_at=2.0)
-    end = told_by_slurm(job, has_begun=True, was_stopped=stopped, now=9.0)
+    end = exit_from_slurm(job, has_begun=True, was_stopped=stopped, now=9.0)
     assert (end.reason, end.exit_code, end.ended_at) == (reason, code, 2.0)
 
 
 @pytest.mark.parametrize(("signal", "code"), [(15, 143), (None, 137)])
 def test_a_job_that_was_stopped_before_it_listened_ended_by_that_word(signal: int | None, code: int) -> None:
     job = SlurmJob(id=1, name="x", state="FAILED", signal=signal, started_at=1.0, ended_at=2.0)
-    end = told_by_slurm(job, has_begun=False, was_stopped=True, now=9.0)
+    end = exit_from_slurm(job, has_begun=False, was_stopped=True, now=9.0)
     assert (end.reason, end.exit_code) == (EndReason.EXIT_CODE, code)
 
 
 @pytest.mark.parametrize("state", ["FAILED", "COMPLETED"])
 def test_a_job_that_slurm_could_not_begin_is_not_the_programs_failure(state: str) -> None:
     job = SlurmJob(id=1, name="x", state=state, exit_code=2, started_at=1.0, ended_at=2.0)
-    end = told_by_slurm(job, has_begun=False, was_stopped=False, now=9.0)
+    end = exit_from_slurm(job, has_begun=False, was_stopped=False, now=9.0)
     assert (end.reason, end.exit_code) == (EndReason.LOST, None)
     assert "could not begin it on its node (exit code 2)" in end.message
 

@@ -13,7 +13,7 @@ from corral.core.model import EndReason
 from corral.engines.slurm.attempts import slurm_attempt
 from corral.engines.slurm.attempts.run_directory import Layout
 from corral.engines.slurm.attempts.slurm_attempt import Attempt
-from corral.engines.slurm.attempts.tracking import AT_ONCE, AWAY_SECONDS, DAY, LOST_SECONDS, PAUSE_SECONDS, Following
+from corral.engines.slurm.attempts.tracking import AT_ONCE, AWAY_SECONDS, DAY, LOST_SECONDS, PAUSE_SECONDS, JobTracker
 from corral.engines.slurm.slurm_api.commands import SlurmRefused, SlurmUnavailable
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob
 
@@ -78,8 +78,8 @@ def running(number: int) -> SlurmJob:
     return SlurmJob(id=number, uid=1001, state="RUNNING", nodes=("node1",), started_at=NOW)
 
 
-def following(books: Books, layout: Layout) -> Following:
-    return Following(books, layout, MARK, lambda attempt, job_id: None, contextlib.nullcontext())  # type: ignore[arg-type]
+def following(books: Books, layout: Layout) -> JobTracker:
+    return JobTracker(books, layout, MARK, lambda attempt, job_id: None, contextlib.nullcontext())  # type: ignore[arg-type]
 
 
 def reason(attempt: Attempt) -> EndReason | None:

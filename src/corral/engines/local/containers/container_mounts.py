@@ -12,9 +12,9 @@ import os
 
 from corral.engines.attempts.instance_messages import ContainerMountSpec, ContainerSpec, InstanceSpec
 from corral.engines.attempts.processes import acting_as
-from corral.engines.local.rundir import PRIVATE, TMP, WORK
+from corral.engines.local.rundir import TMP, WORK
 from corral.engines.storage import mount_namespace
-from corral.engines.storage.job_mounts import place_in
+from corral.engines.storage.job_mounts import PRIVATE, place_in
 from corral.files import describe
 from corral.files.opening import open_directory_path
 

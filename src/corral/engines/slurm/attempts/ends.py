@@ -25,7 +25,7 @@ _REASONS = {
 }
 _OUTSIDE = "outside"
 #: The words of corral's script on the nodes.
-_TOLD = {
+_REPORTED = {
     "exit_code": EndReason.EXIT_CODE,
     _OUTSIDE: EndReason.EXIT_CODE,
     "timed_out": EndReason.TIMED_OUT,
@@ -34,7 +34,7 @@ _TOLD = {
 }
 #: Slurm's words for a job that waits because of others.
 _PLACE_IS_TAKEN = ("Resources", "Priority")
-_WORDS = {
+_MESSAGES = {
     "OUT_OF_MEMORY": "used more than its memory; Slurm ended it (OUT_OF_MEMORY)",
     "TIMEOUT": "reached Slurm's time limit (TIMEOUT)",
     "DEADLINE": "reached Slurm's deadline (DEADLINE)",
@@ -47,7 +47,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToldExit:
+class ReportedExit:
     """What an instance wrote about its end."""
 
     exit: InstanceExit
@@ -55,21 +55,21 @@ class ToldExit:
     is_from_outside: bool = False
 
 
-def parse_exit(line: str, *, limit_seconds: float | None, since: float, now: float) -> ToldExit:
+def parse_exit(line: str, *, limit_seconds: float | None, since: float, now: float) -> ReportedExit:
     """When, why, its code, its signal, and the words or when its program ended. A job may write there what it likes:
     raises ValueError for a line that corral's script does not write, and keeps the times between `since` and `now`."""
     at, word, code, signal, rest = [*line.split(" ", 4), "", "", "", ""][:5]
-    if (reason := _TOLD.get(word)) is None:
+    if (reason := _REPORTED.get(word)) is None:
         raise ValueError(f"{word!r} is no reason")
     exit_code = None if code == "-" else _number(code, 255)
     exit = InstanceExit(
         reason=reason,
-        ended_at=time_told(at, since, now),
+        ended_at=reported_time(at, since, now),
         exit_code=exit_code,
-        message=_words(reason, exit_code, None if signal == "-" else _number(signal, 127), rest, limit_seconds),
-        main_ended_at=time_told(rest, since, now) if reason is not EndReason.LAUNCH_ERROR else None,
+        message=_message(reason, exit_code, None if signal == "-" else _number(signal, 127), rest, limit_seconds),
+        main_ended_at=reported_time(rest, since, now) if reason is not EndReason.LAUNCH_ERROR else None,
     )
-    return ToldExit(exit=exit, is_from_outside=word == _OUTSIDE)
+    return ReportedExit(exit=exit, is_from_outside=word == _OUTSIDE)
 
 
 def _number(text: str, most: int) -> int:
@@ -80,7 +80,7 @@ def _number(text: str, most: int) -> int:
     return number
 
 
-def time_told(text: str, since: float, now: float) -> float:
+def reported_time(text: str, since: float, now: float) -> float:
     """Nodes' clocks may be wrong, and files of a job's may say anything. Raises ValueError."""
     at = float(text)
     if not math.isfinite(at):
@@ -88,7 +88,7 @@ def time_told(text: str, since: float, now: float) -> float:
     return min(max(at, since), now)
 
 
-def _words(reason: EndReason, code: int | None, signal: int | None, rest: str, limit_seconds: float | None) -> str:
+def _message(reason: EndReason, code: int | None, signal: int | None, rest: str, limit_seconds: float | None) -> str:
     if reason is EndReason.LAUNCH_ERROR:
         return plain(rest)
     if reason is EndReason.TIMED_OUT:
@@ -102,24 +102,24 @@ def _words(reason: EndReason, code: int | None, signal: int | None, rest: str, l
     return f"exit code {code}" if code else ""
 
 
-def told_by_slurm(job: SlurmJob, *, has_begun: bool, was_stopped: bool, now: float) -> InstanceExit:
+def exit_from_slurm(job: SlurmJob, *, has_begun: bool, was_stopped: bool, now: float) -> InstanceExit:
     """An instance left no word: its node died, or Slurm ended it. `has_begun` says whether corral's script ever ran."""
     at = job.ended_at or now
     if was_stopped and job.state in ("CANCELLED", "FAILED", "COMPLETED"):
         if job.started_at is None or job.state == "CANCELLED":
-            words = "stopped before it began"
-            return InstanceExit(reason=EndReason.EXIT_CODE, ended_at=at, exit_code=None, message=words)
+            message = "stopped before it began"
+            return InstanceExit(reason=EndReason.EXIT_CODE, ended_at=at, exit_code=None, message=message)
         # By the word itself if it came before anything listened, else because its time was over.
         return _killed(job.signal or signals.SIGKILL, at)
     reason = _REASONS.get(job.state)
     if reason is not None:
-        return InstanceExit(reason=reason, ended_at=at, exit_code=None, message=_WORDS[job.state])
+        return InstanceExit(reason=reason, ended_at=at, exit_code=None, message=_MESSAGES[job.state])
     if not has_begun:
         # Not the program's doing: it never ran. Slurm loses a script now and then, or its node does not see corral's.
-        words = (
+        message = (
             f"Slurm could not begin it on its node (exit code {job.exit_code or 0}); does the node see corral's files?"
         )
-        return InstanceExit(reason=EndReason.LOST, ended_at=at, exit_code=None, message=words)
+        return InstanceExit(reason=EndReason.LOST, ended_at=at, exit_code=None, message=message)
     if job.signal:
         return _killed(job.signal, at)
     code = job.exit_code or 0
@@ -128,7 +128,7 @@ def told_by_slurm(job: SlurmJob, *, has_begun: bool, was_stopped: bool, now: flo
     )
 
 
-def is_slurms_doing(job: SlurmJob) -> bool:
+def ended_by_slurm(job: SlurmJob) -> bool:
     """Whether it ended for another reason than that its program did."""
     return job.state in _REASONS
 
@@ -141,8 +141,8 @@ def why_not_begun(job: SlurmJob) -> str:
 
 
 def _killed(signal: int, at: float) -> InstanceExit:
-    words = f"killed by {signal_name(signal)}"
-    return InstanceExit(reason=EndReason.EXIT_CODE, ended_at=at, exit_code=128 + signal, message=words)
+    message = f"killed by {signal_name(signal)}"
+    return InstanceExit(reason=EndReason.EXIT_CODE, ended_at=at, exit_code=128 + signal, message=message)
 
 
 def signal_name(number: int) -> str:

@@ -17,7 +17,7 @@ LIMIT_BYTES = 64 << 10
 _LINE = re.compile(rb"([A-Za-z0-9_-]{1,64}\.\d{1,9})\.\d{1,9}")
 
 
-class News:
+class NodeReports:
     """For one reader at a time."""
 
     def __init__(self, path: str) -> None:

@@ -27,16 +27,16 @@ import itertools
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from corral.files import remove_tree
+from corral.files import Trash
 
 #: Longer than anything that is written in lines here.
 MAX_BYTES = 4 << 20
 #: The same for what a job's account can write.
-MAX_TOLD_BYTES = 16 << 10
+MAX_REPORT_BYTES = 16 << 10
 _AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 LOG = "log"
 #: Of an instance: what matters until its end is recorded.
@@ -51,8 +51,13 @@ def is_safe_id(attempt_id: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class Layout:
     root: str
+    _trash: Trash = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_trash", Trash(f"{self.root}/removed"))
 
     def prepare(self) -> None:
+        self._trash.empty()
         for name in ("orders", "stops", "places", "forgotten", "folded"):
             os.makedirs(f"{self.root}/{name}", exist_ok=True)
         # Jobs' accounts pass to what is theirs, and see nothing else.
@@ -66,7 +71,7 @@ class Layout:
         os.chmod(self.hurry, 0o644)
 
     @property
-    def news(self) -> str:
+    def reports(self) -> str:
         return f"{self.root}/news"
 
     @property
@@ -119,7 +124,7 @@ class Layout:
         with contextlib.suppress(FileNotFoundError):
             os.rename(self.order(attempt_id), self._forgotten(attempt_id))
         if os.path.exists(self.fetched(attempt_id)):
-            remove_tree(self.fetched(attempt_id))
+            self._trash.discard(self.fetched(attempt_id))
         if delete_logs:
             self._remove_places(attempt_id)
             for path in (self._forgotten(attempt_id), self._folded(attempt_id), self.stop(attempt_id)):
@@ -164,7 +169,7 @@ class Layout:
         # The first at last: if it is gone, so are all.
         for place in reversed(places):
             _remove(log_start(place))
-            remove_tree(place)
+            self._trash.discard(place)
             _remove(folded_log(place))
 
     def note_submission(self, now: float) -> None:
@@ -247,11 +252,11 @@ def read_lines(path: str | Path) -> list[str]:
 
 def read_on(path: str | Path, offset: int) -> tuple[list[str], int]:
     """The whole lines from an offset on, and where the next ones begin. Of a file that a job's account can write, no
-    more than its first MAX_TOLD_BYTES count."""
+    more than its first MAX_REPORT_BYTES count."""
     try:
         with open_plain(path) as file:
             file.seek(offset)
-            data = file.read(max(0, MAX_TOLD_BYTES - offset))
+            data = file.read(max(0, MAX_REPORT_BYTES - offset))
     except (FileNotFoundError, NotADirectoryError, NotPlain):
         return [], offset
     whole = data[: data.rfind(b"\n") + 1]

@@ -24,7 +24,7 @@ def attempt_text(order: LaunchOrder, layout: Layout, program: str) -> str:
             "attempt": order.attempt_id,
             "self": program,
             "places": layout.places,
-            "news": layout.news,
+            "news": layout.reports,
             "stop": layout.stop(order.attempt_id),
             "hurry": layout.hurry,
             "never": layout.never,
@@ -54,7 +54,7 @@ def instance_text(
         lines.append(f"if {found}; then export CONDA_PREFIX={quote(order.venv)}; unset VIRTUAL_ENV; fi")
     lines += storage_exports(specs)
     return (
-        f"program=({_words(order.command)})\n"
+        f"program=({_bash_words(order.command)})\n"
         + _assigned({"workdir": order.workdir or ""})
         + _function("environment", lines)
         + _function("storage", storage_lines(specs, env))
@@ -70,5 +70,5 @@ def _assigned(values: Mapping[str, str]) -> str:
     return "".join(f"{name}={quote(value)}\n" for name, value in values.items())
 
 
-def _words(words: Iterable[str]) -> str:
+def _bash_words(words: Iterable[str]) -> str:
     return " ".join(quote(word) for word in words)

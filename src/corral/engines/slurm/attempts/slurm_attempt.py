@@ -15,7 +15,7 @@ from corral.control.ports import AttemptPhase, AttemptStatus, LaunchOrder
 from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import InstanceExit, InstanceState, aggregate
 from corral.engines.slurm.attempts import run_directory
-from corral.engines.slurm.attempts.ends import is_slurms_doing, parse_exit, time_told, told_by_slurm
+from corral.engines.slurm.attempts.ends import ended_by_slurm, exit_from_slurm, parse_exit, reported_time
 from corral.engines.slurm.attempts.run_directory import Layout
 from corral.engines.slurm.slurm_api.clean_text import plain
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob
@@ -57,7 +57,8 @@ class Attempt:
     over_since: float | None = None
     #: how it ended for the engine itself: it was never given to Slurm, or was taken back from it
     verdict: AttemptStatus | None = None
-    told: AttemptPhase | None = None
+    #: the last phase that was reported to listeners
+    reported: AttemptPhase | None = None
 
     @property
     def is_over(self) -> bool:
@@ -102,7 +103,7 @@ class Attempt:
             for rank, node in enumerate(self.nodes)
         ]
 
-    def look(self, layout: Layout) -> None:
+    def read_reports(self, layout: Layout) -> None:
         """Read what the nodes have written. A line that no node of ours wrote is none: what Slurm says counts then."""
         for rank in range(len(self.nodes)):
             if rank in self.exits:
@@ -111,15 +112,15 @@ class Attempt:
             lines, self.read_bytes[rank] = run_directory.read_on(f"{layout.place(self.id, rank)}/told", done)
             for number, line in enumerate(lines):
                 with contextlib.suppress(ValueError):
-                    self._hear(rank, *line.split(" ", 1), is_first=not done and not number)
+                    self._take_line(rank, *line.split(" ", 1), is_first=not done and not number)
 
-    def _hear(self, rank: int, word: str, rest: str = "", *, is_first: bool) -> None:
+    def _take_line(self, rank: int, word: str, rest: str = "", *, is_first: bool) -> None:
         """Raises ValueError for what no node of ours wrote."""
         now = clock()
         if word == "claimed" and is_first:
             self.claimed_by = int(rest)
         elif word == "up":
-            self.up.setdefault(rank, time_told(rest, self.created_at, now))
+            self.up.setdefault(rank, reported_time(rest, self.created_at, now))
         elif word == "end":
             told = parse_exit(rest, limit_seconds=self.limit_seconds, since=self.created_at, now=now)
             by_others = told.is_from_outside and not self.was_stopped
@@ -133,13 +134,13 @@ class Attempt:
             return
         if self.over_since is None:
             self.over_since = now
-        self.look(layout)
-        has_told = len(self.outside) + len(self.exits) == len(self.nodes)
-        if now < self.over_since + SETTLE_SECONDS and not has_told and not _says_all(job):
+        self.read_reports(layout)
+        have_reported = len(self.outside) + len(self.exits) == len(self.nodes)
+        if now < self.over_since + SETTLE_SECONDS and not have_reported and not _says_all(job):
             return
-        if not is_slurms_doing(job):
+        if not ended_by_slurm(job):
             self.exits |= self.outside
-        told = told_by_slurm(job, has_begun=layout.was_claimed(self.id), was_stopped=self.was_stopped, now=now)
+        told = exit_from_slurm(job, has_begun=layout.was_claimed(self.id), was_stopped=self.was_stopped, now=now)
         # Slurm tells whole seconds, and a job ends after all that its nodes have told: theirs came first.
         told = replace(told, ended_at=max([told.ended_at, *(end.ended_at for end in self.exits.values())]))
         for rank in range(len(self.nodes)):
@@ -237,7 +238,7 @@ def load(layout: Layout, attempt_id: str) -> Attempt | None:
     )
     if (verdict := notes.get("verdict")) is not None:
         attempt.give_up(EndReason(verdict["reason"]), verdict["message"], verdict["at"])
-    attempt.look(layout)
+    attempt.read_reports(layout)
     return attempt
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from corral.control.ports import LaunchOrder, StorageKind
 from corral.engines.attempts.accounts import Account
+from corral.engines.attempts.environment import job_directories
 from corral.engines.attempts.instance_messages import Owner, StorageSpec
-from corral.engines.attempts.instance_specs import job_directories
 from corral.engines.attempts.job_places import hand_over, open_way
 from corral.engines.storage.job_mounts import let_in
 

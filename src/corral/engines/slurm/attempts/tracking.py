@@ -12,8 +12,10 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from corral.control.ports import EngineUnavailable
+from corral.core.model import EndReason
+from corral.engines.slurm.attempts.ends import why_not_begun
 from corral.engines.slurm.attempts.run_directory import Layout
-from corral.engines.slurm.attempts.slurm_attempt import Attempt
+from corral.engines.slurm.attempts.slurm_attempt import Attempt, conclude
 from corral.engines.slurm.slurm_api.commands import Slurm, SlurmRefused, SlurmUnavailable
 from corral.engines.slurm.slurm_api.slurm_records import SlurmJob
 
@@ -41,7 +43,7 @@ def asked(ask: Callable[[], _Answer]) -> _Answer:
         raise EngineUnavailable(f"Slurm: {error}") from error
 
 
-class Following:
+class JobTracker:
     """`adopt` is called for an attempt whose job is found although nobody wrote down that there is one. Attempts are
     changed under `lock`, and Slurm is asked without it: nobody else waits for a controller that is slow."""
 
@@ -65,7 +67,7 @@ class Following:
         with self._lock:
             pending = [attempt for attempt in attempts if not attempt.is_over]
             for attempt in pending:
-                attempt.look(self._layout)
+                attempt.read_reports(self._layout)
             known = {job.id: job for job in live}
             pending = [one for one in pending if _is_doubtful(one, now) or not self._is_followed(one, known, now)]
         if not pending:
@@ -102,6 +104,32 @@ class Following:
         """Whether the job with the attempt's id is the attempt's. A controller that crashed may give the id of a job
         that it lost to the next one, of the same account, too; the name tells the two apart."""
         return attempt.owner.owns(job) and job.name in ("", attempt.job_name(self._mark))
+
+    def confirms(self, attempt: Attempt) -> bool:
+        """Whether Slurm confirms that the job with the attempt's id is the attempt's: a wrong id must not end the job
+        of another user. Raises EngineUnavailable."""
+        if not attempt.is_confirmed:
+            jobs = asked(self._slurm.live)
+            attempt.is_confirmed = any(job.id == attempt.job_id and self.is_its(attempt, job) for job in jobs)
+        return attempt.is_confirmed
+
+    def take_back(self, attempts: Iterable[Attempt], now: float, pending_seconds: float) -> None:
+        """Cancel jobs that have been pending in Slurm for `pending_seconds`, because jobs of other users hold the
+        planned GPUs. Their attempts end as preempted, and corral plans them again. Raises EngineUnavailable."""
+        late = {
+            attempt.job_id: (attempt, attempt.seen)
+            for attempt in attempts
+            if attempt.job_id is not None and attempt.waits_in_slurm and attempt.seen is not None
+            if now - max(attempt.given_at, attempt.created_at) >= pending_seconds
+        }
+        if not late:
+            return
+        asked(lambda: self._slurm.cancel(*late, only_pending=True))
+        states = {job.id: job.state for job in asked(self._slurm.jobs)}
+        with self._lock:
+            for job_id, (attempt, job) in late.items():
+                if states.get(job_id, "CANCELLED") == "CANCELLED" and not attempt.is_over:
+                    conclude(self._layout, attempt, EndReason.PREEMPTED, why_not_begun(job))
 
     def _settle_claim(self, attempt: Attempt, jobs: Iterable[SlurmJob]) -> None:
         """What a job writes about itself makes nobody else's job an attempt's."""

@@ -48,11 +48,7 @@ class Watcher:
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         self._sinks.append(sink)
 
-    def look_soon(self) -> None:
-        self._worker.wake()
-
-    def tell_all(self) -> None:
-        """Somebody else has asked Slurm, and may have found an end."""
+    def check_soon(self) -> None:
         self._worker.wake()
 
     def _round(self) -> float:
@@ -86,13 +82,13 @@ class Watcher:
     def _tell(self, attempts: Iterable[Attempt]) -> None:
         for attempt in attempts:
             status = attempt.status()
-            if status is None or status.phase is AttemptPhase.STARTING or status.phase is attempt.told:
+            if status is None or status.phase is AttemptPhase.STARTING or status.phase is attempt.reported:
                 continue
-            if attempt.told is None and status.phase is AttemptPhase.ENDED and attempt.up:
+            if attempt.reported is None and status.phase is AttemptPhase.ENDED and attempt.up:
                 self._send(
                     AttemptStatus(attempt_id=attempt.id, phase=AttemptPhase.RUNNING, at=max(attempt.up.values()))
                 )
-            attempt.told = status.phase
+            attempt.reported = status.phase
             self._send(status)
 
     def _send(self, status: AttemptStatus) -> None:

@@ -31,7 +31,7 @@ PREFIX = "corral: "
 _MAY_NOT = ("Access/permission denied", "Invalid user id", "cannot change nodes")
 
 
-class NodeWords:
+class NodeDrains:
     """What was said about nodes, here and at Slurm. Safe for several threads: each word is one file."""
 
     def __init__(self, root: Path, slurm: Slurm) -> None:

@@ -34,7 +34,7 @@ class _Left:
     since: float
 
 
-class Leaving:
+class LingeringJobs:
     def __init__(self) -> None:
         self._left: dict[int, _Left] = {}
 
@@ -74,12 +74,12 @@ class Occupancy:
     """For whoever holds the engine's lock."""
 
     def __init__(self) -> None:
-        self._leaving = Leaving()
+        self._lingering = LingeringJobs()
         #: GPUs that Slurm called used without a job in the last observation, by node
         self._unexplained: Mapping[str, int] = {}
 
     def note_over(self, attempt: Attempt, now: float) -> None:
-        self._leaving.note(attempt, now)
+        self._lingering.note(attempt, now)
 
     def own_jobs(
         self, attempts: Mapping[str, Attempt], live: Sequence[SlurmJob], now: float
@@ -96,24 +96,24 @@ class Occupancy:
                 sent.append(attempt)
         own = {job.id for job in live if job.id in owners and owners[job.id].owns(job)}
         if sent:
-            known = {*owners, *self._leaving.known()}
-            own |= _on_their_way(sent, [job for job in live if job.id not in known])
-        stuck = self._leaving.stuck(live, now)
-        return own | self._leaving.lingering(live, now), stuck
+            known = {*owners, *self._lingering.known()}
+            own |= _jobs_being_submitted(sent, [job for job in live if job.id not in known])
+        stuck = self._lingering.stuck(live, now)
+        return own | self._lingering.lingering(live, now), stuck
 
     def overran(self, live: Iterable[SlurmJob], now: float) -> dict[str, float]:
         """Attempts that are over by what they wrote, and until when their jobs ran on, which are charged for it."""
-        return self._leaving.overran(live, now)
+        return self._lingering.overran(live, now)
 
     def lost_gpus(self, seen: Iterable[SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, int]:
         """What was unexplained in two observations in a row is no matter of a moment."""
         now = unexplained(seen, jobs)
-        lasting = {node: min(count, self._unexplained.get(node, 0)) for node, count in now.items()}
+        lost = {node: min(count, self._unexplained.get(node, 0)) for node, count in now.items()}
         self._unexplained = now
-        return lasting
+        return lost
 
 
-def _on_their_way(sent: Iterable[Attempt], unknown: Iterable[SlurmJob]) -> set[int]:
+def _jobs_being_submitted(sent: Iterable[Attempt], unknown: Iterable[SlurmJob]) -> set[int]:
     """The jobs that Slurm has of attempts whose ids the server does not know yet, one for each attempt."""
     left = {job.id: job for job in unknown}
     found = set[int]()

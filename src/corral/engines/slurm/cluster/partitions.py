@@ -99,7 +99,7 @@ def closed_nodes(partitions: Sequence[Partition], named: Sequence[str]) -> dict[
 
 def partitions_in(table: str) -> list[Partition]:
     """Of `scontrol --oneliner show partition`."""
-    return [_of_words(line) for line in table.splitlines() if line.startswith("PartitionName=")]
+    return [_parse_partition(line) for line in table.splitlines() if line.startswith("PartitionName=")]
 
 
 def partitions_of(document: Mapping[str, Any]) -> list[Partition]:
@@ -203,7 +203,7 @@ def _too_long(whole: Iterable[Partition], limit_seconds: float, max_minutes: int
     )
 
 
-def _of_words(line: str) -> Partition:
+def _parse_partition(line: str) -> Partition:
     words = dict(word.split("=", 1) for word in line.split() if "=" in word)
     return Partition(
         name=words["PartitionName"],

@@ -27,7 +27,7 @@ def reservations_in(options: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for value in named for name in value.split(",") if name)
 
 
-class Reserving:
+class ReservationNodes:
     def __init__(self, slurm: Slurm, options: Sequence[str]) -> None:
         self._slurm = slurm
         self._names = reservations_in(options)

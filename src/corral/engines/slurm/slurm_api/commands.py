@@ -210,7 +210,7 @@ class SlurmCommands:
             "--open-mode=append",
         ]
         if job.gpus:
-            options.append(f"--gres={','.join(gres_words(job))}")
+            options.append(f"--gres={','.join(gres_options(job))}")
         if job.memory_mib is not None:
             options.append(f"--mem={job.memory_mib}M")
         if job.minutes is not None:
@@ -298,13 +298,13 @@ class SlurmCommands:
             raise SlurmUnavailable(f"{program}: {error.strerror}") from error
         if done.returncode == 0:
             return _text(done.stdout)
-        said = _words_of(program, _text(done.stderr or done.stdout))
+        said = _message_of(program, _text(done.stderr or done.stdout))
         if is_passing(said):
             raise SlurmUnavailable(said)
         raise SlurmRefused(said)
 
 
-def gres_words(job: Submission) -> list[str]:
+def gres_options(job: Submission) -> list[str]:
     """`gpu:a100:2`, one for each type. Slurm minds capitals."""
     return [f"gpu:{kind}:{count}" if kind else f"gpu:{count}" for kind, count in job.gpus.items()]
 
@@ -319,7 +319,7 @@ def _text(output: bytes) -> str:
     return output.decode(errors="replace")
 
 
-def _words_of(program: str, stderr: str) -> str:
+def _message_of(program: str, stderr: str) -> str:
     """Slurm's own words, without the name of the program before each line."""
     lines: Sequence[str] = [line.removeprefix(f"{program}: ").removeprefix("error: ") for line in stderr.splitlines()]
     return plain("; ".join(line.strip() for line in lines if line.strip())) or f"{program} failed without a word"

@@ -13,7 +13,7 @@ class Devices:
     def __init__(self) -> None:
         self._known: Mapping[int, SlurmJob] = {}
 
-    def told(
+    def complete(
         self, live: Iterable[SlurmJob], own: Collection[int], ask_all: Callable[[], Iterable[SlurmJob]]
     ) -> list[SlurmJob]:
         """The jobs with the devices of those that are not corral's own. `ask_all` is called when one of them is new."""

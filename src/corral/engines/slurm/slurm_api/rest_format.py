@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from corral.engines.slurm.cluster.partitions import UNLIMITED
 from corral.engines.slurm.slurm_api.clean_text import plain
-from corral.engines.slurm.slurm_api.commands import Submission, gres_words
+from corral.engines.slurm.slurm_api.commands import Submission, gres_options
 from corral.engines.slurm.slurm_api.slurm_records import NOTHING_FOUND
 
 #: the oldest first; the newest that slurmrestd offers is used
@@ -88,7 +88,7 @@ def answer_of(status: int, document: Any, text: str) -> Answer:
     codes = frozenset(code for item in errors if (code := _code(item)) is not None)
     if codes == {NOTHING_FOUND}:
         return Answer(status=200, document=document)
-    words = plain("; ".join(dict.fromkeys(filter(None, map(_words, errors)))))
+    words = plain("; ".join(dict.fromkeys(filter(None, map(_message, errors)))))
     if not words and status >= 400:
         words = f"HTTP status {status}"
     return Answer(status=status, document=document, words=words, codes=codes)
@@ -105,7 +105,7 @@ def is_classic(version: str) -> bool:
 
 
 def job_body(job: Submission, version: str) -> dict[str, Any]:
-    gpus = gres_words(job)
+    gpus = gres_options(job)
     shared: dict[str, Any] = {
         "name": job.name,
         "comment": job.comment,
@@ -224,7 +224,7 @@ def _refusals(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [error for error in parts if isinstance(error, Mapping) and error.get("code")]
 
 
-def _words(error: Mapping[str, Any]) -> str:
+def _message(error: Mapping[str, Any]) -> str:
     return str(error.get("error") or error.get("string") or error.get("description") or "")
 
 

@@ -175,8 +175,8 @@ def _node(item: Mapping[str, Any]) -> SlurmNode:
         gpus=gpus_in(str(item.get("gres") or "")),
         # After a crash of the controller the two may differ, and Slurm gives out no more than the larger leaves.
         used_gpus=max(sum(gpus_in(str(item.get(name) or "")).values()) for name in ("gres_used", "tres_used")),
-        partitions=_words(item.get("partitions")),
-        features=_words(item.get("active_features")),
+        partitions=_names(item.get("partitions")),
+        features=_names(item.get("active_features")),
     )
 
 
@@ -306,7 +306,7 @@ def _of(item: Mapping[str, Any], *path: str) -> Any:
     return value
 
 
-def _words(value: Any) -> tuple[str, ...]:
+def _names(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         value = value.split(",")
     return tuple(sorted(str(word) for word in value or () if word))
