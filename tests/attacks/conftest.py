@@ -35,7 +35,7 @@ class SharedMachine:
     place: Path
 
     def start(self, **env: str) -> None:
-        self.server.start(CORRAL_ALLOW_ROOT="false", **env)
+        self.server.start(env, CORRAL_ALLOW_ROOT="false")
 
     def submit(self, user: str, script: str, **fields: Any) -> str:
         """The id of a job of the user that runs a shell script."""

@@ -174,11 +174,11 @@ def _serve(orders: socket.socket) -> _Order | None:
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(far)
     while True:
-        ready, _, _ = select.select([orders, wake], [], [])
+        ready, _, _ = select.select([orders.fileno(), wake], [], [])
         if wake in ready:
             os.read(wake, 4096)
             _tell_who_ended(statuses)
-        if orders in ready:
+        if orders.fileno() in ready:
             text, files, _, _ = socket.recv_fds(orders, MOST_BYTES, 4)
             if not text:
                 return None

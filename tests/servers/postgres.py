@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -86,7 +87,7 @@ class PostgresServer:
     def _run(self, program: str, *arguments: object) -> None:
         # PostgreSQL refuses to run as root.
         me = pwd.getpwuid(os.geteuid()).pw_name
-        other = {"user": self.account, "group": pwd.getpwnam(self.account).pw_gid, "extra_groups": []}
+        other: dict[str, Any] = {"user": self.account, "group": pwd.getpwnam(self.account).pw_gid, "extra_groups": []}
         done = subprocess.run(
             [str(self.programs / program), *map(str, arguments)],
             stdout=subprocess.PIPE if program == "initdb" else subprocess.DEVNULL,

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,10 @@ def lines(witness: Path, what: str) -> list[int]:
     if not witness.exists():
         return []
     return [int(line.split()[1]) for line in witness.read_text().splitlines() if line.startswith(what)]
+
+
+def has_kept(witness: Path, enough: int) -> bool:
+    return len(lines(witness, "kept")) >= enough
 
 
 def begin_life(nursery: subprocess.Popen[str], mode: str, witness: Path) -> int:
@@ -83,7 +88,7 @@ def test_killed_twenty_times(nursery: subprocess.Popen[str], tmp_path: Path) -> 
     for number in range(KILLS):
         process = begin_life(nursery, "ordinary", witness)
         enough = len(lines(witness, "kept")) + chance.randrange(1, 120)
-        wait_until(lambda enough=enough: len(lines(witness, "kept")) >= enough, f"life {number}")
+        wait_until(partial(has_kept, witness, enough), f"life {number}")
         time.sleep(chance.uniform(0, 0.02))  # not always right after an append
         os.kill(process, signal.SIGKILL)
         wait_for_death(nursery)

@@ -137,7 +137,7 @@ def test_local_storage_goes_with_its_attempt(server: CorralServer) -> None:
 
 
 def store_of(server: CorralServer, access: ObjectAccess, name: str, *, allow_write: bool) -> None:
-    body = {"name": name, "kind": access.kind, "bucket": access.bucket, "prefix": access.prefix}
+    body: dict[str, Any] = {"name": name, "kind": access.kind, "bucket": access.bucket, "prefix": access.prefix}
     body |= {"endpoint": access.endpoint, "access_key": access.access_key, "secret": access.secret}
     ask(server, "POST", "/object-stores", {**body, "allow_write": allow_write})
     ask(server, "POST", "/volumes", {"name": name, "type": "object", "object_store": name})

@@ -99,7 +99,7 @@ def all_running(server: CorralServer, jobs: list[str]) -> bool:
 
 def refused(server: CorralServer, **env: str) -> str:
     """Start a server that must not; what it said."""
-    server.start(wait=False, **env)
+    server.start(env, wait=False)
     assert server.process is not None
     assert server.process.wait(timeout=60) == EXIT_HELD, server.log()
     return server.log()

@@ -13,7 +13,7 @@ from corral.cli.main import app
 
 #: Made once: the whole tree of commands takes longer to make than most commands to run.
 COMMAND = typer.main.get_command(app)
-typer.testing._get_command = lambda _: COMMAND
+setattr(typer.testing, "_get_command", lambda typer_instance: COMMAND)  # noqa: B010
 
 #: Nobody listens there: port 1 needs root, and nothing uses it.
 NOBODY = "http://127.0.0.1:1"

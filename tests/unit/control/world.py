@@ -19,6 +19,7 @@ from corral.control.live.unit_of_work import Caller, Work
 from corral.control.ports import (
     AttemptPhase,
     AttemptStatus,
+    Engine,
     EngineUnavailable,
     LaunchOrder,
     LaunchRefused,
@@ -167,7 +168,7 @@ class NoWorkspace:
         pass
 
 
-class RecordingEngine:
+class RecordingEngine(Engine):
     """Keeps what it is told, and reports only when a test says so."""
 
     def __init__(self, nodes: Sequence[Node] = TWO_NODES) -> None:
@@ -203,6 +204,10 @@ class RecordingEngine:
 
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
         return LogChunk(data=b"", next_offset=0, at_end=True)
+
+    def has(self, attempt_id: str) -> bool:
+        with self._lock:
+            return attempt_id in self.attempts
 
     def withhold(self, node: str, reason: str) -> None:
         self.withheld[node] = reason

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from corral.control.fleet.node_effects import ReleaseEffect, WithholdEffect
 from corral.control.live.outbox import (
     DeleteEffect,
     Effect,
@@ -18,9 +19,7 @@ from corral.control.live.outbox import (
     Lanes,
     LaunchEffect,
     Outbox,
-    ReleaseEffect,
     StopEffect,
-    WithholdEffect,
 )
 from corral.control.live.outbox_retries import PAUSES, PutBack
 from corral.control.ports import Engine, EngineUnavailable, Instance, LaunchOrder, Workspace

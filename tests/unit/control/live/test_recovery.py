@@ -4,7 +4,7 @@ was refused is there, and nothing happens twice."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from corral.control.live.controller import Controller
 from corral.control.live.journal import replay
 from corral.control.live.unit_of_work import Work
 from corral.control.ports import AttemptPhase, OutcomeUnknown, Store, StoreUnavailable, Transaction
+from corral.control.ports.store.holder import Leadership
 from corral.control.records import EventRecord
 from corral.control.scheduling import queues
 from corral.control.system.policies import Policies
@@ -27,7 +28,7 @@ from tests.unit.control.live.test_controller import House
 from tests.unit.control.world import ANN, ROOT, NoWorkspace, draft, eventually, status
 
 
-class FlakyStore:
+class FlakyStore(Store):
     """A real store that goes away when a test says so: before a write, or around its commit."""
 
     def __init__(self, store: Store) -> None:
@@ -37,10 +38,10 @@ class FlakyStore:
         #: what happens to the next commit that wrote an event
         self.commit: str = ""
 
-    def take_over(self, **options: Any) -> Any:
-        return self._store.take_over(**options)
+    def take_over(self, above: int = 0) -> Leadership:
+        return self._store.take_over(above)
 
-    def describe(self) -> Any:
+    def describe(self) -> Mapping[str, str]:
         return self._store.describe()
 
     def close(self) -> None:

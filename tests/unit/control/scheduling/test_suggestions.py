@@ -15,9 +15,8 @@ from corral.control.scheduling import queues
 from corral.control.scheduling.suggestions import MOST_TRIED, Outcome, Suggestion, change_for, suggestions
 from corral.control.system.policies import Policies, ScalingPolicy
 from corral.core.model import Blocking, JobState, Queue, Request
-from corral.core.scheduling.elastic.resize import ScalingRules
 from corral.core.scheduling.explain.advice import Operation
-from corral.core.snapshot.installation import Limits
+from corral.core.snapshot.installation import Limits, ScalingRules
 from tests.unit.control.shelf import Shelf
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node

@@ -140,14 +140,14 @@ def test_reservations_are_asked_for_seldom_and_what_is_known_stays_while_slurm_i
     slurm, seen = Reservations(), [a_node("gpu1"), a_node("gpu2")]
     assert Reserving(slurm, ["--qos=high"]).nodes(seen, 0.0) is None  # type: ignore[arg-type]
     ours = Reserving(slurm, ["--reservation=corral"])  # type: ignore[arg-type]
-    assert ours.nodes(seen, 0.0) == ours.nodes(seen, ASK_SECONDS - 1) == {"gpu1"}
+    assert ours.nodes(seen, 0.0) == ours.nodes(seen, ASK_SECONDS - 1) == frozenset({"gpu1"})
     assert slurm.asked == ["corral"]
     slurm.answer = SlurmUnavailable("away")
-    assert ours.nodes(seen, ASK_SECONDS) == {"gpu1"}
+    assert ours.nodes(seen, ASK_SECONDS) == frozenset({"gpu1"})
     # it has not begun: no node is corral's
     slurm.answer = []
     assert ours.nodes(seen, 2 * ASK_SECONDS) == frozenset()
     # hidden from this account, or not there: sbatch will tell
     slurm.answer = SlurmRefused("Reservation corral not found")
-    assert ours.nodes(seen, 3 * ASK_SECONDS) == {"gpu1", "gpu2"}
+    assert ours.nodes(seen, 3 * ASK_SECONDS) == frozenset({"gpu1", "gpu2"})
     assert len(slurm.asked) == 4
