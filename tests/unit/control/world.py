@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -26,8 +27,11 @@ from corral.control.ports import (
     LogChunk,
     Observation,
     Store,
+    Transaction,
     Withholding,
+    Workspace,
 )
+from corral.control.ports.store.holder import Leadership
 from corral.control.records import EventFilter, EventRecord, JobRecord, JobSpec
 from corral.control.system.policies import Policies
 from corral.core.jobs.lifecycle import Instruction
@@ -154,7 +158,7 @@ class Desk:
         return [event.action for event in self.events() if event.subject == subject]
 
 
-class NoWorkspace:
+class NoWorkspace(Workspace):
     def env(self, job_id: str) -> dict[str, str]:
         return {"CORRAL_JOB_DIR": f"/jobs/{job_id}"}
 
@@ -166,6 +170,28 @@ class NoWorkspace:
 
     def remove(self, job_ids: Sequence[str]) -> None:
         pass
+
+
+class WrappedStore(Store):
+    """Passes every call to another store. Fakes override the calls that fail."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def take_over(self, above: int = 0) -> Leadership:
+        return self._store.take_over(above)
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        return self._store.write()
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        return self._store.read()
+
+    def describe(self) -> Mapping[str, str]:
+        return self._store.describe()
+
+    def close(self) -> None:
+        """The wrapped store is closed by its owner."""
 
 
 class RecordingEngine(Engine):

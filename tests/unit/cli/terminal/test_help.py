@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import typer
+from typer.core import TyperGroup
 
 from corral.cli.main import VALUED_OPTIONS, app, part_for
 from corral.cli.terminal.reference import reference
@@ -157,7 +157,7 @@ def test_of_a_command_line_only_what_it_names_is_put_together(before: tuple[str,
     """And it is the same as in the whole."""
     for name in sorted({path[0] for path in ALL}):
         part = typer.main.get_command(part_for([*before, name, "jobs"]))
-        assert isinstance(part, click.Group)
+        assert isinstance(part, TyperGroup)
         assert len(part.commands) < 20
         found = dict(commands(part))
         assert {path for path in ALL if path[0] == name} == {path for path in found if path[0] == name}

@@ -4,7 +4,7 @@ was refused is there, and nothing happens twice."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,6 @@ from corral.control.live.controller import Controller
 from corral.control.live.journal import replay
 from corral.control.live.unit_of_work import Work
 from corral.control.ports import AttemptPhase, OutcomeUnknown, Store, StoreUnavailable, Transaction
-from corral.control.ports.store.holder import Leadership
 from corral.control.records import EventRecord
 from corral.control.scheduling import queues
 from corral.control.system.policies import Policies
@@ -25,27 +24,18 @@ from corral.core.model import EndReason, JobState, Queue
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from tests.unit.control.live.test_controller import House
-from tests.unit.control.world import ANN, ROOT, NoWorkspace, draft, eventually, status
+from tests.unit.control.world import ANN, ROOT, NoWorkspace, WrappedStore, draft, eventually, status
 
 
-class FlakyStore(Store):
+class FlakyStore(WrappedStore):
     """A real store that goes away when a test says so: before a write, or around its commit."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self.is_away = False
         self.is_read_only = False
         #: what happens to the next commit that wrote an event
         self.commit: str = ""
-
-    def take_over(self, above: int = 0) -> Leadership:
-        return self._store.take_over(above)
-
-    def describe(self) -> Mapping[str, str]:
-        return self._store.describe()
-
-    def close(self) -> None:
-        pass
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:

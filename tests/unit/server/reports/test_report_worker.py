@@ -12,7 +12,7 @@ import pypdfium2
 import pytest
 
 from corral.control.errors import Refusal
-from corral.control.ports import HistoryUnavailable, Store
+from corral.control.ports import Store
 from corral.control.records import ChannelRecord, ReportPeriod, ReportRecord, ReportSchedule, ReportState
 from corral.control.reports import reports
 from corral.control.reports.report_data import DAY, HOUR, Span
@@ -21,6 +21,7 @@ from corral.server.reports.report_worker import Reporting
 from corral.stores.reports.report_files import DirectoryReportFiles
 from tests.unit.control.report_rows import MONDAY, row
 from tests.unit.control.world import ROOT, Desk, StillClock, eventually
+from tests.unit.telemetry.history_model import NoHistory
 
 NOW = MONDAY + 8 * DAY
 WEEK = Span(since=MONDAY, until=MONDAY + 7 * DAY)
@@ -49,11 +50,6 @@ class DeskController:
         return answer
 
 
-class NoHistory:
-    def series(self, *_: Any) -> Any:
-        raise HistoryUnavailable("away")
-
-
 @pytest.fixture
 def desk(store: Store) -> Desk:
     made = Desk(store)
@@ -79,7 +75,7 @@ def reporting(desk: Desk, files: DirectoryReportFiles, clock: StillClock) -> Ite
     made = Reporting(
         controller=DeskController(desk),  # type: ignore[arg-type]
         store=desk.store,
-        history=NoHistory(),  # type: ignore[arg-type]
+        history=NoHistory(),
         files=files,
         clock=clock,
         cluster="c-1",
