@@ -18,7 +18,7 @@ import pytest
 from tests.integration.waiting import wait_until
 from tests.servers.accounts import temporary_account
 from tests.servers.corral_server import CorralServer
-from tests.servers.nursery import ENTRY_POINT
+from tests.servers.fork_server import ENTRY_POINT
 
 pytest_plugins = ["tests.servers.fixtures"]
 

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 from corral.client.client import Client
-from tests.servers.nursery import ENTRY_POINT, Offspring, nursery
+from tests.servers.fork_server import ENTRY_POINT, ForkedProcess, fork_server
 
 PASSWORD = "first-password-of-the-operator"
 
@@ -41,7 +41,7 @@ class CorralServer:
         self.url = f"http://127.0.0.1:{self.port}"
         self._command = [*program, "up", "--port", str(self.port), *args]
         self._tokens: dict[str, str] = {}
-        self.process: Offspring | None = None
+        self.process: ForkedProcess | None = None
 
     def start(self, environment: Mapping[str, str] | None = None, *, wait: bool = True, **variables: str) -> None:
         """Start it with further environment variables: a mapping of them, or by name."""
@@ -51,7 +51,7 @@ class CorralServer:
         fixed = {"CORRAL_HOME": str(self.home), "CORRAL_BOOTSTRAP_PASSWORD": PASSWORD, "CORRAL_ALLOW_ROOT": "true"}
         environ = {**clean, **fixed, **(environment or {}), **variables}
         with (self.home / "server.log").open("ab") as log, Path(os.devnull).open("rb") as nothing:
-            self.process = nursery().start(self._command, env=environ, stdin=nothing, stdout=log, stderr=log)
+            self.process = fork_server().start(self._command, env=environ, stdin=nothing, stdout=log, stderr=log)
         if wait:
             self.wait_ready()
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from corral.control.ports import Store
-    from tests.unit.control.shelf import Shelf
+    from tests.unit.control.fresh_stores import FreshStores
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
@@ -34,15 +34,15 @@ def no_waiting_for_disks() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+def fresh_stores(tmp_path_factory: pytest.TempPathFactory) -> FreshStores:
     # Imported here: only tests that use a store wait until the database library is loaded.
-    from tests.unit.control.shelf import Shelf
+    from tests.unit.control.fresh_stores import FreshStores
 
-    return Shelf(tmp_path_factory.mktemp("store"))
+    return FreshStores(tmp_path_factory.mktemp("store"))
 
 
 @pytest.fixture
-def store(shelf: Shelf) -> Iterator[Store]:
+def store(fresh_stores: FreshStores) -> Iterator[Store]:
     """An empty store for every test."""
-    with shelf.fresh() as store:
+    with fresh_stores.new() as store:
         yield store

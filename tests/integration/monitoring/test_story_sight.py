@@ -106,7 +106,7 @@ def server(smtp: SmtpServer, tmp_path: Path) -> Iterator[CorralServer]:
     made = CorralServer(
         tmp_path / "home",
         *("--virtual-nodes", "6x4xA10,5x4xA100-80G", "--config", str(config)),
-        program=(str(Path(__file__).parent.with_name("talkative_server.py")),),
+        program=(str(Path(__file__).parent.with_name("repeated_alerts_server.py")),),
     )
     try:
         made.start()

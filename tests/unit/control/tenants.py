@@ -11,7 +11,7 @@ from corral.control.ports import Store
 from corral.control.scheduling import views
 from corral.core.model import Membership
 from corral.core.snapshot.changes import Change, PutLastNode
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ROOT, Desk
 from tests.unit.core.builders import node
 

@@ -16,7 +16,7 @@ from corral.control.ports import Store
 from corral.control.records import FlavorRecord, PackageRecord
 from corral.control.scheduling import views
 from corral.core.model import JobKind, Request
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 from tests.unit.core.builders import node
 

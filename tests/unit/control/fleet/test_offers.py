@@ -23,7 +23,7 @@ from corral.core.jobs.lifecycle import Planned, StartRequested, advance
 from corral.core.model import Job, JobKind, JobState, NodeState, Queue, Quota, Request
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.snapshot.changes import Change, PutJob, PutLastNode, PutRules
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.tenants import A100S, two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node

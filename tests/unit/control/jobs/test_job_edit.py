@@ -14,7 +14,7 @@ from corral.control.ports import AttemptPhase, Store
 from corral.control.records import FlavorRecord, PackageRecord
 from corral.core.model import EndReason, JobKind, Quota, Request
 from corral.core.snapshot.changes import PutQuota
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, draft
 
 

@@ -11,7 +11,7 @@ from corral.control.ports import Store
 from corral.control.system.policies import Policies
 from corral.core.model import JobKind, Quota, Request
 from corral.core.storage.volumes import VolumeType
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 TRAINING, WORKBENCH = JobKind.TRAINING, JobKind.WORKBENCH

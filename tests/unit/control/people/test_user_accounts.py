@@ -21,7 +21,7 @@ from corral.control.people.user_accounts import (
 from corral.control.ports import Store
 from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
 from corral.core.model import JobKind, Membership, Quota
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 
 

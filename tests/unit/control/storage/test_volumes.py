@@ -41,7 +41,7 @@ from corral.control.storage.mount_text import parse_mount
 from corral.control.storage.volumes import VolumeDraft
 from corral.core.model import CLUSTER_LABEL, Job
 from corral.core.storage.volumes import VolumeMount, VolumeType
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 GIB = 1 << 30
