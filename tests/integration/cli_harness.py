@@ -46,7 +46,7 @@ class Person:
     env: dict[str, str] = field(default_factory=dict)
 
     def environment(self) -> dict[str, str]:
-        # The width of the terminal in which the tests run must not matter, nor what it is told of corral.
+        # The width of the terminal in which the tests run must not matter, nor its variables for corral.
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("CORRAL_", "COLUMNS"))}
         return {**clean, "CORRAL_HOME": str(self.home), "CORRAL_SERVER": self.server, **self.env}
 

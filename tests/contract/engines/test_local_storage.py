@@ -80,8 +80,8 @@ def test_a_volume_has_a_variable_and_a_link_and_outlives_its_jobs(
     storage = (volume("data", 1, asked),)
     local.launch(order(*script(text), storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))
     assert local.listener.ended().exit_code == 0, local.output()
-    told, greeting = local.output().splitlines()
-    assert list(json.loads(told)) == [asked]
+    reported, greeting = local.output().splitlines()
+    assert list(json.loads(reported)) == [asked]
     assert greeting == "hello"
     text = f"cat {job_dir}/mounts/data/greeting"
     local.launch(order(*script(text), attempt_id="j-1.2", storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))

@@ -112,9 +112,9 @@ def test_its_files_are_read_as_files_and_cannot_be_written(node: Node, access: O
         lambda: (place / "README").unlink(),
         lambda: (place / "d").mkdir(),
     ):
-        with pytest.raises(OSError, match="Read-only") as told:
+        with pytest.raises(OSError, match="Read-only") as reported:
             refused()
-        assert told.value.errno == errno.EROFS
+        assert reported.value.errno == errno.EROFS
     with pytest.raises(FileNotFoundError):
         (place / "nothing").read_text()
     # One mount for all who use it, and no secret where others could read it.

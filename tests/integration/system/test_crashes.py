@@ -44,7 +44,7 @@ def job_for(rng: random.Random, witness: Witness, name: str) -> tuple[dict[str, 
 
 
 class Submitter:
-    """Submits jobs and remembers which were accepted. Of a request that was cut off nobody knows: both are right."""
+    """Submits jobs and remembers which were accepted. The outcome of a request that was cut off is unknown."""
 
     def __init__(self, witness: Witness, rng: random.Random) -> None:
         self.tried: dict[str, int] = {}

@@ -51,7 +51,7 @@ bounded = settings(
 )
 
 
-#: How often somebody was refused a route.
+#: How often a route was refused to a user.
 refused: Counter[tuple[str, str]] = Counter()
 
 #: For every second request the thing that it is about is really there.

@@ -64,7 +64,7 @@ def test_whatever_hangs(tmp_path: Path, place: str) -> None:
     server = CorralServer(tmp_path / "home", "--virtual-gpus", "2xA10", program=[str(HANGING)])
     server.start(HANGS_IN=place)
     server.token()
-    # By a plain socket: nobody may ever answer.
+    # By a plain socket: no answer may ever come.
     connection = socket.create_connection(("127.0.0.1", server.port))
     head = f"HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token()}\r\n"
     body = '{"name": "hangs", "command": ["true"]}'

@@ -1,4 +1,4 @@
-"""A small world for use cases: a clock that stands still, an engine that writes down what it is told, and a desk that
+"""A small world for use cases: a clock that stands still, an engine that records its calls, and a desk that
 runs one use case per transaction as the controller does."""
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class StillClock:
 class Desk:
     """Use cases one by one, each in its own transaction; the state is thrown away when one fails.
 
-    It is loaded again when somebody looks at it: with many tests nobody does after what was refused.
+    It is loaded again when a test reads it: after a refusal most tests do not.
     """
 
     def __init__(self, store: Store, policies: Policies | None = None, nodes: Sequence[Node] = TWO_NODES) -> None:
@@ -195,7 +195,7 @@ class WrappedStore(Store):
 
 
 class RecordingEngine(Engine):
-    """Keeps what it is told, and reports only when a test says so."""
+    """Records its calls, and reports only what a test passes to `report`."""
 
     def __init__(self, nodes: Sequence[Node] = TWO_NODES) -> None:
         self.nodes = tuple(nodes)
