@@ -16,6 +16,7 @@ from corral.engines.slurm.attempts.slurm_attempt import Attempt
 from corral.engines.slurm.attempts.tracking import AT_ONCE, AWAY_SECONDS, DAY, LOST_SECONDS, PAUSE_SECONDS, JobTracker
 from corral.engines.slurm.slurm_api.commands import SlurmRefused, SlurmUnavailable
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob
+from tests.unit.engines.slurm.unused_slurm import UnusedSlurm
 
 NOW = 1_700_000_000.0
 #: long after they were given to Slurm
@@ -23,7 +24,7 @@ LATER = NOW + 3600.0
 MARK = "corral-x-"
 
 
-class Books:
+class Books(UnusedSlurm):
     """A Slurm whose controller knows nothing, and whose accounting answers as it is told to."""
 
     def __init__(self) -> None:
@@ -79,7 +80,7 @@ def running(number: int) -> SlurmJob:
 
 
 def following(books: Books, layout: Layout) -> JobTracker:
-    return JobTracker(books, layout, MARK, lambda attempt, job_id: None, contextlib.nullcontext())  # type: ignore[arg-type]
+    return JobTracker(books, layout, MARK, lambda attempt, job_id: None, contextlib.nullcontext())
 
 
 def reason(attempt: Attempt) -> EndReason | None:
