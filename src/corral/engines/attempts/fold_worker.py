@@ -1,8 +1,9 @@
-"""When ended attempts are folded, so that they take few files: a thread that each engine has.
+"""Decides when ended attempts are folded, that is, when files that are no longer needed are removed. Each engine has
+one such thread.
 
-Removing a file makes new ones expensive for a minute on some file systems, so it waits until nothing is launched, or
-until much has been left. What folding is differs from engine to engine; every step of it can be done again, and the
-mark that it is due goes last: a crash costs nothing.
+On some file systems, removing files makes creating files slow for a minute. So the worker waits until no attempt has
+been launched for a while, or until an hour has passed. Each engine folds in its own way. Every step can be repeated,
+and the mark that an attempt is to be folded is removed last: a crash loses nothing.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import Protocol
 log = logging.getLogger("corral.engines")
 
 LOOK_SECONDS = 5.0
-#: Nothing was launched for so long: removing files holds up nobody.
+#: No attempt was launched for this long: removing files delays no launch.
 QUIET_SECONDS = 30.0
-#: … or this has waited for so long.
+#: … or the last folding was this long ago.
 LONGEST_SECONDS = 3600.0
-#: After so many attempts the disk is left to others for a moment.
+#: After this many attempts the worker pauses, so that other processes can use the disk.
 _BATCH = 50
 _PAUSE_SECONDS = 0.05
 
@@ -29,20 +30,20 @@ class Folds(Protocol):
     """The files of an engine's attempts."""
 
     def unfolded(self) -> Sequence[str]:
-        """Attempts that are over, forgotten and not folded."""
+        """Attempts that are ended and forgotten but not folded."""
 
     def fold(self, attempt_id: str) -> None:
         """Raises OSError."""
 
     def note_folded(self, attempt_id: str) -> None:
-        """It is folded from now on."""
+        """Marks the attempt as folded."""
 
 
 class FoldWorker:
     def __init__(self, files: Folds, *, quiet_seconds: float = QUIET_SECONDS) -> None:
         self._files = files
         self._quiet_seconds = quiet_seconds
-        #: is called with jobs of which attempts were folded
+        #: called with the jobs whose attempts were folded
         self.fold_homes: Callable[[Sequence[str]], None] = lambda job_ids: None
         self._launched_at = self._last = time.monotonic()
         self._stopping = threading.Event()
@@ -60,7 +61,7 @@ class FoldWorker:
         self._launched_at = time.monotonic()
 
     def fold_all(self) -> None:
-        """Fold what is there, some attempts at a time."""
+        """Fold all such attempts, some at a time."""
         names = sorted(self._files.unfolded())
         for start in range(0, len(names), _BATCH):
             if self._stopping.wait(_PAUSE_SECONDS if start else 0.0):
@@ -72,7 +73,7 @@ class FoldWorker:
             try:
                 self._files.fold(attempt_id)
             except OSError as error:
-                log.warning("the files of %s cannot be put together: %s", attempt_id, error)
+                log.warning("the files of attempt %s cannot be folded: %s", attempt_id, error)
         self.fold_homes(sorted({attempt_id.rpartition(".")[0] for attempt_id in attempt_ids}))
         for attempt_id in attempt_ids:
             self._files.note_folded(attempt_id)
@@ -87,6 +88,6 @@ class FoldWorker:
             try:
                 self.fold_all()
             except Exception:
-                # Only files stay that could be fewer: say it, and go on.
-                log.exception("ended attempts could not be put together")
+                # Only superfluous files stay: log it, and go on.
+                log.exception("ended attempts could not be folded")
             self._last = now
