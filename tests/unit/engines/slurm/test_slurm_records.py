@@ -170,9 +170,9 @@ def test_an_answer_in_other_words_is_unreadable_and_breaks_nothing(change: dict[
     with pytest.raises(Unreadable, match="its jobs have a form that is not known here"):
         jobs_of({"jobs": [{**JOB_24, **change}]})
     nameless = {name: value for name, value in NODE_24.items() if name != "name"}
-    with pytest.raises(Unreadable, match=r"its nodes are told .* \(KeyError\('name'\)\)"):
+    with pytest.raises(Unreadable, match=r"its nodes have a form .* \(KeyError\('name'\)\)"):
         nodes_of({"nodes": [nameless]})
-    # Nobody's job keeps the others from being seen.
+    # One unreadable job does not hide the others.
     assert len(jobs_of({"jobs": [JOB_24, {**JOB_24, **change}]})) == 1
 
 
