@@ -29,7 +29,7 @@ def a_node(name: str = "gpu1", state: str = "IDLE", flags: str = "", **more: obj
         ("MIXED", "DRAIN", CORDONED, "drained in Slurm"),
         ("ALLOCATED", "NOT_RESPONDING", CORDONED, "does not answer Slurm at the moment"),
         ("IDLE", "NOT_RESPONDING", CORDONED, "does not answer Slurm at the moment"),
-        ("MIXED", "FAIL", CORDONED, "about to fail, says Slurm"),
+        ("MIXED", "FAIL", CORDONED, "about to fail, according to Slurm"),
         ("IDLE", "INVALID_REG", CORDONED, "has less than Slurm's settings say"),
         ("IDLE", "RESERVED", CORDONED, "reserved in Slurm"),
         ("MIXED", "MAINTENANCE", CORDONED, "in maintenance"),
