@@ -1,7 +1,7 @@
-"""Stores one after the other, each as good as new, all in one place.
+"""Empty stores, one after the other, in the same file.
 
-The engines stay: they compile a statement when they first see it, and that would be most of the time of a short test.
-No commit waits for the disk, because no unit test pulls a plug; tests of crashes have stores of their own.
+The database engines are kept: compiling each statement again would take most of the time of a short test.
+Commits do not wait for the disk, because unit tests do not test power failures; crash tests have stores of their own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from corral.stores.database.sqlite import open_sqlite
 from corral.stores.database.store import SqlStore
 
 
-class Shelf:
+class FreshStores:
     def __init__(self, directory: Path) -> None:
         self._template = directory / "template.db"
         open_store(f"sqlite:///{self._template}").close()
@@ -27,17 +27,17 @@ class Shelf:
         self._database = open_sqlite(make_url(f"sqlite:///{self._place}"))
 
         @event.listens_for(self._database.writer, "connect")
-        def hurry(connection: Any, _: Any) -> None:
+        def do_not_wait_for_disk(connection: Any, _: Any) -> None:
             connection.execute("PRAGMA synchronous = OFF").close()
 
     @property
     def template(self) -> Path:
-        """A file with nothing in it but the schema, to be copied."""
+        """A file with the schema and no rows, to be copied."""
         return self._template
 
     @contextmanager
-    def fresh(self) -> Iterator[SqlStore]:
-        """A store with nothing in it. There is one at a time."""
+    def new(self) -> Iterator[SqlStore]:
+        """An empty store. Only one is open at a time."""
         self._database.dispose()
         for side in ("", "-wal", "-shm"):
             self._place.with_name(self._place.name + side).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The server, but for one thing: it may tell of the same rule again after two seconds, not after a minute."""
+"""A server that may notify about the same alert rule again after two seconds instead of a minute."""
 
 from __future__ import annotations
 

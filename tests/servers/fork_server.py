@@ -1,8 +1,9 @@
-"""Programs of corral that start at once: one process has read the code, and every program begins as a copy of it.
+"""Starts corral programs without importing their code each time: one process imports it, every program is a fork of it.
 
-Reading its code takes a server three seconds of a processor, and the tests start servers and commands by the hundred.
-What is started is a process of its own, with the arguments, environment, directory and files that it was given; only
-the reading is saved. `python nursery.py FD` is the process that is copied; it ends with the one that started it.
+Importing the code takes a server three seconds of processor time, and the tests start hundreds of servers and commands.
+Each program is a process of its own, with the arguments, environment, directory and files that it was given; only
+the imports are saved. `python fork_server.py FD` is the process that is forked; it ends with the process of tests that
+started it.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-#: The largest order: an environment and some arguments.
+#: The largest request: an environment and some arguments.
 MOST_BYTES = 1 << 18
 ENTRY_POINT = ("-m", "corral.cli.main")
 
 
-class Offspring:
+class ForkedProcess:
     """A process that was started, with what tests use of `subprocess.Popen`."""
 
     def __init__(self, command: Sequence[str], pid: int, status: int) -> None:
@@ -63,20 +64,20 @@ class Offspring:
 
     def _look(self, timeout: float | None) -> int | None:
         if self.returncode is None and select.select([self._status], [], [], timeout)[0]:
-            told = os.read(self._status, 64)
+            code = os.read(self._status, 64)
             os.close(self._status)
-            assert told, "the nursery is gone"
-            self.returncode = int(told)
+            assert code, "the fork server has ended"
+            self.returncode = int(code)
         return self.returncode
 
 
-class Nursery:
-    """Where processes of corral are started from; one for each process of tests."""
+class ForkServer:
+    """Starts processes of corral; there is one for each process of tests."""
 
     def __init__(self) -> None:
         self._orders, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with far:
-            # Its output must be no terminal, because that of its copies is none.
+            # Its output must not be a terminal: the output of its forks is none.
             self._process = subprocess.Popen(
                 [sys.executable, __file__, str(far.fileno())],
                 pass_fds=[far.fileno()],
@@ -93,8 +94,8 @@ class Nursery:
         stdout: IO[bytes],
         stderr: IO[bytes],
         cwd: Path | None = None,
-    ) -> Offspring:
-        """`command` is what would follow the name of the interpreter."""
+    ) -> ForkedProcess:
+        """`command` holds the arguments of the interpreter."""
         order = {"command": list(command), "env": dict(env), "cwd": str(cwd or Path.cwd())}
         status, far = os.pipe()
         try:
@@ -102,21 +103,21 @@ class Nursery:
             socket.send_fds(self._orders, [json.dumps(order).encode()], files)
         finally:
             os.close(far)
-        return Offspring(command, int(self._orders.recv(64)), status)
+        return ForkedProcess(command, int(self._orders.recv(64)), status)
 
 
-_nursery: Nursery | None = None
+_fork_server: ForkServer | None = None
 
 
-def nursery() -> Nursery:
-    """That of this process, begun when it is first needed."""
-    global _nursery
-    if _nursery is None:
-        _nursery = Nursery()
-    return _nursery
+def fork_server() -> ForkServer:
+    """The fork server of this process, started at the first call."""
+    global _fork_server
+    if _fork_server is None:
+        _fork_server = ForkServer()
+    return _fork_server
 
 
-# ------------------------------------------------------------------------------------- in the process that is copied
+# ------------------------------------------------------------------------------------- in the process that is forked
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +128,12 @@ class _Order:
     files: list[int]
 
     def run(self) -> None:
-        """Become what was ordered. Returns, or leaves with an exception, as the program does."""
+        """Run the program in this fork. Returns, or raises, as the program does."""
         code = 1
 
         def leave() -> None:
-            # After everybody else's last words. To take apart all that was read would mean to copy it first.
+            # Runs after the exit handlers that the program registers. Exits without freeing the imported code: freeing
+            # memory that is shared with the fork server would copy it first.
             with contextlib.suppress(OSError, ValueError):
                 sys.stdout.flush()
                 sys.stderr.flush()
@@ -153,7 +155,7 @@ class _Order:
         os.environ.clear()
         os.environ.update(self.env)
         time.tzset()
-        # A copy would throw the same dice as its sisters.
+        # Otherwise all forks would draw the same random numbers.
         random.seed()
         if tuple(self.command[:2]) == ENTRY_POINT:
             from corral.cli import main
@@ -166,7 +168,7 @@ class _Order:
 
 
 def _serve(orders: socket.socket) -> _Order | None:
-    """Make copies until nobody asks any more. In a copy: what it is to be."""
+    """Fork for every request until the process of tests closes the socket. Returns the request in a fork, else None."""
     statuses: dict[int, int] = {}
     wake, far = os.pipe()
     os.set_blocking(wake, False)
@@ -174,16 +176,16 @@ def _serve(orders: socket.socket) -> _Order | None:
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(far)
     while True:
-        ready, _, _ = select.select([orders, wake], [], [])
+        ready, _, _ = select.select([orders.fileno(), wake], [], [])
         if wake in ready:
             os.read(wake, 4096)
-            _tell_who_ended(statuses)
-        if orders in ready:
+            _report_exits(statuses)
+        if orders.fileno() in ready:
             text, files, _, _ = socket.recv_fds(orders, MOST_BYTES, 4)
             if not text:
                 return None
             order = _Order(**json.loads(text), files=files[:3])
-            assert threading.active_count() == 1, "a process with threads cannot be copied"
+            assert threading.active_count() == 1, "a process with threads cannot be forked"
             pid = os.fork()
             if not pid:
                 signal.set_wakeup_fd(-1)
@@ -195,20 +197,20 @@ def _serve(orders: socket.socket) -> _Order | None:
             orders.send(str(pid).encode())
 
 
-def _tell_who_ended(statuses: dict[int, int]) -> None:
+def _report_exits(statuses: dict[int, int]) -> None:
     while statuses:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if not pid:
             return
         file = statuses.pop(pid)
-        # Nobody may wait for it any more.
+        # The test may have closed its end.
         with contextlib.suppress(BrokenPipeError):
             os.write(file, str(os.waitstatus_to_exitcode(status)).encode())
         os.close(file)
 
 
-def _read_the_code() -> None:
-    # Not this directory's: modules here are no modules of their own.
+def _import_the_code() -> None:
+    # Modules of this directory must not be imported by their bare names.
     sys.path[:] = [place for place in sys.path if place != str(Path(__file__).parent)]
     import argon2.profiles
     import rich.table
@@ -218,20 +220,20 @@ def _read_the_code() -> None:
     import corral.server.auth.passwords
     import corral.server.wiring.run
 
-    # These servers guard nothing: with a hash that is as slow as it should be, tests would mostly wait for sign-ins.
+    # The cheapest password hash: with the real one, tests would mostly wait for sign-ins.
     cheapest = functools.partial(argon2.PasswordHasher.from_parameters, argon2.profiles.CHEAPEST)
     setattr(corral.server.auth.passwords, "PasswordHasher", cheapest)  # noqa: B010
     assert corral.cli.main
     assert corral.client.client
     assert corral.server.wiring.run
     assert rich.table
-    # What was read is for good: no copy needs to look through it again.
+    # The imported code is never freed: the garbage collector of a fork need not look at it.
     gc.collect()
     gc.freeze()
 
 
 if __name__ == "__main__":
-    _read_the_code()
+    _import_the_code()
     _order = _serve(socket.socket(fileno=int(sys.argv[1])))
     if _order is not None:
         _order.run()

@@ -1,4 +1,4 @@
-"""A server in which something hangs for good: `STUCK_IN` says what. It leaves a mark when it does."""
+"""A server in which one part hangs for ever: `HANGS_IN` names the part. The server creates the file `hangs` then."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOR_GOOD = threading.Event()
 
 
 def hang(*_: Any, **__: Any) -> Any:
-    (Path(os.environ["CORRAL_HOME"]) / "stuck").touch()
+    (Path(os.environ["CORRAL_HOME"]) / "hangs").touch()
     FOR_GOOD.wait()
 
 
@@ -47,5 +47,5 @@ def break_it(place: str) -> None:
 
 
 if __name__ == "__main__":
-    break_it(os.environ["STUCK_IN"])
+    break_it(os.environ["HANGS_IN"])
     main()

@@ -11,7 +11,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from tests.servers.nursery import ENTRY_POINT, Offspring, nursery
+from tests.servers.fork_server import ENTRY_POINT, ForkedProcess, fork_server
 
 PROGRAM = """
 import json, os, random, signal, sys, threading
@@ -31,7 +31,7 @@ def run(program: Path, *args: str, cwd: Path, **env: str) -> tuple[int, str, str
     with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
         given.write(b"what is given")
         given.seek(0)
-        process = nursery().start([str(program), *args], env=env, cwd=cwd, stdin=given, stdout=out, stderr=err)
+        process = fork_server().start([str(program), *args], env=env, cwd=cwd, stdin=given, stdout=out, stderr=err)
         code = process.wait(timeout=60)
         out.seek(0)
         err.seek(0)
@@ -60,11 +60,11 @@ def test_copies_throw_dice_of_their_own(tmp_path: Path) -> None:
     assert len({run(program, cwd=tmp_path)[1] for _ in range(3)}) == 3
 
 
-def sleeper(tmp_path: Path) -> Offspring:
+def sleeper(tmp_path: Path) -> ForkedProcess:
     program = tmp_path / "sleeper.py"
     program.write_text("import time; time.sleep(60)")
     with Path(os.devnull).open("r+b") as nothing:
-        return nursery().start([str(program)], env={}, stdin=nothing, stdout=nothing, stderr=nothing)
+        return fork_server().start([str(program)], env={}, stdin=nothing, stdout=nothing, stderr=nothing)
 
 
 def test_it_is_waited_for_and_killed_like_any_process(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_the_command_line_says_the_same_either_way(tmp_path: Path) -> None:
         stdin=subprocess.DEVNULL,
     )
     with TemporaryFile() as out, Path(os.devnull).open("rb") as nothing:
-        copy = nursery().start([*ENTRY_POINT, *args], env=env, cwd=tmp_path, stdin=nothing, stdout=out, stderr=out)
+        copy = fork_server().start([*ENTRY_POINT, *args], env=env, cwd=tmp_path, stdin=nothing, stdout=out, stderr=out)
         code = copy.wait(timeout=60)
         out.seek(0)
         assert (code, out.read().decode()) == (fresh.returncode, fresh.stderr)
