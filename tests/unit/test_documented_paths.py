@@ -1,4 +1,4 @@
-"""The documentation names modules and links pages: all of them exist, and the grid of areas is the one of the folders."""
+"""Modules and pages that the documentation names exist, and its grid of areas is the one of the folders."""
 
 from __future__ import annotations
 
