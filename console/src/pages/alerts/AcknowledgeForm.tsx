@@ -5,15 +5,15 @@ import { api, sent } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { useMe } from "@/app/session";
 import type { AlertView } from "@/pages/alerts/alert";
-import { words } from "@/pages/alerts/words";
+import { texts } from "@/pages/alerts/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { formErrors } from "@/parts/fieldErrors";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const MOST_CHARACTERS = 1000;
 
 export function AcknowledgeForm({ alert, onClose }: { alert: AlertView; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const form = useForm({ initialValues: { note: alert.note } });
   const acknowledge = useAction({

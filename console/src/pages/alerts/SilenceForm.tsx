@@ -3,13 +3,13 @@ import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
 import { useAction } from "@/api/useAction";
-import { words } from "@/pages/alerts/words";
+import { texts } from "@/pages/alerts/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { formErrors } from "@/parts/fieldErrors";
-import { common } from "@/words/common";
-import { parseDuration } from "@/words/durations";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { parseDuration } from "@/texts/durations";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const USUAL = ["1h", "4h", "1d", "7d"];
 
@@ -22,8 +22,8 @@ export function SilenceForm({
   subject?: string;
   onClose: () => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   const form = useForm({
     initialValues: { rule, subject, duration: "4h", reason: "" },

@@ -4,12 +4,12 @@ import { useForm } from "@mantine/form";
 import { api, sent } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import type { ReportView } from "@/pages/reports/MadeTab";
-import { words } from "@/pages/reports/words";
+import { texts } from "@/pages/reports/texts";
 import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { momentText } from "@/words/localTime";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { momentText } from "@/texts/localTime";
+import { useTexts } from "@/texts/texts";
 
 const SPANS = [
   ["24h", "last24"],
@@ -30,8 +30,8 @@ function bodyOf({ span, since, until }: Asked) {
 }
 
 export function ReportForm({ onClose, onMade }: { onClose: () => void; onMade: (report: ReportView) => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = useForm<Asked>({
     initialValues: { span: "7d", since: "", until: "" },
     validateInputOnChange: true,
@@ -60,8 +60,8 @@ export function ReportForm({ onClose, onMade }: { onClose: () => void; onMade: (
     >
       <Radio.Group label={t("span")} {...form.getInputProps("span")}>
         <Stack gap="xs" mt="xs">
-          {SPANS.map(([value, word]) => (
-            <Radio key={value} value={value} label={t(word)} />
+          {SPANS.map(([value, text]) => (
+            <Radio key={value} value={value} label={t(text)} />
           ))}
         </Stack>
       </Radio.Group>

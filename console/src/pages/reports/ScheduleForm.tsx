@@ -5,12 +5,12 @@ import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { useWeekdays } from "@/pages/reports/weekdays";
-import { words } from "@/pages/reports/words";
+import { texts } from "@/pages/reports/texts";
 import { useConfirm } from "@/parts/confirm";
 import { formErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type ScheduleView = Schema<"ScheduleView">;
 const PERIODS = ["daily", "weekly", "monthly"] as const;
@@ -37,8 +37,8 @@ function draftOf(schedule: ScheduleView | undefined): Draft {
 }
 
 export function ScheduleForm({ schedule, onClose }: { schedule?: ScheduleView; onClose: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const weekdays = useWeekdays();
   const { data: channels } = useAll("/channels");
   const form = useForm<Draft>({
@@ -115,8 +115,8 @@ export function ScheduleForm({ schedule, onClose }: { schedule?: ScheduleView; o
 }
 
 function Removal({ name, onGone }: { name: string; onGone: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const confirm = useConfirm();
   const remove = useAction({
     run: () => sent(api.DELETE("/report-schedules/{name}", { params: { path: { name } } })),

@@ -7,12 +7,12 @@ import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { addressOf, isHook, KINDS, NEEDED, NO_PARTS, type Kind, type Parts } from "@/pages/alerts/channels/address";
 import { AddressFields } from "@/pages/alerts/channels/AddressFields";
-import { words } from "@/pages/alerts/channels/words";
+import { texts } from "@/pages/alerts/channels/texts";
 import { useConfirm } from "@/parts/confirm";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { formErrors } from "@/parts/fieldErrors";
-import { common, states } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common, states } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type ChannelView = Schema<"ChannelView">;
 const SEVERITIES = ["info", "warning", "critical"] as const;
@@ -37,9 +37,9 @@ function draftOf(channel: ChannelView | undefined): ChannelDraft {
 }
 
 export function ChannelForm({ channel, onClose }: { channel?: ChannelView; onClose: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const s = useWords(states);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const s = useTexts(states);
   const [replacing, setReplacing] = useState(channel === undefined);
   const form = useChannelForm(channel, replacing);
   const save = useAction({
@@ -118,8 +118,8 @@ export function ChannelForm({ channel, onClose }: { channel?: ChannelView; onClo
 }
 
 function useChannelForm(channel: ChannelView | undefined, replacing: boolean) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return useForm<ChannelDraft>({
     initialValues: draftOf(channel),
     validateInputOnBlur: true,
@@ -136,8 +136,8 @@ function useChannelForm(channel: ChannelView | undefined, replacing: boolean) {
 }
 
 function Removal({ channel, onGone }: { channel: ChannelView; onGone: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const confirm = useConfirm();
   const { name } = channel;
   const remove = useAction({

@@ -31,19 +31,19 @@ import {
   type Draft,
 } from "@/pages/alerts/rules/draft";
 import { RuleRemoval } from "@/pages/alerts/rules/RuleRemoval";
-import { useSentence, useSignalWords, type RuleView } from "@/pages/alerts/rules/sentence";
-import { words } from "@/pages/alerts/rules/words";
+import { useSentence, useSignalText, type RuleView } from "@/pages/alerts/rules/sentence";
+import { texts } from "@/pages/alerts/rules/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { formErrors } from "@/parts/fieldErrors";
-import { common, states } from "@/words/common";
-import { parseDuration } from "@/words/durations";
-import { useWords } from "@/words/words";
+import { common, states } from "@/texts/common";
+import { parseDuration } from "@/texts/durations";
+import { useTexts } from "@/texts/texts";
 
 type Form = UseFormReturnType<Draft>;
 
 export function RuleForm({ rule, onClose }: { rule?: RuleView; onClose: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const length = (text: string) => (parseDuration(text) === undefined ? t("notLength") : null);
   const form: Form = useForm<Draft>({
     initialValues: draftOf(rule),
@@ -100,9 +100,9 @@ function useSignals() {
 }
 
 function Condition({ form, builtin }: { form: Form; builtin: boolean }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const signals = useSignals();
-  const signalWords = useSignalWords();
+  const signalText = useSignalText();
   const unit = signals.find((signal) => signal.name === form.values.signal)?.unit ?? "";
   return (
     <>
@@ -112,7 +112,7 @@ function Condition({ form, builtin }: { form: Form; builtin: boolean }) {
         disabled={builtin}
         allowDeselect={false}
         searchable
-        data={signals.map((signal) => ({ value: signal.name, label: signalWords(signal.name, signal.description) }))}
+        data={signals.map((signal) => ({ value: signal.name, label: signalText(signal.name, signal.description) }))}
         {...form.getInputProps("signal")}
       />
       <SimpleGrid cols={2}>
@@ -148,8 +148,8 @@ function Condition({ form, builtin }: { form: Form; builtin: boolean }) {
 }
 
 function Consequences({ form }: { form: Form }) {
-  const t = useWords(words);
-  const s = useWords(states);
+  const t = useTexts(texts);
+  const s = useTexts(states);
   const { data: channels } = useAll("/channels");
   return (
     <>
@@ -178,7 +178,7 @@ function Consequences({ form }: { form: Form }) {
 
 /** Those that cannot be carried out on what the rule watches say so instead of being refused later. */
 function ActionChoice({ form }: { form: Form }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const scope = useSignals().find((signal) => signal.name === form.values.signal)?.scope ?? "gpu";
   return (
     <Checkbox.Group label={t("actions")} description={t("actionsHint")} {...form.getInputProps("actions")}>
@@ -203,7 +203,7 @@ function ActionChoice({ form }: { form: Form }) {
 }
 
 function ReadBack({ draft }: { draft: Draft }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const sentence = useSentence();
   const unit = useSignals().find((signal) => signal.name === draft.signal)?.unit ?? "";
   const told = toldOf(draft, unit);

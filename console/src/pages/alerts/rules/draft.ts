@@ -1,6 +1,6 @@
 /** A rule as it is typed, and as the API takes it. */
 import type { RuleView, Told } from "@/pages/alerts/rules/sentence";
-import { durationText, parseDuration } from "@/words/durations";
+import { durationText, parseDuration } from "@/texts/durations";
 
 export interface Draft {
   readonly name: string;

@@ -16,11 +16,11 @@ import {
   type Flavor,
 } from "@/pages/fleet/flavors/draft";
 import { useSaveFlavor } from "@/pages/fleet/flavors/useFlavorAdmin";
-import { words } from "@/pages/fleet/flavors/words";
+import { texts } from "@/pages/fleet/flavors/texts";
 import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type Node = Schema<"NodeView">;
 
@@ -32,8 +32,8 @@ export interface FlavorFormProps {
 }
 
 export function FlavorForm({ flavor, taken, nodes, onClose }: FlavorFormProps) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const [problem, setProblem] = useState<Problem | null>(null);
   const form = useFlavorForm(flavor, taken);
   const save = useSaveFlavor(flavor, onClose, (refused) => {
@@ -90,7 +90,7 @@ export function FlavorForm({ flavor, taken, nodes, onClose }: FlavorFormProps) {
 }
 
 function useFlavorForm(flavor: Flavor | undefined, taken: readonly string[]) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useForm<Draft>({
     initialValues: draftOf(flavor),
     validateInputOnChange: true,
@@ -107,7 +107,7 @@ function useFlavorForm(flavor: Flavor | undefined, taken: readonly string[]) {
 }
 
 function Matches({ draft, nodes }: { draft: Draft; nodes: readonly Node[] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const found = matching(draft, nodes);
   const isThere = found.gpus > 0;
   return (

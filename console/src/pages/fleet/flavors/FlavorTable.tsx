@@ -4,16 +4,16 @@ import { useMemo, useState } from "react";
 
 import { labelTexts, type Flavor } from "@/pages/fleet/flavors/draft";
 import { useDeleteFlavors } from "@/pages/fleet/flavors/useFlavorAdmin";
-import { words } from "@/pages/fleet/flavors/words";
+import { texts } from "@/pages/fleet/flavors/texts";
 import { BatchBar } from "@/parts/BatchBar";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { RowMenu } from "@/parts/RowMenu";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 export function FlavorTable({
   flavors,
@@ -24,9 +24,9 @@ export function FlavorTable({
   onEdit: (name: string) => void;
   onCreate: () => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const n = useTexts(navigation);
   const columns = useFlavorColumns();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const remove = useDeleteFlavors(() => setSelected(new Set()));
@@ -86,8 +86,8 @@ export function FlavorTable({
 }
 
 function useFlavorColumns(): readonly Column<Flavor>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   return useMemo(
     () => [

@@ -5,18 +5,18 @@ import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { FlavorForm } from "@/pages/fleet/flavors/FlavorForm";
 import { FlavorTable } from "@/pages/fleet/flavors/FlavorTable";
-import { words } from "@/pages/fleet/flavors/words";
+import { texts } from "@/pages/fleet/flavors/texts";
 import { PageHeader } from "@/parts/PageHeader";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 /** `open` is the flavor that is being edited; `new` says that one is being made. */
 const FILTERS = { open: "", new: "" };
 
 export default function FlavorsPage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const [filters, setFilters] = useFilters(FILTERS);
   const flavors = useAll("/flavors");
   const nodes = useAll("/nodes");

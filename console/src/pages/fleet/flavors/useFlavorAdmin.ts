@@ -3,14 +3,14 @@ import { api, sent } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import { settingsOf, type Draft, type Flavor } from "@/pages/fleet/flavors/draft";
-import { words } from "@/pages/fleet/flavors/words";
+import { texts } from "@/pages/fleet/flavors/texts";
 import { useDeleteMany } from "@/parts/useDeleteMany";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const TOUCHES = ["/flavors", "/packages"];
 
 export function useSaveFlavor(flavor: Flavor | undefined, onDone: () => void, onProblem: (problem: Problem) => void) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useAction<Draft, Flavor>({
     run: (draft) =>
       flavor === undefined
@@ -25,5 +25,5 @@ export function useSaveFlavor(flavor: Flavor | undefined, onDone: () => void, on
 
 export function useDeleteFlavors(onDone: () => void): (names: readonly string[]) => void {
   const run = (names: string[]) => sent(api.POST("/flavors:delete", { body: { names } }));
-  return useDeleteMany({ list: "/flavors", words, touches: TOUCHES, run, onDone });
+  return useDeleteMany({ list: "/flavors", texts, touches: TOUCHES, run, onDone });
 }

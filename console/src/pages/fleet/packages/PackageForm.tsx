@@ -18,13 +18,13 @@ import {
 import type { Node } from "@/pages/fleet/packages/fit";
 import { Preview } from "@/pages/fleet/packages/Preview";
 import { useSavePackage } from "@/pages/fleet/packages/usePackageAdmin";
-import { words } from "@/pages/fleet/packages/words";
+import { texts } from "@/pages/fleet/packages/texts";
 import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common, kinds as kindWords } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { parseSize } from "@/words/sizes";
-import { useWords } from "@/words/words";
+import { common, kinds as kindTexts } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { parseSize } from "@/texts/sizes";
+import { useTexts } from "@/texts/texts";
 
 type Flavor = Schema<"FlavorView">;
 
@@ -40,8 +40,8 @@ export interface PackageFormProps {
 }
 
 export function PackageForm({ one, taken, flavors, nodes, onClose }: PackageFormProps) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const [problem, setProblem] = useState<Problem | null>(null);
   const form = usePackageForm(one, taken, flavors);
   const save = useSavePackage(one, onClose, (refused) => {
@@ -99,7 +99,7 @@ export function PackageForm({ one, taken, flavors, nodes, onClose }: PackageForm
 type Form = ReturnType<typeof usePackageForm>;
 
 function usePackageForm(one: Package | undefined, taken: readonly string[], flavors: readonly Flavor[]) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useForm<Draft>({
     initialValues: draftOf(one),
     validateInputOnChange: true,
@@ -127,8 +127,8 @@ function flavorLabel(flavor: Flavor): string {
 }
 
 function Amounts({ form }: { form: Form }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   const bytes = parseSize(form.getValues().memory_bytes);
   return (
@@ -163,8 +163,8 @@ function Amounts({ form }: { form: Form }) {
 }
 
 function Kinds({ form }: { form: Form }) {
-  const t = useWords(words);
-  const k = useWords(kindWords);
+  const t = useTexts(texts);
+  const k = useTexts(kindTexts);
   return (
     <MultiSelect
       label={t("kinds")}

@@ -6,16 +6,16 @@ import type { Schema } from "@/api/client";
 import type { Kind, Package } from "@/pages/fleet/packages/draft";
 import { askedBy, fitOf, type Node } from "@/pages/fleet/packages/fit";
 import { useDeletePackages } from "@/pages/fleet/packages/usePackageAdmin";
-import { words } from "@/pages/fleet/packages/words";
+import { texts } from "@/pages/fleet/packages/texts";
 import { BatchBar } from "@/parts/BatchBar";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { RowMenu } from "@/parts/RowMenu";
-import { common, kinds as kindWords } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { common, kinds as kindTexts } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 type Flavor = Schema<"FlavorView">;
 
@@ -33,9 +33,9 @@ export function PackageTable({
   onCreate,
   ...facts
 }: Facts & { readonly onEdit: (name: string) => void; readonly onCreate: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const n = useTexts(navigation);
   const columns = usePackageColumns(facts);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const remove = useDeletePackages(() => setSelected(new Set()));
@@ -78,9 +78,9 @@ export function PackageTable({
 }
 
 function usePackageColumns({ offers, kind, flavors, nodes }: Facts): readonly Column<Package>[] {
-  const t = useWords(words);
-  const c = useWords(common);
-  const k = useWords(kindWords);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const k = useTexts(kindTexts);
   const format = useFormat();
   return useMemo(() => {
     const offerOf = new Map(offers?.map((offer) => [offer.name, offer]));
@@ -174,7 +174,7 @@ function Fits({
   flavor: Flavor | undefined;
   nodes: readonly Node[] | undefined;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (nodes === undefined || (one.flavor !== null && flavor === undefined)) return <>–</>;
   const fit = fitOf(
     askedBy({ gpus: one.gpus, cpus: one.cpus, memory: one.memory_bytes, rdma: one.rdma }, flavor),
@@ -192,7 +192,7 @@ function Fits({
 
 /** `offer` is undefined while it is not known, null where a job of it would not be taken. */
 function Free({ one, kind, offer }: { one: Package; kind: Kind; offer: Package | null | undefined }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   if (offer === undefined) return <>–</>;
   if (one.kinds.length > 0 && !one.kinds.includes(kind))

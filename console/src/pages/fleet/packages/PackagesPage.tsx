@@ -6,20 +6,20 @@ import { useFilters } from "@/app/useFilters";
 import { KINDS, type Kind } from "@/pages/fleet/packages/draft";
 import { PackageForm } from "@/pages/fleet/packages/PackageForm";
 import { PackageTable } from "@/pages/fleet/packages/PackageTable";
-import { words } from "@/pages/fleet/packages/words";
+import { texts } from "@/pages/fleet/packages/texts";
 import { PageHeader } from "@/parts/PageHeader";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { kinds as kindWords } from "@/words/common";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { kinds as kindTexts } from "@/texts/common";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 /** `open` is the package that is being edited, `new` says that one is being made, `kind` for which free ones are counted. */
 const FILTERS = { open: "", new: "", kind: "training" };
 
 export default function PackagesPage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
-  const k = useWords(kindWords);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
+  const k = useTexts(kindTexts);
   const [filters, setFilters] = useFilters(FILTERS);
   const kind: Kind = KINDS.find((one) => one === filters.kind) ?? "training";
   const packages = useAll("/packages");

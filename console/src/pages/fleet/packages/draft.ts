@@ -1,6 +1,6 @@
 /** A package as it is typed, and as the API takes it. */
 import type { Schema } from "@/api/client";
-import { parseSize, sizeText } from "@/words/sizes";
+import { parseSize, sizeText } from "@/texts/sizes";
 
 export type Package = Schema<"PackageView">;
 export type Kind = Package["kinds"][number];

@@ -3,14 +3,14 @@ import { api, sent } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import { settingsOf, type Draft, type Package } from "@/pages/fleet/packages/draft";
-import { words } from "@/pages/fleet/packages/words";
+import { texts } from "@/pages/fleet/packages/texts";
 import { useDeleteMany } from "@/parts/useDeleteMany";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const TOUCHES = ["/packages", "/flavors"];
 
 export function useSavePackage(one: Package | undefined, onDone: () => void, onProblem: (problem: Problem) => void) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useAction<Draft, Package>({
     run: (draft) =>
       one === undefined
@@ -25,5 +25,5 @@ export function useSavePackage(one: Package | undefined, onDone: () => void, onP
 
 export function useDeletePackages(onDone: () => void): (names: readonly string[]) => void {
   const run = (names: string[]) => sent(api.POST("/packages:delete", { body: { names } }));
-  return useDeleteMany({ list: "/packages", words, touches: TOUCHES, run, onDone });
+  return useDeleteMany({ list: "/packages", texts, touches: TOUCHES, run, onDone });
 }

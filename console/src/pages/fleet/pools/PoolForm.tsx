@@ -5,11 +5,11 @@ import { useState } from "react";
 import { api, sent, type Schema } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
-import { words } from "@/pages/fleet/pools/words";
+import { texts } from "@/pages/fleet/pools/texts";
 import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 interface Values {
   readonly name: string;
@@ -30,8 +30,8 @@ export function PoolForm({
   onClose: () => void;
   onCreated: (name: string) => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const [problem, setProblem] = useState<Problem | null>(null);
   const isNew = pool === undefined;
   const form = useForm<Values>({

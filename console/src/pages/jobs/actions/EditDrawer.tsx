@@ -8,17 +8,17 @@ import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import type { Job } from "@/pages/jobs/actions/possible";
-import { words } from "@/pages/jobs/actions/words";
+import { texts } from "@/pages/jobs/actions/texts";
 import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const FIELDS = ["queue", "priority", "time"] as const;
 /** As the server reads durations: 90m, 1.5h, 1h30m; plain numbers are seconds. */
 const DURATION = /^\s*(\d+(\.\d+)?\s*[smhdw]?\s*)+$/i;
 
 export function EditDrawer({ job, title, onClose }: { job: Job; title: string; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { data: queues } = useAll("/queues");
   const [problem, setProblem] = useState<Problem | null>(null);
   const form = useForm({

@@ -47,11 +47,11 @@ const SECONDS: Readonly<Record<Exclude<Time, "today">, number>> = {
 const STEP_MS = 60_000;
 
 /** The beginning of a time that is named relative to now, or a time that is written out. */
-export function sinceOf(word: string, now: number): string | undefined {
-  if (word === "") return undefined;
-  if (word === "today") return new Date(new Date(now).setHours(0, 0, 0, 0)).toISOString();
-  const seconds = SECONDS[word as Exclude<Time, "today">];
-  if (seconds === undefined) return Number.isNaN(Date.parse(word)) ? undefined : new Date(word).toISOString();
+export function sinceOf(time: string, now: number): string | undefined {
+  if (time === "") return undefined;
+  if (time === "today") return new Date(new Date(now).setHours(0, 0, 0, 0)).toISOString();
+  const seconds = SECONDS[time as Exclude<Time, "today">];
+  if (seconds === undefined) return Number.isNaN(Date.parse(time)) ? undefined : new Date(time).toISOString();
   return new Date(Math.floor(now / STEP_MS) * STEP_MS - seconds * 1_000).toISOString();
 }
 

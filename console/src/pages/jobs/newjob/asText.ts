@@ -6,14 +6,14 @@ import type { Schema } from "@/api/client";
 type Value = string | number | boolean | readonly string[] | Readonly<Record<string, unknown>>;
 
 /** The word of a job file where it is not the API's. */
-const FILE_WORDS: Readonly<Record<string, string>> = {
+const FILE_KEYS: Readonly<Record<string, string>> = {
   max_retries: "retries",
   min_gpus: "min-gpus",
   max_gpus: "max-gpus",
   checkpoint_interval: "checkpoint-interval",
 };
 const FLAGS: Readonly<Record<string, string>> = {
-  ...FILE_WORDS,
+  ...FILE_KEYS,
   labels: "label",
   mounts: "mount",
   idle_stop: "idle-stop",
@@ -41,7 +41,7 @@ const PRESET_FLAGS = new Set([
 
 export function yamlOf(body: JobBody): string {
   return entriesOf(body)
-    .map(([name, value]) => `${FILE_WORDS[name] ?? name}:${yamlValue(name === "command" ? shellLine(value) : value)}\n`)
+    .map(([name, value]) => `${FILE_KEYS[name] ?? name}:${yamlValue(name === "command" ? shellLine(value) : value)}\n`)
     .join("");
 }
 

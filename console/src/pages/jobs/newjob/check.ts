@@ -3,10 +3,10 @@ import type { Schema } from "@/api/client";
 import { checkMounts } from "@/pages/jobs/newjob/checkMounts";
 import type { Draft } from "@/pages/jobs/newjob/draft";
 import { arraySizeOf, cpusOf, gpusOf, wholeOf } from "@/pages/jobs/newjob/quantities";
-import type { words } from "@/pages/jobs/newjob/words";
-import { durationText, parseDuration } from "@/words/durations";
-import { parseSize } from "@/words/sizes";
-import type { Say } from "@/words/words";
+import type { texts } from "@/pages/jobs/newjob/texts";
+import { durationText, parseDuration } from "@/texts/durations";
+import { parseSize } from "@/texts/sizes";
+import type { Say } from "@/texts/texts";
 
 export interface Finding {
   readonly text: string;
@@ -31,7 +31,7 @@ export interface Facts {
 
 /** How a check says things: the words, the kind's name, and a size in bytes for people. */
 export interface Speech {
-  readonly t: Say<typeof words>;
+  readonly t: Say<typeof texts>;
   readonly kind: string;
   readonly bytes: (value: number) => string;
 }
@@ -185,7 +185,7 @@ function checkParameters(draft: Draft, { preset }: Facts, { t }: Speech, report:
   }
 }
 
-export function rangeText({ min, max }: Pick<Schema<"ParameterView">, "min" | "max">, t: Say<typeof words>): string {
+export function rangeText({ min, max }: Pick<Schema<"ParameterView">, "min" | "max">, t: Say<typeof texts>): string {
   if (min !== null && max !== null) return t("parameterRange", { least: min, most: max });
   if (min !== null) return t("atLeast", { least: min });
   return max === null ? "" : t("atMost", { most: max });

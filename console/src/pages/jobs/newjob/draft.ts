@@ -2,8 +2,8 @@
 import type { Schema } from "@/api/client";
 import { lineOf } from "@/pages/jobs/newjob/commandline";
 import { MOUNT_SOURCES, ofMount, type Mount } from "@/pages/jobs/newjob/mounts";
-import { durationText } from "@/words/durations";
-import { sizeText } from "@/words/sizes";
+import { durationText } from "@/texts/durations";
+import { sizeText } from "@/texts/sizes";
 
 export type Kind = Schema<"JobKind">;
 export const KINDS: readonly Kind[] = ["training", "distributed", "preset", "workbench"];

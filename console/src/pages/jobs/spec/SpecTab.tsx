@@ -5,14 +5,14 @@ import { useState } from "react";
 
 import { useIsOperator, useMe } from "@/app/session";
 import type { Job } from "@/pages/jobs/actions/possible";
-import { words } from "@/pages/jobs/job/words";
+import { texts } from "@/pages/jobs/job/texts";
 import { commandOf, hasSecrets, specOf, yamlOf } from "@/pages/jobs/spec/spec";
 import { Panel } from "@/parts/Panel";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function SpecTab({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [isShown, setShown] = useState(false);
   const isMine = useMe().name === job.user;
   const isOperator = useIsOperator();
@@ -42,7 +42,7 @@ export function SpecTab({ job }: { job: Job }) {
 }
 
 function Listing({ title, hint, text, copyLabel }: { title: string; hint?: string; text: string; copyLabel: string }) {
-  const t = useWords(common);
+  const t = useTexts(common);
   const tools = (
     <CopyButton value={text}>
       {({ copied, copy }) => (

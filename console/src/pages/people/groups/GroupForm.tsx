@@ -6,11 +6,11 @@ import { useState } from "react";
 import { api, sent, type Schema } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
-import { words } from "@/pages/people/groups/words";
+import { texts } from "@/pages/people/groups/texts";
 import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type GroupView = Schema<"GroupView">;
 
@@ -35,8 +35,8 @@ export interface GroupFormProps {
 const NAME = /^[A-Za-z0-9_-]{1,63}$/;
 
 export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProps) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const [problem, setProblem] = useState<Problem | null>(null);
   const isNew = group === undefined;
   const form = useForm<Values>({

@@ -6,11 +6,11 @@ import { api, sent } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import type { PermissionGroup } from "@/pages/people/permissions/usePermissionActions";
-import { functions, meanings, words } from "@/pages/people/permissions/words";
+import { functions, meanings, texts } from "@/pages/people/permissions/texts";
 import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type FunctionName = keyof typeof functions;
 export const FUNCTIONS = Object.keys(functions).filter((name): name is FunctionName => name in functions);
@@ -32,10 +32,10 @@ export function PermissionForm({
   taken: readonly string[];
   onClose: () => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const f = useWords(functions);
-  const m = useWords(meanings);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const f = useTexts(functions);
+  const m = useTexts(meanings);
   const [problem, setProblem] = useState<Problem | null>(null);
   const isNew = group === undefined;
   const form = useForm<Values>({

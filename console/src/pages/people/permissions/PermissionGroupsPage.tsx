@@ -12,23 +12,23 @@ import {
   useDeleteRefusal,
   type PermissionGroup,
 } from "@/pages/people/permissions/usePermissionActions";
-import { functions, meanings, words } from "@/pages/people/permissions/words";
+import { functions, meanings, texts } from "@/pages/people/permissions/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { RowMenu } from "@/parts/RowMenu";
-import { common } from "@/words/common";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 /** `open` and `assign` are names; `new` says that one is being made. */
 const FILTERS = { open: "", assign: "", new: "" };
 
 export default function PermissionGroupsPage() {
-  const t = useWords(words);
-  const c = useWords(common);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const n = useTexts(navigation);
   const [filters, setFilters] = useFilters(FILTERS);
   const groups = useAll("/permission-groups");
   const columns = useColumns();
@@ -92,8 +92,8 @@ export default function PermissionGroupsPage() {
 const NAMED = 6;
 
 function useColumns(): readonly Column<PermissionGroup>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return useMemo(
     () => [
       {
@@ -140,9 +140,9 @@ function useColumns(): readonly Column<PermissionGroup>[] {
 }
 
 function Allowed({ group }: { group: PermissionGroup }) {
-  const t = useWords(words);
-  const f = useWords(functions);
-  const m = useWords(meanings);
+  const t = useTexts(texts);
+  const f = useTexts(functions);
+  const m = useTexts(meanings);
   if (group.functions.length === 0)
     return (
       <Text size="sm" c="dimmed">

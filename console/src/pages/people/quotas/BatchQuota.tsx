@@ -6,10 +6,10 @@ import { api, sent, type Schema } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import { KINDS, parsed, RESOURCES, type KindName, type Resource } from "@/pages/people/quotas/amounts";
-import { words } from "@/pages/people/quotas/words";
+import { texts } from "@/pages/people/quotas/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common, kinds } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common, kinds } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 /** `users` is undefined for everybody. */
 export function BatchQuota({
@@ -21,9 +21,9 @@ export function BatchQuota({
   onClose: () => void;
   onDone: () => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const k = useWords(kinds);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const k = useTexts(kinds);
   const [chosen, setChosen] = useState<string[]>([...KINDS]);
   const [limits, setLimits] = useState<Partial<Record<Resource, string>>>({});
   const [problem, setProblem] = useState<Problem | null>(null);

@@ -8,11 +8,11 @@ import { useAction } from "@/api/useAction";
 import type { Secret } from "@/pages/people/users/OneTimePassword";
 import { makePassword, SHORTEST_PASSWORD } from "@/pages/people/users/password";
 import { EMAIL, UserFields, type Profile } from "@/pages/people/users/UserFields";
-import { words } from "@/pages/people/users/words";
+import { texts } from "@/pages/people/users/texts";
 import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 interface Values extends Profile {
   readonly name: string;
@@ -42,8 +42,8 @@ export function CreateUser({
   onClose: () => void;
   onCreated: (secret: Secret | undefined) => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const [problem, setProblem] = useState<Problem | null>(null);
   const form = useForm<Values>({
     initialValues: FRESH,

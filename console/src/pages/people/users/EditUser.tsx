@@ -7,10 +7,10 @@ import { useAction } from "@/api/useAction";
 import { moveUsers } from "@/pages/people/groups/moveUsers";
 import type { User } from "@/pages/people/users/rules";
 import { EMAIL, UserFields, type Profile } from "@/pages/people/users/UserFields";
-import { words } from "@/pages/people/users/words";
+import { texts } from "@/pages/people/users/texts";
 import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 export function EditUser({
   user,
@@ -21,7 +21,7 @@ export function EditUser({
   roleRefusal: string | undefined;
   onClose: () => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [problem, setProblem] = useState<Problem | null>(null);
   const form = useForm<Profile>({
     initialValues: {

@@ -18,23 +18,23 @@ import {
   type Queue,
 } from "@/pages/scheduling/queues/draft";
 import { useSaveQueue } from "@/pages/scheduling/queues/useQueueAdmin";
-import { words } from "@/pages/scheduling/queues/words";
+import { texts } from "@/pages/scheduling/queues/texts";
 import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common, kinds as kindWords } from "@/words/common";
-import { parseDuration } from "@/words/durations";
-import { useWords } from "@/words/words";
+import { common, kinds as kindTexts } from "@/texts/common";
+import { parseDuration } from "@/texts/durations";
+import { useTexts } from "@/texts/texts";
 
 /** Fields beside each other stand in one row, however long their hints are. */
 const HINT_BELOW = ["label", "input", "description", "error"] as const;
-const POLICY_WORDS = {
+const POLICY_TEXTS = {
   "fair-share": ["fairShare", "fairShareHint"],
   priority: ["priority", "priorityHint"],
   fcfs: ["fcfs", "fcfsHint"],
   shortest: ["shortest", "shortestHint"],
   weighted: ["weighted", "weightedHint"],
 } as const;
-const PLACEMENT_WORDS = {
+const PLACEMENT_TEXTS = {
   fragmentation: "fragmentation",
   pack: "pack",
   spread: "spread",
@@ -51,8 +51,8 @@ export function QueueForm({
   taken: readonly string[];
   onClose: () => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const [problem, setProblem] = useState<Problem | null>(null);
   const form = useQueueForm(queue, taken);
   const save = useSaveQueue(queue, onClose, (refused) => {
@@ -98,7 +98,7 @@ export function QueueForm({
 type Form = ReturnType<typeof useQueueForm>;
 
 function useQueueForm(queue: Queue | undefined, taken: readonly string[]) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const count = (text: string) => (countOf(text) === undefined ? t("whole") : null);
   return useForm<Draft>({
     initialValues: draftOf(queue),
@@ -119,8 +119,8 @@ function useQueueForm(queue: Queue | undefined, taken: readonly string[]) {
 }
 
 function PoolSelect(props: { value?: string; onChange?: (value: string | null) => void; error?: React.ReactNode }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const { data: pools } = useAll("/pools");
   return (
     <Select
@@ -136,7 +136,7 @@ function PoolSelect(props: { value?: string; onChange?: (value: string | null) =
 }
 
 function Rules({ form }: { form: Form }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { policy, placement } = form.getValues();
   const isKnown = POLICIES.some((known) => known === policy);
   return (
@@ -144,7 +144,7 @@ function Rules({ form }: { form: Form }) {
       <Radio.Group label={t("policyTitle")} {...form.getInputProps("policy")}>
         <Stack gap={8} mt={6}>
           {POLICIES.map((one) => (
-            <Radio key={one} value={one} label={t(POLICY_WORDS[one][0])} description={t(POLICY_WORDS[one][1])} />
+            <Radio key={one} value={one} label={t(POLICY_TEXTS[one][0])} description={t(POLICY_TEXTS[one][1])} />
           ))}
           {!isKnown && <Radio value={policy} label={policy} />}
         </Stack>
@@ -167,7 +167,7 @@ function Rules({ form }: { form: Form }) {
         allowDeselect={false}
         data={[...new Set([...PLACEMENTS, placement])].map((value) => ({
           value,
-          label: value in PLACEMENT_WORDS ? t(PLACEMENT_WORDS[value as keyof typeof PLACEMENT_WORDS]) : value,
+          label: value in PLACEMENT_TEXTS ? t(PLACEMENT_TEXTS[value as keyof typeof PLACEMENT_TEXTS]) : value,
         }))}
         {...form.getInputProps("placement")}
       />
@@ -177,7 +177,7 @@ function Rules({ form }: { form: Form }) {
 
 /** What it may count on beside the other queues of its pool. */
 function Shares({ form }: { form: Form }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Fieldset legend={t("sharesTitle")}>
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
@@ -201,7 +201,7 @@ function Shares({ form }: { form: Form }) {
 }
 
 function Limits({ form }: { form: Form }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Fieldset legend={t("limitsTitle")}>
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
@@ -245,8 +245,8 @@ function Limits({ form }: { form: Form }) {
 }
 
 function Users({ form }: { form: Form }) {
-  const t = useWords(words);
-  const k = useWords(kindWords);
+  const t = useTexts(texts);
+  const k = useTexts(kindTexts);
   const { data: groups } = useAll("/groups");
   return (
     <>

@@ -9,8 +9,8 @@ import { isDefaultOfPool, type Queue } from "@/pages/scheduling/queues/draft";
 import { HeldBar } from "@/pages/scheduling/queues/HeldBar";
 import { QueueForm } from "@/pages/scheduling/queues/QueueForm";
 import { useDeleteQueues, useRefusal } from "@/pages/scheduling/queues/useQueueAdmin";
-import { useLimitWords, usePolicyWords } from "@/pages/scheduling/queues/useQueueWords";
-import { words } from "@/pages/scheduling/queues/words";
+import { useLimitText, usePolicyText } from "@/pages/scheduling/queues/useQueueTexts";
+import { texts } from "@/pages/scheduling/queues/texts";
 import { BatchBar } from "@/parts/BatchBar";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
@@ -18,17 +18,17 @@ import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { RowMenu } from "@/parts/RowMenu";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 /** `open` is the queue that is being edited; `new` says that one is being made. */
 const FILTERS = { open: "", new: "" };
 
 export default function QueuesPage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const [filters, setFilters] = useFilters(FILTERS);
   const { data: queues, error, refetch } = useAll("/queues");
   const open = queues?.find((queue) => queue.name === filters.open);
@@ -54,9 +54,9 @@ export default function QueuesPage() {
 }
 
 function QueueTable({ queues, onEdit }: { queues: readonly Queue[] | undefined; onEdit: (name: string) => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const n = useTexts(navigation);
   const navigate = useNavigate();
   const refusalOf = useRefusal();
   const columns = useQueueColumns();
@@ -117,11 +117,11 @@ function QueueTable({ queues, onEdit }: { queues: readonly Queue[] | undefined; 
 }
 
 function useQueueColumns(): readonly Column<Queue>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
-  const policyWords = usePolicyWords();
-  const limitWords = useLimitWords();
+  const policyText = usePolicyText();
+  const limitText = useLimitText();
   return useMemo(
     () => [
       {
@@ -143,7 +143,7 @@ function useQueueColumns(): readonly Column<Queue>[] {
         sort: (queue) => queue.policy,
         render: (queue) => (
           <>
-            {policyWords(queue.policy)}
+            {policyText(queue.policy)}
             <Faint>
               {[queue.preempts && t("preemptsShort"), queue.weight !== 1 && t("weightShort", { n: queue.weight })]
                 .filter((one) => one !== false)
@@ -164,7 +164,7 @@ function useQueueColumns(): readonly Column<Queue>[] {
         ),
       },
       { key: "placement", title: t("placement"), wide: true, render: (queue) => queue.placement },
-      { key: "limits", title: t("limits"), wide: true, render: (queue) => limitWords(queue) },
+      { key: "limits", title: t("limits"), wide: true, render: (queue) => limitText(queue) },
       {
         key: "who",
         title: t("who"),
@@ -198,6 +198,6 @@ function useQueueColumns(): readonly Column<Queue>[] {
         render: (queue) => <HeldBar queue={queue} />,
       },
     ],
-    [t, c, format, policyWords, limitWords],
+    [t, c, format, policyText, limitText],
   );
 }

@@ -1,6 +1,6 @@
 /** A queue as it is typed, and as the API takes it. */
 import type { Schema } from "@/api/client";
-import { durationText, parseDuration } from "@/words/durations";
+import { durationText, parseDuration } from "@/texts/durations";
 
 export type Queue = Schema<"QueueView">;
 export type Kind = Queue["kinds"][number];

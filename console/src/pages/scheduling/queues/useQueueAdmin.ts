@@ -3,14 +3,14 @@ import { api, sent } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import { settingsOf, isDefaultOfPool, type Draft, type Queue } from "@/pages/scheduling/queues/draft";
-import { words } from "@/pages/scheduling/queues/words";
+import { texts } from "@/pages/scheduling/queues/texts";
 import { useDeleteMany } from "@/parts/useDeleteMany";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const TOUCHES = ["/queues", "/pools", "/packages"];
 
 export function useSaveQueue(queue: Queue | undefined, onDone: () => void, onProblem: (problem: Problem) => void) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useAction<Draft, Queue>({
     run: (draft) =>
       queue === undefined
@@ -25,12 +25,12 @@ export function useSaveQueue(queue: Queue | undefined, onDone: () => void, onPro
 
 export function useDeleteQueues(onDone: () => void): (names: readonly string[]) => void {
   const run = (names: string[]) => sent(api.POST("/queues:delete", { body: { names } }));
-  return useDeleteMany({ list: "/queues", words, touches: TOUCHES, run, onDone });
+  return useDeleteMany({ list: "/queues", texts, touches: TOUCHES, run, onDone });
 }
 
 /** Why a queue cannot be deleted now. */
 export function useRefusal(): (queue: Queue) => string | undefined {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (queue) => {
     if (isDefaultOfPool(queue)) return t("cannotDefault");
     const jobs = queue.running + queue.queued;

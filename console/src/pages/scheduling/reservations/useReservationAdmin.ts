@@ -4,9 +4,9 @@ import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import type { Reservation } from "@/pages/scheduling/reservations/calendar";
 import { createOf, editOf, type Draft } from "@/pages/scheduling/reservations/draft";
-import { words } from "@/pages/scheduling/reservations/words";
+import { texts } from "@/pages/scheduling/reservations/texts";
 import { useConfirm } from "@/parts/confirm";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const TOUCHES = ["/reservations", "/queues", "/jobs", "/packages"];
 
@@ -15,7 +15,7 @@ export function useSaveReservation(
   onDone: (name: string) => void,
   onProblem: (problem: Problem) => void,
 ) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useAction<Draft, Reservation>({
     run: (draft) =>
       reservation === undefined
@@ -31,7 +31,7 @@ export function useSaveReservation(
 }
 
 export function useDeleteReservation(onDone: () => void): (reservation: Reservation) => void {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<Reservation, unknown>({
     run: ({ name }) => sent(api.DELETE("/reservations/{name}", { params: { path: { name } } })),

@@ -18,12 +18,12 @@ import { api, sent } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { LANGUAGES, usePreferences, type Language } from "@/app/preferences";
 import { useMe, type Me } from "@/app/session";
-import { words } from "@/pages/system/settings/words";
+import { texts } from "@/pages/system/settings/texts";
 import { formErrors } from "@/parts/fieldErrors";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 const LEAST_CHARACTERS = 8;
 
@@ -41,8 +41,8 @@ export function ProfileTab() {
 }
 
 function You({ me }: { me: Me }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = useForm({
     initialValues: { display_name: me.display_name, email: me.email },
     validateInputOnChange: true,
@@ -98,7 +98,7 @@ function You({ me }: { me: Me }) {
 }
 
 function Look() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { language, setLanguage } = usePreferences();
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const names = Object.entries(LANGUAGES) as [Language, string][];
@@ -135,7 +135,7 @@ function Look() {
 const NO_PASSWORDS = { old: "", new: "", again: "", revokeTokens: false };
 
 function Password({ me }: { me: Me }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const form = useForm({
     initialValues: NO_PASSWORDS,
     validateInputOnBlur: true,

@@ -4,9 +4,9 @@ import { useMe } from "@/app/session";
 import { ofPreset, KINDS, type Kind } from "@/pages/jobs/newjob/draft";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
 import { OptionCard } from "@/parts/OptionCard";
-import { words } from "@/pages/jobs/newjob/words";
-import { kinds } from "@/words/common";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { kinds } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 const ABOUT = {
   training: "trainingIs",
@@ -27,8 +27,8 @@ function capital(text: string): string {
 }
 
 export function KindStep() {
-  const t = useWords(words);
-  const k = useWords(kinds);
+  const t = useTexts(texts);
+  const k = useTexts(kinds);
   const me = useMe();
   const allowed = useAllowedKinds();
   const { draft, set } = useForm();

@@ -3,18 +3,18 @@ import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
-import { words } from "@/pages/system/settings/about/words";
+import { texts } from "@/pages/system/settings/about/texts";
 import { useConfirm } from "@/parts/confirm";
 import { formErrors } from "@/parts/fieldErrors";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function LicencePanel({ licence }: { licence: Schema<"LicenceView"> }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction({
     run: () => sent(api.DELETE("/about/licence")),
@@ -59,8 +59,8 @@ export function LicencePanel({ licence }: { licence: Schema<"LicenceView"> }) {
 }
 
 function LicenceForm() {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = useForm({
     initialValues: { token: "" },
     validate: { token: (token) => (token.trim() === "" ? c("required") : null) },

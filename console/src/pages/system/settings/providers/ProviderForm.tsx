@@ -5,13 +5,13 @@ import { useForm } from "@mantine/form";
 import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
-import { words } from "@/pages/system/settings/providers/words";
+import { texts } from "@/pages/system/settings/providers/texts";
 import { useConfirm } from "@/parts/confirm";
 import { CopyText } from "@/parts/CopyText";
 import { formErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export type ProviderView = Schema<"ProviderDetailView">;
 const KINDS = ["oidc", "github", "gitlab"] as const;
@@ -52,8 +52,8 @@ function changesOf({ title, issuer, client_id, client_secret, api_token, organis
 }
 
 export function ProviderForm({ provider, onClose }: { provider?: ProviderView; onClose: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const { data: groups } = useAll("/groups");
   const form = useProviderForm(provider);
   const save = useAction({
@@ -146,8 +146,8 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
 }
 
 function useProviderForm(provider: ProviderView | undefined) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return useForm<Draft>({
     initialValues: draftOf(provider),
     validateInputOnBlur: true,
@@ -161,8 +161,8 @@ function useProviderForm(provider: ProviderView | undefined) {
 }
 
 function Removal({ provider, onGone }: { provider: ProviderView; onGone: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const confirm = useConfirm();
   const name = provider.title || provider.id;
   const remove = useAction({

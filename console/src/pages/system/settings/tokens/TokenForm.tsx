@@ -3,11 +3,11 @@ import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
-import { words } from "@/pages/system/settings/tokens/words";
+import { texts } from "@/pages/system/settings/tokens/texts";
 import { formErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 const SCOPES = ["read", "jobs", "full"] as const;
 const DAYS = [1, 7, 30, 90, 365];
@@ -25,8 +25,8 @@ export function TokenForm({
   onClose: () => void;
   onMade: (token: Schema<"NewTokenView">) => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = useForm<Draft>({
     initialValues: { name: "", scope: "jobs", days: "30" },
     validate: { name: (name) => (name.trim() === "" ? c("required") : null) },
