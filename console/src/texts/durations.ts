@@ -27,12 +27,13 @@ function secondsOfParts(text: string): number | undefined {
 
 /** Seconds as the shortest text that reads back to the same: 5400 is "1h30m". */
 export function durationText(seconds: number): string {
-  let rest = Math.round(seconds);
+  let rest = Math.round(seconds * 1000) / 1000;
   let text = "";
-  for (const unit of ["d", "h", "m", "s"] as const) {
+  for (const unit of ["d", "h", "m"] as const) {
     const count = Math.floor(rest / SECONDS[unit]);
     rest -= count * SECONDS[unit];
     if (count > 0) text += `${count}${unit}`;
   }
-  return text === "" ? "0s" : text;
+  if (rest > 0 || text === "") text += `${Number(rest.toFixed(3))}s`;
+  return text;
 }

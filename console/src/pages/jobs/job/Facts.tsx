@@ -5,7 +5,7 @@ import type { Job } from "@/pages/jobs/actions/possible";
 import { useSize } from "@/pages/jobs/job/useSize";
 import { texts } from "@/pages/jobs/job/texts";
 import { MountLines } from "@/pages/jobs/job/MountLines";
-import { ownLabels } from "@/pages/jobs/spec/spec";
+import { ownLabels } from "@/pages/jobs/spec/submission";
 import { JobLinks } from "@/pages/jobs/why/JobRef";
 import { FactList, type Fact } from "@/parts/FactList";
 import { Moment } from "@/parts/Moment";

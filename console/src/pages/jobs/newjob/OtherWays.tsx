@@ -2,10 +2,10 @@
 import { Button, Code, CopyButton, Group, Stack, Tabs, Text } from "@mantine/core";
 import { Check, Copy } from "lucide-react";
 
-import { commandLineOf, workbenchLineOf, yamlOf } from "@/pages/jobs/newjob/asText";
 import { jobBody, workbenchBody } from "@/pages/jobs/newjob/body";
 import type { Draft } from "@/pages/jobs/newjob/draft";
 import { texts } from "@/pages/jobs/newjob/texts";
+import { commandLineOf, workbenchLineOf, yamlOf } from "@/pages/jobs/spec/jobText";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 

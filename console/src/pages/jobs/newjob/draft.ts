@@ -2,6 +2,7 @@
 import type { Schema } from "@/api/client";
 import { lineOf } from "@/pages/jobs/newjob/commandline";
 import { MOUNT_SOURCES, ofMount, type Mount } from "@/pages/jobs/newjob/mounts";
+import { ownLabels } from "@/pages/jobs/spec/submission";
 import { durationText } from "@/texts/durations";
 import { sizeText } from "@/texts/sizes";
 
@@ -33,6 +34,8 @@ export interface Draft {
   readonly memory: string;
   readonly model: readonly string[];
   readonly flavor: string;
+  /** Labels that the nodes must have: the form has no field for them, a clone keeps those of its job. */
+  readonly labels: Readonly<Record<string, string>>;
   readonly command: string;
   readonly preset: string;
   readonly parameters: Readonly<Record<string, string>>;
@@ -79,6 +82,7 @@ export const EMPTY: Draft = {
   memory: "",
   model: [],
   flavor: "",
+  labels: {},
   command: "",
   preset: "",
   parameters: {},
@@ -116,6 +120,7 @@ export function ofJob(job: Schema<"JobView">, origin: string, images: readonly S
     image: job.image ?? "",
     mounts: (job.mounts ?? []).map(ofMount),
     ...sizeOf(job),
+    labels: ownLabels(job.labels),
     command: job.kind === "preset" || job.kind === "workbench" ? "" : lineOf(job.command),
     preset: job.preset ?? "",
     parameters: job.parameters ?? {},
@@ -203,7 +208,8 @@ function isLike(value: unknown, usual: unknown, name: string): boolean {
       value.every((one) => isRecord(one) && typeof one.name === "string" && typeof one.value === "string")
     );
   if (name === "mounts") return Array.isArray(value) && value.every(isMount);
-  if (name === "parameters") return isRecord(value) && Object.values(value).every((one) => typeof one === "string");
+  if (name === "parameters" || name === "labels")
+    return isRecord(value) && Object.values(value).every((one) => typeof one === "string");
   if (Array.isArray(usual)) return Array.isArray(value) && value.every((one) => typeof one === "string");
   return typeof value === typeof usual;
 }

@@ -95,6 +95,12 @@ function programLines(
   const isJob = draft.kind !== "workbench";
   return [
     ...runs,
+    [
+      t("labels"),
+      Object.entries(draft.labels)
+        .map(([name, value]) => `${name}=${value}`)
+        .join(", "),
+    ],
     [t("workdir"), draft.workdir],
     [t("venv"), draft.venv],
     [

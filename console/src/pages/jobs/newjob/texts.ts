@@ -260,6 +260,7 @@ export const texts = defineTexts({
     "不是有效索引：请写 0-99、0-99:5 或 1,3,7（至多 1000 个）",
   ],
   arrayOf: ["{n} jobs", "{n} 个作业"],
+  labels: ["Node labels", "节点标签"],
   hold: ["Only create it; I start it later", "仅创建，稍后手动启动"],
   preemptible: ["Preemptible", "可抢占"],
   preemptibleHint: [

@@ -6,7 +6,8 @@ import { useState } from "react";
 import { useIsOperator, useMe } from "@/app/session";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { texts } from "@/pages/jobs/job/texts";
-import { commandOf, hasSecrets, specOf, yamlOf } from "@/pages/jobs/spec/spec";
+import { commandLineOf, yamlOf } from "@/pages/jobs/spec/jobText";
+import { hasSecrets, submissionOf } from "@/pages/jobs/spec/submission";
 import { Panel } from "@/parts/Panel";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
@@ -16,8 +17,7 @@ export function SpecTab({ job }: { job: Job }) {
   const [isShown, setShown] = useState(false);
   const isMine = useMe().name === job.user;
   const isOperator = useIsOperator();
-  const spec = specOf(job, isShown);
-  const command = commandOf(spec);
+  const body = submissionOf(job, isShown);
   return (
     <Stack gap="sm">
       {!isMine && !isOperator && <Alert color="blue">{t("specNotYours")}</Alert>}
@@ -35,8 +35,8 @@ export function SpecTab({ job }: { job: Job }) {
           </Text>
         </Group>
       )}
-      <Listing title={t("asYaml")} hint={t("asYamlHint")} text={yamlOf(spec)} copyLabel={t("copyYaml")} />
-      {command !== undefined && <Listing title={t("asCommand")} text={command} copyLabel={t("copyCommand")} />}
+      <Listing title={t("asYaml")} hint={t("asYamlHint")} text={yamlOf(body)} copyLabel={t("copyYaml")} />
+      <Listing title={t("asCommand")} text={commandLineOf(body)} copyLabel={t("copyCommand")} />
     </Stack>
   );
 }

@@ -1,24 +1,13 @@
-/** A job in the words of the other interfaces: a job file, and the command line that asks for the same. */
-import { quoted } from "@/pages/jobs/newjob/commandline";
-import type { JobBody } from "@/pages/jobs/newjob/body";
+/** A job's request as text for the other interfaces: a job file (`job.yaml`) and a command line. */
 import type { Schema } from "@/api/client";
+import { quoted } from "@/pages/jobs/newjob/commandline";
+import type { JobBody } from "@/pages/jobs/spec/submission";
 
 type Value = string | number | boolean | readonly string[] | Readonly<Record<string, unknown>>;
 
-/** The word of a job file where it is not the API's. */
-const FILE_KEYS: Readonly<Record<string, string>> = {
-  max_retries: "retries",
-  min_gpus: "min-gpus",
-  max_gpus: "max-gpus",
-  checkpoint_interval: "checkpoint-interval",
-};
-const FLAGS: Readonly<Record<string, string>> = {
-  ...FILE_KEYS,
-  labels: "label",
-  mounts: "mount",
-  idle_stop: "idle-stop",
-};
-/** What `corral preset run` has flags for. */
+/** Flags of repeatable options are singular; a job file holds the whole list under the API's name. */
+const FLAGS: Readonly<Record<string, string>> = { labels: "label", mounts: "mount" };
+/** The fields that `corral preset run` has flags for. */
 const PRESET_FLAGS = new Set([
   "name",
   "preset",
@@ -41,8 +30,13 @@ const PRESET_FLAGS = new Set([
 
 export function yamlOf(body: JobBody): string {
   return entriesOf(body)
-    .map(([name, value]) => `${FILE_KEYS[name] ?? name}:${yamlValue(name === "command" ? shellLine(value) : value)}\n`)
+    .map(([name, value]) => `${fileKey(name)}:${yamlValue(name === "command" ? shellLine(value) : value)}\n`)
     .join("");
+}
+
+/** The API's `max_gpus` is `max-gpus` in a file and `--max-gpus` on a command line. */
+function fileKey(name: string): string {
+  return name === "max_retries" ? "retries" : name.replaceAll("_", "-");
 }
 
 /** A text is a line for the shell, a list a program and its arguments. */
@@ -52,7 +46,7 @@ function shellLine(command: Value): Value {
     : command;
 }
 
-/** With what stands between it and its key. */
+/** The value with the space or line break that separates it from its key. */
 function yamlValue(value: Value): string {
   if (typeof value === "number" || typeof value === "boolean") return ` ${String(value)}`;
   if (typeof value === "string") return ` ${yamlText(value)}`;
@@ -96,7 +90,7 @@ export function workbenchLineOf(body: Schema<"WorkbenchCreate">): string {
 
 function flagsOf(body: object): string[] {
   return entriesOf(body).flatMap(([name, value]) => {
-    const flag = `--${FLAGS[name] ?? name}`;
+    const flag = `--${FLAGS[name] ?? fileKey(name)}`;
     if (value === true) return [flag];
     if (value === false) return [flag.replace("--", "--no-")];
     if (Array.isArray(value)) return value.map((one) => `${flag} ${quoted(String(one))}`);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { commandLineOf, yamlOf } from "@/pages/jobs/newjob/asText";
+import { commandLineOf, yamlOf } from "@/pages/jobs/spec/jobText";
 import { commandOf, lineOf } from "@/pages/jobs/newjob/commandline";
 
 describe("a command line", () => {
@@ -24,7 +24,7 @@ describe("a command line", () => {
   );
 });
 
-describe("a job in other words", () => {
+describe("a job as text", () => {
   it("quotes what YAML would take for something else", () => {
     const text = yamlOf({
       name: "null",
@@ -52,7 +52,7 @@ describe("a job in other words", () => {
       `corral submit --name x1-y --model A10 --model A100 --hold --env 'A=b c' -- echo 'it'"'"'s'`,
     );
   });
-  it("hands a preset that says more than its command has flags for over as a file", () => {
+  it("passes a preset with more fields than `corral preset run` has flags for as a file", () => {
     expect(commandLineOf({ preset: "p", parameters: { n: "1" } })).toBe("corral preset run p -p n=1");
     expect(commandLineOf({ preset: "p", after: ["j-1"] })).toBe(
       "corral submit -f /dev/stdin <<'EOF'\npreset: p\nafter: [j-1]\nEOF",
