@@ -2,10 +2,9 @@ import { Chip, Group, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
-import { useAction } from "@/api/useAction";
 import { texts } from "@/pages/alerts/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { formErrors } from "@/parts/fieldErrors";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { parseDuration } from "@/texts/durations";
 import { useFormat } from "@/texts/format";
@@ -34,23 +33,14 @@ export function SilenceForm({
       duration: (text) => ((parseDuration(text) ?? 0) > 0 ? null : t("notLength")),
     },
   });
-  const silence = useAction({
+  const silence = useFormAction(form, {
     run: (body: typeof form.values) => sent(api.POST("/silences", { body })),
     touches: ["/silences", "/alerts"],
     done: (made) => t("silenced", { subject: made.subject, until: format.dateTime(made.ends_at) }),
     onDone: onClose,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
-    <FormDrawer
-      opened
-      title={t("silenceNew")}
-      onClose={onClose}
-      onSubmit={form.onSubmit((values) => silence.mutate(values))}
-      busy={silence.isPending}
-      problem={silence.error}
-      submitLabel={c("create")}
-    >
+    <FormDrawer opened title={t("silenceNew")} onClose={onClose} {...silence} submitLabel={c("create")}>
       <Text size="sm" c="dimmed">
         {t("silenceHint")}
       </Text>

@@ -2,11 +2,10 @@ import { Group, Radio, Stack, Text, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
-import { useAction } from "@/api/useAction";
 import type { ReportView } from "@/pages/reports/MadeTab";
 import { texts } from "@/pages/reports/texts";
-import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { momentText } from "@/texts/localTime";
 import { useTexts } from "@/texts/texts";
@@ -41,23 +40,14 @@ export function ReportForm({ onClose, onMade }: { onClose: () => void; onMade: (
         asked.span === "custom" && until !== "" && until <= asked.since ? t("endBeforeBegin") : null,
     },
   });
-  const make = useAction({
+  const make = useFormAction(form, {
     run: (asked: Asked) => sent(api.POST("/reports", { body: bodyOf(asked) })),
     touches: ["/reports"],
     done: () => t("requested"),
     onDone: onMade,
-    onProblem: (problem) => form.setErrors(fieldErrors(problem, ["since", "until"]).beside),
   });
   return (
-    <FormDrawer
-      opened
-      title={t("newReport")}
-      submitLabel={t("make")}
-      onClose={onClose}
-      onSubmit={form.onSubmit((asked) => make.mutate(asked))}
-      busy={make.isPending}
-      problem={make.error}
-    >
+    <FormDrawer opened title={t("newReport")} submitLabel={t("make")} onClose={onClose} {...make}>
       <Radio.Group label={t("span")} {...form.getInputProps("span")}>
         <Stack gap="xs" mt="xs">
           {SPANS.map(([value, text]) => (

@@ -7,8 +7,8 @@ import { useAll } from "@/api/useAll";
 import { useWeekdays } from "@/pages/reports/weekdays";
 import { texts } from "@/pages/reports/texts";
 import { useConfirm } from "@/parts/confirm";
-import { formErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -46,7 +46,7 @@ export function ScheduleForm({ schedule, onClose }: { schedule?: ScheduleView; o
     validateInputOnChange: true,
     validate: { name: (name) => (schedule !== undefined || /^[a-z0-9][a-z0-9-]*$/.test(name) ? null : t("nameHint")) },
   });
-  const save = useAction({
+  const save = useFormAction(form, {
     run: ({ name, weekday, hour, ...rest }: Draft) => {
       const settings = { ...rest, weekday: Number(weekday), hour: Number(hour) };
       if (schedule === undefined) return sent(api.POST("/report-schedules", { body: { ...settings, name } }));
@@ -55,7 +55,6 @@ export function ScheduleForm({ schedule, onClose }: { schedule?: ScheduleView; o
     touches: ["/report-schedules"],
     done: (after) => t("saved", { name: after.name }),
     onDone: onClose,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
     <FormDrawer
@@ -63,9 +62,7 @@ export function ScheduleForm({ schedule, onClose }: { schedule?: ScheduleView; o
       title={schedule === undefined ? t("newSchedule") : t("editSchedule", { name: schedule.name })}
       submitLabel={schedule === undefined ? c("create") : c("save")}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
-      busy={save.isPending}
-      problem={save.error}
+      {...save}
       foot={schedule !== undefined && <Removal name={schedule.name} onGone={onClose} />}
     >
       {schedule === undefined && (

@@ -10,8 +10,8 @@ import { AddressFields } from "@/pages/alerts/channels/AddressFields";
 import { texts } from "@/pages/alerts/channels/texts";
 import { useConfirm } from "@/parts/confirm";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { formErrors } from "@/parts/fieldErrors";
 import { common, states } from "@/texts/common";
+import { useFormAction } from "@/parts/useFormAction";
 import { useTexts } from "@/texts/texts";
 
 type ChannelView = Schema<"ChannelView">;
@@ -42,32 +42,33 @@ export function ChannelForm({ channel, onClose }: { channel?: ChannelView; onClo
   const s = useTexts(states);
   const [replacing, setReplacing] = useState(channel === undefined);
   const form = useChannelForm(channel, replacing);
-  const save = useAction({
-    run: (draft: ChannelDraft) => {
-      const plain = { min_severity: draft.min_severity, enabled: draft.enabled, description: draft.description };
-      const url = addressOf(draft.kind, draft);
-      if (channel === undefined) return sent(api.POST("/channels", { body: { ...plain, name: draft.name, url } }));
-      return sent(
-        api.PATCH("/channels/{name}", {
-          params: { path: { name: channel.name } },
-          body: replacing ? { ...plain, url } : plain,
-        }),
-      );
+  const save = useFormAction(
+    form,
+    {
+      run: (draft: ChannelDraft) => {
+        const plain = { min_severity: draft.min_severity, enabled: draft.enabled, description: draft.description };
+        const url = addressOf(draft.kind, draft);
+        if (channel === undefined) return sent(api.POST("/channels", { body: { ...plain, name: draft.name, url } }));
+        return sent(
+          api.PATCH("/channels/{name}", {
+            params: { path: { name: channel.name } },
+            body: replacing ? { ...plain, url } : plain,
+          }),
+        );
+      },
+      touches: ["/channels"],
+      done: (after) => t("saved", { name: after.name }),
+      onDone: onClose,
     },
-    touches: ["/channels"],
-    done: (after) => t("saved", { name: after.name }),
-    onDone: onClose,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
-  });
+    ["url"],
+  );
   return (
     <FormDrawer
       opened
       title={channel === undefined ? t("newChannel") : t("editChannel", { name: channel.name })}
       submitLabel={channel === undefined ? c("create") : c("save")}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
-      busy={save.isPending}
-      problem={save.error}
+      {...save}
       foot={channel !== undefined && <Removal channel={channel} onGone={onClose} />}
     >
       {channel === undefined && (

@@ -17,7 +17,6 @@ import { useForm, type UseFormReturnType } from "@mantine/form";
 import { Quote } from "lucide-react";
 
 import { $api, api, sent } from "@/api/client";
-import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import {
   ACTIONS,
@@ -34,8 +33,8 @@ import { RuleRemoval } from "@/pages/alerts/rules/RuleRemoval";
 import { useSentence, useSignalText, type RuleView } from "@/pages/alerts/rules/sentence";
 import { texts } from "@/pages/alerts/rules/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { formErrors } from "@/parts/fieldErrors";
 import { common, states } from "@/texts/common";
+import { useFormAction } from "@/parts/useFormAction";
 import { parseDuration } from "@/texts/durations";
 import { useTexts } from "@/texts/texts";
 
@@ -55,7 +54,7 @@ export function RuleForm({ rule, onClose }: { rule?: RuleView; onClose: () => vo
       clear_seconds: length,
     },
   });
-  const save = useAction({
+  const save = useFormAction(form, {
     run: (draft: Draft) => {
       const { name, settings } = bodyOf(draft);
       if (rule === undefined) return sent(api.POST("/alert-rules", { body: { ...settings, name } }));
@@ -64,7 +63,6 @@ export function RuleForm({ rule, onClose }: { rule?: RuleView; onClose: () => vo
     touches: ["/alert-rules", "/alerts"],
     done: (after) => t("saved", { name: after.name }),
     onDone: onClose,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
     <FormDrawer
@@ -73,9 +71,7 @@ export function RuleForm({ rule, onClose }: { rule?: RuleView; onClose: () => vo
       title={rule === undefined ? t("newRule") : t("editRule", { name: rule.name })}
       submitLabel={rule === undefined ? c("create") : c("save")}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
-      busy={save.isPending}
-      problem={save.error}
+      {...save}
       foot={rule !== undefined && <RuleRemoval rule={rule} onGone={onClose} />}
     >
       {rule === undefined && (

@@ -1,23 +1,12 @@
 import { Alert, TagsInput, Text, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { CircleCheck, TriangleAlert } from "lucide-react";
-import { useMemo, useState } from "react";
+import { useMemo } from "react";
 
 import type { Schema } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import {
-  draftOf,
-  FIELDS,
-  labelFault,
-  labelTexts,
-  matching,
-  NAME,
-  type Draft,
-  type Flavor,
-} from "@/pages/fleet/flavors/draft";
+import { draftOf, labelFault, labelTexts, matching, NAME, type Draft, type Flavor } from "@/pages/fleet/flavors/draft";
 import { useSaveFlavor } from "@/pages/fleet/flavors/useFlavorAdmin";
 import { texts } from "@/pages/fleet/flavors/texts";
-import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
@@ -34,13 +23,8 @@ export interface FlavorFormProps {
 export function FlavorForm({ flavor, taken, nodes, onClose }: FlavorFormProps) {
   const t = useTexts(texts);
   const c = useTexts(common);
-  const [problem, setProblem] = useState<Problem | null>(null);
   const form = useFlavorForm(flavor, taken);
-  const save = useSaveFlavor(flavor, onClose, (refused) => {
-    const { beside, rest } = fieldErrors(refused, FIELDS);
-    form.setErrors(beside);
-    setProblem(rest);
-  });
+  const save = useSaveFlavor(form, flavor, onClose);
   const models = useMemo(
     () => [...new Set(nodes.flatMap((node) => node.gpus.map((gpu) => gpu.model)))].sort(),
     [nodes],
@@ -51,10 +35,8 @@ export function FlavorForm({ flavor, taken, nodes, onClose }: FlavorFormProps) {
       opened
       title={flavor === undefined ? t("create") : t("titleEdit", { name: flavor.name })}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
+      {...save}
       submitLabel={flavor === undefined ? t("create") : c("save")}
-      busy={save.isPending}
-      problem={problem}
     >
       {flavor === undefined ? (
         <TextInput

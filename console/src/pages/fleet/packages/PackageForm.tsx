@@ -1,25 +1,12 @@
 import { MultiSelect, Select, SimpleGrid, Switch, Text, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useState } from "react";
 
-import type { Problem } from "@/api/problem";
 import type { Schema } from "@/api/client";
-import {
-  cpusOf,
-  draftOf,
-  FIELDS,
-  gpusOf,
-  KINDS,
-  NAME,
-  sizeOf,
-  type Draft,
-  type Package,
-} from "@/pages/fleet/packages/draft";
+import { cpusOf, draftOf, gpusOf, KINDS, NAME, sizeOf, type Draft, type Package } from "@/pages/fleet/packages/draft";
 import type { Node } from "@/pages/fleet/packages/fit";
 import { Preview } from "@/pages/fleet/packages/Preview";
 import { useSavePackage } from "@/pages/fleet/packages/usePackageAdmin";
 import { texts } from "@/pages/fleet/packages/texts";
-import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { common, kinds as kindTexts } from "@/texts/common";
 import { useFormat } from "@/texts/format";
@@ -42,23 +29,16 @@ export interface PackageFormProps {
 export function PackageForm({ one, taken, flavors, nodes, onClose }: PackageFormProps) {
   const t = useTexts(texts);
   const c = useTexts(common);
-  const [problem, setProblem] = useState<Problem | null>(null);
   const form = usePackageForm(one, taken, flavors);
-  const save = useSavePackage(one, onClose, (refused) => {
-    const { beside, rest } = fieldErrors(refused, FIELDS);
-    form.setErrors(beside);
-    setProblem(rest);
-  });
+  const save = useSavePackage(form, one, onClose);
   const size = sizeOf(form.getValues());
   return (
     <FormDrawer
       opened
       title={one === undefined ? t("create") : t("titleEdit", { name: one.name })}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
+      {...save}
       submitLabel={one === undefined ? t("create") : c("save")}
-      busy={save.isPending}
-      problem={problem}
     >
       {one === undefined ? (
         <TextInput

@@ -6,7 +6,6 @@ export type Package = Schema<"PackageView">;
 export type Kind = Package["kinds"][number];
 
 export const KINDS: readonly Kind[] = ["workbench", "training", "distributed", "preset"];
-export const FIELDS = ["name", "description", "gpus", "cpus", "memory_bytes", "flavor", "rdma", "kinds"] as const;
 export const NAME = /^[A-Za-z0-9_-]{1,63}$/;
 
 export interface Draft {

@@ -1,17 +1,18 @@
 /** What operators do with packages. */
+import type { UseFormReturnType } from "@mantine/form";
+
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
 import { settingsOf, type Draft, type Package } from "@/pages/fleet/packages/draft";
 import { texts } from "@/pages/fleet/packages/texts";
 import { useDeleteMany } from "@/parts/useDeleteMany";
+import { useFormAction } from "@/parts/useFormAction";
 import { useTexts } from "@/texts/texts";
 
 const TOUCHES = ["/packages", "/flavors"];
 
-export function useSavePackage(one: Package | undefined, onDone: () => void, onProblem: (problem: Problem) => void) {
+export function useSavePackage(form: UseFormReturnType<Draft>, one: Package | undefined, onDone: () => void) {
   const t = useTexts(texts);
-  return useAction<Draft, Package>({
+  return useFormAction(form, {
     run: (draft) =>
       one === undefined
         ? sent(api.POST("/packages", { body: { name: draft.name, ...settingsOf(draft) } }))
@@ -19,7 +20,6 @@ export function useSavePackage(one: Package | undefined, onDone: () => void, onP
     touches: TOUCHES,
     done: (saved) => t(one === undefined ? "created" : "saved", { name: saved.name }),
     onDone,
-    onProblem,
   });
 }
 

@@ -1,13 +1,10 @@
 import { Text, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useState } from "react";
 
 import { api, sent, type Schema } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
 import { texts } from "@/pages/fleet/pools/texts";
-import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -32,7 +29,6 @@ export function PoolForm({
 }) {
   const t = useTexts(texts);
   const c = useTexts(common);
-  const [problem, setProblem] = useState<Problem | null>(null);
   const isNew = pool === undefined;
   const form = useForm<Values>({
     initialValues: { name: pool?.name ?? "", description: pool?.description ?? "" },
@@ -50,7 +46,7 @@ export function PoolForm({
                 : null,
     },
   });
-  const save = useAction<Values, Schema<"PoolDetailView">>({
+  const save = useFormAction(form, {
     run: ({ name, description }) =>
       sent(
         isNew
@@ -60,21 +56,14 @@ export function PoolForm({
     touches: ["/pools", "/gpus", "/queues"],
     done: (_, { name }) => t(isNew ? "created" : "saved", { name }),
     onDone: (_, { name }) => (isNew ? onCreated(name) : onClose()),
-    onProblem: (refused) => {
-      const { beside, rest } = fieldErrors(refused, ["name", "description"]);
-      form.setErrors(beside);
-      setProblem(rest);
-    },
   });
   return (
     <FormDrawer
       opened
       title={isNew ? t("createTitle") : t("editTitle", { name: pool.name })}
       onClose={onClose}
-      onSubmit={form.onSubmit((values) => save.mutate(values))}
+      {...save}
       submitLabel={isNew ? c("create") : c("save")}
-      busy={save.isPending}
-      problem={problem}
     >
       {isNew && (
         <TextInput

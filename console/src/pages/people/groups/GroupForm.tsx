@@ -1,14 +1,11 @@
 import { Alert, MultiSelect, Select, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { Info } from "lucide-react";
-import { useState } from "react";
 
 import { api, sent, type Schema } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
 import { texts } from "@/pages/people/groups/texts";
-import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -37,7 +34,6 @@ const NAME = /^[A-Za-z0-9_-]{1,63}$/;
 export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProps) {
   const t = useTexts(texts);
   const c = useTexts(common);
-  const [problem, setProblem] = useState<Problem | null>(null);
   const isNew = group === undefined;
   const form = useForm<Values>({
     initialValues: {
@@ -60,16 +56,11 @@ export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProp
                 : null,
     },
   });
-  const save = useAction<Values, GroupView>({
+  const save = useFormAction(form, {
     run: (values) => saveGroup(group, values),
     touches: ["/groups", "/users", "/pools", "/queues", "/me"],
     done: (_, { name }) => t(isNew ? "created" : "saved", { name }),
     onDone: onClose,
-    onProblem: (refused) => {
-      const { beside, rest } = fieldErrors(refused, ["name", "description", "pool", "users"]);
-      form.setErrors(beside);
-      setProblem(rest);
-    },
   });
   const lost =
     group?.pool !== null && group?.pool !== undefined && form.values.pool !== group.pool ? group.pool : undefined;
@@ -78,10 +69,8 @@ export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProp
       opened
       title={isNew ? t("createTitle") : t("editTitle", { name: group.name })}
       onClose={onClose}
-      onSubmit={form.onSubmit((values) => save.mutate(values))}
+      {...save}
       submitLabel={isNew ? c("create") : c("save")}
-      busy={save.isPending}
-      problem={problem}
     >
       {isNew && (
         <TextInput

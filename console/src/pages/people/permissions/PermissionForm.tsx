@@ -1,14 +1,11 @@
 import { Checkbox, Stack, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useState } from "react";
 
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
 import type { PermissionGroup } from "@/pages/people/permissions/usePermissionActions";
 import { functions, meanings, texts } from "@/pages/people/permissions/texts";
-import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -36,7 +33,6 @@ export function PermissionForm({
   const c = useTexts(common);
   const f = useTexts(functions);
   const m = useTexts(meanings);
-  const [problem, setProblem] = useState<Problem | null>(null);
   const isNew = group === undefined;
   const form = useForm<Values>({
     initialValues: {
@@ -58,7 +54,7 @@ export function PermissionForm({
                 : null,
     },
   });
-  const save = useAction<Values, PermissionGroup>({
+  const save = useFormAction(form, {
     run: (values) => {
       const body = {
         description: values.description,
@@ -73,21 +69,14 @@ export function PermissionForm({
     touches: ["/permission-groups", "/me"],
     done: (_, { name }) => t(isNew ? "created" : "saved", { name }),
     onDone: onClose,
-    onProblem: (refused) => {
-      const { beside, rest } = fieldErrors(refused, ["name", "description", "functions"]);
-      form.setErrors(beside);
-      setProblem(rest);
-    },
   });
   return (
     <FormDrawer
       opened
       title={isNew ? t("createTitle") : t("editTitle", { name: group.name })}
       onClose={onClose}
-      onSubmit={form.onSubmit((values) => save.mutate(values))}
+      {...save}
       submitLabel={isNew ? c("create") : c("save")}
-      busy={save.isPending}
-      problem={problem}
     >
       {isNew && (
         <TextInput

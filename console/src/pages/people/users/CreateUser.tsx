@@ -1,16 +1,13 @@
 import { PasswordInput, Radio, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useState } from "react";
 
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
 import type { Secret } from "@/pages/people/users/OneTimePassword";
 import { makePassword, SHORTEST_PASSWORD } from "@/pages/people/users/password";
 import { EMAIL, UserFields, type Profile } from "@/pages/people/users/UserFields";
 import { texts } from "@/pages/people/users/texts";
-import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -31,7 +28,6 @@ const FRESH: Values = {
   password: "",
 };
 const NAME = /^[a-z_][a-z0-9_.-]{0,31}$/;
-const FIELDS = ["name", "display_name", "email", "role", "group", "permission_group", "password"];
 
 export function CreateUser({
   taken,
@@ -44,7 +40,6 @@ export function CreateUser({
 }) {
   const t = useTexts(texts);
   const c = useTexts(common);
-  const [problem, setProblem] = useState<Problem | null>(null);
   const form = useForm<Values>({
     initialValues: FRESH,
     validateInputOnChange: true,
@@ -56,27 +51,14 @@ export function CreateUser({
         way === "make" || password.length >= SHORTEST_PASSWORD ? null : t("passwordShort"),
     },
   });
-  const create = useAction<Values, Secret>({
+  const create = useFormAction(form, {
     run: createUser,
     touches: ["/users", "/groups", "/quotas", "/permission-groups"],
     done: (_, { name }) => t("created", { name }),
     onDone: (secret, { way }) => onCreated(way === "make" ? secret : undefined),
-    onProblem: (refused) => {
-      const { beside, rest } = fieldErrors(refused, FIELDS);
-      form.setErrors(beside);
-      setProblem(rest);
-    },
   });
   return (
-    <FormDrawer
-      opened
-      title={t("createTitle")}
-      onClose={onClose}
-      onSubmit={form.onSubmit((values) => create.mutate(values))}
-      submitLabel={c("create")}
-      busy={create.isPending}
-      problem={problem}
-    >
+    <FormDrawer opened title={t("createTitle")} onClose={onClose} {...create} submitLabel={c("create")}>
       <TextInput
         label={c("name")}
         description={t("nameHint")}

@@ -1,13 +1,10 @@
 import { Fieldset, MultiSelect, Radio, Select, SimpleGrid, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useState } from "react";
 
-import type { Problem } from "@/api/problem";
 import { useAll } from "@/api/useAll";
 import {
   countOf,
   draftOf,
-  FIELDS,
   KINDS,
   NAME,
   PLACEMENTS,
@@ -19,7 +16,6 @@ import {
 } from "@/pages/scheduling/queues/draft";
 import { useSaveQueue } from "@/pages/scheduling/queues/useQueueAdmin";
 import { texts } from "@/pages/scheduling/queues/texts";
-import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { common, kinds as kindTexts } from "@/texts/common";
 import { parseDuration } from "@/texts/durations";
@@ -53,23 +49,16 @@ export function QueueForm({
 }) {
   const t = useTexts(texts);
   const c = useTexts(common);
-  const [problem, setProblem] = useState<Problem | null>(null);
   const form = useQueueForm(queue, taken);
-  const save = useSaveQueue(queue, onClose, (refused) => {
-    const { beside, rest } = fieldErrors(refused, FIELDS);
-    form.setErrors(beside);
-    setProblem(rest);
-  });
+  const save = useSaveQueue(form, queue, onClose);
   return (
     <FormDrawer
       opened
       size="lg"
       title={queue === undefined ? t("titleNew") : t("titleEdit", { name: queue.name })}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
+      {...save}
       submitLabel={queue === undefined ? t("create") : c("save")}
-      busy={save.isPending}
-      problem={problem}
     >
       {queue === undefined ? (
         <SimpleGrid cols={{ base: 1, xs: 2 }}>

@@ -11,19 +11,6 @@ export const KINDS: readonly Kind[] = ["workbench", "training", "distributed", "
 export const COUNTS = ["guaranteed_gpus", "max_gpus", "max_length", "min_job_gpus", "max_job_gpus"] as const;
 /** Policies with a strict rank, by which a job can be before another one that runs. */
 export const RANKED: readonly string[] = ["priority", "shortest", "weighted"];
-export const FIELDS = [
-  "name",
-  "pool",
-  "policy",
-  "blocking",
-  "placement",
-  "weight",
-  "preempts",
-  ...COUNTS,
-  "max_seconds",
-  "kinds",
-  "groups",
-] as const;
 export const NAME = /^[A-Za-z0-9_-]{1,63}$/;
 
 export interface Draft {

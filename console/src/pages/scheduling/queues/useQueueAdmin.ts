@@ -1,17 +1,18 @@
 /** What operators do with queues. */
+import type { UseFormReturnType } from "@mantine/form";
+
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
 import { settingsOf, isDefaultOfPool, type Draft, type Queue } from "@/pages/scheduling/queues/draft";
 import { texts } from "@/pages/scheduling/queues/texts";
 import { useDeleteMany } from "@/parts/useDeleteMany";
+import { useFormAction } from "@/parts/useFormAction";
 import { useTexts } from "@/texts/texts";
 
 const TOUCHES = ["/queues", "/pools", "/packages"];
 
-export function useSaveQueue(queue: Queue | undefined, onDone: () => void, onProblem: (problem: Problem) => void) {
+export function useSaveQueue(form: UseFormReturnType<Draft>, queue: Queue | undefined, onDone: () => void) {
   const t = useTexts(texts);
-  return useAction<Draft, Queue>({
+  return useFormAction(form, {
     run: (draft) =>
       queue === undefined
         ? sent(api.POST("/queues", { body: { name: draft.name, pool: draft.pool, ...settingsOf(draft) } }))
@@ -19,7 +20,6 @@ export function useSaveQueue(queue: Queue | undefined, onDone: () => void, onPro
     touches: TOUCHES,
     done: (saved) => t(queue === undefined ? "created" : "saved", { name: saved.name }),
     onDone,
-    onProblem,
   });
 }
 

@@ -12,17 +12,14 @@ import {
   TextInput,
 } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useState } from "react";
 
 import { $api } from "@/api/client";
-import type { Problem } from "@/api/problem";
 import { useAll } from "@/api/useAll";
 import { gpusOf } from "@/pages/fleet/pools/fleet";
 import type { Reservation } from "@/pages/scheduling/reservations/calendar";
-import { draftOf, FIELDS, lengthOf, NAME, type Draft } from "@/pages/scheduling/reservations/draft";
+import { draftOf, lengthOf, NAME, type Draft } from "@/pages/scheduling/reservations/draft";
 import { useSaveReservation } from "@/pages/scheduling/reservations/useReservationAdmin";
 import { texts } from "@/pages/scheduling/reservations/texts";
-import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useNow } from "@/parts/Moment";
 import { common } from "@/texts/common";
@@ -48,23 +45,16 @@ export function ReservationForm({
 }) {
   const t = useTexts(texts);
   const c = useTexts(common);
-  const [problem, setProblem] = useState<Problem | null>(null);
   const form = useReservationForm(reservation, taken);
-  const save = useSaveReservation(reservation, onClose, (refused) => {
-    const { beside, rest } = fieldErrors(refused, FIELDS);
-    form.setErrors(beside);
-    setProblem(rest);
-  });
+  const save = useSaveReservation(form, reservation, onClose);
   return (
     <FormDrawer
       opened
       size="lg"
       title={reservation === undefined ? t("titleNew") : t("titleEdit", { name: reservation.name })}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
+      {...save}
       submitLabel={reservation === undefined ? c("create") : c("save")}
-      busy={save.isPending}
-      problem={problem}
     >
       {reservation === undefined && (
         <SimpleGrid cols={{ base: 1, xs: 2 }}>

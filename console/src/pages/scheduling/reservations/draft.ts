@@ -4,19 +4,6 @@ import type { Reservation } from "@/pages/scheduling/reservations/calendar";
 import { localText, momentText } from "@/texts/localTime";
 
 export const NAME = /^[A-Za-z0-9_-]{1,63}$/;
-export const FIELDS = [
-  "name",
-  "pool",
-  "model",
-  "gpus",
-  "gpu_ids",
-  "users",
-  "groups",
-  "since",
-  "until",
-  "lends",
-  "note",
-] as const;
 
 export interface Draft {
   name: string;

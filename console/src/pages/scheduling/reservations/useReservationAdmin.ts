@@ -1,22 +1,24 @@
 /** What operators do with reservations. */
+import type { UseFormReturnType } from "@mantine/form";
+
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import type { Reservation } from "@/pages/scheduling/reservations/calendar";
 import { createOf, editOf, type Draft } from "@/pages/scheduling/reservations/draft";
 import { texts } from "@/pages/scheduling/reservations/texts";
 import { useConfirm } from "@/parts/confirm";
+import { useFormAction } from "@/parts/useFormAction";
 import { useTexts } from "@/texts/texts";
 
 const TOUCHES = ["/reservations", "/queues", "/jobs", "/packages"];
 
 export function useSaveReservation(
+  form: UseFormReturnType<Draft>,
   reservation: Reservation | undefined,
   onDone: (name: string) => void,
-  onProblem: (problem: Problem) => void,
 ) {
   const t = useTexts(texts);
-  return useAction<Draft, Reservation>({
+  return useFormAction(form, {
     run: (draft) =>
       reservation === undefined
         ? sent(api.POST("/reservations", { body: createOf(draft) }))
@@ -26,7 +28,6 @@ export function useSaveReservation(
     touches: TOUCHES,
     done: (saved) => t(reservation === undefined ? "created" : "saved", { name: saved.name }),
     onDone: (saved) => onDone(saved.name),
-    onProblem,
   });
 }
 

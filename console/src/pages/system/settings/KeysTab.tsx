@@ -11,11 +11,11 @@ import { texts } from "@/pages/system/settings/texts";
 import { useConfirm } from "@/parts/confirm";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
-import { formErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts, type Say } from "@/texts/texts";
 
@@ -120,7 +120,7 @@ function KeyForm({ onClose }: { onClose: () => void }) {
             : t("notKey"),
     },
   });
-  const add = useAction({
+  const add = useFormAction(form, {
     run: (body: { name: string; public_key: string }) =>
       sent(
         api.POST("/me/ssh-keys", {
@@ -130,18 +130,9 @@ function KeyForm({ onClose }: { onClose: () => void }) {
     touches: ["/me/ssh-keys"],
     done: (key) => t("keyAdded", { name: key.name }),
     onDone: onClose,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
-    <FormDrawer
-      opened
-      title={t("addKey")}
-      submitLabel={t("addKey")}
-      onClose={onClose}
-      onSubmit={form.onSubmit((values) => add.mutate(values))}
-      busy={add.isPending}
-      problem={add.error}
-    >
+    <FormDrawer opened title={t("addKey")} submitLabel={t("addKey")} onClose={onClose} {...add}>
       <Textarea
         label={t("publicKey")}
         description={t("publicKeyHint")}

@@ -5,11 +5,11 @@ import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { texts } from "@/pages/system/settings/about/texts";
 import { useConfirm } from "@/parts/confirm";
-import { formErrors } from "@/parts/fieldErrors";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -65,17 +65,16 @@ function LicenceForm() {
     initialValues: { token: "" },
     validate: { token: (token) => (token.trim() === "" ? c("required") : null) },
   });
-  const set = useAction({
+  const set = useFormAction(form, {
     run: ({ token }: { token: string }) => sent(api.PUT("/about/licence", { body: { token: token.trim() } })),
     touches: ["/about"],
     done: () => t("setDone"),
     onDone: () => form.reset(),
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
-    <form onSubmit={form.onSubmit((values) => set.mutate(values))} noValidate>
+    <form onSubmit={set.onSubmit} noValidate>
       <Stack gap="xs">
-        {set.error !== null && set.error.fields.length === 0 && <ProblemNote error={set.error} />}
+        {set.problem !== null && <ProblemNote error={set.problem} />}
         <Textarea
           label={t("enter")}
           description={t("enterHint")}
@@ -86,7 +85,7 @@ function LicenceForm() {
           {...form.getInputProps("token")}
         />
         <Group justify="flex-end">
-          <Button type="submit" loading={set.isPending}>
+          <Button type="submit" loading={set.busy}>
             {t("set")}
           </Button>
         </Group>

@@ -8,8 +8,8 @@ import { useAll } from "@/api/useAll";
 import { texts } from "@/pages/system/settings/providers/texts";
 import { useConfirm } from "@/parts/confirm";
 import { CopyText } from "@/parts/CopyText";
-import { formErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -56,7 +56,7 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
   const c = useTexts(common);
   const { data: groups } = useAll("/groups");
   const form = useProviderForm(provider);
-  const save = useAction({
+  const save = useFormAction(form, {
     run: (draft: Draft) => {
       if (provider !== undefined)
         return sent(
@@ -71,7 +71,6 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
     touches: ["/auth/providers"],
     done: (after) => t("saved", { name: after.title || after.id }),
     onDone: onClose,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   const isOidc = form.values.kind === "oidc";
   return (
@@ -80,9 +79,7 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
       title={provider === undefined ? t("newProvider") : t("editProvider", { name: provider.id })}
       submitLabel={provider === undefined ? c("create") : c("save")}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
-      busy={save.isPending}
-      problem={save.error}
+      {...save}
       foot={provider !== undefined && <Removal provider={provider} onGone={onClose} />}
     >
       {provider === undefined && (

@@ -2,10 +2,9 @@ import { Radio, Select, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
-import { useAction } from "@/api/useAction";
 import { texts } from "@/pages/system/settings/tokens/texts";
-import { formErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -31,7 +30,7 @@ export function TokenForm({
     initialValues: { name: "", scope: "jobs", days: "30" },
     validate: { name: (name) => (name.trim() === "" ? c("required") : null) },
   });
-  const create = useAction({
+  const create = useFormAction(form, {
     run: ({ name, scope, days }: Draft) =>
       sent(
         api.POST("/me/tokens", {
@@ -40,18 +39,9 @@ export function TokenForm({
       ),
     touches: ["/me/tokens"],
     onDone: onMade,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
-    <FormDrawer
-      opened
-      title={t("newToken")}
-      submitLabel={c("create")}
-      onClose={onClose}
-      onSubmit={form.onSubmit((draft) => create.mutate(draft))}
-      busy={create.isPending}
-      problem={create.error}
-    >
+    <FormDrawer opened title={t("newToken")} submitLabel={c("create")} onClose={onClose} {...create}>
       <TextInput
         label={t("name")}
         description={t("nameHint")}
