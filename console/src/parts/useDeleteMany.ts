@@ -11,10 +11,9 @@ interface Deleting {
   readonly texts: Readonly<Record<DeleteText, Pair>>;
   readonly touches: readonly string[];
   readonly run: (names: string[]) => Promise<{ readonly deleted: readonly string[] }>;
-  readonly onDone: () => void;
 }
 
-export function useDeleteMany({ list, texts, touches, run, onDone }: Deleting): (names: readonly string[]) => void {
+export function useDeleteMany({ list, texts, touches, run }: Deleting): (names: readonly string[]) => void {
   const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<readonly string[], { readonly deleted: readonly string[] }>({
@@ -22,7 +21,6 @@ export function useDeleteMany({ list, texts, touches, run, onDone }: Deleting): 
     touches,
     optimistic: (cache, names) => cache.dropItems<{ readonly name: string }>(list, (one) => names.includes(one.name)),
     done: ({ deleted }) => t("deleted", { n: deleted.length }),
-    onDone,
   });
   return (names) =>
     confirm({

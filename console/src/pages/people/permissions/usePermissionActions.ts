@@ -17,7 +17,7 @@ export function useDeleteRefusal(): (group: PermissionGroup) => string | undefin
   };
 }
 
-export function useDeletePermissionGroup(): (group: PermissionGroup) => void {
+export function useDeletePermissionGroup(): (name: string) => void {
   const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<string, unknown>({
@@ -26,7 +26,7 @@ export function useDeletePermissionGroup(): (group: PermissionGroup) => void {
     optimistic: (cache, name) => cache.dropItems<PermissionGroup>("/permission-groups", (group) => group.name === name),
     done: (_, name) => t("deleted", { name }),
   });
-  return ({ name }) =>
+  return (name) =>
     confirm({
       title: t("deleteTitle", { name }),
       text: t("deleteText"),

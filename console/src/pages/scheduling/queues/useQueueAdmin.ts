@@ -23,9 +23,9 @@ export function useSaveQueue(form: UseFormReturnType<Draft>, queue: Queue | unde
   });
 }
 
-export function useDeleteQueues(onDone: () => void): (names: readonly string[]) => void {
+export function useDeleteQueues(): (names: readonly string[]) => void {
   const run = (names: string[]) => sent(api.POST("/queues:delete", { body: { names } }));
-  return useDeleteMany({ list: "/queues", texts, touches: TOUCHES, run, onDone });
+  return useDeleteMany({ list: "/queues", texts, touches: TOUCHES, run });
 }
 
 /** Why a queue cannot be deleted now. */

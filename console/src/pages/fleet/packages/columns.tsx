@@ -1,26 +1,19 @@
-import { Badge, Button, Text, Tooltip } from "@mantine/core";
-import { Package as PackageIcon, Pencil, Trash2, TriangleAlert } from "lucide-react";
-import { useMemo, useState } from "react";
+import { Badge, Text, Tooltip } from "@mantine/core";
+import { TriangleAlert } from "lucide-react";
+import { useMemo } from "react";
 
 import type { Schema } from "@/api/client";
 import type { Kind, Package } from "@/pages/fleet/packages/draft";
 import { askedBy, fitOf, type Node } from "@/pages/fleet/packages/fit";
-import { useDeletePackages } from "@/pages/fleet/packages/usePackageAdmin";
 import { texts } from "@/pages/fleet/packages/texts";
-import { BatchBar } from "@/parts/BatchBar";
-import { DataTable, Faint, type Column } from "@/parts/DataTable";
-import { EmptyState } from "@/parts/EmptyState";
-import { Panel } from "@/parts/Panel";
-import { RowMenu } from "@/parts/RowMenu";
+import { Faint, type Column } from "@/parts/DataTable";
 import { common, kinds as kindTexts } from "@/texts/common";
 import { useFormat } from "@/texts/format";
-import { navigation } from "@/texts/navigation";
 import { useTexts } from "@/texts/texts";
 
 type Flavor = Schema<"FlavorView">;
 
 interface Facts {
-  readonly packages: readonly Package[] | undefined;
   /** Those that could be picked now for the kind, with their free counts. */
   readonly offers: readonly Package[] | undefined;
   readonly kind: Kind;
@@ -28,56 +21,7 @@ interface Facts {
   readonly nodes: readonly Node[] | undefined;
 }
 
-export function PackageTable({
-  onEdit,
-  onCreate,
-  ...facts
-}: Facts & { readonly onEdit: (name: string) => void; readonly onCreate: () => void }) {
-  const t = useTexts(texts);
-  const c = useTexts(common);
-  const n = useTexts(navigation);
-  const columns = usePackageColumns(facts);
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const remove = useDeletePackages(() => setSelected(new Set()));
-  const chosen = facts.packages?.filter((one) => selected.has(one.name)).map((one) => one.name) ?? [];
-  return (
-    <>
-      <BatchBar
-        count={chosen.length}
-        actions={[{ label: c("delete"), icon: Trash2, danger: true, onClick: () => remove(chosen) }]}
-        onClear={() => setSelected(new Set())}
-      />
-      <Panel p={0}>
-        <DataTable
-          label={n("packages")}
-          rows={facts.packages}
-          columns={columns}
-          rowKey={(one) => one.name}
-          onOpen={(one) => onEdit(one.name)}
-          selected={selected}
-          onSelect={setSelected}
-          initialSort={{ key: "name", descending: false }}
-          empty={
-            <EmptyState icon={PackageIcon} title={t("empty")} hint={t("emptyHint")}>
-              <Button onClick={onCreate}>{t("create")}</Button>
-            </EmptyState>
-          }
-          actions={(one) => (
-            <RowMenu
-              label={t("menuOf", { name: one.name })}
-              actions={[
-                { label: c("edit"), icon: Pencil, onClick: () => onEdit(one.name) },
-                { label: c("delete"), icon: Trash2, danger: true, onClick: () => remove([one.name]) },
-              ]}
-            />
-          )}
-        />
-      </Panel>
-    </>
-  );
-}
-
-function usePackageColumns({ offers, kind, flavors, nodes }: Facts): readonly Column<Package>[] {
+export function usePackageColumns({ offers, kind, flavors, nodes }: Facts): readonly Column<Package>[] {
   const t = useTexts(texts);
   const c = useTexts(common);
   const k = useTexts(kindTexts);
