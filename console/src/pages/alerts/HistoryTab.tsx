@@ -4,6 +4,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { BellRing } from "lucide-react";
 import { useMemo } from "react";
 
+import { SEVERITIES } from "@/api/enumerations";
 import { useAll, usePages } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { Standing, WhatAndNote, type AlertView } from "@/pages/alerts/alert";
@@ -22,7 +23,6 @@ import { useFormat, type Format } from "@/texts/format";
 import { useTexts, type Say } from "@/texts/texts";
 
 const FILTERS = { open: "", rule: "", subject: "", severity: [] as string[], since: "" };
-const SEVERITIES = ["critical", "warning", "info"] as const;
 /** Moves on only now and then: each step is another question to the server. */
 const STEP_MS = 300_000;
 
@@ -111,7 +111,7 @@ function Filters() {
         aria-label={t("severity")}
         placeholder={filters.severity.length === 0 ? t("severity") : undefined}
         clearable
-        data={SEVERITIES.map((value) => ({ value, label: s(value) }))}
+        data={[...SEVERITIES].reverse().map((value) => ({ value, label: s(value) }))}
         value={[...filters.severity]}
         onChange={(severity) => setFilters({ severity })}
       />

@@ -1,9 +1,10 @@
 import { Select, Text, Textarea, TextInput } from "@mantine/core";
 
 import { api, sent, type Schema } from "@/api/client";
+import { DATASET_NAME } from "@/api/names";
 import { complete } from "@/api/complete";
 import { useAll } from "@/api/useAll";
-import { DATASET_NAME, useWhyNotCreate, type Dataset } from "@/pages/datasets/dataset";
+import { useWhyNotCreate, type Dataset } from "@/pages/datasets/dataset";
 import { texts } from "@/pages/datasets/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { textField, useFields, type Wrongs } from "@/parts/useFields";

@@ -1,9 +1,10 @@
 import { PasswordInput, SegmentedControl, Select, Text, TextInput } from "@mantine/core";
 
 import { api, sent, type Schema } from "@/api/client";
+import { TAG_NAME } from "@/api/names";
 import { complete } from "@/api/complete";
 import { useAll } from "@/api/useAll";
-import { TAG, type Target } from "@/pages/datasets/dataset";
+import { type Target } from "@/pages/datasets/dataset";
 import { texts } from "@/pages/datasets/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { textField, useFields, type Wrong, type Wrongs } from "@/parts/useFields";
@@ -159,7 +160,7 @@ function useWrong(): (fields: Fields) => Wrongs {
     const missing: Wrong = { text: t("needed"), isMissing: true };
     const isDirectory = fields.storage === "directory";
     return {
-      name: fields.name === "" ? missing : TAG.test(fields.name) ? undefined : { text: t("tagBad") },
+      name: fields.name === "" ? missing : TAG_NAME.test(fields.name) ? undefined : { text: t("tagBad") },
       url: fields.metadata === "git" && fields.url.trim() === "" ? missing : undefined,
       path: !isDirectory
         ? undefined

@@ -5,9 +5,10 @@ import { FolderOpen, GitCompare, History, Tag, X } from "lucide-react";
 import { useMemo, useState } from "react";
 
 import { api, sent } from "@/api/client";
+import { TAG_NAME } from "@/api/names";
 import { useAction } from "@/api/useAction";
 import { usePages } from "@/api/useAll";
-import { refOf, TAG, useWhyNotWrite, versionLabel, type Dataset, type Version } from "@/pages/datasets/dataset";
+import { refOf, useWhyNotWrite, versionLabel, type Dataset, type Version } from "@/pages/datasets/dataset";
 import { texts } from "@/pages/datasets/texts";
 import { JobLink } from "@/pages/jobs/why/JobRef";
 import { useConfirm } from "@/parts/confirm";
@@ -199,7 +200,7 @@ function TagDrawer({ dataset, version, onClose }: { dataset: Dataset; version: V
   const form = useFields<{ tag: string }, { tag: string }>({
     start: () => ({ tag: "" }),
     wrong: ({ tag }) => ({
-      tag: tag === "" ? { text: t("needed"), isMissing: true } : TAG.test(tag) ? undefined : { text: t("tagBad") },
+      tag: tag === "" ? { text: t("needed"), isMissing: true } : TAG_NAME.test(tag) ? undefined : { text: t("tagBad") },
     }),
     run: ({ tag }) =>
       sent(

@@ -8,9 +8,6 @@ export type Dataset = Schema<"DatasetView">;
 export type Version = Schema<"VersionView">;
 export type Target = Schema<"DatasetTargetView">;
 
-export const DATASET_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{1,62}$/;
-export const TAG = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
-
 export function refOf({ name, owner, mine }: Pick<Dataset, "name" | "owner" | "mine">): string {
   return mine ? name : `${owner}/${name}`;
 }

@@ -2,6 +2,7 @@ import { Button, Group, MultiSelect, Select, Switch, TextInput } from "@mantine/
 import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
+import { SCHEDULE_PERIODS } from "@/api/enumerations";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { useWeekdays } from "@/pages/reports/weekdays";
@@ -13,11 +14,10 @@ import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
 type ScheduleView = Schema<"ScheduleView">;
-const PERIODS = ["daily", "weekly", "monthly"] as const;
 
 interface Draft {
   readonly name: string;
-  readonly period: (typeof PERIODS)[number];
+  readonly period: (typeof SCHEDULE_PERIODS)[number];
   readonly weekday: string;
   readonly hour: string;
   readonly channels: string[];
@@ -25,7 +25,7 @@ interface Draft {
 }
 
 function draftOf(schedule: ScheduleView | undefined): Draft {
-  const period = PERIODS.find((one) => one === schedule?.period) ?? "weekly";
+  const period = SCHEDULE_PERIODS.find((one) => one === schedule?.period) ?? "weekly";
   return {
     name: schedule?.name ?? "",
     period,
@@ -78,7 +78,7 @@ export function ScheduleForm({ schedule, onClose }: { schedule?: ScheduleView; o
         <Select
           label={t("every")}
           allowDeselect={false}
-          data={PERIODS.map((value) => ({ value, label: t(value) }))}
+          data={SCHEDULE_PERIODS.map((value) => ({ value, label: t(value) }))}
           {...form.getInputProps("period")}
         />
         {form.values.period === "weekly" && (

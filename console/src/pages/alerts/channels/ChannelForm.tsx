@@ -4,6 +4,7 @@ import { useForm } from "@mantine/form";
 import { useState } from "react";
 
 import { api, sent, type Schema } from "@/api/client";
+import { SEVERITIES } from "@/api/enumerations";
 import { useAction } from "@/api/useAction";
 import { addressOf, isHook, KINDS, NEEDED, NO_PARTS, type Kind, type Parts } from "@/pages/alerts/channels/address";
 import { AddressFields } from "@/pages/alerts/channels/AddressFields";
@@ -15,7 +16,6 @@ import { useFormAction } from "@/parts/useFormAction";
 import { useTexts } from "@/texts/texts";
 
 type ChannelView = Schema<"ChannelView">;
-const SEVERITIES = ["info", "warning", "critical"] as const;
 
 export interface ChannelDraft extends Parts {
   readonly name: string;

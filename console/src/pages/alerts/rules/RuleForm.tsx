@@ -17,18 +17,12 @@ import { useForm, type UseFormReturnType } from "@mantine/form";
 import { Quote } from "lucide-react";
 
 import { $api, api, sent } from "@/api/client";
+import { ALERT_ACTIONS } from "@/api/enumerations";
+import { SEVERITIES } from "@/api/enumerations";
+import { COMPARISONS } from "@/api/enumerations";
+import { RULE_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
-import {
-  ACTIONS,
-  bodyOf,
-  COMPARISONS,
-  draftOf,
-  FITTING,
-  SEVERITIES,
-  thresholdOf,
-  toldOf,
-  type Draft,
-} from "@/pages/alerts/rules/draft";
+import { bodyOf, draftOf, FITTING, thresholdOf, toldOf, type Draft } from "@/pages/alerts/rules/draft";
 import { RuleRemoval } from "@/pages/alerts/rules/RuleRemoval";
 import { useSentence, useSignalText, type RuleView } from "@/pages/alerts/rules/sentence";
 import { texts } from "@/pages/alerts/rules/texts";
@@ -48,7 +42,7 @@ export function RuleForm({ rule, onClose }: { rule?: RuleView; onClose: () => vo
     initialValues: draftOf(rule),
     validateInputOnChange: true,
     validate: {
-      name: (name) => (rule !== undefined || /^[a-z0-9][a-z0-9-]{0,62}$/.test(name) ? null : t("nameHint")),
+      name: (name) => (rule !== undefined || RULE_NAME.test(name) ? null : t("nameHint")),
       threshold: (text) => (thresholdOf(text) === undefined ? t("notNumber") : null),
       for_seconds: length,
       clear_seconds: length,
@@ -179,7 +173,7 @@ function ActionChoice({ form }: { form: Form }) {
   return (
     <Checkbox.Group label={t("actions")} description={t("actionsHint")} {...form.getInputProps("actions")}>
       <Stack gap={6} mt={6}>
-        {ACTIONS.map((action) => {
+        {ALERT_ACTIONS.map((action) => {
           const fits = FITTING[action].includes(scope);
           const scopes = FITTING[action].length === 1 ? t("onlyGpus") : t("gpusAndNodes");
           return (

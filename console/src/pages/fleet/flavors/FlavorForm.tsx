@@ -4,7 +4,8 @@ import { CircleCheck, TriangleAlert } from "lucide-react";
 import { useMemo } from "react";
 
 import type { Schema } from "@/api/client";
-import { draftOf, labelFault, labelTexts, matching, NAME, type Draft, type Flavor } from "@/pages/fleet/flavors/draft";
+import { SETTING_NAME } from "@/api/names";
+import { draftOf, labelFault, labelTexts, matching, type Draft, type Flavor } from "@/pages/fleet/flavors/draft";
 import { useSaveFlavor } from "@/pages/fleet/flavors/useFlavorAdmin";
 import { texts } from "@/pages/fleet/flavors/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
@@ -78,7 +79,13 @@ function useFlavorForm(flavor: Flavor | undefined, taken: readonly string[]) {
     validateInputOnChange: true,
     validate: {
       name: (name) =>
-        flavor !== undefined ? null : !NAME.test(name) ? t("nameWrong") : taken.includes(name) ? t("nameTaken") : null,
+        flavor !== undefined
+          ? null
+          : !SETTING_NAME.test(name)
+            ? t("nameWrong")
+            : taken.includes(name)
+              ? t("nameTaken")
+              : null,
       labels: (texts) => {
         const fault = labelFault(texts);
         if (fault === undefined) return null;

@@ -2,6 +2,7 @@ import { Code, Group, MultiSelect, TextInput } from "@mantine/core";
 import { CircuitBoard, Search } from "lucide-react";
 import { useMemo, useState } from "react";
 
+import { GPU_HEALTH } from "@/api/enumerations";
 import { useAll } from "@/api/useAll";
 import { useCluster } from "@/app/cluster";
 import { useFilters } from "@/app/useFilters";
@@ -21,7 +22,6 @@ import { navigation } from "@/texts/navigation";
 import { useTexts } from "@/texts/texts";
 
 const FILTERS = { q: "", health: [] as readonly string[], model: "", pool: "", node: "", use: "" };
-const HEALTH = ["healthy", "suspect", "failed"] as const;
 
 export default function GpusPage() {
   const page = useTexts(navigation);
@@ -104,7 +104,7 @@ function FilterBar({
         miw={150}
         aria-label={t("health")}
         placeholder={filters.health.length === 0 ? t("allHealth") : undefined}
-        data={HEALTH.map((value) => ({ value, label: stateLabel(value) }))}
+        data={GPU_HEALTH.map((value) => ({ value, label: stateLabel(value) }))}
         value={[...filters.health]}
         onChange={(health) => setFilters({ health })}
         clearable

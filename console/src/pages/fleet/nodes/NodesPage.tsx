@@ -2,6 +2,7 @@ import { Badge, Code, Group, TextInput } from "@mantine/core";
 import { Search, Server } from "lucide-react";
 import { useMemo, useState } from "react";
 
+import { NODE_STATES } from "@/api/enumerations";
 import { useAll } from "@/api/useAll";
 import { useCluster } from "@/app/cluster";
 import { useFilters } from "@/app/useFilters";
@@ -23,7 +24,6 @@ import { navigation } from "@/texts/navigation";
 import { useTexts } from "@/texts/texts";
 
 const FILTERS = { q: "", state: "", model: "" };
-const STATES = ["ready", "cordoned", "draining", "down"] as const;
 
 export default function NodesPage() {
   const page = useTexts(navigation);
@@ -109,7 +109,7 @@ function FilterBar({
       <FilterSelect
         label={t("state")}
         everything={t("allStates")}
-        options={STATES.map((value) => ({ value, label: stateLabel(value) }))}
+        options={NODE_STATES.map((value) => ({ value, label: stateLabel(value) }))}
         value={filters.state}
         onChange={(state) => setFilters({ state })}
       />
@@ -122,7 +122,7 @@ function FilterBar({
           onChange={(model) => setFilters({ model })}
         />
       )}
-      {STATES.map((state) => {
+      {NODE_STATES.map((state) => {
         const count = nodes.filter((node) => node.state === state).length;
         return count > 0 && state !== "ready" ? (
           <Badge key={state} variant="light" color={state === "down" ? "red" : "orange"} tt="none">

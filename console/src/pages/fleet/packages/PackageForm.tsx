@@ -2,7 +2,9 @@ import { MultiSelect, Select, SimpleGrid, Switch, Text, Textarea, TextInput } fr
 import { useForm } from "@mantine/form";
 
 import type { Schema } from "@/api/client";
-import { cpusOf, draftOf, gpusOf, KINDS, NAME, sizeOf, type Draft, type Package } from "@/pages/fleet/packages/draft";
+import { JOB_KINDS } from "@/api/enumerations";
+import { SETTING_NAME } from "@/api/names";
+import { cpusOf, draftOf, gpusOf, sizeOf, type Draft, type Package } from "@/pages/fleet/packages/draft";
 import type { Node } from "@/pages/fleet/packages/fit";
 import { Preview } from "@/pages/fleet/packages/Preview";
 import { useSavePackage } from "@/pages/fleet/packages/usePackageAdmin";
@@ -85,7 +87,13 @@ function usePackageForm(one: Package | undefined, taken: readonly string[], flav
     validateInputOnChange: true,
     validate: {
       name: (name) =>
-        one !== undefined ? null : !NAME.test(name) ? t("nameWrong") : taken.includes(name) ? t("nameTaken") : null,
+        one !== undefined
+          ? null
+          : !SETTING_NAME.test(name)
+            ? t("nameWrong")
+            : taken.includes(name)
+              ? t("nameTaken")
+              : null,
       gpus: (text, draft) => (gpusOf(text) === undefined ? t("gpusWrong") : isNothing(draft) ? t("nothing") : null),
       cpus: (text) => (cpusOf(text) === undefined ? t("cpusWrong") : null),
       memory_bytes: (text) => (parseSize(text) === undefined ? t("memoryWrong") : null),
@@ -150,7 +158,7 @@ function Kinds({ form }: { form: Form }) {
       label={t("kinds")}
       description={t("kindsHint")}
       clearable
-      data={KINDS.map((kind) => ({ value: kind, label: k(kind) }))}
+      data={JOB_KINDS.map((kind) => ({ value: kind, label: k(kind) }))}
       {...form.getInputProps("kinds")}
     />
   );

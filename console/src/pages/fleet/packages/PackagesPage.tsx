@@ -1,10 +1,11 @@
 import { Select } from "@mantine/core";
 import { Package as PackageIcon } from "lucide-react";
 
+import { JOB_KINDS } from "@/api/enumerations";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { usePackageColumns } from "@/pages/fleet/packages/columns";
-import { KINDS, type Kind } from "@/pages/fleet/packages/draft";
+import { type Kind } from "@/pages/fleet/packages/draft";
 import { PackageForm } from "@/pages/fleet/packages/PackageForm";
 import { useDeletePackages } from "@/pages/fleet/packages/usePackageAdmin";
 import { texts } from "@/pages/fleet/packages/texts";
@@ -21,7 +22,7 @@ export default function PackagesPage() {
   const n = useTexts(navigation);
   const k = useTexts(kindTexts);
   const [filters, setFilters] = useFilters(FILTERS);
-  const kind: Kind = KINDS.find((one) => one === filters.kind) ?? "training";
+  const kind: Kind = JOB_KINDS.find((one) => one === filters.kind) ?? "training";
   const { data: offers } = useAll("/packages", { kind });
   const { data: flavors } = useAll("/flavors");
   const { data: nodes } = useAll("/nodes");
@@ -31,7 +32,7 @@ export default function PackagesPage() {
       allowDeselect={false}
       w={150}
       size="xs"
-      data={KINDS.map((one) => ({ value: one, label: k(one) }))}
+      data={JOB_KINDS.map((one) => ({ value: one, label: k(one) }))}
       value={kind}
       onChange={(next) => setFilters({ kind: next ?? "training" })}
     />

@@ -5,9 +5,6 @@ import { parseSize, sizeText } from "@/texts/sizes";
 export type Package = Schema<"PackageView">;
 export type Kind = Package["kinds"][number];
 
-export const KINDS: readonly Kind[] = ["workbench", "training", "distributed", "preset"];
-export const NAME = /^[A-Za-z0-9_-]{1,63}$/;
-
 export interface Draft {
   name: string;
   description: string;

@@ -2,6 +2,7 @@ import { Text, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
+import { SETTING_NAME } from "@/api/names";
 import { texts } from "@/pages/fleet/pools/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormAction } from "@/parts/useFormAction";
@@ -12,8 +13,6 @@ interface Values {
   readonly name: string;
   readonly description: string;
 }
-
-const NAME = /^[A-Za-z0-9_-]{1,63}$/;
 
 /** A new pool, or another description for one that is there. */
 export function PoolForm({
@@ -39,7 +38,7 @@ export function PoolForm({
           ? null
           : name === ""
             ? c("required")
-            : !NAME.test(name)
+            : !SETTING_NAME.test(name)
               ? t("nameBad")
               : taken.includes(name)
                 ? t("nameTaken")

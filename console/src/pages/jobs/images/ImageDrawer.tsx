@@ -2,10 +2,11 @@
 import { SegmentedControl, Select, Stack, TagsInput, Text, Textarea, TextInput } from "@mantine/core";
 
 import { api, sent } from "@/api/client";
+import { IMAGE_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import { useIsOperator, useMe } from "@/app/session";
 import { useWhyNot, type Image } from "@/pages/jobs/images/ImageList";
-import { ADDRESS, IMAGE_NAME } from "@/pages/jobs/images/rules";
+import { ADDRESS } from "@/pages/jobs/images/rules";
 import { texts } from "@/pages/jobs/images/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFields, type Wrong, type Wrongs } from "@/parts/useFields";

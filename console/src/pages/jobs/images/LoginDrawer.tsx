@@ -1,9 +1,10 @@
 import { PasswordInput, Switch, TextInput } from "@mantine/core";
 
 import { api, sent } from "@/api/client";
+import { IMAGE_NAME } from "@/api/names";
 import { useIsOperator } from "@/app/session";
 import type { Login } from "@/pages/jobs/images/LoginList";
-import { IMAGE_NAME, REGISTRY } from "@/pages/jobs/images/rules";
+import { REGISTRY } from "@/pages/jobs/images/rules";
 import { texts } from "@/pages/jobs/images/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { textField, useFields } from "@/parts/useFields";

@@ -5,9 +5,10 @@ import { Search, X } from "lucide-react";
 import { useEffect, useState } from "react";
 
 import type { Schema } from "@/api/client";
+import { JOB_STATES } from "@/api/enumerations";
 import { useAll } from "@/api/useAll";
 import { useMay } from "@/app/session";
-import { isSameFilters, KINDS, NO_FILTERS, STATES, TIMES, type JobFilters } from "@/pages/jobs/list/filters";
+import { isSameFilters, KINDS, NO_FILTERS, TIMES, type JobFilters } from "@/pages/jobs/list/filters";
 import { texts } from "@/pages/jobs/list/texts";
 import { common, kinds, states } from "@/texts/common";
 import { useFormat } from "@/texts/format";
@@ -152,7 +153,7 @@ function StateFilter({ filters, onChange, counts }: Props) {
   return (
     <Chip.Group multiple value={[...filters.state]} onChange={(state) => onChange({ state })}>
       <Group gap={6} mb="sm" role="group" aria-label={t("states")}>
-        {STATES.map((state) => (
+        {JOB_STATES.map((state) => (
           <Chip key={state} value={state} size="xs" variant="light">
             {ts(state)}{" "}
             <span className="num" style={{ marginLeft: 4, fontWeight: 600 }}>

@@ -1,4 +1,5 @@
 /** What the list of jobs is narrowed to, in the address and for the server. */
+import { JOB_KINDS } from "@/api/enumerations";
 import type { Query } from "@/api/useAll";
 
 export const NO_FILTERS = {
@@ -23,17 +24,8 @@ export interface JobFilters {
   readonly sort: string;
 }
 
-export const STATES = [
-  "created",
-  "queued",
-  "starting",
-  "running",
-  "stopping",
-  "completed",
-  "failed",
-  "stopped",
-] as const;
-export const KINDS = ["training", "distributed", "preset", "workbench", "task"] as const;
+/** `task` is not a kind of the API: it stands for the jobs of tasks. */
+export const KINDS = [...JOB_KINDS, "task"] as const;
 export const TIMES = ["today", "hour", "day", "week", "month"] as const;
 type Time = (typeof TIMES)[number];
 

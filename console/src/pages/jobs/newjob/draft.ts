@@ -1,5 +1,6 @@
 /** A job that is being put together: every field as it was typed, so that nothing is lost while it is not right yet. */
 import type { Schema } from "@/api/client";
+import { JOB_KINDS } from "@/api/enumerations";
 import { lineOf } from "@/pages/jobs/newjob/commandline";
 import { MOUNT_SOURCES, ofMount, type Mount } from "@/pages/jobs/newjob/mounts";
 import { ownLabels } from "@/pages/jobs/spec/submission";
@@ -7,7 +8,6 @@ import { durationText } from "@/texts/durations";
 import { sizeText } from "@/texts/sizes";
 
 export type Kind = Schema<"JobKind">;
-export const KINDS: readonly Kind[] = ["training", "distributed", "preset", "workbench"];
 
 export interface Variable {
   readonly name: string;
@@ -201,7 +201,7 @@ function restored(kept: Record<string, unknown>): Draft {
 }
 
 function isLike(value: unknown, usual: unknown, name: string): boolean {
-  if (name === "kind") return KINDS.some((kind) => kind === value);
+  if (name === "kind") return JOB_KINDS.some((kind) => kind === value);
   if (name === "env")
     return (
       Array.isArray(value) &&

@@ -3,6 +3,7 @@ import { useForm } from "@mantine/form";
 import { Info } from "lucide-react";
 
 import { api, sent, type Schema } from "@/api/client";
+import { SETTING_NAME } from "@/api/names";
 import { texts } from "@/pages/people/groups/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormAction } from "@/parts/useFormAction";
@@ -29,8 +30,6 @@ export interface GroupFormProps {
   readonly onClose: () => void;
 }
 
-const NAME = /^[A-Za-z0-9_-]{1,63}$/;
-
 export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProps) {
   const t = useTexts(texts);
   const c = useTexts(common);
@@ -49,7 +48,7 @@ export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProp
           ? null
           : name === ""
             ? c("required")
-            : !NAME.test(name)
+            : !SETTING_NAME.test(name)
               ? t("nameBad")
               : groups.some((one) => one.name === name)
                 ? t("nameTaken")

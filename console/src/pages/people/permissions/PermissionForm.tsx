@@ -2,6 +2,7 @@ import { Checkbox, Stack, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
+import { SETTING_NAME } from "@/api/names";
 import type { PermissionGroup } from "@/pages/people/permissions/usePermissionActions";
 import { functions, meanings, texts } from "@/pages/people/permissions/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
@@ -17,8 +18,6 @@ interface Values {
   readonly description: string;
   readonly functions: string[];
 }
-
-const NAME = /^[A-Za-z0-9_-]{1,63}$/;
 
 export function PermissionForm({
   group,
@@ -47,7 +46,7 @@ export function PermissionForm({
           ? null
           : name === ""
             ? c("required")
-            : !NAME.test(name)
+            : !SETTING_NAME.test(name)
               ? t("nameBad")
               : taken.includes(name)
                 ? t("nameTaken")

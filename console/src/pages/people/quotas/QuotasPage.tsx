@@ -4,11 +4,11 @@ import { Search } from "lucide-react";
 import { useMemo, useState } from "react";
 
 import type { Schema } from "@/api/client";
+import { JOB_KINDS } from "@/api/enumerations";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import {
   isFull,
-  KINDS,
   RESOURCES,
   VOLUMES,
   WHATS,
@@ -129,7 +129,7 @@ function useColumns(what: What): readonly Column<Usage>[] {
           </Link>
         ),
       },
-      ...(what === "storage" ? VOLUMES : KINDS).map((kind): Column<Usage> => ({
+      ...(what === "storage" ? VOLUMES : JOB_KINDS).map((kind): Column<Usage> => ({
         key: kind,
         title: k(kind),
         width: "20%",

@@ -2,6 +2,7 @@ import { PasswordInput, Radio, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
+import { USER_NAME } from "@/api/names";
 import type { Secret } from "@/pages/people/users/OneTimePassword";
 import { makePassword, SHORTEST_PASSWORD } from "@/pages/people/users/password";
 import { EMAIL, UserFields, type Profile } from "@/pages/people/users/UserFields";
@@ -27,7 +28,6 @@ const FRESH: Values = {
   way: "make",
   password: "",
 };
-const NAME = /^[a-z_][a-z0-9_.-]{0,31}$/;
 
 export function CreateUser({
   taken,
@@ -45,7 +45,13 @@ export function CreateUser({
     validateInputOnChange: true,
     validate: {
       name: (name) =>
-        name === "" ? c("required") : !NAME.test(name) ? t("nameBad") : taken.includes(name) ? t("nameTaken") : null,
+        name === ""
+          ? c("required")
+          : !USER_NAME.test(name)
+            ? t("nameBad")
+            : taken.includes(name)
+              ? t("nameTaken")
+              : null,
       email: (email) => (email === "" || EMAIL.test(email) ? null : t("emailBad")),
       password: (password, { way }) =>
         way === "make" || password.length >= SHORTEST_PASSWORD ? null : t("passwordShort"),

@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { Lightbulb, Sparkles } from "lucide-react";
 
 import type { Schema } from "@/api/client";
+import { FINDING_KINDS } from "@/api/enumerations";
 import { evidence as evidenceTexts, texts } from "@/pages/reports/analysis/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
@@ -15,15 +16,6 @@ import { useTexts } from "@/texts/texts";
 type FindingView = Schema<"FindingView">;
 type Kind = FindingView["kind"];
 
-const KINDS: readonly Kind[] = [
-  "idle-allocation",
-  "low-utilization",
-  "oversized-request",
-  "fragmentation",
-  "pool-balance",
-  "starving-queue",
-  "hot-gpu",
-];
 const SCOPE: Readonly<Record<Kind, string>> = {
   "idle-allocation": "job",
   "low-utilization": "job",
@@ -42,7 +34,7 @@ export function Findings({ findings }: { findings: readonly FindingView[] | unde
       {findings?.length === 0 && <EmptyState icon={Sparkles} title={t("noFindings")} hint={t("noFindingsHint")} />}
       {findings !== undefined && findings.length > 0 && (
         <Stack gap="lg">
-          {KINDS.map((kind) => (
+          {FINDING_KINDS.map((kind) => (
             <KindOfFindings key={kind} kind={kind} findings={findings.filter((finding) => finding.kind === kind)} />
           ))}
         </Stack>

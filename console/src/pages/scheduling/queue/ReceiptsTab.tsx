@@ -4,6 +4,7 @@ import { Handshake, Search } from "lucide-react";
 import { useMemo } from "react";
 
 import type { Schema } from "@/api/client";
+import { PREEMPTION_RULES } from "@/api/enumerations";
 import { usePages } from "@/api/useAll";
 import { useIsOperator } from "@/app/session";
 import { useFilters } from "@/app/useFilters";
@@ -26,7 +27,6 @@ import { useTexts } from "@/texts/texts";
 type Receipt = Schema<"ReceiptView">;
 
 const FILTERS = { rule: "", user: "", since: "" } as const;
-const RULES = ["guarantee", "reservation", "order", "overrun", "move"] as const;
 
 export function ReceiptsTab() {
   const t = useTexts(texts);
@@ -82,7 +82,7 @@ function FilterBar() {
         label={t("rule")}
         everything={t("anyRule")}
         width={210}
-        options={RULES.map((value) => ({ value, label: tr(value) }))}
+        options={PREEMPTION_RULES.map((value) => ({ value, label: tr(value) }))}
         value={filters.rule}
         onChange={(rule) => setFilters({ rule })}
       />

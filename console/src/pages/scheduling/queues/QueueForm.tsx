@@ -1,12 +1,12 @@
 import { Fieldset, MultiSelect, Radio, Select, SimpleGrid, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
+import { JOB_KINDS } from "@/api/enumerations";
+import { SETTING_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import {
   countOf,
   draftOf,
-  KINDS,
-  NAME,
   PLACEMENTS,
   POLICIES,
   RANKED,
@@ -94,7 +94,13 @@ function useQueueForm(queue: Queue | undefined, taken: readonly string[]) {
     validateInputOnChange: true,
     validate: {
       name: (name) =>
-        queue !== undefined ? null : !NAME.test(name) ? t("nameWrong") : taken.includes(name) ? t("nameTaken") : null,
+        queue !== undefined
+          ? null
+          : !SETTING_NAME.test(name)
+            ? t("nameWrong")
+            : taken.includes(name)
+              ? t("nameTaken")
+              : null,
       weight: (text) => (weightOf(text) === undefined ? t("weightWrong") : null),
       guaranteed_gpus: count,
       max_gpus: count,
@@ -243,7 +249,7 @@ function Users({ form }: { form: Form }) {
         label={t("kindsTitle")}
         description={t("kindsHint")}
         clearable
-        data={KINDS.map((kind) => ({ value: kind, label: k(kind) }))}
+        data={JOB_KINDS.map((kind) => ({ value: kind, label: k(kind) }))}
         {...form.getInputProps("kinds")}
       />
       <MultiSelect

@@ -7,11 +7,9 @@ export type Kind = Queue["kinds"][number];
 
 export const POLICIES = ["fair-share", "priority", "fcfs", "shortest", "weighted"] as const;
 export const PLACEMENTS = ["fragmentation", "pack", "spread", "round-robin", "least-loaded"] as const;
-export const KINDS: readonly Kind[] = ["workbench", "training", "distributed", "preset"];
 export const COUNTS = ["guaranteed_gpus", "max_gpus", "max_length", "min_job_gpus", "max_job_gpus"] as const;
 /** Policies with a strict rank, by which a job can be before another one that runs. */
 export const RANKED: readonly string[] = ["priority", "shortest", "weighted"];
-export const NAME = /^[A-Za-z0-9_-]{1,63}$/;
 
 export interface Draft {
   name: string;

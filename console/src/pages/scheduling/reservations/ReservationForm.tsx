@@ -14,10 +14,11 @@ import {
 import { useForm } from "@mantine/form";
 
 import { $api } from "@/api/client";
+import { SETTING_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import { gpusOf } from "@/pages/fleet/pools/fleet";
 import type { Reservation } from "@/pages/scheduling/reservations/calendar";
-import { draftOf, lengthOf, NAME, type Draft } from "@/pages/scheduling/reservations/draft";
+import { draftOf, lengthOf, type Draft } from "@/pages/scheduling/reservations/draft";
 import { useSaveReservation } from "@/pages/scheduling/reservations/useReservationAdmin";
 import { texts } from "@/pages/scheduling/reservations/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
@@ -94,7 +95,7 @@ function useReservationForm(reservation: Reservation | undefined, taken: readonl
       name: (name) =>
         reservation !== undefined
           ? null
-          : !NAME.test(name)
+          : !SETTING_NAME.test(name)
             ? t("nameWrong")
             : taken.includes(name)
               ? t("nameTaken")

@@ -3,8 +3,6 @@ import type { Schema } from "@/api/client";
 import type { Reservation } from "@/pages/scheduling/reservations/calendar";
 import { localText, momentText } from "@/texts/localTime";
 
-export const NAME = /^[A-Za-z0-9_-]{1,63}$/;
-
 export interface Draft {
   name: string;
   pool: string;

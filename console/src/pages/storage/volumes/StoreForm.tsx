@@ -1,6 +1,7 @@
 import { PasswordInput, SegmentedControl, Switch, Text, Textarea, TextInput } from "@mantine/core";
 
 import { api, sent, type Schema } from "@/api/client";
+import { IMAGE_NAME } from "@/api/names";
 import { complete } from "@/api/complete";
 import type { ObjectStore } from "@/pages/storage/volumes/ObjectStores";
 import { texts } from "@/pages/storage/volumes/texts";
@@ -9,7 +10,6 @@ import { textField, useFields, type Wrong, type Wrongs } from "@/parts/useFields
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
-const STORE_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 const NEW = {
   name: "",
   kind: "s3" as ObjectStore["kind"],
@@ -122,7 +122,7 @@ function useWrong(store: ObjectStore | undefined): (fields: Fields) => Wrongs {
     const missing: Wrong = { text: t("needed"), isMissing: true };
     return {
       name:
-        store !== undefined || STORE_NAME.test(name) ? undefined : name === "" ? missing : { text: t("nameBadStore") },
+        store !== undefined || IMAGE_NAME.test(name) ? undefined : name === "" ? missing : { text: t("nameBadStore") },
       endpoint: endpoint === "" || /^https?:\/\/[^\s/]+/.test(endpoint) ? undefined : { text: t("endpointBad") },
       bucket: bucket.trim() === "" ? missing : undefined,
       prefix: /(^\/)|(^|\/)\.\.(\/|$)/.test(prefix.trim()) ? { text: t("prefixBad") } : undefined,

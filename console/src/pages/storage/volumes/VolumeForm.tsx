@@ -2,11 +2,12 @@
 import { Radio, Select, Stack, Text, TextInput } from "@mantine/core";
 
 import { $api, api, sent, type Schema } from "@/api/client";
+import { VOLUME_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import { complete } from "@/api/complete";
 import { QuotaLine } from "@/pages/storage/volumes/QuotaLine";
 import { checkSize } from "@/pages/storage/volumes/size";
-import { KEPT_TYPES, useWhyNotCreate, VOLUME_NAME, type KeptType, type Volume } from "@/pages/storage/volumes/volume";
+import { KEPT_TYPES, useWhyNotCreate, type KeptType, type Volume } from "@/pages/storage/volumes/volume";
 import { texts } from "@/pages/storage/volumes/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { OptionCard } from "@/parts/OptionCard";

@@ -11,8 +11,6 @@ export type VolumeType = Volume["type"];
 export const KEPT_TYPES = ["block", "filesystem", "object"] as const;
 export type KeptType = (typeof KEPT_TYPES)[number];
 
-export const VOLUME_NAME = /^[A-Za-z0-9_-]{2,63}$/;
-
 /** How its viewer names it in a job: with its owner's name where it is somebody else's. */
 export function refOf({ name, owner, mine }: Pick<Volume, "name" | "owner" | "mine">): string {
   return mine ? name : `${owner}/${name}`;

@@ -3,6 +3,7 @@ import { Button, PasswordInput, Select, TagsInput, Text, TextInput } from "@mant
 import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
+import { PROVIDER_KINDS } from "@/api/enumerations";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { texts } from "@/pages/system/settings/providers/texts";
@@ -14,11 +15,10 @@ import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
 export type ProviderView = Schema<"ProviderDetailView">;
-const KINDS = ["oidc", "github", "gitlab"] as const;
 
 interface Draft {
   readonly id: string;
-  readonly kind: (typeof KINDS)[number];
+  readonly kind: (typeof PROVIDER_KINDS)[number];
   readonly title: string;
   readonly issuer: string;
   readonly client_id: string;
@@ -33,7 +33,7 @@ interface Draft {
 function draftOf(provider: ProviderView | undefined): Draft {
   return {
     id: provider?.id ?? "",
-    kind: KINDS.find((kind) => kind === provider?.kind) ?? "oidc",
+    kind: PROVIDER_KINDS.find((kind) => kind === provider?.kind) ?? "oidc",
     title: provider?.title ?? "",
     issuer: provider?.issuer ?? "",
     client_id: provider?.client_id ?? "",
@@ -87,7 +87,7 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
           <Select
             label={t("kind")}
             allowDeselect={false}
-            data={KINDS.map((value) => ({ value, label: t(value) }))}
+            data={PROVIDER_KINDS.map((value) => ({ value, label: t(value) }))}
             {...form.getInputProps("kind")}
           />
           <TextInput label={t("id")} description={t("idHint")} required {...form.getInputProps("id")} />

@@ -2,18 +2,18 @@ import { Radio, Select, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
+import { TOKEN_SCOPES } from "@/api/enumerations";
 import { texts } from "@/pages/system/settings/tokens/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
-const SCOPES = ["read", "jobs", "full"] as const;
 const DAYS = [1, 7, 30, 90, 365];
 
 interface Draft {
   readonly name: string;
-  readonly scope: (typeof SCOPES)[number];
+  readonly scope: (typeof TOKEN_SCOPES)[number];
   readonly days: string;
 }
 
@@ -52,7 +52,7 @@ export function TokenForm({
       />
       <Radio.Group label={t("scope")} {...form.getInputProps("scope")}>
         <Stack gap="xs" mt="xs">
-          {SCOPES.map((scope) => (
+          {TOKEN_SCOPES.map((scope) => (
             <Radio key={scope} value={scope} label={t(scope)} description={t(`${scope}Hint`)} />
           ))}
         </Stack>
