@@ -32,13 +32,13 @@ import {
 } from "lucide-react";
 import type { ComponentType } from "react";
 
-import type { NavigationWord } from "@/words/navigation";
+import type { NavigationText } from "@/texts/navigation";
 
 export type Section = "work" | "storage" | "fleet" | "people" | "catalog" | "insight" | "account";
 
 export interface Page {
   readonly path: string;
-  readonly name: NavigationWord;
+  readonly name: NavigationText;
   readonly icon: LucideIcon;
   readonly section?: Section;
   readonly audience: "everyone" | "operator";
@@ -110,7 +110,7 @@ export const PAGES: readonly Page[] = [
 function pageFor(audience: Page["audience"]) {
   return (
     path: string,
-    name: NavigationWord,
+    name: NavigationText,
     icon: LucideIcon,
     section: Page["section"],
     load: Page["load"],

@@ -19,15 +19,15 @@ import { Surroundings } from "@/pages/jobs/newjob/steps/ToolsStep";
 import { Variables } from "@/pages/jobs/newjob/steps/Variables";
 import { focusWrong } from "@/pages/jobs/newjob/focusWrong";
 import { useJobForm } from "@/pages/jobs/newjob/useJobForm";
-import { words as jobWords } from "@/pages/jobs/newjob/words";
-import { words } from "@/pages/workbenches/words";
+import { texts as jobTexts } from "@/pages/jobs/newjob/texts";
+import { texts } from "@/pages/workbenches/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const NEW: Draft = { ...EMPTY, kind: "workbench" };
 
 export function CreateDrawer({ opened, onClose }: { opened: boolean; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [draft, setDraft] = useState<Draft>(NEW);
   const [isAttempted, setAttempted] = useState(false);
   const [refused, setRefused] = useState<Problem | null>(null);
@@ -73,8 +73,8 @@ export function CreateDrawer({ opened, onClose }: { opened: boolean; onClose: ()
 }
 
 function Fields() {
-  const t = useWords(words);
-  const j = useWords(jobWords);
+  const t = useTexts(texts);
+  const j = useTexts(jobTexts);
   const { draft, set } = useForm();
   const field = useField();
   return (

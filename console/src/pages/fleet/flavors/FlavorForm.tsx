@@ -1,26 +1,16 @@
 import { Alert, TagsInput, Text, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { CircleCheck, TriangleAlert } from "lucide-react";
-import { useMemo, useState } from "react";
+import { useMemo } from "react";
 
 import type { Schema } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import {
-  draftOf,
-  FIELDS,
-  labelFault,
-  labelTexts,
-  matching,
-  NAME,
-  type Draft,
-  type Flavor,
-} from "@/pages/fleet/flavors/draft";
+import { SETTING_NAME } from "@/api/names";
+import { draftOf, labelFault, labelTexts, matching, type Draft, type Flavor } from "@/pages/fleet/flavors/draft";
 import { useSaveFlavor } from "@/pages/fleet/flavors/useFlavorAdmin";
-import { words } from "@/pages/fleet/flavors/words";
-import { fieldErrors } from "@/parts/fieldErrors";
+import { texts } from "@/pages/fleet/flavors/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type Node = Schema<"NodeView">;
 
@@ -32,15 +22,10 @@ export interface FlavorFormProps {
 }
 
 export function FlavorForm({ flavor, taken, nodes, onClose }: FlavorFormProps) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = useFlavorForm(flavor, taken);
-  const save = useSaveFlavor(flavor, onClose, (refused) => {
-    const { beside, rest } = fieldErrors(refused, FIELDS);
-    form.setErrors(beside);
-    setProblem(rest);
-  });
+  const save = useSaveFlavor(form, flavor, onClose);
   const models = useMemo(
     () => [...new Set(nodes.flatMap((node) => node.gpus.map((gpu) => gpu.model)))].sort(),
     [nodes],
@@ -51,10 +36,8 @@ export function FlavorForm({ flavor, taken, nodes, onClose }: FlavorFormProps) {
       opened
       title={flavor === undefined ? t("create") : t("titleEdit", { name: flavor.name })}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
+      {...save}
       submitLabel={flavor === undefined ? t("create") : c("save")}
-      busy={save.isPending}
-      problem={problem}
     >
       {flavor === undefined ? (
         <TextInput
@@ -90,13 +73,19 @@ export function FlavorForm({ flavor, taken, nodes, onClose }: FlavorFormProps) {
 }
 
 function useFlavorForm(flavor: Flavor | undefined, taken: readonly string[]) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useForm<Draft>({
     initialValues: draftOf(flavor),
     validateInputOnChange: true,
     validate: {
       name: (name) =>
-        flavor !== undefined ? null : !NAME.test(name) ? t("nameWrong") : taken.includes(name) ? t("nameTaken") : null,
+        flavor !== undefined
+          ? null
+          : !SETTING_NAME.test(name)
+            ? t("nameWrong")
+            : taken.includes(name)
+              ? t("nameTaken")
+              : null,
       labels: (texts) => {
         const fault = labelFault(texts);
         if (fault === undefined) return null;
@@ -107,7 +96,7 @@ function useFlavorForm(flavor: Flavor | undefined, taken: readonly string[]) {
 }
 
 function Matches({ draft, nodes }: { draft: Draft; nodes: readonly Node[] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const found = matching(draft, nodes);
   const isThere = found.gpus > 0;
   return (

@@ -1,54 +1,36 @@
-import { Button } from "@mantine/core";
-import { Plus } from "lucide-react";
+import { SlidersHorizontal } from "lucide-react";
 
 import { useAll } from "@/api/useAll";
-import { useFilters } from "@/app/useFilters";
+import { useFlavorColumns } from "@/pages/fleet/flavors/columns";
 import { FlavorForm } from "@/pages/fleet/flavors/FlavorForm";
-import { FlavorTable } from "@/pages/fleet/flavors/FlavorTable";
-import { words } from "@/pages/fleet/flavors/words";
-import { PageHeader } from "@/parts/PageHeader";
-import { ProblemNote } from "@/parts/ProblemNote";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
-
-/** `open` is the flavor that is being edited; `new` says that one is being made. */
-const FILTERS = { open: "", new: "" };
+import { useDeleteFlavors } from "@/pages/fleet/flavors/useFlavorAdmin";
+import { texts } from "@/pages/fleet/flavors/texts";
+import { CatalogPage } from "@/parts/CatalogPage";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 export default function FlavorsPage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
-  const [filters, setFilters] = useFilters(FILTERS);
-  const flavors = useAll("/flavors");
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const nodes = useAll("/nodes");
-  const open = flavors.data?.find((flavor) => flavor.name === filters.open);
-  const close = () => setFilters({ open: "", new: "" });
   return (
-    <>
-      <PageHeader title={n("flavors")} detail={t("detail")}>
-        <Button leftSection={<Plus size={15} />} onClick={() => setFilters({ new: "yes", open: "" })}>
-          {t("create")}
-        </Button>
-      </PageHeader>
-      {flavors.error !== null && flavors.data === undefined ? (
-        <ProblemNote error={flavors.error} onRetry={() => void flavors.refetch()} />
-      ) : (
-        <FlavorTable
-          flavors={flavors.data}
-          onEdit={(name) => setFilters({ open: name, new: "" })}
-          onCreate={() => setFilters({ new: "yes" })}
-        />
+    <CatalogPage
+      title={n("flavors")}
+      detail={t("detail")}
+      createLabel={t("create")}
+      query={useAll("/flavors")}
+      columns={useFlavorColumns()}
+      empty={{ icon: SlidersHorizontal, title: t("empty"), hint: t("emptyHint") }}
+      menuLabel={(name) => t("menuOf", { name })}
+      onDelete={useDeleteFlavors()}
+      refusal={({ packages }) =>
+        packages.length === 0 ? undefined : t("cannotUsed", { n: packages.length, names: packages.join(", ") })
+      }
+      canSelect
+      batchRefusal={(names) => t("cannotSome", { names })}
+      form={({ row, taken, onClose }) => (
+        <FlavorForm key={row?.name} flavor={row} taken={taken} nodes={nodes.data ?? []} onClose={onClose} />
       )}
-      {filters.new !== "" && flavors.data !== undefined && (
-        <FlavorForm
-          flavor={undefined}
-          taken={flavors.data.map((flavor) => flavor.name)}
-          nodes={nodes.data ?? []}
-          onClose={close}
-        />
-      )}
-      {open !== undefined && (
-        <FlavorForm key={open.name} flavor={open} taken={[]} nodes={nodes.data ?? []} onClose={close} />
-      )}
-    </>
+    />
   );
 }

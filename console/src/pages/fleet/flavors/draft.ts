@@ -4,8 +4,6 @@ import type { Schema } from "@/api/client";
 export type Flavor = Schema<"FlavorView">;
 type Node = Schema<"NodeView">;
 
-export const FIELDS = ["name", "description", "models", "labels"] as const;
-export const NAME = /^[A-Za-z0-9_-]{1,63}$/;
 const LABEL = /^([^=\s]+)=(.*)$/;
 
 export interface Draft {

@@ -1,17 +1,18 @@
 /** What operators do with flavors. */
+import type { UseFormReturnType } from "@mantine/form";
+
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
 import { settingsOf, type Draft, type Flavor } from "@/pages/fleet/flavors/draft";
-import { words } from "@/pages/fleet/flavors/words";
+import { texts } from "@/pages/fleet/flavors/texts";
 import { useDeleteMany } from "@/parts/useDeleteMany";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { useTexts } from "@/texts/texts";
 
 const TOUCHES = ["/flavors", "/packages"];
 
-export function useSaveFlavor(flavor: Flavor | undefined, onDone: () => void, onProblem: (problem: Problem) => void) {
-  const t = useWords(words);
-  return useAction<Draft, Flavor>({
+export function useSaveFlavor(form: UseFormReturnType<Draft>, flavor: Flavor | undefined, onDone: () => void) {
+  const t = useTexts(texts);
+  return useFormAction(form, {
     run: (draft) =>
       flavor === undefined
         ? sent(api.POST("/flavors", { body: { name: draft.name, ...settingsOf(draft) } }))
@@ -19,11 +20,10 @@ export function useSaveFlavor(flavor: Flavor | undefined, onDone: () => void, on
     touches: TOUCHES,
     done: (saved) => t(flavor === undefined ? "created" : "saved", { name: saved.name }),
     onDone,
-    onProblem,
   });
 }
 
-export function useDeleteFlavors(onDone: () => void): (names: readonly string[]) => void {
+export function useDeleteFlavors(): (names: readonly string[]) => void {
   const run = (names: string[]) => sent(api.POST("/flavors:delete", { body: { names } }));
-  return useDeleteMany({ list: "/flavors", words, touches: TOUCHES, run, onDone });
+  return useDeleteMany({ list: "/flavors", texts, touches: TOUCHES, run });
 }

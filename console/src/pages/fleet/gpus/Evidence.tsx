@@ -2,13 +2,13 @@ import { Badge, Group, Text } from "@mantine/core";
 import { Lightbulb } from "lucide-react";
 
 import type { Gpu } from "@/pages/fleet/gpus/rules";
-import { words } from "@/pages/fleet/gpus/words";
+import { texts } from "@/pages/fleet/gpus/texts";
 import { Moment } from "@/parts/Moment";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 /** What was seen of a GPU, newest first, and what to do about it. */
 export function Evidence({ gpu }: { gpu: Gpu }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (gpu.evidence.length === 0)
     return (
       <Text size="sm" c="dimmed">

@@ -4,13 +4,13 @@ import { useRange } from "@/charts/ranges";
 import { useMetrics } from "@/charts/useMetrics";
 import { megahertz } from "@/pages/fleet/gpus/GpuTable";
 import type { Gpu } from "@/pages/fleet/gpus/rules";
-import { words } from "@/pages/fleet/gpus/words";
+import { texts } from "@/pages/fleet/gpus/texts";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function GpuCharts({ gpu }: { gpu: Gpu }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const [range] = useRange();
   const { data, error, refetch } = useMetrics({ of: "gpu", id: gpu.id }, range);

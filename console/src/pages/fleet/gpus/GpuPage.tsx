@@ -13,7 +13,7 @@ import { Holders } from "@/pages/fleet/gpus/Holders";
 import { Readings } from "@/pages/fleet/gpus/Readings";
 import type { Gpu } from "@/pages/fleet/gpus/rules";
 import { useGpuActions } from "@/pages/fleet/gpus/useGpuActions";
-import { words } from "@/pages/fleet/gpus/words";
+import { texts } from "@/pages/fleet/gpus/texts";
 import classes from "@/pages/fleet/nodes/Node.module.css";
 import { ActionButtons } from "@/parts/BatchBar";
 import { EmptyState } from "@/parts/EmptyState";
@@ -23,12 +23,12 @@ import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
 import { SubjectEvents } from "@/parts/SubjectEvents";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export default function GpuPage() {
   const { _splat: id = "" }: { _splat?: string } = useParams({ strict: false });
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { data: gpu, error, refetch } = $api.useQuery("get", "/gpus/{gpu}", { params: { path: { gpu: id } } });
   if (error !== null && problemOf(error).status === 404) {
     return (
@@ -43,7 +43,7 @@ export default function GpuPage() {
 }
 
 function GpuView({ gpu }: { gpu: Gpu }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const isOperator = useIsOperator();
   const { actionsFor, parts } = useGpuActions();
   return (
@@ -75,7 +75,7 @@ function GpuView({ gpu }: { gpu: Gpu }) {
 }
 
 function Head({ gpu }: { gpu: Gpu }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const isOperator = useIsOperator();
   return (
     <Group gap="xs">
@@ -110,7 +110,7 @@ function Head({ gpu }: { gpu: Gpu }) {
 
 /** Old figures must not pass for the present ones. */
 function Staleness({ gpu }: { gpu: Gpu }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { reading } = gpu;
   if (reading !== null && !reading.stale && !reading.lost) return null;

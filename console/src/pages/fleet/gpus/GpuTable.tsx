@@ -5,12 +5,12 @@ import { useMemo, type ReactNode } from "react";
 import { gpuHref } from "@/pages/fleet/gpus/gpuHref";
 import { HolderName } from "@/pages/fleet/gpus/Holders";
 import type { Gpu } from "@/pages/fleet/gpus/rules";
-import { words } from "@/pages/fleet/gpus/words";
+import { texts } from "@/pages/fleet/gpus/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { Meter } from "@/parts/Meter";
 import { StateBadge } from "@/parts/StateBadge";
-import { useFormat, type Format } from "@/words/format";
-import { useWords, type Say } from "@/words/words";
+import { useFormat, type Format } from "@/texts/format";
+import { useTexts, type Say } from "@/texts/texts";
 
 export interface GpuTableProps {
   readonly label: string;
@@ -21,7 +21,7 @@ export interface GpuTableProps {
 }
 
 export function GpuTable({ label, gpus, ...rest }: GpuTableProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const columns = useMemo(() => columnsOf(t, format), [t, format]);
   return (
@@ -36,7 +36,7 @@ export function GpuTable({ label, gpus, ...rest }: GpuTableProps) {
   );
 }
 
-function columnsOf(t: Say<typeof words>, format: Format): Column<Gpu>[] {
+function columnsOf(t: Say<typeof texts>, format: Format): Column<Gpu>[] {
   const memory = (gpu: Gpu) =>
     gpu.reading?.memory_used_bytes === null || gpu.reading === null
       ? null
@@ -125,7 +125,7 @@ function Health({ gpu }: { gpu: Gpu }) {
 }
 
 function Users({ gpu }: { gpu: Gpu }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const first = gpu.jobs[0];
   if (first === undefined)
     return (

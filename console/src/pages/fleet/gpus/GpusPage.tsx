@@ -2,13 +2,14 @@ import { Code, Group, MultiSelect, TextInput } from "@mantine/core";
 import { CircuitBoard, Search } from "lucide-react";
 import { useMemo, useState } from "react";
 
+import { GPU_HEALTH } from "@/api/enumerations";
 import { useAll } from "@/api/useAll";
 import { useCluster } from "@/app/cluster";
 import { useFilters } from "@/app/useFilters";
 import { GpuTable } from "@/pages/fleet/gpus/GpuTable";
 import { matching, type Gpu, type GpuChoice } from "@/pages/fleet/gpus/rules";
 import { useGpuActions } from "@/pages/fleet/gpus/useGpuActions";
-import { words } from "@/pages/fleet/gpus/words";
+import { texts } from "@/pages/fleet/gpus/texts";
 import { BatchBar } from "@/parts/BatchBar";
 import { EmptyState } from "@/parts/EmptyState";
 import { FilterSelect } from "@/parts/FilterSelect";
@@ -16,16 +17,15 @@ import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { RowMenu } from "@/parts/RowMenu";
-import { states } from "@/words/common";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { states } from "@/texts/common";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 const FILTERS = { q: "", health: [] as readonly string[], model: "", pool: "", node: "", use: "" };
-const HEALTH = ["healthy", "suspect", "failed"] as const;
 
 export default function GpusPage() {
-  const page = useWords(navigation);
-  const t = useWords(words);
+  const page = useTexts(navigation);
+  const t = useTexts(texts);
   const gpus = useAll("/gpus");
   const cluster = useCluster();
   const here = useMemo(
@@ -43,8 +43,8 @@ export default function GpusPage() {
 }
 
 function Gpus({ gpus }: { gpus: readonly Gpu[] | undefined }) {
-  const page = useWords(navigation);
-  const t = useWords(words);
+  const page = useTexts(navigation);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(FILTERS);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const { actionsFor, parts } = useGpuActions();
@@ -84,8 +84,8 @@ function FilterBar({
   filters: GpuChoice;
   setFilters: (change: Partial<GpuChoice>) => void;
 }) {
-  const t = useWords(words);
-  const stateWord = useWords(states);
+  const t = useTexts(texts);
+  const stateLabel = useTexts(states);
   const names = (of: (gpu: Gpu) => string) => [...new Set(gpus.map(of))].sort();
   const [models, pools] = [names((gpu) => gpu.model), names((gpu) => gpu.pool)];
   return (
@@ -104,7 +104,7 @@ function FilterBar({
         miw={150}
         aria-label={t("health")}
         placeholder={filters.health.length === 0 ? t("allHealth") : undefined}
-        data={HEALTH.map((value) => ({ value, label: stateWord(value) }))}
+        data={GPU_HEALTH.map((value) => ({ value, label: stateLabel(value) }))}
         value={[...filters.health]}
         onChange={(health) => setFilters({ health })}
         clearable

@@ -3,15 +3,15 @@ import { Group, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 
 import type { Schema } from "@/api/client";
-import { words } from "@/pages/fleet/gpus/words";
+import { texts } from "@/pages/fleet/gpus/texts";
 import { StateBadge } from "@/parts/StateBadge";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export type Holder = Schema<"HolderView">;
 
 export function Holders({ holders, empty }: { holders: readonly Holder[]; empty: string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   if (holders.length === 0)
     return (
@@ -41,7 +41,7 @@ export function Holders({ holders, empty }: { holders: readonly Holder[]; empty:
 }
 
 export function HolderName({ holder }: { holder: Holder }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (holder.id === null) return <>{t("someJob")}</>;
   return (
     <Link to={`/jobs/${holder.id}`} style={{ color: "inherit", fontWeight: 550 }}>

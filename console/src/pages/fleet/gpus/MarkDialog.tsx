@@ -7,9 +7,9 @@ import { runEach, type Outcome } from "@/api/each";
 import { useAction } from "@/api/useAction";
 import type { Gpu } from "@/pages/fleet/gpus/rules";
 import { TOUCHES } from "@/pages/fleet/gpus/useGpuActions";
-import { words } from "@/pages/fleet/gpus/words";
+import { texts } from "@/pages/fleet/gpus/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const LONGEST = 500;
 
@@ -22,7 +22,7 @@ export function MarkDialog({
   onClose: () => void;
   onRefused: (outcome: Outcome) => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const form = useForm<{ health: "suspect" | "failed"; reason: string }>({
     initialValues: { health: "suspect", reason: "" },
     validateInputOnChange: true,

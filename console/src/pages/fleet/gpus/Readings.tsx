@@ -1,14 +1,14 @@
 import type { Gpu } from "@/pages/fleet/gpus/rules";
 import { megahertz } from "@/pages/fleet/gpus/GpuTable";
-import { words } from "@/pages/fleet/gpus/words";
+import { texts } from "@/pages/fleet/gpus/texts";
 import classes from "@/pages/fleet/nodes/Node.module.css";
 import { Stat } from "@/parts/Stat";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 /** The latest reading of a GPU, in figures. */
 export function Readings({ gpu }: { gpu: Gpu }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const now = gpu.reading;
   const throttled = now?.throttle_reasons ?? [];

@@ -1,11 +1,11 @@
 import { Group, Progress, Text } from "@mantine/core";
 
-import { words } from "@/pages/fleet/gpus/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/fleet/gpus/texts";
+import { useTexts } from "@/texts/texts";
 
 /** How far a round of self-tests is. */
 export function TestProgress({ done, n }: { done: number; n: number }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const text = t("testing", { done, n });
   return (
     <Group className="panel" px="md" py="xs" mb="sm" role="status" wrap="nowrap">

@@ -1,13 +1,13 @@
 /** What may be done with a GPU, told before the click, and which GPUs a list shows. */
 import type { Schema } from "@/api/client";
-import type { words } from "@/pages/fleet/gpus/words";
+import type { texts } from "@/pages/fleet/gpus/texts";
 
 export type Gpu = Schema<"GpuView">;
 export const VERBS = ["mark", "reset", "test"] as const;
 export type Verb = (typeof VERBS)[number];
 
 /** The reason why not, or nothing. */
-export function refusalOf(verb: Verb, gpu: Gpu): keyof typeof words | undefined {
+export function refusalOf(verb: Verb, gpu: Gpu): keyof typeof texts | undefined {
   if (verb === "mark") return gpu.health === "failed" ? "isFailed" : undefined;
   if (verb === "reset") return gpu.health === "healthy" && gpu.evidence.length === 0 ? "isHealthy" : undefined;
   if (gpu.jobs.length > 0) return "hasJobs";

@@ -9,11 +9,11 @@ import { useAction } from "@/api/useAction";
 import { MarkDialog } from "@/pages/fleet/gpus/MarkDialog";
 import { fitting, refusalOf, VERBS, type Gpu, type Verb } from "@/pages/fleet/gpus/rules";
 import { TestProgress } from "@/pages/fleet/gpus/TestProgress";
-import { words } from "@/pages/fleet/gpus/words";
+import { texts } from "@/pages/fleet/gpus/texts";
 import { useConfirm } from "@/parts/confirm";
 import type { RowAction } from "@/parts/RowMenu";
 import { toastProblem } from "@/parts/toasts";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const ICONS: Readonly<Record<Verb, LucideIcon>> = { mark: TriangleAlert, reset: RotateCcw, test: ClipboardCheck };
 export const TOUCHES = ["/gpus", "/nodes", "/overview", "/events", "/jobs"];
@@ -27,7 +27,7 @@ export interface GpuActions {
 }
 
 export function useGpuActions(): GpuActions {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const [marked, setMarked] = useState<readonly Gpu[]>([]);
   const [progress, setProgress] = useState<{ done: number; n: number }>();

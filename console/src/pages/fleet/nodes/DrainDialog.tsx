@@ -18,15 +18,15 @@ import { useMemo, useState } from "react";
 
 import { $api, type Schema } from "@/api/client";
 import { JobLink } from "@/pages/jobs/why/JobRef";
-import { words } from "@/pages/fleet/nodes/words";
+import { texts } from "@/pages/fleet/nodes/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { Stat } from "@/parts/Stat";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { localText, momentText } from "@/words/localTime";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { localText, momentText } from "@/texts/localTime";
+import { useTexts } from "@/texts/texts";
 
 type Preview = Schema<"DrainPreviewView">;
 type Displaced = Preview["jobs"][number];
@@ -34,14 +34,14 @@ type Displaced = Preview["jobs"][number];
 const HOUR_MS = 3_600_000;
 const LOOKS = {
   surely: ["red", "drainSurely"],
-  likely: ["orange", "drainLikelyWord"],
+  likely: ["orange", "drainLikelyLabel"],
   possibly: ["yellow", "drainPossibly"],
   no: ["teal", "drainNo"],
 } as const;
 
 export function DrainDialog({ node, onDrain, onClose }: { node: string; onDrain: () => void; onClose: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const [at, setAt] = useState("");
   const query = at === "" ? {} : { at: momentText(at) };
   const { data, error, refetch } = $api.useQuery(
@@ -89,7 +89,7 @@ export function DrainDialog({ node, onDrain, onClose }: { node: string; onDrain:
 }
 
 function When({ at, onChange }: { at: string; onChange: (at: string) => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Group gap="sm" align="flex-end">
       <Stack gap={4}>
@@ -124,7 +124,7 @@ function When({ at, onChange }: { at: string; onChange: (at: string) => void }) 
 }
 
 function Findings({ preview }: { preview: Preview }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Stack gap="md" role="status" aria-live="polite">
       <Figures preview={preview} />
@@ -135,7 +135,7 @@ function Findings({ preview }: { preview: Preview }) {
 }
 
 function Figures({ preview }: { preview: Preview }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { empty_at: empty, jobs } = preview;
   const count = (how: Displaced["displaced"]) => jobs.filter((job) => job.displaced === how).length;
@@ -178,7 +178,7 @@ function Figures({ preview }: { preview: Preview }) {
 }
 
 function Stranded({ preview }: { preview: Preview }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Alert color="orange" icon={<TriangleAlert size={18} />} title={t("drainStranded", { n: preview.stranded.length })}>
       <List size="sm">
@@ -193,8 +193,8 @@ function Stranded({ preview }: { preview: Preview }) {
 }
 
 function Jobs({ jobs }: { jobs: readonly Displaced[] }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   const columns = useMemo<readonly Column<Displaced>[]>(
     () => [
@@ -233,7 +233,7 @@ function Jobs({ jobs }: { jobs: readonly Displaced[] }) {
 }
 
 function Ends({ job }: { job: Displaced }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   if (job.ends_at === null && job.limit_at === null) return <>{t("drainEndsUnknown")}</>;
   return (
@@ -249,17 +249,17 @@ function Ends({ job }: { job: Displaced }) {
 }
 
 function Effect({ job }: { job: Displaced }) {
-  const t = useWords(words);
-  const [color, word] = LOOKS[job.displaced];
+  const t = useTexts(texts);
+  const [color, text] = LOOKS[job.displaced];
   return (
     <Badge variant="light" color={color} tt="none" fw={500}>
-      {t(word)}
+      {t(text)}
     </Badge>
   );
 }
 
 function Goes({ job }: { job: Displaced }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   if (job.displaced === "no") return <>–</>;
   return (

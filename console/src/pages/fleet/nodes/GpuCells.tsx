@@ -1,15 +1,15 @@
 /** The GPUs of a node as small cells: held, taken by others, free, suspect, failed; by shape too, and in words. */
 import type { Schema } from "@/api/client";
-import { words } from "@/pages/fleet/nodes/words";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/fleet/nodes/texts";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Gpu = Schema<"GpuView">;
 
 const [WIDTH, HEIGHT, GAP, PER_ROW] = [11, 12, 2, 16];
 
 export function GpuCells({ gpus, free }: { gpus: readonly Gpu[]; free: number }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   if (gpus.length === 0) return <>–</>;
   const taken = gpus.filter((gpu) => gpu.taken).length;

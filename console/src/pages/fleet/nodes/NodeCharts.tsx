@@ -3,13 +3,13 @@ import { MetricChart } from "@/charts/MetricChart";
 import { useRange } from "@/charts/ranges";
 import { useMetrics } from "@/charts/useMetrics";
 import type { Node } from "@/pages/fleet/nodes/rules";
-import { words } from "@/pages/fleet/nodes/words";
+import { texts } from "@/pages/fleet/nodes/texts";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function NodeCharts({ node }: { node: Node }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const [range] = useRange();
   const { data, error, refetch } = useMetrics({ of: "node", id: node.id }, range);

@@ -13,7 +13,7 @@ import { NodeCharts } from "@/pages/fleet/nodes/NodeCharts";
 import type { Node } from "@/pages/fleet/nodes/rules";
 import classes from "@/pages/fleet/nodes/Node.module.css";
 import { useNodeActions } from "@/pages/fleet/nodes/useNodeActions";
-import { words } from "@/pages/fleet/nodes/words";
+import { texts } from "@/pages/fleet/nodes/texts";
 import { ActionButtons } from "@/parts/BatchBar";
 import { EmptyState } from "@/parts/EmptyState";
 import { PageHeader } from "@/parts/PageHeader";
@@ -22,13 +22,13 @@ import { ProblemNote } from "@/parts/ProblemNote";
 import { Stat } from "@/parts/Stat";
 import { StateBadge } from "@/parts/StateBadge";
 import { SubjectEvents } from "@/parts/SubjectEvents";
-import { states } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { states } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export default function NodePage() {
   const { node: name = "" }: { node?: string } = useParams({ strict: false });
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { data: node, error, refetch } = $api.useQuery("get", "/nodes/{node}", { params: { path: { node: name } } });
   if (error !== null && problemOf(error).status === 404) {
     return (
@@ -43,7 +43,7 @@ export default function NodePage() {
 }
 
 function NodeView({ node }: { node: Node }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { actionsFor, parts } = useNodeActions();
   return (
@@ -93,8 +93,8 @@ function NodeView({ node }: { node: Node }) {
 }
 
 function Notes({ node }: { node: Node }) {
-  const t = useWords(words);
-  const stateWord = useWords(states);
+  const t = useTexts(texts);
+  const stateLabel = useTexts(states);
   const format = useFormat();
   const isSaid = node.state === "down" && node.withheld !== "ready";
   const isOld = node.host?.stale === true;
@@ -103,14 +103,14 @@ function Notes({ node }: { node: Node }) {
   return (
     <Alert color="orange" icon={<TriangleAlert size={18} />} mb="sm">
       {isTold && t("reasonNote", { reason: node.reason })}
-      {isSaid && t("withheldNote", { state: stateWord(node.withheld) })}
+      {isSaid && t("withheldNote", { state: stateLabel(node.withheld) })}
       {isOld && ` ${t("stale")} ${t("staleSince", { at: format.dateTime(node.host?.at ?? "") })}`}
     </Alert>
   );
 }
 
 function Figures({ node }: { node: Node }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { host } = node;
   const of = (used: number | null | undefined, total: number | null | undefined) =>

@@ -2,13 +2,14 @@ import { Badge, Code, Group, TextInput } from "@mantine/core";
 import { Search, Server } from "lucide-react";
 import { useMemo, useState } from "react";
 
+import { NODE_STATES } from "@/api/enumerations";
 import { useAll } from "@/api/useAll";
 import { useCluster } from "@/app/cluster";
 import { useFilters } from "@/app/useFilters";
 import { useNodeColumns } from "@/pages/fleet/nodes/columns";
 import { matching, type Node } from "@/pages/fleet/nodes/rules";
 import { useNodeActions } from "@/pages/fleet/nodes/useNodeActions";
-import { words } from "@/pages/fleet/nodes/words";
+import { texts } from "@/pages/fleet/nodes/texts";
 import { BatchBar } from "@/parts/BatchBar";
 import { ClusterHealth } from "@/parts/ClusterHealth";
 import { DataTable, NothingFound } from "@/parts/DataTable";
@@ -18,16 +19,15 @@ import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { RowMenu } from "@/parts/RowMenu";
-import { states } from "@/words/common";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { states } from "@/texts/common";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 const FILTERS = { q: "", state: "", model: "" };
-const STATES = ["ready", "cordoned", "draining", "down"] as const;
 
 export default function NodesPage() {
-  const page = useWords(navigation);
-  const t = useWords(words);
+  const page = useTexts(navigation);
+  const t = useTexts(texts);
   const nodes = useAll("/nodes");
   const cluster = useCluster();
   const here = useMemo(
@@ -46,8 +46,8 @@ export default function NodesPage() {
 }
 
 function Nodes({ nodes }: { nodes: readonly Node[] | undefined }) {
-  const page = useWords(navigation);
-  const t = useWords(words);
+  const page = useTexts(navigation);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(FILTERS);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const columns = useNodeColumns();
@@ -92,8 +92,8 @@ function FilterBar({
   filters: Readonly<Record<keyof typeof FILTERS, string>>;
   setFilters: (change: Partial<Record<keyof typeof FILTERS, string>>) => void;
 }) {
-  const t = useWords(words);
-  const stateWord = useWords(states);
+  const t = useTexts(texts);
+  const stateLabel = useTexts(states);
   const models = [...new Set(nodes.flatMap((node) => node.gpus.map((gpu) => gpu.model)))].sort();
   return (
     <Group gap="xs" mb="sm">
@@ -109,7 +109,7 @@ function FilterBar({
       <FilterSelect
         label={t("state")}
         everything={t("allStates")}
-        options={STATES.map((value) => ({ value, label: stateWord(value) }))}
+        options={NODE_STATES.map((value) => ({ value, label: stateLabel(value) }))}
         value={filters.state}
         onChange={(state) => setFilters({ state })}
       />
@@ -122,11 +122,11 @@ function FilterBar({
           onChange={(model) => setFilters({ model })}
         />
       )}
-      {STATES.map((state) => {
+      {NODE_STATES.map((state) => {
         const count = nodes.filter((node) => node.state === state).length;
         return count > 0 && state !== "ready" ? (
           <Badge key={state} variant="light" color={state === "down" ? "red" : "orange"} tt="none">
-            {count} {stateWord(state)}
+            {count} {stateLabel(state)}
           </Badge>
         ) : null;
       })}

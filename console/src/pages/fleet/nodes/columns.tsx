@@ -3,17 +3,17 @@ import { useMemo } from "react";
 
 import { GpuCells } from "@/pages/fleet/nodes/GpuCells";
 import type { Node } from "@/pages/fleet/nodes/rules";
-import { words } from "@/pages/fleet/nodes/words";
+import { texts } from "@/pages/fleet/nodes/texts";
 import { Faint, type Column } from "@/parts/DataTable";
 import { Meter } from "@/parts/Meter";
 import { StateBadge } from "@/parts/StateBadge";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const LABELS = 1;
 
 export function useNodeColumns(): readonly Column<Node>[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return useMemo<Column<Node>[]>(
     () => [
@@ -125,7 +125,7 @@ function Part({ value, label, warnAt }: { value: number | null; label: string; w
 }
 
 function Network({ node }: { node: Node }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { network_receive_bytes: received, network_send_bytes: sent } = node.host ?? {};
   if (received === null || received === undefined || sent === null || sent === undefined) return <>–</>;

@@ -1,13 +1,13 @@
 /** What may be done with a node, told before the click. The server decides; it says the same in its own words. */
 import type { Schema } from "@/api/client";
-import type { words } from "@/pages/fleet/nodes/words";
+import type { texts } from "@/pages/fleet/nodes/texts";
 
 export type Node = Schema<"NodeView">;
 export const VERBS = ["cordon", "uncordon", "drain", "remove"] as const;
 export type Verb = (typeof VERBS)[number];
 
 /** The reason why not, or nothing. */
-export function refusalOf(verb: Verb, node: Node): keyof typeof words | undefined {
+export function refusalOf(verb: Verb, node: Node): keyof typeof texts | undefined {
   if (verb === "cordon") return node.withheld === "cordoned" ? "isCordoned" : undefined;
   if (verb === "drain") return node.withheld === "draining" ? "isDraining" : undefined;
   // What its engine withholds by itself an operator may release too.

@@ -8,11 +8,11 @@ import { Problem } from "@/api/problem";
 import { useAction, type Cache } from "@/api/useAction";
 import { DrainDialog } from "@/pages/fleet/nodes/DrainDialog";
 import { fitting, refusalOf, VERBS, type Node, type Verb } from "@/pages/fleet/nodes/rules";
-import { words } from "@/pages/fleet/nodes/words";
+import { texts } from "@/pages/fleet/nodes/texts";
 import { useConfirm } from "@/parts/confirm";
 import type { RowAction } from "@/parts/RowMenu";
 import { toastProblem } from "@/parts/toasts";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const ICONS: Readonly<Record<Verb, LucideIcon>> = { cordon: Ban, uncordon: CircleCheck, drain: LogOut, remove: Trash2 };
 const WITHHELD: Readonly<Record<Exclude<Verb, "remove">, Node["state"]>> = {
@@ -34,7 +34,7 @@ export interface NodeActions {
 }
 
 export function useNodeActions(): NodeActions {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [drained, setDrained] = useState<string>();
   const confirm = useConfirm();
   const action = useAction({

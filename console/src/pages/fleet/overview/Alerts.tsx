@@ -5,13 +5,13 @@ import { memo } from "react";
 
 import { $api, type Schema } from "@/api/client";
 import classes from "@/pages/fleet/overview/Overview.module.css";
-import { words } from "@/pages/fleet/overview/words";
+import { texts } from "@/pages/fleet/overview/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const MOST = 5;
 const READ = 100;
@@ -19,7 +19,7 @@ const WEIGHT = { critical: 0, warning: 1, info: 2 } as const;
 
 /** What fires now, the worst first; it appears here the moment it begins. */
 export const Alerts = memo(function Alerts() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { data, error, refetch } = $api.useQuery("get", "/alerts", {
     params: { query: { state: ["firing"], limit: READ } },
   });

@@ -20,16 +20,16 @@ import { Tiles } from "@/pages/fleet/overview/Tiles";
 import { Trends } from "@/pages/fleet/overview/Trends";
 import { Users } from "@/pages/fleet/overview/Users";
 import { Waiting } from "@/pages/fleet/overview/Waiting";
-import { words } from "@/pages/fleet/overview/words";
+import { texts } from "@/pages/fleet/overview/texts";
 import { ClusterHealth } from "@/parts/ClusterHealth";
 import { PageHeader } from "@/parts/PageHeader";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 export default function OverviewPage() {
-  const page = useWords(navigation);
-  const t = useWords(words);
+  const page = useTexts(navigation);
+  const t = useTexts(texts);
   const isOperator = useIsOperator();
   const [range] = useRange();
   const cluster = useCluster();

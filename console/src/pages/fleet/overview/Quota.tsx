@@ -2,22 +2,22 @@ import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { memo } from "react";
 
 import { $api, type Schema } from "@/api/client";
-import { words } from "@/pages/fleet/overview/words";
+import { texts } from "@/pages/fleet/overview/texts";
 import { Meter } from "@/parts/Meter";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { kinds, volumeTypes } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { kinds, volumeTypes } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Held = Schema<"HeldView">;
 type TypeName = keyof typeof volumeTypes;
 
 /** What the viewer holds of what may be held; only where there is a limit. */
 export const Quota = memo(function Quota() {
-  const t = useWords(words);
-  const kindWord = useWords(kinds);
-  const typeWord = useWords(volumeTypes);
+  const t = useTexts(texts);
+  const kindLabel = useTexts(kinds);
+  const typeLabel = useTexts(volumeTypes);
   const format = useFormat();
   const { data, error, refetch } = $api.useQuery("get", "/me/quota");
   const limits = Object.entries(data?.kinds ?? {}).flatMap(([kind, quota]) =>
@@ -33,7 +33,7 @@ export const Quota = memo(function Quota() {
         : [
             {
               key: `${kind}.${what}`,
-              label: `${kind in kinds ? kindWord(kind as keyof typeof kinds) : kind} · ${t(what)}`,
+              label: `${kind in kinds ? kindLabel(kind as keyof typeof kinds) : kind} · ${t(what)}`,
               held,
               shown,
             },
@@ -46,7 +46,7 @@ export const Quota = memo(function Quota() {
       : [
           {
             key: `volumes.${type}`,
-            label: t("volumesOf", { type: typeWord(type as TypeName) }),
+            label: t("volumesOf", { type: typeLabel(type as TypeName) }),
             held,
             shown: format.bytes,
           },
@@ -72,7 +72,7 @@ export const Quota = memo(function Quota() {
 });
 
 function Limit({ label, held, shown }: { label: string; held: Held; shown: (value: number) => string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const limit = held.limit ?? 0;
   return (
     <Group justify="space-between" wrap="nowrap" gap="xs">

@@ -10,10 +10,10 @@ import { SERIES_COLORS } from "@/charts/colors";
 import { seriesOf, sparkOf, type Metrics } from "@/charts/series";
 import { Sparkline } from "@/charts/Sparkline";
 import classes from "@/pages/fleet/overview/Overview.module.css";
-import { words } from "@/pages/fleet/overview/words";
+import { texts } from "@/pages/fleet/overview/texts";
 import { Stat } from "@/parts/Stat";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Overview = Schema<"OverviewView">;
 interface TileProps {
@@ -22,7 +22,7 @@ interface TileProps {
 }
 
 export function Tiles({ now, trends }: { now: Overview | undefined; trends: Metrics | undefined }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const isOperator = useIsOperator();
   if (now === undefined) {
     return (
@@ -48,7 +48,7 @@ function Spark({ trends, metric, color }: { trends: Metrics | undefined; metric:
 }
 
 function GpuTiles({ now, trends }: TileProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const to = useIsOperator() ? "/gpus" : undefined;
   const { power_watts: watts, power_limit_watts: limit } = now;
@@ -102,7 +102,7 @@ function GpuTiles({ now, trends }: TileProps) {
 }
 
 function HostTile({ now }: { now: Overview }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { memory_used_bytes: used, memory_total_bytes: total } = now;
   return (
@@ -117,7 +117,7 @@ function HostTile({ now }: { now: Overview }) {
 }
 
 function QueueTile({ now, trends }: TileProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const wait = now.wait_seconds_median;
   return (
@@ -134,7 +134,7 @@ function QueueTile({ now, trends }: TileProps) {
 }
 
 function AlertTile({ now }: { now: Overview }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const counts = (["critical", "warning", "info"] as const).map(
     (severity) => [severity, now.alerts[severity] ?? 0] as const,
   );
@@ -153,7 +153,7 @@ function AlertTile({ now }: { now: Overview }) {
 }
 
 function MyJobsTile() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const { data } = $api.useQuery("get", "/panel", { params: { query: { user: me.name, limit: 1 } } });
   const sum = (of: "running" | "queued") => data?.kinds.reduce((all, kind) => all + kind[of], 0);

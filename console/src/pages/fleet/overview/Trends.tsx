@@ -6,12 +6,12 @@ import { ChartGrid } from "@/charts/ChartGrid";
 import { seriesColor } from "@/charts/colors";
 import { LineChart, type Line } from "@/charts/LineChart";
 import { pointsOf, seriesOf, type Metrics } from "@/charts/series";
-import { words } from "@/pages/fleet/overview/words";
+import { texts } from "@/pages/fleet/overview/texts";
 import { OfAll } from "@/parts/OfAll";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useFormat } from "@/words/format";
-import { useWords, type Say } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts, type Say } from "@/texts/texts";
 
 /** More lines than this cannot be told apart. */
 const MOST_QUEUES = 6;
@@ -27,7 +27,7 @@ export const Trends = memo(function Trends({
   error: Problem | null;
   onRetry: () => unknown;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const lines = useMemo(() => (data === undefined ? undefined : linesOf(data, t)), [data, t]);
   if (error !== null && data === undefined) return <ProblemNote error={error} onRetry={() => void onRetry()} />;
@@ -64,7 +64,7 @@ function Trend({
   );
 }
 
-function linesOf(data: Metrics, t: Say<typeof words>) {
+function linesOf(data: Metrics, t: Say<typeof texts>) {
   const step = data.step_seconds;
   const line = (metric: string, label: string, color: number): Line => ({
     label,

@@ -6,16 +6,16 @@ import { useMay } from "@/app/session";
 import { ownerColors } from "@/pages/fleet/overview/map/colors";
 import { gpusOf, heldByOwner, type MapData } from "@/pages/fleet/overview/map/gpus";
 import classes from "@/pages/fleet/overview/Overview.module.css";
-import { words } from "@/pages/fleet/overview/words";
+import { texts } from "@/pages/fleet/overview/texts";
 import { Panel } from "@/parts/Panel";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const MOST = 8;
 
 /** Who holds how many GPUs, in the colours of the map. */
 export const Users = memo(function Users({ data }: { data: MapData | undefined }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const held = useMemo(() => (data === undefined ? undefined : heldByOwner(gpusOf(data))), [data]);
   const colors = useMemo(() => ownerColors(held?.map(([owner]) => owner) ?? []), [held]);
   const most = held?.[0]?.[1] ?? 1;

@@ -9,14 +9,14 @@ import { $api, type Schema } from "@/api/client";
 import { useAll } from "@/api/useAll";
 import { useCluster, useClusterSearch } from "@/app/cluster";
 import classes from "@/pages/fleet/overview/Overview.module.css";
-import { words } from "@/pages/fleet/overview/words";
+import { texts } from "@/pages/fleet/overview/texts";
 import { mayRunOn } from "@/pages/scheduling/queue/order";
 import { EmptyState } from "@/parts/EmptyState";
 import { useNow } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Waiter = Schema<"OrderView">["lines"][number]["jobs"][number];
 
@@ -24,7 +24,7 @@ const QUEUES = 5;
 const JOBS = 6;
 
 export const Waiting = memo(function Waiting() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const cluster = useCluster();
   const searchFor = useClusterSearch();
   const queues = useAll("/queues");
@@ -74,7 +74,7 @@ export function firstOf(jobs: readonly Waiter[]): readonly Waiter[] {
 }
 
 function WaitingJob({ job }: { job: Waiter }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <li className={classes.row}>
       <Group justify="space-between" wrap="nowrap" gap="xs">
@@ -117,7 +117,7 @@ function Reason({ text }: { text: string }) {
 }
 
 function Start({ at }: { at: string | null }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const now = useNow();
   if (at === null)

@@ -1,30 +1,19 @@
 import { MultiSelect, Select, SimpleGrid, Switch, Text, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useState } from "react";
 
-import type { Problem } from "@/api/problem";
 import type { Schema } from "@/api/client";
-import {
-  cpusOf,
-  draftOf,
-  FIELDS,
-  gpusOf,
-  KINDS,
-  NAME,
-  sizeOf,
-  type Draft,
-  type Package,
-} from "@/pages/fleet/packages/draft";
+import { JOB_KINDS } from "@/api/enumerations";
+import { SETTING_NAME } from "@/api/names";
+import { cpusOf, draftOf, gpusOf, sizeOf, type Draft, type Package } from "@/pages/fleet/packages/draft";
 import type { Node } from "@/pages/fleet/packages/fit";
 import { Preview } from "@/pages/fleet/packages/Preview";
 import { useSavePackage } from "@/pages/fleet/packages/usePackageAdmin";
-import { words } from "@/pages/fleet/packages/words";
-import { fieldErrors } from "@/parts/fieldErrors";
+import { texts } from "@/pages/fleet/packages/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common, kinds as kindWords } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { parseSize } from "@/words/sizes";
-import { useWords } from "@/words/words";
+import { common, kinds as kindTexts } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { parseSize } from "@/texts/sizes";
+import { useTexts } from "@/texts/texts";
 
 type Flavor = Schema<"FlavorView">;
 
@@ -40,25 +29,18 @@ export interface PackageFormProps {
 }
 
 export function PackageForm({ one, taken, flavors, nodes, onClose }: PackageFormProps) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = usePackageForm(one, taken, flavors);
-  const save = useSavePackage(one, onClose, (refused) => {
-    const { beside, rest } = fieldErrors(refused, FIELDS);
-    form.setErrors(beside);
-    setProblem(rest);
-  });
+  const save = useSavePackage(form, one, onClose);
   const size = sizeOf(form.getValues());
   return (
     <FormDrawer
       opened
       title={one === undefined ? t("create") : t("titleEdit", { name: one.name })}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
+      {...save}
       submitLabel={one === undefined ? t("create") : c("save")}
-      busy={save.isPending}
-      problem={problem}
     >
       {one === undefined ? (
         <TextInput
@@ -99,13 +81,19 @@ export function PackageForm({ one, taken, flavors, nodes, onClose }: PackageForm
 type Form = ReturnType<typeof usePackageForm>;
 
 function usePackageForm(one: Package | undefined, taken: readonly string[], flavors: readonly Flavor[]) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useForm<Draft>({
     initialValues: draftOf(one),
     validateInputOnChange: true,
     validate: {
       name: (name) =>
-        one !== undefined ? null : !NAME.test(name) ? t("nameWrong") : taken.includes(name) ? t("nameTaken") : null,
+        one !== undefined
+          ? null
+          : !SETTING_NAME.test(name)
+            ? t("nameWrong")
+            : taken.includes(name)
+              ? t("nameTaken")
+              : null,
       gpus: (text, draft) => (gpusOf(text) === undefined ? t("gpusWrong") : isNothing(draft) ? t("nothing") : null),
       cpus: (text) => (cpusOf(text) === undefined ? t("cpusWrong") : null),
       memory_bytes: (text) => (parseSize(text) === undefined ? t("memoryWrong") : null),
@@ -127,8 +115,8 @@ function flavorLabel(flavor: Flavor): string {
 }
 
 function Amounts({ form }: { form: Form }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   const bytes = parseSize(form.getValues().memory_bytes);
   return (
@@ -163,14 +151,14 @@ function Amounts({ form }: { form: Form }) {
 }
 
 function Kinds({ form }: { form: Form }) {
-  const t = useWords(words);
-  const k = useWords(kindWords);
+  const t = useTexts(texts);
+  const k = useTexts(kindTexts);
   return (
     <MultiSelect
       label={t("kinds")}
       description={t("kindsHint")}
       clearable
-      data={KINDS.map((kind) => ({ value: kind, label: k(kind) }))}
+      data={JOB_KINDS.map((kind) => ({ value: kind, label: k(kind) }))}
       {...form.getInputProps("kinds")}
     />
   );

@@ -1,68 +1,64 @@
-import { Button, Select } from "@mantine/core";
-import { Plus } from "lucide-react";
+import { Select } from "@mantine/core";
+import { Package as PackageIcon } from "lucide-react";
 
+import { JOB_KINDS } from "@/api/enumerations";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
-import { KINDS, type Kind } from "@/pages/fleet/packages/draft";
+import { usePackageColumns } from "@/pages/fleet/packages/columns";
+import { type Kind } from "@/pages/fleet/packages/draft";
 import { PackageForm } from "@/pages/fleet/packages/PackageForm";
-import { PackageTable } from "@/pages/fleet/packages/PackageTable";
-import { words } from "@/pages/fleet/packages/words";
-import { PageHeader } from "@/parts/PageHeader";
-import { ProblemNote } from "@/parts/ProblemNote";
-import { kinds as kindWords } from "@/words/common";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { useDeletePackages } from "@/pages/fleet/packages/usePackageAdmin";
+import { texts } from "@/pages/fleet/packages/texts";
+import { CatalogPage } from "@/parts/CatalogPage";
+import { kinds as kindTexts } from "@/texts/common";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
-/** `open` is the package that is being edited, `new` says that one is being made, `kind` for which free ones are counted. */
-const FILTERS = { open: "", new: "", kind: "training" };
+/** The kind of job for which free packages are counted. */
+const FILTERS = { kind: "training" };
 
 export default function PackagesPage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
-  const k = useWords(kindWords);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
+  const k = useTexts(kindTexts);
   const [filters, setFilters] = useFilters(FILTERS);
-  const kind: Kind = KINDS.find((one) => one === filters.kind) ?? "training";
-  const packages = useAll("/packages");
-  const offers = useAll("/packages", { kind });
-  const flavors = useAll("/flavors");
-  const nodes = useAll("/nodes");
-  const open = packages.data?.find((one) => one.name === filters.open);
-  const close = () => setFilters({ open: "", new: "" });
-  const failure = packages.data === undefined ? packages.error : null;
-  const form = { flavors: flavors.data ?? [], nodes: nodes.data ?? [], onClose: close };
+  const kind: Kind = JOB_KINDS.find((one) => one === filters.kind) ?? "training";
+  const { data: offers } = useAll("/packages", { kind });
+  const { data: flavors } = useAll("/flavors");
+  const { data: nodes } = useAll("/nodes");
+  const kinds = (
+    <Select
+      aria-label={t("freeFor")}
+      allowDeselect={false}
+      w={150}
+      size="xs"
+      data={JOB_KINDS.map((one) => ({ value: one, label: k(one) }))}
+      value={kind}
+      onChange={(next) => setFilters({ kind: next ?? "training" })}
+    />
+  );
   return (
-    <>
-      <PageHeader title={n("packages")} detail={t("detail")}>
-        <Select
-          aria-label={t("freeFor")}
-          allowDeselect={false}
-          w={150}
-          size="xs"
-          data={KINDS.map((one) => ({ value: one, label: k(one) }))}
-          value={kind}
-          onChange={(next) => setFilters({ kind: next ?? "training" })}
-        />
-        <Button leftSection={<Plus size={15} />} onClick={() => setFilters({ new: "yes", open: "" })}>
-          {t("create")}
-        </Button>
-      </PageHeader>
-      {failure !== null ? (
-        <ProblemNote error={failure} onRetry={() => void packages.refetch()} />
-      ) : (
-        <PackageTable
-          packages={packages.data}
-          offers={offers.data}
-          kind={kind}
-          flavors={flavors.data}
-          nodes={nodes.data}
-          onEdit={(name) => setFilters({ open: name, new: "" })}
-          onCreate={() => setFilters({ new: "yes" })}
+    <CatalogPage
+      title={n("packages")}
+      detail={t("detail")}
+      createLabel={t("create")}
+      tools={kinds}
+      query={useAll("/packages")}
+      columns={usePackageColumns({ offers, kind, flavors, nodes })}
+      empty={{ icon: PackageIcon, title: t("empty"), hint: t("emptyHint") }}
+      menuLabel={(name) => t("menuOf", { name })}
+      onDelete={useDeletePackages()}
+      canSelect
+      form={({ row, taken, onClose }) => (
+        <PackageForm
+          key={row?.name}
+          one={row}
+          taken={taken}
+          flavors={flavors ?? []}
+          nodes={nodes ?? []}
+          onClose={onClose}
         />
       )}
-      {filters.new !== "" && packages.data !== undefined && (
-        <PackageForm one={undefined} taken={packages.data.map((one) => one.name)} {...form} />
-      )}
-      {open !== undefined && <PackageForm key={open.name} one={open} taken={[]} {...form} />}
-    </>
+    />
   );
 }

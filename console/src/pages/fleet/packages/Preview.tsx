@@ -5,9 +5,9 @@ import { CircleCheck, TriangleAlert } from "lucide-react";
 import type { Schema } from "@/api/client";
 import type { Size } from "@/pages/fleet/packages/draft";
 import { askedBy, fitOf, type Fit, type Node } from "@/pages/fleet/packages/fit";
-import { words } from "@/pages/fleet/packages/words";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/fleet/packages/texts";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const NAMED = 5;
 
@@ -20,7 +20,7 @@ export function Preview({
   flavor: Schema<"FlavorView"> | undefined;
   nodes: readonly Node[];
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const what = useWhat(size, flavor?.models ?? []);
   const fit = fitOf(askedBy(size, flavor), nodes);
   const isAble = fit.able.length > 0;
@@ -46,7 +46,7 @@ export function Preview({
 }
 
 function Lacks({ fit }: { fit: Fit }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return (
     <>
@@ -67,7 +67,7 @@ function Lacks({ fit }: { fit: Fit }) {
 }
 
 function useWhat(size: Size, models: readonly string[]): string {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const model = models.length === 0 ? t("anyGpu") : models.join(" / ");
   return [

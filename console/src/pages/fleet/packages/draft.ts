@@ -1,13 +1,9 @@
 /** A package as it is typed, and as the API takes it. */
 import type { Schema } from "@/api/client";
-import { parseSize, sizeText } from "@/words/sizes";
+import { parseSize, sizeText } from "@/texts/sizes";
 
 export type Package = Schema<"PackageView">;
 export type Kind = Package["kinds"][number];
-
-export const KINDS: readonly Kind[] = ["workbench", "training", "distributed", "preset"];
-export const FIELDS = ["name", "description", "gpus", "cpus", "memory_bytes", "flavor", "rdma", "kinds"] as const;
-export const NAME = /^[A-Za-z0-9_-]{1,63}$/;
 
 export interface Draft {
   name: string;

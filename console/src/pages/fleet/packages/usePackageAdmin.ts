@@ -1,17 +1,18 @@
 /** What operators do with packages. */
+import type { UseFormReturnType } from "@mantine/form";
+
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
 import { settingsOf, type Draft, type Package } from "@/pages/fleet/packages/draft";
-import { words } from "@/pages/fleet/packages/words";
+import { texts } from "@/pages/fleet/packages/texts";
 import { useDeleteMany } from "@/parts/useDeleteMany";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { useTexts } from "@/texts/texts";
 
 const TOUCHES = ["/packages", "/flavors"];
 
-export function useSavePackage(one: Package | undefined, onDone: () => void, onProblem: (problem: Problem) => void) {
-  const t = useWords(words);
-  return useAction<Draft, Package>({
+export function useSavePackage(form: UseFormReturnType<Draft>, one: Package | undefined, onDone: () => void) {
+  const t = useTexts(texts);
+  return useFormAction(form, {
     run: (draft) =>
       one === undefined
         ? sent(api.POST("/packages", { body: { name: draft.name, ...settingsOf(draft) } }))
@@ -19,11 +20,10 @@ export function useSavePackage(one: Package | undefined, onDone: () => void, onP
     touches: TOUCHES,
     done: (saved) => t(one === undefined ? "created" : "saved", { name: saved.name }),
     onDone,
-    onProblem,
   });
 }
 
-export function useDeletePackages(onDone: () => void): (names: readonly string[]) => void {
+export function useDeletePackages(): (names: readonly string[]) => void {
   const run = (names: string[]) => sent(api.POST("/packages:delete", { body: { names } }));
-  return useDeleteMany({ list: "/packages", words, touches: TOUCHES, run, onDone });
+  return useDeleteMany({ list: "/packages", texts, touches: TOUCHES, run });
 }

@@ -5,9 +5,9 @@ import { CircleAlert, Info } from "lucide-react";
 import type { Schema } from "@/api/client";
 import { DEFAULT_POOL, grouped, moveRefusal, type Gpu } from "@/pages/fleet/pools/fleet";
 import type { GpuMove } from "@/pages/fleet/pools/usePoolActions";
-import { words } from "@/pages/fleet/pools/words";
-import { common } from "@/words/common";
-import { useWords, type Say } from "@/words/words";
+import { texts } from "@/pages/fleet/pools/texts";
+import { common } from "@/texts/common";
+import { useTexts, type Say } from "@/texts/texts";
 
 export interface MoveDialogProps {
   readonly move: GpuMove;
@@ -18,8 +18,8 @@ export interface MoveDialogProps {
 }
 
 export function MoveDialog({ move, gpus, pools, onClose, onMove }: MoveDialogProps) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const wanted = new Set(move.ids);
   const moving = gpus.filter((gpu) => wanted.has(gpu.id));
   const joining = moving.filter((gpu) => gpu.pool !== move.pool);
@@ -73,7 +73,7 @@ export function MoveDialog({ move, gpus, pools, onClose, onMove }: MoveDialogPro
 }
 
 function consequences(
-  t: Say<typeof words>,
+  t: Say<typeof texts>,
   joining: readonly Gpu[],
   name: string,
   pools: readonly Schema<"PoolView">[],

@@ -8,17 +8,17 @@ import { useFilters } from "@/app/useFilters";
 import { byPool, grouped, modelsOf, moveRefusal, type Gpu } from "@/pages/fleet/pools/fleet";
 import { MoveDialog } from "@/pages/fleet/pools/MoveDialog";
 import { useMoveGpus, type GpuMove } from "@/pages/fleet/pools/usePoolActions";
-import { words } from "@/pages/fleet/pools/words";
+import { texts } from "@/pages/fleet/pools/texts";
 import { Board } from "@/parts/board/Board";
 import type { BoardColumn, Tile } from "@/parts/board/types";
 import { EmptyState } from "@/parts/EmptyState";
-import { common, states } from "@/words/common";
-import { useWords, type Say } from "@/words/words";
+import { common, states } from "@/texts/common";
+import { useTexts, type Say } from "@/texts/texts";
 
 const FILTERS = { q: "", model: "", free: "" };
 
 export function PoolBoard({ pools, gpus }: { pools: readonly Schema<"PoolView">[]; gpus: readonly Gpu[] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [move, setMove] = useState<GpuMove>();
   const moveGpus = useMoveGpus(() => setSelected(new Set()));
@@ -78,8 +78,8 @@ function GpuFilters({
   onChange: (change: Partial<Wanted>) => void;
   shown: number;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return (
     <Group gap="xs" align="center">
       <TextInput
@@ -119,8 +119,8 @@ function useColumns(
   gpus: readonly Gpu[],
   filters: Wanted,
 ): readonly BoardColumn[] {
-  const t = useWords(words);
-  const s = useWords(states);
+  const t = useTexts(texts);
+  const s = useTexts(states);
   return useMemo(() => {
     const inPool = byPool(gpus);
     return pools.map((pool) => {
@@ -143,7 +143,7 @@ function useColumns(
   }, [pools, gpus, filters, t, s]);
 }
 
-function tileOf(t: Say<typeof words>, s: Say<typeof states>, gpu: Gpu): Tile {
+function tileOf(t: Say<typeof texts>, s: Say<typeof states>, gpu: Gpu): Tile {
   const isBad = gpu.health !== "healthy";
   const health = gpu.health in states ? s(gpu.health as keyof typeof states) : gpu.health;
   const parts = [

@@ -1,22 +1,18 @@
 import { Text, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useState } from "react";
 
 import { api, sent, type Schema } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
-import { words } from "@/pages/fleet/pools/words";
-import { fieldErrors } from "@/parts/fieldErrors";
+import { SETTING_NAME } from "@/api/names";
+import { texts } from "@/pages/fleet/pools/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 interface Values {
   readonly name: string;
   readonly description: string;
 }
-
-const NAME = /^[A-Za-z0-9_-]{1,63}$/;
 
 /** A new pool, or another description for one that is there. */
 export function PoolForm({
@@ -30,9 +26,8 @@ export function PoolForm({
   onClose: () => void;
   onCreated: (name: string) => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const isNew = pool === undefined;
   const form = useForm<Values>({
     initialValues: { name: pool?.name ?? "", description: pool?.description ?? "" },
@@ -43,14 +38,14 @@ export function PoolForm({
           ? null
           : name === ""
             ? c("required")
-            : !NAME.test(name)
+            : !SETTING_NAME.test(name)
               ? t("nameBad")
               : taken.includes(name)
                 ? t("nameTaken")
                 : null,
     },
   });
-  const save = useAction<Values, Schema<"PoolDetailView">>({
+  const save = useFormAction(form, {
     run: ({ name, description }) =>
       sent(
         isNew
@@ -60,21 +55,14 @@ export function PoolForm({
     touches: ["/pools", "/gpus", "/queues"],
     done: (_, { name }) => t(isNew ? "created" : "saved", { name }),
     onDone: (_, { name }) => (isNew ? onCreated(name) : onClose()),
-    onProblem: (refused) => {
-      const { beside, rest } = fieldErrors(refused, ["name", "description"]);
-      form.setErrors(beside);
-      setProblem(rest);
-    },
   });
   return (
     <FormDrawer
       opened
       title={isNew ? t("createTitle") : t("editTitle", { name: pool.name })}
       onClose={onClose}
-      onSubmit={form.onSubmit((values) => save.mutate(values))}
+      {...save}
       submitLabel={isNew ? c("create") : c("save")}
-      busy={save.isPending}
-      problem={problem}
     >
       {isNew && (
         <TextInput

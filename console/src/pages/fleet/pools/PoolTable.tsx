@@ -5,13 +5,13 @@ import { Pencil, Trash2 } from "lucide-react";
 import type { Schema } from "@/api/client";
 import { modelsOf, type Gpu } from "@/pages/fleet/pools/fleet";
 import { useDeletePool, useDeleteRefusal } from "@/pages/fleet/pools/usePoolActions";
-import { words } from "@/pages/fleet/pools/words";
+import { texts } from "@/pages/fleet/pools/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { Meter } from "@/parts/Meter";
 import { RowMenu } from "@/parts/RowMenu";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Pool = Schema<"PoolView">;
 
@@ -22,8 +22,8 @@ export interface PoolTableProps {
 }
 
 export function PoolTable({ pools, gpus, onEdit }: PoolTableProps) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const columns = useColumns(gpus);
   const refusal = useDeleteRefusal();
   const remove = useDeletePool(() => undefined);
@@ -48,8 +48,8 @@ export function PoolTable({ pools, gpus, onEdit }: PoolTableProps) {
 }
 
 function useColumns(gpus: ReadonlyMap<string, readonly Gpu[]>): readonly Column<Pool>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   return [
     {
@@ -115,7 +115,7 @@ function useColumns(gpus: ReadonlyMap<string, readonly Gpu[]>): readonly Column<
 }
 
 function Models({ gpus }: { gpus: readonly Gpu[] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (gpus.length === 0)
     return (
       <Text size="sm" c="dimmed">

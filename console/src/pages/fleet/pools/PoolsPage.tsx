@@ -9,19 +9,19 @@ import { byPool, gpusOf } from "@/pages/fleet/pools/fleet";
 import { PoolBoard } from "@/pages/fleet/pools/PoolBoard";
 import { PoolForm } from "@/pages/fleet/pools/PoolForm";
 import { PoolTable } from "@/pages/fleet/pools/PoolTable";
-import { words } from "@/pages/fleet/pools/words";
+import { texts } from "@/pages/fleet/pools/texts";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 /** `view` is list or board; `open` a pool's name; `new` says that one is being made. */
 const FILTERS = { view: "list", open: "", new: "" };
 
 export default function PoolsPage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const [filters, setFilters] = useFilters(FILTERS);
   const pools = useAll("/pools");
   const map = $api.useQuery("get", "/gpus/map", {});

@@ -1,7 +1,7 @@
 /** The GPUs of the map as things, and the rules of moving them, told before the server would have to. */
 import type { Schema } from "@/api/client";
-import type { Say } from "@/words/words";
-import type { words } from "@/pages/fleet/pools/words";
+import type { Say } from "@/texts/texts";
+import type { texts } from "@/pages/fleet/pools/texts";
 
 export const DEFAULT_POOL = "default";
 
@@ -71,7 +71,7 @@ export function grouped<T>(things: readonly T[], key: (thing: T) => string): Rea
 
 /** Why these GPUs cannot go to a pool, in words; undefined if they can. */
 export function moveRefusal(
-  t: Say<typeof words>,
+  t: Say<typeof texts>,
   all: readonly Gpu[],
   moving: readonly Gpu[],
   pool: string,

@@ -2,8 +2,8 @@ import { useConfirm } from "@/parts/confirm";
 import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { DEFAULT_POOL, withMoved } from "@/pages/fleet/pools/fleet";
-import { words } from "@/pages/fleet/pools/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/fleet/pools/texts";
+import { useTexts } from "@/texts/texts";
 
 type Pool = Schema<"PoolView">;
 type GpuMap = Schema<"GpuMapView">;
@@ -17,7 +17,7 @@ export interface GpuMove {
 
 /** Shown at once; taken back if the server refuses. */
 export function useMoveGpus(onDone: () => void) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useAction<GpuMove, Schema<"PoolDetailView">>({
     run: ({ pool, ids }) =>
       sent(api.POST("/pools/{name}/gpus", { params: { path: { name: pool } }, body: { gpus: [...ids] } })),
@@ -31,7 +31,7 @@ export function useMoveGpus(onDone: () => void) {
 
 /** Why a pool cannot be deleted now. */
 export function useDeleteRefusal(): (pool: Pool) => string | undefined {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (pool) => {
     if (pool.name === DEFAULT_POOL) return t("isDefault");
     if (pool.group !== null) return t("hasGroup", { group: pool.group });
@@ -41,7 +41,7 @@ export function useDeleteRefusal(): (pool: Pool) => string | undefined {
 }
 
 export function useDeletePool(onDone: () => void): (pool: Pool) => void {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<string, unknown>({
     run: (name) => sent(api.DELETE("/pools/{name}", { params: { path: { name } } })),

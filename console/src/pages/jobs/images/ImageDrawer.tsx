@@ -2,15 +2,16 @@
 import { SegmentedControl, Select, Stack, TagsInput, Text, Textarea, TextInput } from "@mantine/core";
 
 import { api, sent } from "@/api/client";
+import { IMAGE_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import { useIsOperator, useMe } from "@/app/session";
 import { useWhyNot, type Image } from "@/pages/jobs/images/ImageList";
-import { ADDRESS, IMAGE_NAME } from "@/pages/jobs/images/rules";
-import { words } from "@/pages/jobs/images/words";
+import { ADDRESS } from "@/pages/jobs/images/rules";
+import { texts } from "@/pages/jobs/images/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFields, type Wrong, type Wrongs } from "@/parts/useFields";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type Fields = Pick<
   Image,
@@ -35,7 +36,7 @@ export function ImageDrawer({
   opened: boolean;
   onClose: () => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const whyNot = useWhyNot();
   const locked = image === undefined ? undefined : whyNot(image);
   const form = useFields<Fields, Image>({
@@ -70,8 +71,8 @@ interface FieldsProps {
 }
 
 function ImageFields({ fields, set, told, image }: FieldsProps) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return (
     <Stack gap="md">
       <TextInput
@@ -109,7 +110,7 @@ function ImageFields({ fields, set, told, image }: FieldsProps) {
 }
 
 function VisibilityField({ fields, set, told, image }: FieldsProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const isOperator = useIsOperator();
   const wasPublic = image?.visibility === "public";
   const users = useAll("/users", {}, isOperator).data?.map((user) => user.name) ?? [];
@@ -162,7 +163,7 @@ function VisibilityField({ fields, set, told, image }: FieldsProps) {
 }
 
 function Credential({ fields, set, told, image }: FieldsProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const logins = useAll("/registry-logins").data ?? [];
   // Another's logins are nobody else's business: what is chosen stays, or is taken away.
@@ -187,7 +188,7 @@ function Credential({ fields, set, told, image }: FieldsProps) {
 }
 
 function useWrong(image: Image | undefined): (fields: Fields) => Wrongs {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const images = useAll("/images").data ?? [];
   return (fields) => {

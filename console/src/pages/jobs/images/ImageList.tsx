@@ -7,7 +7,7 @@ import { useAll } from "@/api/useAll";
 import { useIsOperator, useMay, useMe } from "@/app/session";
 import { ImageDrawer } from "@/pages/jobs/images/ImageDrawer";
 import { keyOf, useUsedBy } from "@/pages/jobs/images/useUsedBy";
-import { words } from "@/pages/jobs/images/words";
+import { texts } from "@/pages/jobs/images/texts";
 import { useConfirm } from "@/parts/confirm";
 import { Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
@@ -15,13 +15,13 @@ import { ExplainedButton } from "@/parts/ExplainedButton";
 import { IconActions } from "@/parts/IconActions";
 import { ListPanel } from "@/parts/ListPanel";
 import { Moment } from "@/parts/Moment";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export type Image = Schema<"ImageView">;
 
 export function ImageList({ open, onOpen }: { open: string; onOpen: (key: string) => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const images = useAll("/images");
   const usedBy = useUsedBy(images.data);
   const columns = useColumns(usedBy);
@@ -76,7 +76,7 @@ export function ImageList({ open, onOpen }: { open: string; onOpen: (key: string
 
 /** For images and for logins: who may have the one may have the other. */
 export function AddImageButton({ label, onClick }: { label: string; onClick: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const may = useMay("images");
   return (
@@ -91,8 +91,8 @@ export function AddImageButton({ label, onClick }: { label: string; onClick: () 
 }
 
 function useColumns(usedBy: ReadonlyMap<string, readonly string[]>): readonly Column<Image>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const me = useMe();
   return [
     {
@@ -144,7 +144,7 @@ function useColumns(usedBy: ReadonlyMap<string, readonly string[]>): readonly Co
 }
 
 function Used({ names }: { names: readonly string[] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (names.length === 0) return "–";
   return (
     <Tooltip label={t("usedTitle", { names: names.slice(0, 10).join(", ") })}>
@@ -156,7 +156,7 @@ function Used({ names }: { names: readonly string[] }) {
 const LOOKS = { private: [Lock, "gray"], shared: [Users, "blue"], public: [Globe, "teal"] } as const;
 
 function Visibility({ image }: { image: Image }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const [Icon, color] = LOOKS[image.visibility];
   const others = [...image.shared_users, ...image.shared_groups];
@@ -175,7 +175,7 @@ function Visibility({ image }: { image: Image }) {
 
 /** Why the viewer may not change an image; undefined if they may. */
 export function useWhyNot(): (image: Image) => string | undefined {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const isOperator = useIsOperator();
   return (image) => {
@@ -185,7 +185,7 @@ export function useWhyNot(): (image: Image) => string | undefined {
 }
 
 function useRemove(usedBy: ReadonlyMap<string, readonly string[]>): (image: Image) => void {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<Image, unknown>({
     run: ({ name, owner }) =>

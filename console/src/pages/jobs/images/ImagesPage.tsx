@@ -3,14 +3,14 @@ import { Tabs } from "@mantine/core";
 import { useFilters } from "@/app/useFilters";
 import { ImageList } from "@/pages/jobs/images/ImageList";
 import { LoginList } from "@/pages/jobs/images/LoginList";
-import { words } from "@/pages/jobs/images/words";
+import { texts } from "@/pages/jobs/images/texts";
 import { PageHeader } from "@/parts/PageHeader";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const FILTERS = { tab: "images", open: "" };
 
 export default function ImagesPage() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(FILTERS);
   const open = (name: string) => setFilters({ open: name });
   return (

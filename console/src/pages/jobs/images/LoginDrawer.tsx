@@ -1,14 +1,15 @@
 import { PasswordInput, Switch, TextInput } from "@mantine/core";
 
 import { api, sent } from "@/api/client";
+import { IMAGE_NAME } from "@/api/names";
 import { useIsOperator } from "@/app/session";
 import type { Login } from "@/pages/jobs/images/LoginList";
-import { IMAGE_NAME, REGISTRY } from "@/pages/jobs/images/rules";
-import { words } from "@/pages/jobs/images/words";
+import { REGISTRY } from "@/pages/jobs/images/rules";
+import { texts } from "@/pages/jobs/images/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { textField, useFields } from "@/parts/useFields";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 const NEW = { name: "", registry: "", username: "", secret: "", platform: false };
 
@@ -22,8 +23,8 @@ export function LoginDrawer({
   opened: boolean;
   onClose: () => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const isOperator = useIsOperator();
   const form = useFields<typeof NEW, Login>({
     start: () =>

@@ -7,20 +7,20 @@ import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { AddImageButton } from "@/pages/jobs/images/ImageList";
 import { LoginDrawer } from "@/pages/jobs/images/LoginDrawer";
-import { words } from "@/pages/jobs/images/words";
+import { texts } from "@/pages/jobs/images/texts";
 import { useConfirm } from "@/parts/confirm";
 import type { Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { IconActions } from "@/parts/IconActions";
 import { ListPanel } from "@/parts/ListPanel";
 import { Moment } from "@/parts/Moment";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export type Login = Schema<"RegistryLoginView">;
 
 export function LoginList({ open, onOpen }: { open: string; onOpen: (key: string) => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const logins = useAll("/registry-logins");
   const remove = useRemove();
   const columns = useColumns();
@@ -72,8 +72,8 @@ function keyOf({ name, platform }: Login): string {
 }
 
 function useColumns(): readonly Column<Login>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return [
     {
       key: "name",
@@ -103,7 +103,7 @@ function useColumns(): readonly Column<Login>[] {
 }
 
 function useRemove(): (login: Login) => void {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<Login, unknown>({
     run: ({ name, platform }) =>

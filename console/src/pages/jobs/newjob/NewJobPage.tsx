@@ -15,18 +15,18 @@ import { useDraft } from "@/pages/jobs/newjob/useDraft";
 import { useJobForm } from "@/pages/jobs/newjob/useJobForm";
 import { useSubmit } from "@/pages/jobs/newjob/useSubmit";
 import { Wizard } from "@/pages/jobs/newjob/Wizard";
-import { words } from "@/pages/jobs/newjob/words";
+import { texts } from "@/pages/jobs/newjob/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { toastDone } from "@/parts/toasts";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 export default function NewJobPage() {
-  const n = useWords(navigation);
-  const t = useWords(words);
+  const n = useTexts(navigation);
+  const t = useTexts(texts);
   const me = useMe();
   const allowed = useAllowedKinds();
   if (allowed.length > 0) return <NewJob />;
@@ -39,8 +39,8 @@ export default function NewJobPage() {
 }
 
 function NewJob() {
-  const t = useWords(words);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const { draft, set, startOver, clone } = useDraft();
   const [at, goTo] = useStep();
   const [isAttempted, setAttempted] = useState(false);

@@ -2,15 +2,15 @@
 import { Button, Code, CopyButton, Group, Stack, Tabs, Text } from "@mantine/core";
 import { Check, Copy } from "lucide-react";
 
-import { commandLineOf, workbenchLineOf, yamlOf } from "@/pages/jobs/newjob/asText";
 import { jobBody, workbenchBody } from "@/pages/jobs/newjob/body";
 import type { Draft } from "@/pages/jobs/newjob/draft";
-import { words } from "@/pages/jobs/newjob/words";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { commandLineOf, workbenchLineOf, yamlOf } from "@/pages/jobs/spec/jobText";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function OtherWays({ draft }: { draft: Draft }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const isBench = draft.kind === "workbench";
   return (
     <Tabs defaultValue={isBench ? "cli" : "yaml"} aria-label={t("otherWays")} keepMounted={false}>
@@ -37,7 +37,7 @@ export function OtherWays({ draft }: { draft: Draft }) {
 }
 
 function Copyable({ text, label, hint }: { text: string; label: string; hint: string }) {
-  const c = useWords(common);
+  const c = useTexts(common);
   return (
     <Stack gap="xs">
       <Code block tabIndex={0} aria-label={label} style={{ maxHeight: 320, overflow: "auto" }}>

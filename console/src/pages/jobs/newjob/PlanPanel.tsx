@@ -6,9 +6,9 @@ import type { Schema } from "@/api/client";
 import { Panel } from "@/parts/Panel";
 import { useForm } from "@/pages/jobs/newjob/form";
 import { arraySizeOf } from "@/pages/jobs/newjob/quantities";
-import { words } from "@/pages/jobs/newjob/words";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const LOOKS: Readonly<
   Record<Schema<"PlanView">["outcome"], readonly [LucideIcon, string, "wouldStart" | "wouldWait" | "wouldRefuse"]>
@@ -19,7 +19,7 @@ const LOOKS: Readonly<
 };
 
 export function PlanPanel() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { planned, draft } = useForm();
   const jobs = draft.kind === "workbench" || draft.array.trim() === "" ? undefined : arraySizeOf(draft.array);
   return (
@@ -37,7 +37,7 @@ export function PlanPanel() {
 }
 
 function PlanAnswer() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { planned, draft } = useForm();
   const isUnset =
     draft.sizing === "unset" ||
@@ -64,7 +64,7 @@ function few(jobs: readonly string[]): string {
 
 /** How likely it is when, whom it comes after, and who would give way to it. */
 function useExpectation(): (plan: Schema<"PlanView">) => string[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return ({ estimate, would_start: start }) => {
     const after = start?.after ?? [];
@@ -80,7 +80,7 @@ function useExpectation(): (plan: Schema<"PlanView">) => string[] {
 }
 
 function PlanLines({ plan }: { plan: Schema<"PlanView"> }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const expected = useExpectation()(plan);
   const nodes = plan.nodes.length > 0 ? [t("wouldStartOn", { nodes: plan.nodes.join(", ") })] : [];
@@ -99,13 +99,13 @@ function reasonsOf(plan: Schema<"PlanView">): string[] {
 }
 
 function Outcome({ outcome, lines }: { outcome: Schema<"PlanView">["outcome"]; lines: readonly string[] }) {
-  const t = useWords(words);
-  const [Icon, color, word] = LOOKS[outcome];
+  const t = useTexts(texts);
+  const [Icon, color, text] = LOOKS[outcome];
   return (
     <Group gap="xs" wrap="nowrap" align="flex-start" data-outcome={outcome}>
       <Icon size={18} color={color} aria-hidden style={{ flexShrink: 0, marginTop: 1 }} />
       <div>
-        <Text fw={600}>{t(word)}</Text>
+        <Text fw={600}>{t(text)}</Text>
         <List size="sm" listStyleType="none" spacing={2} mt={2}>
           {lines.map((line) => (
             <List.Item key={line}>{line}</List.Item>

@@ -5,17 +5,17 @@ import { HeldBar } from "@/parts/HeldBar";
 import { Panel } from "@/parts/Panel";
 import { askedBy } from "@/pages/jobs/newjob/asked";
 import { useForm } from "@/pages/jobs/newjob/form";
-import { words } from "@/pages/jobs/newjob/words";
-import { common, kinds } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { common, kinds } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function QuotaPanel() {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   const { draft, facts } = useForm();
-  const kind = useWords(kinds)(draft.kind);
+  const kind = useTexts(kinds)(draft.kind);
   const { quota } = facts;
   if (quota === undefined) return null;
   const asked = askedBy(draft, facts);

@@ -8,8 +8,8 @@ import type { Problem } from "@/api/problem";
 import { focusWrong } from "@/pages/jobs/newjob/focusWrong";
 import type { JobForm } from "@/pages/jobs/newjob/useJobForm";
 import { STEPS, stepOf } from "@/pages/jobs/newjob/steps";
-import { words } from "@/pages/jobs/newjob/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { useTexts } from "@/texts/texts";
 
 interface WizardProps {
   readonly form: JobForm;
@@ -23,7 +23,7 @@ interface WizardProps {
 }
 
 export function Wizard({ form, at, goTo, isAttempted, onAttempt, refused, isBusy, onSubmit }: WizardProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const box = useRef<HTMLFormElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   const arrived = useRef(at);

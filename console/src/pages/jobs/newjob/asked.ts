@@ -2,7 +2,7 @@
 import { cpusOf, gpusOf, wholeOf } from "@/pages/jobs/newjob/quantities";
 import type { Facts } from "@/pages/jobs/newjob/check";
 import type { Draft } from "@/pages/jobs/newjob/draft";
-import { parseSize } from "@/words/sizes";
+import { parseSize } from "@/texts/sizes";
 
 export interface Amounts {
   readonly gpus: number;

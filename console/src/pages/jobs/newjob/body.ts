@@ -1,11 +1,10 @@
-/** From a draft to what the server is asked for. Fields that are empty are left out: then the installation's defaults hold. */
+/** The request made from a draft. Empty fields are left out, so that the installation's defaults apply. */
 import type { Schema } from "@/api/client";
 import { complete } from "@/api/complete";
 import { commandOf } from "@/pages/jobs/newjob/commandline";
 import type { Draft } from "@/pages/jobs/newjob/draft";
 import { mountText } from "@/pages/jobs/newjob/mounts";
-
-export type JobBody = Partial<Schema<"JobArray">>;
+import type { JobBody } from "@/pages/jobs/spec/submission";
 
 function size(draft: Draft): JobBody {
   if (draft.sizing === "package") return { package: draft.package || undefined };
@@ -62,7 +61,8 @@ function program(draft: Draft): JobBody {
 
 /** What jobs of every kind have. */
 function common(draft: Draft): JobBody {
-  return { ...size(draft), model: models(draft), ...surroundings(draft), ...order(draft) };
+  const labels = Object.keys(draft.labels).length === 0 ? undefined : draft.labels;
+  return { ...size(draft), model: models(draft), labels, ...surroundings(draft), ...order(draft) };
 }
 
 /** For everything but workbenches. In the order in which a person reads it. */

@@ -1,12 +1,14 @@
 /** What is wrong with a draft, field by field, in the API's names for them. The server has the last word; this is the first. */
 import type { Schema } from "@/api/client";
+import { VARIABLE_NAME } from "@/api/names";
+import { JOB_NAME } from "@/api/names";
 import { checkMounts } from "@/pages/jobs/newjob/checkMounts";
 import type { Draft } from "@/pages/jobs/newjob/draft";
 import { arraySizeOf, cpusOf, gpusOf, wholeOf } from "@/pages/jobs/newjob/quantities";
-import type { words } from "@/pages/jobs/newjob/words";
-import { durationText, parseDuration } from "@/words/durations";
-import { parseSize } from "@/words/sizes";
-import type { Say } from "@/words/words";
+import type { texts } from "@/pages/jobs/newjob/texts";
+import { durationText, parseDuration } from "@/texts/durations";
+import { parseSize } from "@/texts/sizes";
+import type { Say } from "@/texts/texts";
 
 export interface Finding {
   readonly text: string;
@@ -31,13 +33,11 @@ export interface Facts {
 
 /** How a check says things: the words, the kind's name, and a size in bytes for people. */
 export interface Speech {
-  readonly t: Say<typeof words>;
+  readonly t: Say<typeof texts>;
   readonly kind: string;
   readonly bytes: (value: number) => string;
 }
 
-export const NAME = /^[A-Za-z0-9_-]{4,63}$/;
-const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const ADDRESS =
   /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]{1,5})?\/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/;
 const MOST_NODES = 10_000;
@@ -66,7 +66,7 @@ function checkName({ name, kind, array }: Draft, { takenBy }: Facts, { t }: Spee
     if (kind === "workbench") report("name", t("nameMissing"), true);
     else if (array !== "") report("name", t("nameForArray"), true);
   } else if (/^job-\d+$/.test(name)) report("name", t("nameGiven"));
-  else if (!NAME.test(name)) report("name", t("nameBad", { n: name.length }));
+  else if (!JOB_NAME.test(name)) report("name", t("nameBad", { n: name.length }));
   else if (takenBy !== undefined && array === "") report("name", t("nameTaken", { id: takenBy }));
 }
 
@@ -185,7 +185,7 @@ function checkParameters(draft: Draft, { preset }: Facts, { t }: Speech, report:
   }
 }
 
-export function rangeText({ min, max }: Pick<Schema<"ParameterView">, "min" | "max">, t: Say<typeof words>): string {
+export function rangeText({ min, max }: Pick<Schema<"ParameterView">, "min" | "max">, t: Say<typeof texts>): string {
   if (min !== null && max !== null) return t("parameterRange", { least: min, most: max });
   if (min !== null) return t("atLeast", { least: min });
   return max === null ? "" : t("atMost", { most: max });
@@ -200,7 +200,7 @@ function checkVariables({ env }: Draft, { t }: Speech, report: Report): void {
   for (const [at, { name, value }] of env.entries()) {
     if (name === "") {
       if (value !== "") report(`env.${at}`, t("variableMissing"));
-    } else if (!VARIABLE.test(name)) report(`env.${at}`, t("variableBad"));
+    } else if (!VARIABLE_NAME.test(name)) report(`env.${at}`, t("variableBad"));
     else if (seen.has(name)) report(`env.${at}`, t("variableTwice"));
     seen.add(name);
   }

@@ -1,7 +1,7 @@
 /** What is wrong with the mounts of a draft, and what is right but means waiting. */
 import type { Facts, Report, Speech } from "@/pages/jobs/newjob/check";
 import type { Mount } from "@/pages/jobs/newjob/mounts";
-import { parseSize } from "@/words/sizes";
+import { parseSize } from "@/texts/sizes";
 
 type Volume = NonNullable<Facts["volumes"]>[number];
 

@@ -1,12 +1,13 @@
 /** A job that is being put together: every field as it was typed, so that nothing is lost while it is not right yet. */
 import type { Schema } from "@/api/client";
+import { JOB_KINDS } from "@/api/enumerations";
 import { lineOf } from "@/pages/jobs/newjob/commandline";
 import { MOUNT_SOURCES, ofMount, type Mount } from "@/pages/jobs/newjob/mounts";
-import { durationText } from "@/words/durations";
-import { sizeText } from "@/words/sizes";
+import { ownLabels } from "@/pages/jobs/spec/submission";
+import { durationText } from "@/texts/durations";
+import { sizeText } from "@/texts/sizes";
 
 export type Kind = Schema<"JobKind">;
-export const KINDS: readonly Kind[] = ["training", "distributed", "preset", "workbench"];
 
 export interface Variable {
   readonly name: string;
@@ -33,6 +34,8 @@ export interface Draft {
   readonly memory: string;
   readonly model: readonly string[];
   readonly flavor: string;
+  /** Labels that the nodes must have: the form has no field for them, a clone keeps those of its job. */
+  readonly labels: Readonly<Record<string, string>>;
   readonly command: string;
   readonly preset: string;
   readonly parameters: Readonly<Record<string, string>>;
@@ -79,6 +82,7 @@ export const EMPTY: Draft = {
   memory: "",
   model: [],
   flavor: "",
+  labels: {},
   command: "",
   preset: "",
   parameters: {},
@@ -116,6 +120,7 @@ export function ofJob(job: Schema<"JobView">, origin: string, images: readonly S
     image: job.image ?? "",
     mounts: (job.mounts ?? []).map(ofMount),
     ...sizeOf(job),
+    labels: ownLabels(job.labels),
     command: job.kind === "preset" || job.kind === "workbench" ? "" : lineOf(job.command),
     preset: job.preset ?? "",
     parameters: job.parameters ?? {},
@@ -196,14 +201,15 @@ function restored(kept: Record<string, unknown>): Draft {
 }
 
 function isLike(value: unknown, usual: unknown, name: string): boolean {
-  if (name === "kind") return KINDS.some((kind) => kind === value);
+  if (name === "kind") return JOB_KINDS.some((kind) => kind === value);
   if (name === "env")
     return (
       Array.isArray(value) &&
       value.every((one) => isRecord(one) && typeof one.name === "string" && typeof one.value === "string")
     );
   if (name === "mounts") return Array.isArray(value) && value.every(isMount);
-  if (name === "parameters") return isRecord(value) && Object.values(value).every((one) => typeof one === "string");
+  if (name === "parameters" || name === "labels")
+    return isRecord(value) && Object.values(value).every((one) => typeof one === "string");
   if (Array.isArray(usual)) return Array.isArray(value) && value.every((one) => typeof one === "string");
   return typeof value === typeof usual;
 }

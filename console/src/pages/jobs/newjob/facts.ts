@@ -4,11 +4,12 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 
 import { $api, api, sent, type Schema } from "@/api/client";
+import { JOB_NAME } from "@/api/names";
 import type { Problem } from "@/api/problem";
 import { useAll } from "@/api/useAll";
 import { useEvery } from "@/api/useEvery";
 import { useMe, type Me } from "@/app/session";
-import { NAME, type Facts } from "@/pages/jobs/newjob/check";
+import { type Facts } from "@/pages/jobs/newjob/check";
 import type { Draft } from "@/pages/jobs/newjob/draft";
 import { wholeOf } from "@/pages/jobs/newjob/quantities";
 
@@ -51,7 +52,7 @@ function useTaken(draft: Draft, user: string): string | undefined {
   const [name] = useDebouncedValue(draft.name, PAUSE_MS);
   const { data } = useQuery<readonly Schema<"JobView">[], Problem>({
     queryKey: ["get", "/jobs", { named: name, user }],
-    enabled: NAME.test(name),
+    enabled: JOB_NAME.test(name),
     queryFn: async () =>
       (await sent(api.GET("/jobs", { params: { query: { user: [user], name, limit: 200 } } }))).items,
   });

@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest";
 import type { Facts, Speech } from "@/pages/jobs/newjob/check";
 import { checkMounts, waitingFor } from "@/pages/jobs/newjob/checkMounts";
 import { freePath, mountText, NEW_MOUNT, ofMount, type Mount } from "@/pages/jobs/newjob/mounts";
-import { words } from "@/pages/jobs/newjob/words";
-import { say } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { say } from "@/texts/texts";
 
-const t = say(words, "en");
+const t = say(texts, "en");
 const speech: Speech = { t, kind: "training", bytes: (value) => `${value / 2 ** 30} GiB` };
 const VOLUME = { id: "v-1", name: "data", owner: "ann", mine: true, type: "block", cluster: "local", may_write: true };
 const volumes = [

@@ -10,12 +10,12 @@ import { ReviewStep } from "@/pages/jobs/newjob/steps/ReviewStep";
 import { SizeStep } from "@/pages/jobs/newjob/steps/SizeStep";
 import { StorageStep } from "@/pages/jobs/newjob/steps/StorageStep";
 import { ToolsStep } from "@/pages/jobs/newjob/steps/ToolsStep";
-import type { words } from "@/pages/jobs/newjob/words";
+import type { texts } from "@/pages/jobs/newjob/texts";
 
 export interface Step {
   readonly key: string;
-  readonly title: keyof typeof words;
-  readonly question: keyof typeof words;
+  readonly title: keyof typeof texts;
+  readonly question: keyof typeof texts;
   readonly icon: LucideIcon;
   readonly fields: readonly string[];
   readonly Content: ComponentType;

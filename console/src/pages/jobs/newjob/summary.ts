@@ -4,9 +4,9 @@ import type { Draft } from "@/pages/jobs/newjob/draft";
 import { useForm } from "@/pages/jobs/newjob/form";
 import { mountText } from "@/pages/jobs/newjob/mounts";
 import { useContents } from "@/pages/jobs/newjob/steps/Packages";
-import { words } from "@/pages/jobs/newjob/words";
-import { common, kinds } from "@/words/common";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { common, kinds } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type Line = readonly [label: string, value: string];
 
@@ -17,9 +17,9 @@ export interface SummaryPart {
 }
 
 export function useSummary(): readonly SummaryPart[] {
-  const t = useWords(words);
-  const c = useWords(common);
-  const k = useWords(kinds);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const k = useTexts(kinds);
   const contents = useContents();
   const { draft, facts } = useForm();
   const offer = draft.sizing === "package" ? facts.offers?.find((one) => one.name === draft.package) : undefined;
@@ -70,7 +70,7 @@ export function useSummary(): readonly SummaryPart[] {
 
 function programLines(
   draft: Draft,
-  t: (key: keyof typeof words, values?: Record<string, string | number>) => string,
+  t: (key: keyof typeof texts, values?: Record<string, string | number>) => string,
   yes: string,
   no: string,
 ): Line[] {
@@ -95,6 +95,12 @@ function programLines(
   const isJob = draft.kind !== "workbench";
   return [
     ...runs,
+    [
+      t("labels"),
+      Object.entries(draft.labels)
+        .map(([name, value]) => `${name}=${value}`)
+        .join(", "),
+    ],
     [t("workdir"), draft.workdir],
     [t("venv"), draft.venv],
     [

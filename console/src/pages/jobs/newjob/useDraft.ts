@@ -4,12 +4,12 @@ import { useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useState } from "react";
 
 import { $api } from "@/api/client";
+import { JOB_KINDS } from "@/api/enumerations";
 import { useAll } from "@/api/useAll";
 import { useMe } from "@/app/session";
 import {
   changed,
   EMPTY,
-  KINDS,
   keepDraft,
   keptDraft,
   ofJob,
@@ -80,7 +80,7 @@ function first(user: string, origin: string, search: Record<string, unknown>, us
   const kept = keptDraft(user);
   if (kept !== undefined && (kept.origin === origin || origin === "")) return kept;
   if (origin.startsWith("preset=")) return ofPreset(String(search.preset), origin);
-  const kind = KINDS.find((one) => one === search.kind);
+  const kind = JOB_KINDS.find((one) => one === search.kind);
   if (origin.startsWith("kind="))
     return kind === "preset" ? ofPreset("", origin) : { ...EMPTY, origin, kind: kind ?? usual };
   const mounted = (["volume", "dataset"] as const).find((from) => origin.startsWith(`${from}=`));

@@ -8,10 +8,10 @@ import type { Change, Draft } from "@/pages/jobs/newjob/draft";
 import { useFacts } from "@/pages/jobs/newjob/facts";
 import type { Form } from "@/pages/jobs/newjob/form";
 import { usePlan } from "@/pages/jobs/newjob/usePlan";
-import { words } from "@/pages/jobs/newjob/words";
-import { kinds } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { kinds } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export interface JobForm extends Form {
   readonly findings: Findings;
@@ -30,8 +30,8 @@ interface Options {
 }
 
 export function useJobForm({ draft, set, isAttempted, refused, goTo }: Options): JobForm {
-  const t = useWords(words);
-  const kind = useWords(kinds)(draft.kind);
+  const t = useTexts(texts);
+  const kind = useTexts(kinds)(draft.kind);
   const { bytes } = useFormat();
   const facts = useFacts(draft);
   const findings = useMemo(() => check(draft, facts, { t, kind, bytes }), [draft, facts, t, kind, bytes]);

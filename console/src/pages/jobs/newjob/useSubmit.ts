@@ -7,8 +7,8 @@ import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import { jobBody, workbenchBody } from "@/pages/jobs/newjob/body";
 import type { Draft } from "@/pages/jobs/newjob/draft";
-import { words } from "@/pages/jobs/newjob/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { useTexts } from "@/texts/texts";
 
 interface Made {
   readonly name: string;
@@ -32,7 +32,7 @@ async function submit(draft: Draft): Promise<Made> {
 }
 
 export function useSubmit({ onDone, onProblem }: { onDone: () => void; onProblem: (problem: Problem) => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const router = useRouter();
   return useAction<Draft, Made>({
     run: submit,

@@ -6,9 +6,9 @@ import { api, sent, type Schema } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import type { Preset } from "@/pages/jobs/presets/PresetCard";
-import { words } from "@/pages/jobs/presets/words";
+import { texts } from "@/pages/jobs/presets/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 interface Fields {
   readonly yaml: string;
@@ -26,7 +26,7 @@ command: [python, train.py, --data, "{data}", --epochs, "{epochs}"]
 `;
 
 export function AddDrawer({ presets, onClose }: { presets: readonly Preset[]; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [fields, setFields] = useState<Fields>({ yaml: "", replace: false });
   const [isAttempted, setAttempted] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);

@@ -5,15 +5,15 @@ import { FileCode, Play, Trash2, Wand } from "lucide-react";
 import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { useIsOperator, useMay, useMe } from "@/app/session";
-import { words } from "@/pages/jobs/presets/words";
+import { texts } from "@/pages/jobs/presets/texts";
 import { useConfirm } from "@/parts/confirm";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export type Preset = Schema<"PresetView">;
 
 export function PresetCard({ preset, onOpen, onRun }: { preset: Preset; onOpen: () => void; onRun: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Stack component="article" className="panel" p="md" gap="sm" aria-label={preset.name}>
       <Group justify="space-between" wrap="nowrap" gap="xs" align="flex-start">
@@ -37,7 +37,7 @@ export function PresetCard({ preset, onOpen, onRun }: { preset: Preset; onOpen: 
 }
 
 function Size({ preset }: { preset: Preset }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const parts = [
     `${format.number(preset.gpus)} GPU`,
@@ -54,7 +54,7 @@ function Size({ preset }: { preset: Preset }) {
 }
 
 function Buttons({ preset, onOpen, onRun }: { preset: Preset; onOpen: () => void; onRun: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const may = useMay("train");
   const { name } = preset;
@@ -97,7 +97,7 @@ function Buttons({ preset, onOpen, onRun }: { preset: Preset; onOpen: () => void
 }
 
 function RemoveButton({ preset }: { preset: Preset }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const isOperator = useIsOperator();
   const confirm = useConfirm();
   const remove = useAction<Preset, unknown>({

@@ -8,18 +8,18 @@ import { AddDrawer } from "@/pages/jobs/presets/AddDrawer";
 import { PresetCard } from "@/pages/jobs/presets/PresetCard";
 import { RunDrawer } from "@/pages/jobs/presets/RunDrawer";
 import { TemplateDrawer } from "@/pages/jobs/presets/TemplateDrawer";
-import { words } from "@/pages/jobs/presets/words";
+import { texts } from "@/pages/jobs/presets/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { PageHeader } from "@/parts/PageHeader";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 const FILTERS = { open: "", run: "", add: "" };
 
 export default function PresetsPage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const isOperator = useIsOperator();
   const presets = useAll("/presets");
   const [filters, setFilters] = useFilters(FILTERS);

@@ -14,15 +14,15 @@ import { FormContext, useField } from "@/pages/jobs/newjob/form";
 import { PlanPanel } from "@/pages/jobs/newjob/PlanPanel";
 import { Parameters } from "@/pages/jobs/newjob/steps/PresetFields";
 import { useJobForm } from "@/pages/jobs/newjob/useJobForm";
-import { words as jobWords } from "@/pages/jobs/newjob/words";
+import { texts as jobTexts } from "@/pages/jobs/newjob/texts";
 import type { Preset } from "@/pages/jobs/presets/PresetCard";
-import { words } from "@/pages/jobs/presets/words";
+import { texts } from "@/pages/jobs/presets/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function RunDrawer({ preset, onClose }: { preset: Preset; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const router = useRouter();
   const [draft, setDraft] = useState<Draft>(() => ({ ...ofPreset(preset.name), sizing: "custom" }));
   const [isAttempted, setAttempted] = useState(false);
@@ -65,7 +65,7 @@ export function RunDrawer({ preset, onClose }: { preset: Preset; onClose: () => 
 }
 
 function SizeFields({ preset }: { preset: Preset }) {
-  const j = useWords(jobWords);
+  const j = useTexts(jobTexts);
   const format = useFormat();
   const field = useField();
   const time =

@@ -2,15 +2,15 @@
 import { Code, Drawer, Skeleton, Stack, Table, Text } from "@mantine/core";
 
 import { $api, type Schema } from "@/api/client";
-import { words } from "@/pages/jobs/presets/words";
+import { texts } from "@/pages/jobs/presets/texts";
 import { CopyText } from "@/parts/CopyText";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function TemplateDrawer({ name, onClose }: { name: string; onClose: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const { data, error, refetch } = $api.useQuery(
     "get",
     "/presets/{preset}",
@@ -45,7 +45,7 @@ export function TemplateDrawer({ name, onClose }: { name: string; onClose: () =>
 }
 
 function Parameters({ of }: { of: Schema<"PresetView"> }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Table aria-label={t("parameters")} verticalSpacing={4}>
       <Table.Thead>

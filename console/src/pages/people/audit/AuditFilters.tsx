@@ -2,17 +2,17 @@ import { Button, Group, TextInput } from "@mantine/core";
 import { FilterX } from "lucide-react";
 
 import { useFilters } from "@/app/useFilters";
-import { words } from "@/pages/people/audit/words";
-import { common } from "@/words/common";
-import { localText, momentText } from "@/words/localTime";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/people/audit/texts";
+import { common } from "@/texts/common";
+import { localText, momentText } from "@/texts/localTime";
+import { useTexts } from "@/texts/texts";
 
 export const FILTERS = { open: "", actor: "", action: "", subject: "", since: "", until: "", q: "" };
 
 /** All in the address, so that a search can be sent to somebody. */
 export function AuditFilters() {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const [filters, setFilters] = useFilters(FILTERS);
   const text = (name: "actor" | "action" | "subject" | "q", label: string, width: number, placeholder = label) => (
     <TextInput

@@ -9,7 +9,7 @@ import { AuditFilters, FILTERS } from "@/pages/people/audit/AuditFilters";
 import { brief, nounOf } from "@/pages/people/audit/detail";
 import { EventDrawer } from "@/pages/people/audit/EventDrawer";
 import { useEvents, type EventView, type Where } from "@/pages/people/audit/useEvents";
-import { words } from "@/pages/people/audit/words";
+import { texts } from "@/pages/people/audit/texts";
 import { DataTable, NothingFound, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment } from "@/parts/Moment";
@@ -17,14 +17,14 @@ import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { SubjectLink } from "@/parts/SubjectLink";
-import { common } from "@/words/common";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 export default function AuditPage() {
-  const page = useWords(navigation);
-  const t = useWords(words);
-  const c = useWords(common);
+  const page = useTexts(navigation);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const [filters, setFilters] = useFilters(FILTERS);
   const [where, isFiltered] = useWhere();
   const found = useEvents(where);
@@ -97,7 +97,7 @@ function useWhere(): [Where, boolean] {
 }
 
 function useColumns(): Column<EventView>[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useMemo(
     () => [
       { key: "at", title: t("at"), width: 130, render: (event: EventView) => <Moment at={event.at} /> },
@@ -133,7 +133,7 @@ function useColumns(): Column<EventView>[] {
 }
 
 function ExportMenu({ where }: { where: Where }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const query = (format: string) => `${PREFIX}/events/export?${new URLSearchParams({ ...where, format }).toString()}`;
   return (
     <Menu position="bottom-end">

@@ -4,11 +4,11 @@ import type { ReactNode } from "react";
 
 import { differences, facts, nounOf, shown, type Detail as EventDetail } from "@/pages/people/audit/detail";
 import type { EventView } from "@/pages/people/audit/useEvents";
-import { words } from "@/pages/people/audit/words";
+import { texts } from "@/pages/people/audit/texts";
 import { SubjectLink } from "@/parts/SubjectLink";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 interface Props {
   readonly event: EventView;
@@ -17,8 +17,8 @@ interface Props {
 }
 
 export function EventDrawer({ event, onClose, onNarrow }: Props) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   const about: [string, ReactNode][] = [
     [t("at"), format.dateTime(event.at)],
@@ -63,7 +63,7 @@ export function EventDrawer({ event, onClose, onNarrow }: Props) {
 }
 
 function Detail({ detail }: { detail: EventDetail }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (Object.keys(detail).length === 0) {
     return (
       <Text size="sm" c="dimmed">
@@ -84,7 +84,7 @@ function Detail({ detail }: { detail: EventDetail }) {
 }
 
 function Changes({ detail }: { detail: EventDetail }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const found = differences(detail);
   if (found.length === 0) return null;
   return (
@@ -115,7 +115,7 @@ function Changes({ detail }: { detail: EventDetail }) {
 }
 
 function Facts({ detail }: { detail: EventDetail }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const found = facts(detail);
   if (found.length === 0) return null;
   return (

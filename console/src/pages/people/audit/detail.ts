@@ -17,7 +17,7 @@ export function nounOf(event: EventView): string {
 /** In one line: "attempt 1 · queue default". */
 export function brief(event: EventView): string {
   return Object.entries(event.detail)
-    .map(([name, value]) => `${name.replaceAll("_", " ")} ${inWords(value)}`)
+    .map(([name, value]) => `${name.replaceAll("_", " ")} ${formatValue(value)}`)
     .join(" · ");
 }
 
@@ -45,7 +45,7 @@ export function facts(detail: Detail): Fact[] {
 
 export function shown(value: unknown): string {
   if (value === undefined || value === null) return "–";
-  return inWords(value);
+  return formatValue(value);
 }
 
 function isDifference(value: unknown): value is { was: unknown; is: unknown } {
@@ -53,7 +53,7 @@ function isDifference(value: unknown): value is { was: unknown; is: unknown } {
 }
 
 /** As people write it: figures to the thousandth, the rest as it is kept. */
-function inWords(value: unknown): string {
+function formatValue(value: unknown): string {
   if (typeof value === "string") return value;
   if (typeof value === "number") return String(Math.round(value * 1000) / 1000);
   return JSON.stringify(value);

@@ -6,11 +6,11 @@ import { useCallback, useMemo, useState } from "react";
 import type { Schema } from "@/api/client";
 import { useFilters } from "@/app/useFilters";
 import { MoveUsersDialog } from "@/pages/people/groups/MoveUsersDialog";
-import { words } from "@/pages/people/groups/words";
-import { words as userWords } from "@/pages/people/users/words";
+import { texts } from "@/pages/people/groups/texts";
+import { texts as userTexts } from "@/pages/people/users/texts";
 import { Board } from "@/parts/board/Board";
 import type { BoardColumn, Tile } from "@/parts/board/types";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 type User = Schema<"UserView">;
 type GroupView = Schema<"GroupView">;
@@ -20,7 +20,7 @@ const FILTERS = { q: "" };
 const NONE = ":none";
 
 export function GroupBoard({ groups, users }: { groups: readonly GroupView[]; users: readonly User[] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(FILTERS);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [move, setMove] = useState<{ names: readonly string[]; column: string }>();
@@ -68,8 +68,8 @@ export function GroupBoard({ groups, users }: { groups: readonly GroupView[]; us
 }
 
 function useColumns(groups: readonly GroupView[], users: readonly User[], q: string): readonly BoardColumn[] {
-  const t = useWords(words);
-  const u = useWords(userWords);
+  const t = useTexts(texts);
+  const u = useTexts(userTexts);
   return useMemo(() => {
     const text = q.trim().toLowerCase();
     const column = (id: string, title: string, pool: string | null): BoardColumn => {

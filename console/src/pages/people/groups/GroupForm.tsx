@@ -1,16 +1,14 @@
 import { Alert, MultiSelect, Select, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { Info } from "lucide-react";
-import { useState } from "react";
 
 import { api, sent, type Schema } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
-import { words } from "@/pages/people/groups/words";
-import { fieldErrors } from "@/parts/fieldErrors";
+import { SETTING_NAME } from "@/api/names";
+import { texts } from "@/pages/people/groups/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type GroupView = Schema<"GroupView">;
 
@@ -32,12 +30,9 @@ export interface GroupFormProps {
   readonly onClose: () => void;
 }
 
-const NAME = /^[A-Za-z0-9_-]{1,63}$/;
-
 export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProps) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const isNew = group === undefined;
   const form = useForm<Values>({
     initialValues: {
@@ -53,23 +48,18 @@ export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProp
           ? null
           : name === ""
             ? c("required")
-            : !NAME.test(name)
+            : !SETTING_NAME.test(name)
               ? t("nameBad")
               : groups.some((one) => one.name === name)
                 ? t("nameTaken")
                 : null,
     },
   });
-  const save = useAction<Values, GroupView>({
+  const save = useFormAction(form, {
     run: (values) => saveGroup(group, values),
     touches: ["/groups", "/users", "/pools", "/queues", "/me"],
     done: (_, { name }) => t(isNew ? "created" : "saved", { name }),
     onDone: onClose,
-    onProblem: (refused) => {
-      const { beside, rest } = fieldErrors(refused, ["name", "description", "pool", "users"]);
-      form.setErrors(beside);
-      setProblem(rest);
-    },
   });
   const lost =
     group?.pool !== null && group?.pool !== undefined && form.values.pool !== group.pool ? group.pool : undefined;
@@ -78,10 +68,8 @@ export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProp
       opened
       title={isNew ? t("createTitle") : t("editTitle", { name: group.name })}
       onClose={onClose}
-      onSubmit={form.onSubmit((values) => save.mutate(values))}
+      {...save}
       submitLabel={isNew ? c("create") : c("save")}
-      busy={save.isPending}
-      problem={problem}
     >
       {isNew && (
         <TextInput

@@ -5,12 +5,12 @@ import { useMemo } from "react";
 
 import type { Schema } from "@/api/client";
 import { useDeleteGroup, useDeleteRefusal } from "@/pages/people/groups/useGroupActions";
-import { words } from "@/pages/people/groups/words";
+import { texts } from "@/pages/people/groups/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { RowMenu } from "@/parts/RowMenu";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type GroupView = Schema<"GroupView">;
 type Usage = Schema<"QuotaUsageView">;
@@ -26,8 +26,8 @@ export function GroupTable({
   quotas: readonly Usage[];
   onEdit: (name: string) => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const columns = useColumns(quotas);
   const refusal = useDeleteRefusal();
   const remove = useDeleteGroup();
@@ -52,8 +52,8 @@ export function GroupTable({
 }
 
 function useColumns(quotas: readonly Usage[]): readonly Column<GroupView>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   return useMemo(() => {
     const usages = new Map(quotas.map((usage) => [usage.user, usage]));

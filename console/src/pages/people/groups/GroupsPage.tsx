@@ -6,19 +6,19 @@ import { useFilters } from "@/app/useFilters";
 import { GroupBoard } from "@/pages/people/groups/GroupBoard";
 import { GroupForm } from "@/pages/people/groups/GroupForm";
 import { GroupTable } from "@/pages/people/groups/GroupTable";
-import { words } from "@/pages/people/groups/words";
+import { texts } from "@/pages/people/groups/texts";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 /** `view` is list or board; `open` a group's name; `new` says that one is being made. */
 const FILTERS = { view: "list", open: "", new: "" };
 
 export default function GroupsPage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const [filters, setFilters] = useFilters(FILTERS);
   const groups = useAll("/groups");
   const users = useAll("/users");

@@ -5,9 +5,9 @@ import { Info } from "lucide-react";
 import type { Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { MOVE_TOUCHES, moveUsers, showMoved, type UserMove } from "@/pages/people/groups/moveUsers";
-import { words } from "@/pages/people/groups/words";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/people/groups/texts";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export interface MoveUsersDialogProps {
   readonly users: readonly Schema<"UserView">[];
@@ -19,8 +19,8 @@ export interface MoveUsersDialogProps {
 }
 
 export function MoveUsersDialog({ users, group, groups, onClose, onMoved }: MoveUsersDialogProps) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const to = group ?? t("noGroup");
   const moving = users.filter((user) => user.group !== group);
   const pool = groups.find((one) => one.name === group)?.pool ?? null;

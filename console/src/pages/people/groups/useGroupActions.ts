@@ -1,8 +1,8 @@
 import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
-import { words } from "@/pages/people/groups/words";
+import { texts } from "@/pages/people/groups/texts";
 import { useConfirm } from "@/parts/confirm";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 type Group = Schema<"GroupView">;
 
@@ -10,7 +10,7 @@ export const DEFAULT_GROUP = "default";
 
 /** Why a group cannot be deleted now. */
 export function useDeleteRefusal(): (group: Group) => string | undefined {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (group) => {
     if (group.name === DEFAULT_GROUP) return t("isDefault");
     if (group.users_count > 0) return t("hasUsers", { n: group.users_count });
@@ -19,7 +19,7 @@ export function useDeleteRefusal(): (group: Group) => string | undefined {
 }
 
 export function useDeleteGroup(): (group: Group) => void {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<string, unknown>({
     run: (name) => sent(api.DELETE("/groups/{name}", { params: { path: { name } } })),

@@ -6,12 +6,12 @@ import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import type { PermissionGroup } from "@/pages/people/permissions/usePermissionActions";
-import { words } from "@/pages/people/permissions/words";
+import { texts } from "@/pages/people/permissions/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 export function AssignUsers({ group, onClose }: { group: PermissionGroup; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const users = useAll("/users");
   const [chosen, setChosen] = useState<string[]>([]);
   const [problem, setProblem] = useState<Problem | null>(null);

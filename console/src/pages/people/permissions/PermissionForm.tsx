@@ -1,16 +1,14 @@
 import { Checkbox, Stack, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useState } from "react";
 
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
+import { SETTING_NAME } from "@/api/names";
 import type { PermissionGroup } from "@/pages/people/permissions/usePermissionActions";
-import { functions, meanings, words } from "@/pages/people/permissions/words";
-import { fieldErrors } from "@/parts/fieldErrors";
+import { functions, meanings, texts } from "@/pages/people/permissions/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type FunctionName = keyof typeof functions;
 export const FUNCTIONS = Object.keys(functions).filter((name): name is FunctionName => name in functions);
@@ -21,8 +19,6 @@ interface Values {
   readonly functions: string[];
 }
 
-const NAME = /^[A-Za-z0-9_-]{1,63}$/;
-
 export function PermissionForm({
   group,
   taken,
@@ -32,11 +28,10 @@ export function PermissionForm({
   taken: readonly string[];
   onClose: () => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const f = useWords(functions);
-  const m = useWords(meanings);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const f = useTexts(functions);
+  const m = useTexts(meanings);
   const isNew = group === undefined;
   const form = useForm<Values>({
     initialValues: {
@@ -51,14 +46,14 @@ export function PermissionForm({
           ? null
           : name === ""
             ? c("required")
-            : !NAME.test(name)
+            : !SETTING_NAME.test(name)
               ? t("nameBad")
               : taken.includes(name)
                 ? t("nameTaken")
                 : null,
     },
   });
-  const save = useAction<Values, PermissionGroup>({
+  const save = useFormAction(form, {
     run: (values) => {
       const body = {
         description: values.description,
@@ -73,21 +68,14 @@ export function PermissionForm({
     touches: ["/permission-groups", "/me"],
     done: (_, { name }) => t(isNew ? "created" : "saved", { name }),
     onDone: onClose,
-    onProblem: (refused) => {
-      const { beside, rest } = fieldErrors(refused, ["name", "description", "functions"]);
-      form.setErrors(beside);
-      setProblem(rest);
-    },
   });
   return (
     <FormDrawer
       opened
       title={isNew ? t("createTitle") : t("editTitle", { name: group.name })}
       onClose={onClose}
-      onSubmit={form.onSubmit((values) => save.mutate(values))}
+      {...save}
       submitLabel={isNew ? c("create") : c("save")}
-      busy={save.isPending}
-      problem={problem}
     >
       {isNew && (
         <TextInput

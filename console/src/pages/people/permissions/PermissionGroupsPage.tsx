@@ -1,6 +1,6 @@
-import { Badge, Button, Group, Text, Tooltip } from "@mantine/core";
+import { Badge, Group, Text, Tooltip } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { Pencil, Plus, Trash2, UserPlus } from "lucide-react";
+import { UserPlus } from "lucide-react";
 import { useMemo } from "react";
 
 import { useAll } from "@/api/useAll";
@@ -12,76 +12,40 @@ import {
   useDeleteRefusal,
   type PermissionGroup,
 } from "@/pages/people/permissions/usePermissionActions";
-import { functions, meanings, words } from "@/pages/people/permissions/words";
-import { DataTable, Faint, type Column } from "@/parts/DataTable";
-import { PageHeader } from "@/parts/PageHeader";
-import { Panel } from "@/parts/Panel";
-import { ProblemNote } from "@/parts/ProblemNote";
-import { RowMenu } from "@/parts/RowMenu";
-import { common } from "@/words/common";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { functions, meanings, texts } from "@/pages/people/permissions/texts";
+import { CatalogPage } from "@/parts/CatalogPage";
+import { Faint, type Column } from "@/parts/DataTable";
+import { common } from "@/texts/common";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
-/** `open` and `assign` are names; `new` says that one is being made. */
-const FILTERS = { open: "", assign: "", new: "" };
+/** The permission group that users are assigned to. */
+const FILTERS = { assign: "" };
 
 export default function PermissionGroupsPage() {
-  const t = useWords(words);
-  const c = useWords(common);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const [filters, setFilters] = useFilters(FILTERS);
   const groups = useAll("/permission-groups");
-  const columns = useColumns();
-  const refusal = useDeleteRefusal();
   const remove = useDeletePermissionGroup();
-  const named = (name: string) => groups.data?.find((group) => group.name === name);
-  const [open, assigned] = [named(filters.open), named(filters.assign)];
+  const assigned = groups.data?.find((group) => group.name === filters.assign);
   return (
     <>
-      <PageHeader title={n("permissionGroups")} detail={t("detail")}>
-        <Button leftSection={<Plus size={15} />} onClick={() => setFilters({ new: "yes" })}>
-          {t("create")}
-        </Button>
-      </PageHeader>
-      {groups.error !== null ? (
-        <ProblemNote error={groups.error} onRetry={() => void groups.refetch()} />
-      ) : (
-        <Panel p={0}>
-          <DataTable
-            label={t("label")}
-            rows={groups.data}
-            columns={columns}
-            rowKey={(group) => group.name}
-            onOpen={(group) => setFilters({ open: group.name })}
-            actions={(group) => (
-              <RowMenu
-                label={t("actionsOf", { name: group.name })}
-                actions={[
-                  { label: c("edit"), icon: Pencil, onClick: () => setFilters({ open: group.name }) },
-                  { label: t("assign"), icon: UserPlus, onClick: () => setFilters({ assign: group.name }) },
-                  {
-                    label: c("delete"),
-                    icon: Trash2,
-                    danger: true,
-                    refusal: refusal(group),
-                    onClick: () => remove(group),
-                  },
-                ]}
-              />
-            )}
-          />
-        </Panel>
-      )}
-      {filters.new !== "" && groups.data !== undefined && (
-        <PermissionForm
-          group={undefined}
-          taken={groups.data.map((group) => group.name)}
-          onClose={() => setFilters({ new: "" })}
-        />
-      )}
-      {open !== undefined && (
-        <PermissionForm key={open.name} group={open} taken={[]} onClose={() => setFilters({ open: "" })} />
-      )}
+      <CatalogPage
+        title={n("permissionGroups")}
+        detail={t("detail")}
+        label={t("label")}
+        createLabel={t("create")}
+        query={groups}
+        columns={useColumns()}
+        menuLabel={(name) => t("actionsOf", { name })}
+        actions={({ name }) => [{ label: t("assign"), icon: UserPlus, onClick: () => setFilters({ assign: name }) }]}
+        onDelete={([name]) => name !== undefined && remove(name)}
+        refusal={useDeleteRefusal()}
+        form={({ row, taken, onClose }) => (
+          <PermissionForm key={row?.name} group={row} taken={taken} onClose={onClose} />
+        )}
+      />
       {assigned !== undefined && (
         <AssignUsers key={assigned.name} group={assigned} onClose={() => setFilters({ assign: "" })} />
       )}
@@ -92,8 +56,8 @@ export default function PermissionGroupsPage() {
 const NAMED = 6;
 
 function useColumns(): readonly Column<PermissionGroup>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return useMemo(
     () => [
       {
@@ -140,9 +104,9 @@ function useColumns(): readonly Column<PermissionGroup>[] {
 }
 
 function Allowed({ group }: { group: PermissionGroup }) {
-  const t = useWords(words);
-  const f = useWords(functions);
-  const m = useWords(meanings);
+  const t = useTexts(texts);
+  const f = useTexts(functions);
+  const m = useTexts(meanings);
   if (group.functions.length === 0)
     return (
       <Text size="sm" c="dimmed">

@@ -3,13 +3,14 @@ import { Checkbox, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useState, type FormEvent } from "react";
 
 import { api, sent, type Schema } from "@/api/client";
+import { JOB_KINDS } from "@/api/enumerations";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
-import { KINDS, parsed, RESOURCES, type KindName, type Resource } from "@/pages/people/quotas/amounts";
-import { words } from "@/pages/people/quotas/words";
+import { parsed, RESOURCES, type KindName, type Resource } from "@/pages/people/quotas/amounts";
+import { texts } from "@/pages/people/quotas/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common, kinds } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common, kinds } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 /** `users` is undefined for everybody. */
 export function BatchQuota({
@@ -21,10 +22,10 @@ export function BatchQuota({
   onClose: () => void;
   onDone: () => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const k = useWords(kinds);
-  const [chosen, setChosen] = useState<string[]>([...KINDS]);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const k = useTexts(kinds);
+  const [chosen, setChosen] = useState<string[]>([...JOB_KINDS]);
   const [limits, setLimits] = useState<Partial<Record<Resource, string>>>({});
   const [problem, setProblem] = useState<Problem | null>(null);
   const save = useAction<Schema<"QuotasPut">, Schema<"ListView_QuotaUsageView_">>({
@@ -45,7 +46,7 @@ export function BatchQuota({
   function submit(event: FormEvent) {
     event.preventDefault();
     const one = Object.fromEntries(changes.map((what) => [what, parsed(what, limits[what] ?? "")]));
-    const named = KINDS.filter((kind): kind is KindName => chosen.includes(kind));
+    const named = JOB_KINDS.filter((kind): kind is KindName => chosen.includes(kind));
     save.mutate(Object.fromEntries(named.map((kind) => [kind, one])));
   }
   return (
@@ -63,7 +64,7 @@ export function BatchQuota({
       </Text>
       <Checkbox.Group label={t("batchKinds")} value={chosen} onChange={setChosen}>
         <Group gap="md" mt={6}>
-          {KINDS.map((kind) => (
+          {JOB_KINDS.map((kind) => (
             <Checkbox key={kind} value={kind} label={k(kind)} />
           ))}
         </Group>

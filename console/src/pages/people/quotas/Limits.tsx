@@ -1,16 +1,16 @@
 import { SimpleGrid } from "@mantine/core";
 
 import { useMe } from "@/app/session";
-import { words } from "@/pages/people/quotas/words";
+import { texts } from "@/pages/people/quotas/texts";
 import { Stat } from "@/parts/Stat";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 /** What holds for everybody beside their quotas. */
 export function Limits() {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   const { limits } = useMe();
   const told = (value: number | null) => (value === null ? c("unlimited") : format.number(value));

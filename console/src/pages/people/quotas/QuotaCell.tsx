@@ -8,11 +8,11 @@ import { useMe } from "@/app/session";
 import { isBytes, parsed, part, typed, type What } from "@/pages/people/quotas/amounts";
 import classes from "@/pages/people/quotas/QuotaCell.module.css";
 import type { CellChange } from "@/pages/people/quotas/useSaveQuota";
-import { words } from "@/pages/people/quotas/words";
+import { texts } from "@/pages/people/quotas/texts";
 import { Meter } from "@/parts/Meter";
-import { common, kinds, volumeTypes } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common, kinds, volumeTypes } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const names = { ...kinds, ...volumeTypes };
 
@@ -26,12 +26,12 @@ export interface QuotaCellProps {
 }
 
 export function QuotaCell({ user, kind, what, held, onSave }: QuotaCellProps) {
-  const t = useWords(words);
-  const whatWord = useWhat();
-  const k = useWords(names);
+  const t = useTexts(texts);
+  const whatLabel = useWhat();
+  const k = useTexts(names);
   const told = useTold(what);
   const [isEditing, setEditing] = useState(false);
-  const name = { what: whatWord(what), user, kind: k(kind) };
+  const name = { what: whatLabel(what), user, kind: k(kind) };
   if (isEditing) {
     return (
       <LimitField
@@ -76,7 +76,7 @@ function LimitField({
   held: Schema<"HeldView">;
   onClose: (limit: number | null | undefined) => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [text, setText] = useState(typed(what, held.limit));
   const hint = useHint(what, held, parsed(what, text));
   const value = parsed(what, text);
@@ -106,7 +106,7 @@ function LimitField({
 
 /** What a limit would mean beside what is held and beside the limit for everybody. */
 function useHint(what: What, { held }: Schema<"HeldView">, value: number | null | undefined): string | undefined {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const told = useTold(what);
   const most = useMe().limits.max_gpus_per_user;
   if (value === null || value === undefined) return undefined;
@@ -120,7 +120,7 @@ export function useTold(what: What): (value: number) => string {
 }
 
 export function useWhat(): (what: What) => string {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return (what) => (what === "storage" ? t("storage") : c(what === "memory_bytes" ? "memory" : what));
 }

@@ -4,11 +4,11 @@ import { Search } from "lucide-react";
 import { useMemo, useState } from "react";
 
 import type { Schema } from "@/api/client";
+import { JOB_KINDS } from "@/api/enumerations";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import {
   isFull,
-  KINDS,
   RESOURCES,
   VOLUMES,
   WHATS,
@@ -21,14 +21,14 @@ import { BatchQuota } from "@/pages/people/quotas/BatchQuota";
 import { Limits } from "@/pages/people/quotas/Limits";
 import { QuotaCell, useWhat } from "@/pages/people/quotas/QuotaCell";
 import { useSaveQuota } from "@/pages/people/quotas/useSaveQuota";
-import { words } from "@/pages/people/quotas/words";
+import { texts } from "@/pages/people/quotas/texts";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common, kinds, volumeTypes } from "@/words/common";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { common, kinds, volumeTypes } from "@/texts/common";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 const names = { ...kinds, ...volumeTypes };
 
@@ -36,12 +36,12 @@ const names = { ...kinds, ...volumeTypes };
 const FILTERS = { q: "", of: "gpus", full: "", set: "" };
 
 export default function QuotasPage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const [filters, setFilters] = useFilters(FILTERS);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const quotas = useAll("/quotas");
-  const whatWord = useWhat();
+  const whatLabel = useWhat();
   const what = WHATS.find((one) => one === filters.of) ?? "gpus";
   const columns = useColumns(what);
   const shown = useMemo(
@@ -65,7 +65,7 @@ export default function QuotasPage() {
           aria-label={t("of")}
           value={what}
           onChange={(of) => setFilters({ of })}
-          data={WHATS.map((one) => ({ value: one, label: whatWord(one) }))}
+          data={WHATS.map((one) => ({ value: one, label: whatLabel(one) }))}
         />
         <TextInput
           size="xs"
@@ -113,8 +113,8 @@ export default function QuotasPage() {
 }
 
 function useColumns(what: What): readonly Column<Usage>[] {
-  const c = useWords(common);
-  const k = useWords(names);
+  const c = useTexts(common);
+  const k = useTexts(names);
   const save = useSaveQuota();
   const { mutate } = save;
   return useMemo(
@@ -129,7 +129,7 @@ function useColumns(what: What): readonly Column<Usage>[] {
           </Link>
         ),
       },
-      ...(what === "storage" ? VOLUMES : KINDS).map((kind): Column<Usage> => ({
+      ...(what === "storage" ? VOLUMES : JOB_KINDS).map((kind): Column<Usage> => ({
         key: kind,
         title: k(kind),
         width: "20%",

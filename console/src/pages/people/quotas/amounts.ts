@@ -5,13 +5,12 @@ export type Usage = Schema<"QuotaUsageView">;
 export type KindUsage = Schema<"KindQuotaView">;
 export type Resource = "gpus" | "cpus" | "memory_bytes";
 export type What = Resource | "storage";
-export type KindName = "training" | "distributed" | "preset" | "workbench";
+export type KindName = Schema<"JobKind">;
 
-export type VolumeName = "block" | "filesystem" | "local" | "object";
+export type VolumeName = Schema<"VolumeType">;
 
 export const RESOURCES: readonly Resource[] = ["gpus", "cpus", "memory_bytes"];
 export const WHATS: readonly What[] = [...RESOURCES, "storage"];
-export const KINDS: readonly KindName[] = ["training", "distributed", "preset", "workbench"];
 /** A bucket has no size here that could be limited. */
 export const VOLUMES: readonly VolumeName[] = ["block", "filesystem", "local"];
 

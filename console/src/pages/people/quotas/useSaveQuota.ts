@@ -1,8 +1,8 @@
 import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import type { KindName, Usage, VolumeName, What } from "@/pages/people/quotas/amounts";
-import { words } from "@/pages/people/quotas/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/people/quotas/texts";
+import { useTexts } from "@/texts/texts";
 
 export interface CellChange {
   readonly user: string;
@@ -13,7 +13,7 @@ export interface CellChange {
 
 /** One limit of one user, and nothing beside it: two operators who edit the same row do not undo each other. */
 export function useSaveQuota() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useAction<CellChange, Schema<"ListView_QuotaUsageView_">>({
     run: ({ user, kind, what, limit }) =>
       sent(api.POST("/quotas:batch", { body: { users: [user], all: false, quota: changeOf(kind, what, limit) } })),

@@ -9,14 +9,14 @@ import { useAll } from "@/api/useAll";
 import { useMe } from "@/app/session";
 import { MoveUsersDialog } from "@/pages/people/groups/MoveUsersDialog";
 import type { User } from "@/pages/people/users/rules";
-import { words } from "@/pages/people/users/words";
+import { texts } from "@/pages/people/users/texts";
 import { useConfirm } from "@/parts/confirm";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function BatchBar({ chosen, onClear }: { chosen: readonly User[]; onClear: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const groups = useAll("/groups");
   const permissionGroups = useAll("/permission-groups");
   const [target, setTarget] = useState<string | null>();
@@ -91,7 +91,7 @@ export function BatchBar({ chosen, onClear }: { chosen: readonly User[]; onClear
 }
 
 function DisableAll({ chosen, onDone }: { chosen: readonly User[]; onDone: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const confirm = useConfirm();
   const names = chosen.filter((user) => !user.disabled).map((user) => user.name);

@@ -1,18 +1,16 @@
 import { PasswordInput, Radio, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useState } from "react";
 
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
+import { USER_NAME } from "@/api/names";
 import type { Secret } from "@/pages/people/users/OneTimePassword";
 import { makePassword, SHORTEST_PASSWORD } from "@/pages/people/users/password";
 import { EMAIL, UserFields, type Profile } from "@/pages/people/users/UserFields";
-import { words } from "@/pages/people/users/words";
-import { fieldErrors } from "@/parts/fieldErrors";
+import { texts } from "@/pages/people/users/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 interface Values extends Profile {
   readonly name: string;
@@ -30,8 +28,6 @@ const FRESH: Values = {
   way: "make",
   password: "",
 };
-const NAME = /^[a-z_][a-z0-9_.-]{0,31}$/;
-const FIELDS = ["name", "display_name", "email", "role", "group", "permission_group", "password"];
 
 export function CreateUser({
   taken,
@@ -42,41 +38,33 @@ export function CreateUser({
   onClose: () => void;
   onCreated: (secret: Secret | undefined) => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = useForm<Values>({
     initialValues: FRESH,
     validateInputOnChange: true,
     validate: {
       name: (name) =>
-        name === "" ? c("required") : !NAME.test(name) ? t("nameBad") : taken.includes(name) ? t("nameTaken") : null,
+        name === ""
+          ? c("required")
+          : !USER_NAME.test(name)
+            ? t("nameBad")
+            : taken.includes(name)
+              ? t("nameTaken")
+              : null,
       email: (email) => (email === "" || EMAIL.test(email) ? null : t("emailBad")),
       password: (password, { way }) =>
         way === "make" || password.length >= SHORTEST_PASSWORD ? null : t("passwordShort"),
     },
   });
-  const create = useAction<Values, Secret>({
+  const create = useFormAction(form, {
     run: createUser,
     touches: ["/users", "/groups", "/quotas", "/permission-groups"],
     done: (_, { name }) => t("created", { name }),
     onDone: (secret, { way }) => onCreated(way === "make" ? secret : undefined),
-    onProblem: (refused) => {
-      const { beside, rest } = fieldErrors(refused, FIELDS);
-      form.setErrors(beside);
-      setProblem(rest);
-    },
   });
   return (
-    <FormDrawer
-      opened
-      title={t("createTitle")}
-      onClose={onClose}
-      onSubmit={form.onSubmit((values) => create.mutate(values))}
-      submitLabel={c("create")}
-      busy={create.isPending}
-      problem={problem}
-    >
+    <FormDrawer opened title={t("createTitle")} onClose={onClose} {...create} submitLabel={c("create")}>
       <TextInput
         label={c("name")}
         description={t("nameHint")}

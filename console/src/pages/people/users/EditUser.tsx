@@ -1,16 +1,13 @@
 import { useForm } from "@mantine/form";
-import { useState } from "react";
 
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
 import { moveUsers } from "@/pages/people/groups/moveUsers";
 import type { User } from "@/pages/people/users/rules";
 import { EMAIL, UserFields, type Profile } from "@/pages/people/users/UserFields";
-import { words } from "@/pages/people/users/words";
-import { fieldErrors } from "@/parts/fieldErrors";
+import { texts } from "@/pages/people/users/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { useTexts } from "@/texts/texts";
 
 export function EditUser({
   user,
@@ -21,8 +18,7 @@ export function EditUser({
   roleRefusal: string | undefined;
   onClose: () => void;
 }) {
-  const t = useWords(words);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const t = useTexts(texts);
   const form = useForm<Profile>({
     initialValues: {
       display_name: user.display_name,
@@ -34,26 +30,14 @@ export function EditUser({
     validateInputOnChange: true,
     validate: { email: (email) => (email === "" || EMAIL.test(email) ? null : t("emailBad")) },
   });
-  const save = useAction<Profile, void>({
+  const save = useFormAction(form, {
     run: (values) => saveUser(user, values),
     touches: ["/users", "/groups", "/permission-groups", "/me"],
     done: () => t("saved", { name: user.name }),
     onDone: onClose,
-    onProblem: (refused) => {
-      const { beside, rest } = fieldErrors(refused, ["display_name", "email", "role", "group", "permission_group"]);
-      form.setErrors(beside);
-      setProblem(rest);
-    },
   });
   return (
-    <FormDrawer
-      opened
-      title={t("editTitle", { name: user.name })}
-      onClose={onClose}
-      onSubmit={form.onSubmit((values) => save.mutate(values))}
-      busy={save.isPending}
-      problem={problem}
-    >
+    <FormDrawer opened title={t("editTitle", { name: user.name })} onClose={onClose} {...save}>
       <UserFields form={form} roleRefusal={roleRefusal} />
     </FormDrawer>
   );

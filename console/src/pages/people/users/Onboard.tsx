@@ -9,13 +9,13 @@ import { api, Problem, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { useAll, usePages } from "@/api/useAll";
 import { Belonging } from "@/pages/people/users/UserFields";
-import { words } from "@/pages/people/users/words";
+import { texts } from "@/pages/people/users/texts";
 import { Faint } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type Person = Schema<"IdentityView">;
 interface Wanted {
@@ -26,7 +26,7 @@ interface Wanted {
 }
 
 export function Onboard({ onClose }: { onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const providers = useAll("/auth/providers/all");
   const [problem, setProblem] = useState<Problem | null>(null);
   const [chosenProvider, setProvider] = useState<string>();
@@ -78,7 +78,7 @@ export function Onboard({ onClose }: { onClose: () => void }) {
 }
 
 function NoProviders() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <EmptyState icon={LogIn} title={t("noProviders")} hint={t("noProvidersHint")}>
       <Button
@@ -100,8 +100,8 @@ function People({
   chosen: ReadonlySet<string>;
   onChoose: (chosen: ReadonlySet<string>) => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const people = usePages("/auth/providers/{id}/people", { limit: 500 }, { id: provider });
   const ask = useAction<void, unknown>({
     run: () =>

@@ -1,8 +1,8 @@
 import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 
-import { words } from "@/pages/people/users/words";
+import { texts } from "@/pages/people/users/texts";
 import { CopyText } from "@/parts/CopyText";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 export interface Secret {
   readonly user: string;
@@ -11,7 +11,7 @@ export interface Secret {
 
 /** Shown this once. It closes only by its button, so that no stray click loses it. */
 export function OneTimePassword({ secret, onClose }: { secret: Secret; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Modal
       opened

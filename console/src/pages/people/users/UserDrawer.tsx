@@ -8,14 +8,14 @@ import { useAll, usePages } from "@/api/useAll";
 import { AccountBadge, RoleBadge } from "@/pages/people/users/badges";
 import type { User } from "@/pages/people/users/rules";
 import { UserQuota } from "@/pages/people/users/UserQuota";
-import { words } from "@/pages/people/users/words";
+import { texts } from "@/pages/people/users/texts";
 import { Faint } from "@/parts/DataTable";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { RowMenu, type RowAction } from "@/parts/RowMenu";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function UserDrawer({
   name,
@@ -30,8 +30,8 @@ export function UserDrawer({
   onEdit: () => void;
   onClose: () => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return (
     <Drawer opened onClose={onClose} title={name} size="lg" closeButtonProps={{ "aria-label": c("close") }}>
       {user === undefined ? (
@@ -90,8 +90,8 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
 }
 
 function Facts({ user }: { user: User }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const facts: readonly (readonly [string, ReactNode])[] = [
     [t("displayName"), user.display_name === "" ? "–" : user.display_name],
     [t("email"), user.email === "" ? "–" : user.email],
@@ -134,7 +134,7 @@ function Facts({ user }: { user: User }) {
 }
 
 function Scores({ name }: { name: string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const scores = useAll("/scores");
   if (scores.error !== null) return <ProblemNote error={scores.error} onRetry={() => void scores.refetch()} />;
@@ -164,7 +164,7 @@ function Scores({ name }: { name: string }) {
 }
 
 function Events({ name }: { name: string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const events = usePages("/events", { subject: name, limit: 10 });
   if (events.error !== null) return <ProblemNote error={events.error} onRetry={events.retry} />;
   if (events.items === undefined) return <Skeleton h={80} />;

@@ -3,9 +3,9 @@ import { Select, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 
 import { useAll } from "@/api/useAll";
-import { words } from "@/pages/people/users/words";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/people/users/texts";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export interface Profile {
   readonly display_name: string;
@@ -25,7 +25,7 @@ export function UserFields<T extends Profile>({
   form: UseFormReturnType<T>;
   roleRefusal?: string | undefined;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <>
       <TextInput label={t("displayName")} maxLength={100} {...form.getInputProps("display_name")} />
@@ -50,8 +50,8 @@ type InputProps = ReturnType<UseFormReturnType<Profile>["getInputProps"]>;
 
 /** Group and permission group. */
 export function Belonging({ group, permissionGroup }: { group: InputProps; permissionGroup: InputProps }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const groups = useAll("/groups");
   const permissionGroups = useAll("/permission-groups");
   return (

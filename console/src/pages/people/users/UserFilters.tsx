@@ -2,9 +2,9 @@ import { Group, Select, TextInput } from "@mantine/core";
 import { Search } from "lucide-react";
 
 import type { User } from "@/pages/people/users/rules";
-import { words } from "@/pages/people/users/words";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/people/users/texts";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 /** `group` may be "-" for those in none. */
 export const FILTERS = { q: "", role: "", group: "", permission: "", state: "" };
@@ -20,8 +20,8 @@ export function UserFilters({
   filters: Wanted;
   onChange: (change: Partial<Wanted>) => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const one = (label: string, name: keyof Wanted, data: readonly { value: string; label: string }[]) => (
     <Select
       size="xs"

@@ -3,12 +3,12 @@ import { Link } from "@tanstack/react-router";
 
 import { $api, type Schema } from "@/api/client";
 import { isFull, part } from "@/pages/people/quotas/amounts";
-import { words } from "@/pages/people/users/words";
+import { texts } from "@/pages/people/users/texts";
 import { Faint } from "@/parts/DataTable";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common, kinds } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common, kinds } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 interface Line {
   readonly key: string;
@@ -19,21 +19,21 @@ interface Line {
 
 /** What is limited or held; everything else would only be noise. */
 export function UserQuota({ name }: { name: string }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const k = useWords(kinds);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const k = useTexts(kinds);
   const format = useFormat();
   const quota = $api.useQuery("get", "/users/{name}/quota", { params: { path: { name } } });
   if (quota.error !== null) return <ProblemNote error={quota.error} onRetry={() => void quota.refetch()} />;
   if (quota.data === undefined) return <Skeleton h={60} />;
   const lines: Line[] = Object.entries(quota.data.kinds).flatMap(([kind, one]) => {
-    const word = kind in kinds ? k(kind as keyof typeof kinds) : kind;
+    const label = kind in kinds ? k(kind as keyof typeof kinds) : kind;
     return [
-      { key: `${kind} gpus`, label: t("kindOf", { kind: word, what: c("gpus") }), held: one.gpus, isBytes: false },
-      { key: `${kind} cpus`, label: t("kindOf", { kind: word, what: c("cpus") }), held: one.cpus, isBytes: false },
+      { key: `${kind} gpus`, label: t("kindOf", { kind: label, what: c("gpus") }), held: one.gpus, isBytes: false },
+      { key: `${kind} cpus`, label: t("kindOf", { kind: label, what: c("cpus") }), held: one.cpus, isBytes: false },
       {
         key: `${kind} memory`,
-        label: t("kindOf", { kind: word, what: c("memory") }),
+        label: t("kindOf", { kind: label, what: c("memory") }),
         held: one.memory_bytes,
         isBytes: true,
       },

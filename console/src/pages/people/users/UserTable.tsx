@@ -5,13 +5,13 @@ import { useMemo } from "react";
 
 import { AccountBadge, RoleBadge } from "@/pages/people/users/badges";
 import type { User } from "@/pages/people/users/rules";
-import { words } from "@/pages/people/users/words";
+import { texts } from "@/pages/people/users/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment } from "@/parts/Moment";
 import { RowMenu, type RowAction } from "@/parts/RowMenu";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export interface UserTableProps {
   readonly users: readonly User[] | undefined;
@@ -22,7 +22,7 @@ export interface UserTableProps {
 }
 
 export function UserTable({ users, selected, onSelect, onOpen, actions }: UserTableProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const columns = useColumns();
   return (
     <DataTable
@@ -41,8 +41,8 @@ export function UserTable({ users, selected, onSelect, onOpen, actions }: UserTa
 }
 
 function useColumns(): readonly Column<User>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return useMemo(
     () => [
       {

@@ -15,19 +15,19 @@ import { useUserActions } from "@/pages/people/users/useUserActions";
 import { UserDrawer } from "@/pages/people/users/UserDrawer";
 import { FILTERS as LIST_FILTERS, fits, UserFilters } from "@/pages/people/users/UserFilters";
 import { UserTable } from "@/pages/people/users/UserTable";
-import { words } from "@/pages/people/users/words";
+import { texts } from "@/pages/people/users/texts";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 /** `open` and `edit` are names; `new` is "user" or "people" while some are made. */
 const FILTERS = { ...LIST_FILTERS, open: "", edit: "", new: "" };
 
 export default function UsersPage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const me = useMe();
   const [filters, setFilters] = useFilters(FILTERS);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());

@@ -2,11 +2,11 @@ import { Badge, Group } from "@mantine/core";
 import { CircleCheck, KeyRound, Shield, UserRound, UserX } from "lucide-react";
 
 import type { User } from "@/pages/people/users/rules";
-import { words } from "@/pages/people/users/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/people/users/texts";
+import { useTexts } from "@/texts/texts";
 
 export function RoleBadge({ role }: { role: User["role"] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const Icon = role === "operator" ? Shield : UserRound;
   return (
     <Badge
@@ -22,7 +22,7 @@ export function RoleBadge({ role }: { role: User["role"] }) {
 }
 
 export function AccountBadge({ user }: { user: User }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const Icon = user.disabled ? UserX : CircleCheck;
   return (
     <Group gap={4}>

@@ -1,7 +1,7 @@
 /** Why something cannot be done with a user, told before the server would have to. */
 import type { Schema } from "@/api/client";
-import type { words } from "@/pages/people/users/words";
-import type { Say } from "@/words/words";
+import type { texts } from "@/pages/people/users/texts";
+import type { Say } from "@/texts/texts";
 
 export type User = Schema<"UserView">;
 
@@ -12,7 +12,7 @@ export interface Refusals {
   readonly reset: string | undefined;
 }
 
-export function refusalsFor(t: Say<typeof words>, user: User, everybody: readonly User[], me: string): Refusals {
+export function refusalsFor(t: Say<typeof texts>, user: User, everybody: readonly User[], me: string): Refusals {
   const own = user.name === me ? t("ownAccount") : undefined;
   const last = isLastOperator(user, everybody) ? t("lastOperator") : undefined;
   const busy = user.active_jobs > 0 ? t("hasJobs", { n: user.active_jobs }) : undefined;

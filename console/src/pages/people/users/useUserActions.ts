@@ -7,11 +7,11 @@ import { useMe } from "@/app/session";
 import type { Secret } from "@/pages/people/users/OneTimePassword";
 import { makePassword } from "@/pages/people/users/password";
 import { refusalsFor, type User } from "@/pages/people/users/rules";
-import { words } from "@/pages/people/users/words";
+import { texts } from "@/pages/people/users/texts";
 import { useConfirm } from "@/parts/confirm";
 import type { RowAction } from "@/parts/RowMenu";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export interface UserEvents {
   readonly onEdit: (name: string) => void;
@@ -23,8 +23,8 @@ export function useUserActions(
   everybody: readonly User[],
   { onEdit, onSecret, onDeleted }: UserEvents,
 ): (user: User) => readonly RowAction[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const me = useMe();
   const confirm = useConfirm();
   const reset = useAction<Secret, User>({

@@ -6,20 +6,20 @@ import { Defragmentation } from "@/pages/reports/analysis/Defragmentation";
 import { EstimateAccuracy } from "@/pages/reports/analysis/EstimateAccuracy";
 import { Findings } from "@/pages/reports/analysis/Findings";
 import { UsageBars } from "@/pages/reports/analysis/UsageBars";
-import { words } from "@/pages/reports/analysis/words";
+import { texts } from "@/pages/reports/analysis/texts";
 import { PageHeader } from "@/parts/PageHeader";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { Stat } from "@/parts/Stat";
-import { useFormat } from "@/words/format";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 const FILTERS = { period: "7d", by: "by_user" };
 const PERIODS = ["24h", "7d", "30d", "90d"];
 
 export default function AnalysisPage() {
-  const page = useWords(navigation);
-  const t = useWords(words);
+  const page = useTexts(navigation);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(FILTERS);
   const { data, error, refetch } = $api.useQuery(
     "get",
@@ -64,7 +64,7 @@ function label(period: string, t: (key: "hours" | "days", values: { n: string })
 }
 
 function Totals({ total }: { total: Schema<"GpuHoursView"> | undefined }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   if (total === undefined) return <Skeleton h={92} />;
   const { gpu_hours: held, measured_gpu_hours: measured, idle_gpu_hours: idle } = total;
@@ -90,7 +90,7 @@ function Totals({ total }: { total: Schema<"GpuHoursView"> | undefined }) {
 }
 
 function Notes({ notes }: { notes: readonly string[] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Alert color="yellow" title={t("notes")}>
       <List size="sm">

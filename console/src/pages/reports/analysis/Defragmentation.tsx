@@ -7,17 +7,17 @@ import { $api, type Schema } from "@/api/client";
 import { useAll } from "@/api/useAll";
 import { NodeStrip, Swatch } from "@/pages/reports/analysis/NodeStrip";
 import { places } from "@/pages/reports/analysis/places";
-import { words } from "@/pages/reports/analysis/words";
+import { texts } from "@/pages/reports/analysis/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Plan = Schema<"DefragmentationView">;
 
 export function Defragmentation() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { data: plan, error, refetch } = $api.useQuery("get", "/analysis/defragmentation");
   return (
     <Panel title={t("defragmentation")}>
@@ -41,7 +41,7 @@ export function Defragmentation() {
 }
 
 function Summary({ plan }: { plan: Plan }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return (
     <Box>
@@ -60,7 +60,7 @@ function Summary({ plan }: { plan: Plan }) {
 }
 
 function BeforeAndAfter({ plan }: { plan: Plan }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { data: gpus } = useAll("/gpus");
   if (gpus === undefined) return <Skeleton h={120} />;
   return (
@@ -83,7 +83,7 @@ function BeforeAndAfter({ plan }: { plan: Plan }) {
 }
 
 function Moves({ plan }: { plan: Plan }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return (
     <Box>

@@ -6,7 +6,7 @@ import { useMemo } from "react";
 import { $api } from "@/api/client";
 import { Chart } from "@/charts/Chart";
 import { OUTCOMES, outcomeOf, pointOf, type Accuracy, type Outcome } from "@/pages/reports/analysis/pastStarts";
-import { words } from "@/pages/reports/analysis/words";
+import { texts } from "@/pages/reports/analysis/texts";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Meter } from "@/parts/Meter";
@@ -14,9 +14,9 @@ import { useNow } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { Stat } from "@/parts/Stat";
-import { parseDuration } from "@/words/durations";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { parseDuration } from "@/texts/durations";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Horizon = Accuracy["by_horizon"][number];
 
@@ -26,7 +26,7 @@ const COLORS: Readonly<Record<Outcome, string>> = { early: "#20b8a6", between: "
 const FAINT = "#7f8aa0";
 
 export function EstimateAccuracy({ period }: { period: string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const since = useSince(period);
   const { data, error, refetch } = $api.useQuery(
     "get",
@@ -65,7 +65,7 @@ function useSince(period: string): string {
 }
 
 function Figures({ accuracy }: { accuracy: Accuracy }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return (
     <SimpleGrid cols={{ base: 2, md: 4 }}>
@@ -86,7 +86,7 @@ function Figures({ accuracy }: { accuracy: Accuracy }) {
 }
 
 function SaidAndCame({ accuracy }: { accuracy: Accuracy }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { recent } = accuracy;
   const option = useMemo(() => {
@@ -143,7 +143,7 @@ function SaidAndCame({ accuracy }: { accuracy: Accuracy }) {
 }
 
 function Horizons({ horizons }: { horizons: readonly Horizon[] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const columns = useMemo<readonly Column<Horizon>[]>(() => {
     const share = (label: string, value: number | null) => (

@@ -4,26 +4,18 @@ import { Link } from "@tanstack/react-router";
 import { Lightbulb, Sparkles } from "lucide-react";
 
 import type { Schema } from "@/api/client";
-import { evidence as evidenceWords, words } from "@/pages/reports/analysis/words";
+import { FINDING_KINDS } from "@/api/enumerations";
+import { evidence as evidenceTexts, texts } from "@/pages/reports/analysis/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { StateBadge } from "@/parts/StateBadge";
 import { SubjectLink } from "@/parts/SubjectLink";
-import { useFormat, type Format } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat, type Format } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type FindingView = Schema<"FindingView">;
 type Kind = FindingView["kind"];
 
-const KINDS: readonly Kind[] = [
-  "idle-allocation",
-  "low-utilization",
-  "oversized-request",
-  "fragmentation",
-  "pool-balance",
-  "starving-queue",
-  "hot-gpu",
-];
 const SCOPE: Readonly<Record<Kind, string>> = {
   "idle-allocation": "job",
   "low-utilization": "job",
@@ -35,14 +27,14 @@ const SCOPE: Readonly<Record<Kind, string>> = {
 };
 
 export function Findings({ findings }: { findings: readonly FindingView[] | undefined }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Panel title={t("findings")}>
       {findings === undefined && <Skeleton h={160} />}
       {findings?.length === 0 && <EmptyState icon={Sparkles} title={t("noFindings")} hint={t("noFindingsHint")} />}
       {findings !== undefined && findings.length > 0 && (
         <Stack gap="lg">
-          {KINDS.map((kind) => (
+          {FINDING_KINDS.map((kind) => (
             <KindOfFindings key={kind} kind={kind} findings={findings.filter((finding) => finding.kind === kind)} />
           ))}
         </Stack>
@@ -52,7 +44,7 @@ export function Findings({ findings }: { findings: readonly FindingView[] | unde
 }
 
 function KindOfFindings({ kind, findings }: { kind: Kind; findings: readonly FindingView[] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (findings.length === 0) return null;
   return (
     <Box component="section" aria-label={t(kind)}>
@@ -101,14 +93,14 @@ function aboutOf(finding: FindingView): string {
 }
 
 function Evidence({ evidence }: { evidence: FindingView["evidence"] }) {
-  const t = useWords(evidenceWords);
+  const t = useTexts(evidenceTexts);
   const format = useFormat();
   return (
     <Group gap="2px 16px" mt={6}>
       {Object.entries(evidence).map(([name, value]) => (
         <Text key={name} size="xs" className="num">
           <Text span c="dimmed" size="xs">
-            {name in evidenceWords ? t(name as keyof typeof evidenceWords) : name.replaceAll("_", " ")}{" "}
+            {name in evidenceTexts ? t(name as keyof typeof evidenceTexts) : name.replaceAll("_", " ")}{" "}
           </Text>
           {name === "user" ? (
             <Anchor size="xs" renderRoot={(props) => <Link to="/users" search={{ open: String(value) }} {...props} />}>

@@ -1,8 +1,8 @@
 import { Box, Group, Text, Tooltip } from "@mantine/core";
 
 import type { Look, Place } from "@/pages/reports/analysis/places";
-import { words } from "@/pages/reports/analysis/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/reports/analysis/texts";
+import { useTexts } from "@/texts/texts";
 
 const LOOKS: Readonly<Record<Look, { background: string; border: string; mark: string }>> = {
   free: { background: "transparent", border: "1px dashed var(--corral-faint)", mark: "" },
@@ -43,7 +43,7 @@ export function Swatch({ look, label }: { look: Look; label: string }) {
 
 /** One node's GPUs side by side. */
 export function NodeStrip({ node, gpus }: { node: string; gpus: readonly Place[] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const free = gpus.filter((gpu) => gpu.look === "free").length;
   const told = t("freeGpus", { free, all: gpus.length });
   return (

@@ -6,13 +6,13 @@ import { useMemo } from "react";
 import type { Schema } from "@/api/client";
 import { useFilters } from "@/app/useFilters";
 import { Chart } from "@/charts/Chart";
-import { words } from "@/pages/reports/analysis/words";
+import { texts } from "@/pages/reports/analysis/texts";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { SubjectLink } from "@/parts/SubjectLink";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Row = Schema<"GpuHoursView">;
 type Usage = Schema<"UsageBreakdownView">;
@@ -31,7 +31,7 @@ const MOST_BARS = 15;
 const FAINT = "#7f8aa0";
 
 export function UsageBars({ usage }: { usage: Usage | undefined }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(FILTERS);
   const by = GROUPINGS.find((one) => one === filters.by) ?? "by_user";
   const rows = usage?.[by];
@@ -61,7 +61,7 @@ export function UsageBars({ usage }: { usage: Usage | undefined }) {
 }
 
 function Bars({ rows, by }: { rows: readonly Row[]; by: Grouping }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const most = useMemo(() => rows.slice(0, MOST_BARS).toReversed(), [rows]);
   const option = useMemo(() => {
@@ -110,7 +110,7 @@ function Bars({ rows, by }: { rows: readonly Row[]; by: Grouping }) {
 }
 
 function Figures({ rows, by }: { rows: readonly Row[]; by: Grouping }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const columns = useMemo<Column<Row>[]>(
     () => [

@@ -4,9 +4,9 @@ import { useMemo } from "react";
 
 import { $api, type Schema } from "@/api/client";
 import { useCluster } from "@/app/cluster";
-import { words } from "@/pages/scheduling/queue/words";
+import { texts } from "@/pages/scheduling/queue/texts";
 import { Meter } from "@/parts/Meter";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 interface ModelCount {
   readonly model: string;
@@ -15,7 +15,7 @@ interface ModelCount {
 }
 
 export function FreeGpus({ pool }: { pool: string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { data: map } = $api.useQuery("get", "/gpus/map", {});
   const cluster = useCluster();
   const counts = useMemo(

@@ -25,10 +25,10 @@ import { capital, useDragging } from "@/pages/scheduling/queue/useDragging";
 import { useGlide } from "@/pages/scheduling/queue/useGlide";
 import { useMove, type QueueActions } from "@/pages/scheduling/queue/useQueueActions";
 import { useReason } from "@/pages/scheduling/queue/useReason";
-import { words } from "@/pages/scheduling/queue/words";
+import { texts } from "@/pages/scheduling/queue/texts";
 import { Panel } from "@/parts/Panel";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const FIRST = 60;
 const MORE = 200;
@@ -43,7 +43,7 @@ export interface LinePanelProps {
 }
 
 export function LinePanel({ line, policy, onlyMine, chosen, onChoose, actions }: LinePanelProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const isOperator = useIsOperator();
   const format = useFormat();
@@ -149,7 +149,7 @@ export function modelName(model: string, any: string, cpu: string): string {
 }
 
 function Head() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <div className={classes.head} aria-hidden>
       <span className={`${classes.areaPosition} ${classes.right}`}>{t("position")}</span>
@@ -164,18 +164,18 @@ function Head() {
 }
 
 function Gap({ missing }: { missing: number }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return missing > 0 ? <li className={classes.gap}>⋯ {t("othersBetween", { n: missing })}</li> : null;
 }
 
 function Behind({ missing }: { missing: number }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return missing > 0 ? <li className={classes.gap}>⋯ {t("othersBehind", { n: missing })}</li> : null;
 }
 
 /** Said to the eye what the announcements say to the ear. */
 function DragNote({ user, refusal }: { user: string; refusal: string | undefined }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     // Above the page, so that nothing in it shifts while somebody aims.
     <Affix

@@ -11,12 +11,12 @@ import { LinePanel } from "@/pages/scheduling/queue/LinePanel";
 import { hasOwnOrder, lineKey, mayRunOn, type Place } from "@/pages/scheduling/queue/order";
 import { RunningPanel } from "@/pages/scheduling/queue/RunningPanel";
 import { useQueueActions, type Named, type QueueActions } from "@/pages/scheduling/queue/useQueueActions";
-import { words } from "@/pages/scheduling/queue/words";
+import { texts } from "@/pages/scheduling/queue/texts";
 import { BatchBar } from "@/parts/BatchBar";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 type Queue = Schema<"QueueView">;
 
@@ -29,7 +29,7 @@ export function OrderTab({
   onlyMine: boolean;
   onOnlyMine: (value: boolean) => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const { data, error, refetch } = $api.useQuery("get", "/queues/{name}/order", {
     params: { path: { name: queue.name } },
@@ -50,7 +50,7 @@ export function OrderTab({
     <Stack gap="md">
       <Panel p="sm">
         <Group justify="space-between" gap="sm">
-          <PolicyWords queue={queue} />
+          <PolicyText queue={queue} />
           <Group gap="md">
             <Switch
               size="sm"
@@ -99,8 +99,8 @@ export function OrderTab({
   );
 }
 
-function PolicyWords({ queue }: { queue: Queue }) {
-  const t = useWords(words);
+function PolicyText({ queue }: { queue: Queue }) {
+  const t = useTexts(texts);
   const isOperator = useIsOperator();
   const policy =
     {
@@ -119,7 +119,7 @@ function PolicyWords({ queue }: { queue: Queue }) {
 }
 
 function NothingWaits({ queue }: { queue: Queue }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Panel>
       <EmptyState icon={ListOrdered} title={t("nothingWaits")} hint={t("nothingWaitsHint")}>
@@ -144,7 +144,7 @@ function ChosenBar({
   onDone: () => void;
   actions: QueueActions;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const jobs = places.flatMap((place): Named[] =>
     place.id !== null && chosen.has(place.id) ? [{ id: place.id, name: place.name ?? place.id }] : [],
   );

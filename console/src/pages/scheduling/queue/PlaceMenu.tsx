@@ -16,8 +16,8 @@ import {
 import { useIsOperator } from "@/app/session";
 import { slotsOf, type Place, type Wish } from "@/pages/scheduling/queue/order";
 import type { QueueActions } from "@/pages/scheduling/queue/useQueueActions";
-import { words } from "@/pages/scheduling/queue/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/scheduling/queue/texts";
+import { useTexts } from "@/texts/texts";
 
 export interface PlaceMenuProps {
   readonly place: Place;
@@ -29,7 +29,7 @@ export interface PlaceMenuProps {
 }
 
 export function PlaceMenu({ place, places, isOwn, isMovable, actions, onMove }: PlaceMenuProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const isOperator = useIsOperator();
   const { id, name } = place;
   if (id === null || name === null) return null;
@@ -82,7 +82,7 @@ function Moves({
   id: string;
   onMove: (wish: Wish) => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const own = slotsOf(places, place).flatMap((slot) => places[slot]?.id ?? []);
   const at = own.indexOf(id);
   const moves = [

@@ -8,11 +8,11 @@ import type { ReactNode } from "react";
 
 import classes from "@/pages/scheduling/queue/queue.module.css";
 import type { Place, Row } from "@/pages/scheduling/queue/order";
-import { words } from "@/pages/scheduling/queue/words";
+import { texts } from "@/pages/scheduling/queue/texts";
 import { Faint } from "@/parts/DataTable";
 import { Moment, useNow } from "@/parts/Moment";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export interface PlaceRowProps {
   readonly row: Row;
@@ -29,7 +29,7 @@ export interface PlaceRowProps {
 }
 
 export function PlaceRow(props: PlaceRowProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { key, place } = props.row;
   const name = useNameOf()(place);
   const sortable = useSortable({
@@ -98,7 +98,7 @@ export function PlaceRow(props: PlaceRowProps) {
 }
 
 function JobCell({ place, isOwn, name }: { place: Place; isOwn: boolean; name: string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <div className={classes.areaJob}>
       <Text size="sm" fw={place.id === null ? 400 : 550} c={place.id === null ? "dimmed" : undefined} truncate>
@@ -125,13 +125,13 @@ function JobCell({ place, isOwn, name }: { place: Place; isOwn: boolean; name: s
 }
 
 export function useNameOf(): (place: Place) => string {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (place) => place.name ?? t("hiddenJob", { user: place.user });
 }
 
 /** GPUs, for a gang those of each node. */
 export function Size({ place }: { place: { readonly gpus: number; readonly nodes: number } }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (place.gpus === 0) return <>{t("cpuJob")}</>;
   return (
     <>{place.nodes > 1 ? t("gpuNodes", { n: place.nodes, gpus: place.gpus }) : t("gpuCount", { n: place.gpus })}</>
@@ -152,7 +152,7 @@ function Waited({ since }: { since: string | null }) {
 
 /** What is planned; if nothing is, what is expected. */
 function Start({ place }: { place: Place }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { planned_start: planned, estimated_start: estimate } = place;
   if (planned !== null) return <Moment at={planned} />;

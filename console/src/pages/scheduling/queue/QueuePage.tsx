@@ -10,14 +10,14 @@ import { FreeGpus } from "@/pages/scheduling/queue/FreeGpus";
 import { OrderTab } from "@/pages/scheduling/queue/OrderTab";
 import { ReceiptsTab } from "@/pages/scheduling/queue/ReceiptsTab";
 import { ScoresTab } from "@/pages/scheduling/queue/ScoresTab";
-import { words } from "@/pages/scheduling/queue/words";
+import { texts } from "@/pages/scheduling/queue/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { navigation } from "@/words/navigation";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Queue = Schema<"QueueView">;
 
@@ -25,8 +25,8 @@ const TABS = ["order", "scores", "receipts"];
 const DEFAULTS = { queue: "", tab: "order", mine: "" } as const;
 
 export default function QueuePage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const me = useMe();
   const [filters, setFilters] = useFilters(DEFAULTS);
   const { data: queues, error, refetch } = useAll("/queues");
@@ -98,7 +98,7 @@ function usualQueue(queues: readonly Queue[] | undefined, pool: string | null): 
 }
 
 function Figures({ queue }: { queue: Queue }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const figures = [
     [queue.queued, t("waiting")],
@@ -117,7 +117,7 @@ function Figures({ queue }: { queue: Queue }) {
 }
 
 function NoQueue({ name }: { name: string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Panel>
       {name === "" ? (

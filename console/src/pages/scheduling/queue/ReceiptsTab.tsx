@@ -4,33 +4,33 @@ import { Handshake, Search } from "lucide-react";
 import { useMemo } from "react";
 
 import type { Schema } from "@/api/client";
+import { PREEMPTION_RULES } from "@/api/enumerations";
 import { usePages } from "@/api/useAll";
 import { useIsOperator } from "@/app/session";
 import { useFilters } from "@/app/useFilters";
 import { Return } from "@/pages/jobs/job/ReceiptsPanel";
-import { receipts as told, rules } from "@/pages/jobs/job/words";
+import { receipts as told, rules } from "@/pages/jobs/job/texts";
 import { sinceOf, TIMES } from "@/pages/jobs/list/filters";
-import { words as times } from "@/pages/jobs/list/words";
+import { texts as times } from "@/pages/jobs/list/texts";
 import { JobLink } from "@/pages/jobs/why/JobRef";
-import { receipts as words } from "@/pages/scheduling/queue/words";
+import { receipts as texts } from "@/pages/scheduling/queue/texts";
 import { DataTable, Faint, NothingFound, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { FilterSelect } from "@/parts/FilterSelect";
 import { Moment, useNow } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Receipt = Schema<"ReceiptView">;
 
 const FILTERS = { rule: "", user: "", since: "" } as const;
-const RULES = ["guarantee", "reservation", "order", "overrun", "move"] as const;
 
 export function ReceiptsTab() {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const now = useNow();
   const [filters] = useFilters(FILTERS);
   const since = sinceOf(filters.since, now);
@@ -71,9 +71,9 @@ export function ReceiptsTab() {
 }
 
 function FilterBar() {
-  const t = useWords(words);
-  const tr = useWords(rules);
-  const tt = useWords(times);
+  const t = useTexts(texts);
+  const tr = useTexts(rules);
+  const tt = useTexts(times);
   const isOperator = useIsOperator();
   const [filters, setFilters] = useFilters(FILTERS);
   return (
@@ -82,7 +82,7 @@ function FilterBar() {
         label={t("rule")}
         everything={t("anyRule")}
         width={210}
-        options={RULES.map((value) => ({ value, label: tr(value) }))}
+        options={PREEMPTION_RULES.map((value) => ({ value, label: tr(value) }))}
         value={filters.rule}
         onChange={(rule) => setFilters({ rule })}
       />
@@ -111,9 +111,9 @@ function FilterBar() {
 }
 
 function useColumns(): readonly Column<Receipt>[] {
-  const t = useWords(words);
-  const tt = useWords(told);
-  const tr = useWords(rules);
+  const t = useTexts(texts);
+  const tt = useTexts(told);
+  const tr = useTexts(rules);
   const format = useFormat();
   return useMemo(
     () => [

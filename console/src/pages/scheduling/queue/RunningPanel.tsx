@@ -9,15 +9,15 @@ import { useCluster } from "@/app/cluster";
 import { useIsOperator, useMe } from "@/app/session";
 import { Size } from "@/pages/scheduling/queue/PlaceRow";
 import type { QueueActions } from "@/pages/scheduling/queue/useQueueActions";
-import { words } from "@/pages/scheduling/queue/words";
+import { texts } from "@/pages/scheduling/queue/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type Job = Schema<"JobView">;
 type Queue = Schema<"QueueView">;
@@ -25,7 +25,7 @@ type Queue = Schema<"QueueView">;
 const HOLDING = ["starting", "running", "stopping"];
 
 export function RunningPanel({ queue, onlyMine, actions }: { queue: Queue; onlyMine: boolean; actions: QueueActions }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const cluster = useCluster();
   const jobs = usePages("/jobs", {
@@ -71,8 +71,8 @@ export function RunningPanel({ queue, onlyMine, actions }: { queue: Queue; onlyM
 }
 
 function useRunningColumns(): readonly Column<Job>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return useMemo(
     () => [
       {
@@ -116,7 +116,7 @@ function endOf(job: Job): string | null {
 }
 
 function End({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const end = endOf(job);
   if (end !== null) return <Moment at={end} />;
   return job.time_limit_seconds === null ? (
@@ -129,7 +129,7 @@ function End({ job }: { job: Job }) {
 }
 
 function RunningMenu({ job, actions }: { job: Job; actions: QueueActions }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const isOperator = useIsOperator();
   if (job.user !== me.name && !isOperator) return null;

@@ -9,14 +9,14 @@ import { useMe } from "@/app/session";
 import { useFilters } from "@/app/useFilters";
 import { seriesColor } from "@/charts/colors";
 import { LineChart, type Line } from "@/charts/LineChart";
-import { words } from "@/pages/scheduling/queue/words";
+import { texts } from "@/pages/scheduling/queue/texts";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Score = Schema<"ScoreView">;
 type Point = Schema<"ScorePointView">;
@@ -29,7 +29,7 @@ export function scoreText(score: number): string {
 }
 
 export function ScoresTab({ queue }: { queue: Schema<"QueueView"> | undefined }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const [filters, setFilters] = useFilters(DEFAULTS);
   const { data: scores, error, refetch } = useAll("/scores");
@@ -78,8 +78,8 @@ function usualUser(scores: readonly Score[] | undefined, me: string): string {
 }
 
 function useScoreColumns(): readonly Column<Score>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   return useMemo(
     () => [
@@ -105,7 +105,7 @@ function useScoreColumns(): readonly Column<Score>[] {
 }
 
 function History({ user, span, onSpan }: { user: string; span: string; onSpan: (span: string) => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const hours = SPANS[span] ?? 24;
   // To the minute: the same question while one looks, so that its answer is kept.
@@ -118,7 +118,7 @@ function History({ user, span, onSpan }: { user: string; span: string; onSpan: (
   });
   const scores = useMemo(() => (data === undefined ? undefined : linesOf(data.items, (point) => point.score)), [data]);
   const usage = useMemo(() => (data === undefined ? undefined : linesOf(data.items, (point) => point.usage)), [data]);
-  const spanWords = hours <= 24 ? t("hours", { n: hours }) : t("days", { n: hours / 24 });
+  const spanText = hours <= 24 ? t("hours", { n: hours }) : t("days", { n: hours / 24 });
   return (
     <Panel
       title={t("historyOf", { user })}
@@ -133,13 +133,13 @@ function History({ user, span, onSpan }: { user: string; span: string; onSpan: (
       ) : (
         <Stack gap="lg">
           <LineChart
-            label={t("historyLabel", { user, span: spanWords })}
+            label={t("historyLabel", { user, span: spanText })}
             lines={scores}
             format={scoreText}
             height={220}
           />
           <LineChart
-            label={t("usageLabel", { user, span: spanWords })}
+            label={t("usageLabel", { user, span: spanText })}
             lines={usage}
             format={(value) => `${format.number(value)} GPU`}
             height={160}

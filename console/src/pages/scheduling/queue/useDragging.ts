@@ -15,8 +15,8 @@ import { useMemo, useState } from "react";
 
 import { areOfOneSequence, slotsOf, wishOf, type Place, type Row, type Wish } from "@/pages/scheduling/queue/order";
 import { useNameOf } from "@/pages/scheduling/queue/PlaceRow";
-import { words } from "@/pages/scheduling/queue/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/scheduling/queue/texts";
+import { useTexts } from "@/texts/texts";
 
 export interface Dragging {
   readonly context: DndContextProps;
@@ -27,7 +27,7 @@ export interface Dragging {
 }
 
 export function useDragging(rows: readonly Row[], onWish: (wish: Wish) => void): Dragging {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const nameOf = useNameOf();
   const [heldKey, setHeldKey] = useState<UniqueIdentifier>();
   const [overKey, setOverKey] = useState<UniqueIdentifier>();

@@ -3,9 +3,9 @@ import { api, sent, type Schema } from "@/api/client";
 import { Problem, problemOf } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import type { Wish } from "@/pages/scheduling/queue/order";
-import { words } from "@/pages/scheduling/queue/words";
+import { texts } from "@/pages/scheduling/queue/texts";
 import { useConfirm } from "@/parts/confirm";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const TOUCHES = ["/queues", "/jobs", "/overview"];
 
@@ -17,7 +17,7 @@ export interface Named {
 }
 
 export function useMove() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useAction<Wish & { readonly name: string; readonly targetName: string }, Job>({
     run: ({ id, target, where }) =>
       sent(api.POST("/jobs/{job}/move", { params: { path: { job: id } }, body: { [where]: target } })),
@@ -27,7 +27,7 @@ export function useMove() {
 }
 
 function useEach(told: "pinned" | "unpinned" | "stopped", run: (job: string) => Promise<unknown>) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useAction<readonly Named[], number>({
     run: async (jobs) => {
       const refused: Problem[] = [];
@@ -43,7 +43,7 @@ function useEach(told: "pinned" | "unpinned" | "stopped", run: (job: string) => 
 }
 
 export function useQueueActions() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const pin = useEach("pinned", (job) => sent(api.POST("/jobs/{job}/pin", { params: { path: { job } } })));
   const unpin = useEach("unpinned", (job) => sent(api.POST("/jobs/{job}/unpin", { params: { path: { job } } })));

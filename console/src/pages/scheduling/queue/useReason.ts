@@ -1,12 +1,12 @@
 /** Why a job has its place, in the viewer's language. */
 import { useCallback } from "react";
 
-import { words } from "@/pages/scheduling/queue/words";
+import { texts } from "@/pages/scheduling/queue/texts";
 import type { Place } from "@/pages/scheduling/queue/order";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 export function useReason(policy: string): (place: Place) => string {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useCallback(
     (place) => {
       const score = (place.score ?? 0).toPrecision(3).replace(/\.?0+$/, "");

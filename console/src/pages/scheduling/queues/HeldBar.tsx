@@ -3,13 +3,13 @@ import { Group, Progress, Text } from "@mantine/core";
 
 import type { Queue } from "@/pages/scheduling/queues/draft";
 import { holdingOf } from "@/pages/scheduling/queues/draft";
-import { words } from "@/pages/scheduling/queues/words";
+import { texts } from "@/pages/scheduling/queues/texts";
 import { Faint } from "@/parts/DataTable";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function HeldBar({ queue }: { queue: Queue }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { own, borrowed, owed, whole } = holdingOf(queue);
   const part = (gpus: number) => (whole === 0 ? 0 : (100 * gpus) / whole);

@@ -1,15 +1,12 @@
 import { Fieldset, MultiSelect, Radio, Select, SimpleGrid, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useState } from "react";
 
-import type { Problem } from "@/api/problem";
+import { JOB_KINDS } from "@/api/enumerations";
+import { SETTING_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import {
   countOf,
   draftOf,
-  FIELDS,
-  KINDS,
-  NAME,
   PLACEMENTS,
   POLICIES,
   RANKED,
@@ -18,23 +15,22 @@ import {
   type Queue,
 } from "@/pages/scheduling/queues/draft";
 import { useSaveQueue } from "@/pages/scheduling/queues/useQueueAdmin";
-import { words } from "@/pages/scheduling/queues/words";
-import { fieldErrors } from "@/parts/fieldErrors";
+import { texts } from "@/pages/scheduling/queues/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common, kinds as kindWords } from "@/words/common";
-import { parseDuration } from "@/words/durations";
-import { useWords } from "@/words/words";
+import { common, kinds as kindTexts } from "@/texts/common";
+import { parseDuration } from "@/texts/durations";
+import { useTexts } from "@/texts/texts";
 
 /** Fields beside each other stand in one row, however long their hints are. */
 const HINT_BELOW = ["label", "input", "description", "error"] as const;
-const POLICY_WORDS = {
+const POLICY_TEXTS = {
   "fair-share": ["fairShare", "fairShareHint"],
   priority: ["priority", "priorityHint"],
   fcfs: ["fcfs", "fcfsHint"],
   shortest: ["shortest", "shortestHint"],
   weighted: ["weighted", "weightedHint"],
 } as const;
-const PLACEMENT_WORDS = {
+const PLACEMENT_TEXTS = {
   fragmentation: "fragmentation",
   pack: "pack",
   spread: "spread",
@@ -51,25 +47,18 @@ export function QueueForm({
   taken: readonly string[];
   onClose: () => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = useQueueForm(queue, taken);
-  const save = useSaveQueue(queue, onClose, (refused) => {
-    const { beside, rest } = fieldErrors(refused, FIELDS);
-    form.setErrors(beside);
-    setProblem(rest);
-  });
+  const save = useSaveQueue(form, queue, onClose);
   return (
     <FormDrawer
       opened
       size="lg"
       title={queue === undefined ? t("titleNew") : t("titleEdit", { name: queue.name })}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
+      {...save}
       submitLabel={queue === undefined ? t("create") : c("save")}
-      busy={save.isPending}
-      problem={problem}
     >
       {queue === undefined ? (
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
@@ -98,14 +87,20 @@ export function QueueForm({
 type Form = ReturnType<typeof useQueueForm>;
 
 function useQueueForm(queue: Queue | undefined, taken: readonly string[]) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const count = (text: string) => (countOf(text) === undefined ? t("whole") : null);
   return useForm<Draft>({
     initialValues: draftOf(queue),
     validateInputOnChange: true,
     validate: {
       name: (name) =>
-        queue !== undefined ? null : !NAME.test(name) ? t("nameWrong") : taken.includes(name) ? t("nameTaken") : null,
+        queue !== undefined
+          ? null
+          : !SETTING_NAME.test(name)
+            ? t("nameWrong")
+            : taken.includes(name)
+              ? t("nameTaken")
+              : null,
       weight: (text) => (weightOf(text) === undefined ? t("weightWrong") : null),
       guaranteed_gpus: count,
       max_gpus: count,
@@ -119,8 +114,8 @@ function useQueueForm(queue: Queue | undefined, taken: readonly string[]) {
 }
 
 function PoolSelect(props: { value?: string; onChange?: (value: string | null) => void; error?: React.ReactNode }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const { data: pools } = useAll("/pools");
   return (
     <Select
@@ -136,7 +131,7 @@ function PoolSelect(props: { value?: string; onChange?: (value: string | null) =
 }
 
 function Rules({ form }: { form: Form }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { policy, placement } = form.getValues();
   const isKnown = POLICIES.some((known) => known === policy);
   return (
@@ -144,7 +139,7 @@ function Rules({ form }: { form: Form }) {
       <Radio.Group label={t("policyTitle")} {...form.getInputProps("policy")}>
         <Stack gap={8} mt={6}>
           {POLICIES.map((one) => (
-            <Radio key={one} value={one} label={t(POLICY_WORDS[one][0])} description={t(POLICY_WORDS[one][1])} />
+            <Radio key={one} value={one} label={t(POLICY_TEXTS[one][0])} description={t(POLICY_TEXTS[one][1])} />
           ))}
           {!isKnown && <Radio value={policy} label={policy} />}
         </Stack>
@@ -167,7 +162,7 @@ function Rules({ form }: { form: Form }) {
         allowDeselect={false}
         data={[...new Set([...PLACEMENTS, placement])].map((value) => ({
           value,
-          label: value in PLACEMENT_WORDS ? t(PLACEMENT_WORDS[value as keyof typeof PLACEMENT_WORDS]) : value,
+          label: value in PLACEMENT_TEXTS ? t(PLACEMENT_TEXTS[value as keyof typeof PLACEMENT_TEXTS]) : value,
         }))}
         {...form.getInputProps("placement")}
       />
@@ -177,7 +172,7 @@ function Rules({ form }: { form: Form }) {
 
 /** What it may count on beside the other queues of its pool. */
 function Shares({ form }: { form: Form }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Fieldset legend={t("sharesTitle")}>
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
@@ -201,7 +196,7 @@ function Shares({ form }: { form: Form }) {
 }
 
 function Limits({ form }: { form: Form }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Fieldset legend={t("limitsTitle")}>
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
@@ -245,8 +240,8 @@ function Limits({ form }: { form: Form }) {
 }
 
 function Users({ form }: { form: Form }) {
-  const t = useWords(words);
-  const k = useWords(kindWords);
+  const t = useTexts(texts);
+  const k = useTexts(kindTexts);
   const { data: groups } = useAll("/groups");
   return (
     <>
@@ -254,7 +249,7 @@ function Users({ form }: { form: Form }) {
         label={t("kindsTitle")}
         description={t("kindsHint")}
         clearable
-        data={KINDS.map((kind) => ({ value: kind, label: k(kind) }))}
+        data={JOB_KINDS.map((kind) => ({ value: kind, label: k(kind) }))}
         {...form.getInputProps("kinds")}
       />
       <MultiSelect

@@ -1,127 +1,57 @@
-import { Badge, Button } from "@mantine/core";
+import { Badge } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
-import { ListOrdered, Pencil, Plus, Trash2, Waypoints } from "lucide-react";
-import { useMemo, useState } from "react";
+import { ListOrdered, Waypoints } from "lucide-react";
+import { useMemo } from "react";
 
 import { useAll } from "@/api/useAll";
-import { useFilters } from "@/app/useFilters";
 import { isDefaultOfPool, type Queue } from "@/pages/scheduling/queues/draft";
 import { HeldBar } from "@/pages/scheduling/queues/HeldBar";
 import { QueueForm } from "@/pages/scheduling/queues/QueueForm";
 import { useDeleteQueues, useRefusal } from "@/pages/scheduling/queues/useQueueAdmin";
-import { useLimitWords, usePolicyWords } from "@/pages/scheduling/queues/useQueueWords";
-import { words } from "@/pages/scheduling/queues/words";
-import { BatchBar } from "@/parts/BatchBar";
-import { DataTable, Faint, type Column } from "@/parts/DataTable";
-import { EmptyState } from "@/parts/EmptyState";
-import { PageHeader } from "@/parts/PageHeader";
-import { Panel } from "@/parts/Panel";
-import { ProblemNote } from "@/parts/ProblemNote";
-import { RowMenu } from "@/parts/RowMenu";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
-
-/** `open` is the queue that is being edited; `new` says that one is being made. */
-const FILTERS = { open: "", new: "" };
+import { useLimitText, usePolicyText } from "@/pages/scheduling/queues/useQueueTexts";
+import { texts } from "@/pages/scheduling/queues/texts";
+import { CatalogPage } from "@/parts/CatalogPage";
+import { Faint, type Column } from "@/parts/DataTable";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 export default function QueuesPage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
-  const [filters, setFilters] = useFilters(FILTERS);
-  const { data: queues, error, refetch } = useAll("/queues");
-  const open = queues?.find((queue) => queue.name === filters.open);
-  const close = () => setFilters({ open: "", new: "" });
-  return (
-    <>
-      <PageHeader title={n("queues")} detail={t("detail")}>
-        <Button leftSection={<Plus size={15} />} onClick={() => setFilters({ new: "yes", open: "" })}>
-          {t("create")}
-        </Button>
-      </PageHeader>
-      {error !== null && queues === undefined ? (
-        <ProblemNote error={error} onRetry={() => void refetch()} />
-      ) : (
-        <QueueTable queues={queues} onEdit={(name) => setFilters({ open: name, new: "" })} />
-      )}
-      {filters.new !== "" && queues !== undefined && (
-        <QueueForm queue={undefined} taken={queues.map((queue) => queue.name)} onClose={close} />
-      )}
-      {open !== undefined && <QueueForm key={open.name} queue={open} taken={[]} onClose={close} />}
-    </>
-  );
-}
-
-function QueueTable({ queues, onEdit }: { queues: readonly Queue[] | undefined; onEdit: (name: string) => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const navigate = useNavigate();
-  const refusalOf = useRefusal();
-  const columns = useQueueColumns();
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const remove = useDeleteQueues(() => setSelected(new Set()));
-  const chosen = queues?.filter((queue) => selected.has(queue.name)) ?? [];
-  const stuck = chosen.filter((queue) => refusalOf(queue) !== undefined).map((queue) => queue.name);
   return (
-    <>
-      <BatchBar
-        count={chosen.length}
-        actions={[
-          {
-            label: c("delete"),
-            icon: Trash2,
-            danger: true,
-            refusal: stuck.length > 0 ? t("cannotSome", { names: stuck.join(", ") }) : undefined,
-            onClick: () => remove(chosen.map((queue) => queue.name)),
-          },
-        ]}
-        onClear={() => setSelected(new Set())}
-      />
-      <Panel p={0}>
-        <DataTable
-          label={n("queues")}
-          rows={queues}
-          columns={columns}
-          rowKey={(queue) => queue.name}
-          onOpen={(queue) => onEdit(queue.name)}
-          selected={selected}
-          onSelect={setSelected}
-          initialSort={{ key: "name", descending: false }}
-          empty={<EmptyState icon={Waypoints} title={t("empty")} hint={t("emptyHint")} />}
-          actions={(queue) => (
-            <RowMenu
-              label={t("menuOf", { name: queue.name })}
-              actions={[
-                { label: c("edit"), icon: Pencil, onClick: () => onEdit(queue.name) },
-                {
-                  label: t("showOrder"),
-                  icon: ListOrdered,
-                  onClick: () => void navigate({ to: "/queue", search: { queue: queue.name } }),
-                },
-                {
-                  label: c("delete"),
-                  icon: Trash2,
-                  danger: true,
-                  refusal: refusalOf(queue),
-                  onClick: () => remove([queue.name]),
-                },
-              ]}
-            />
-          )}
-        />
-      </Panel>
-    </>
+    <CatalogPage
+      title={n("queues")}
+      detail={t("detail")}
+      createLabel={t("create")}
+      query={useAll("/queues")}
+      columns={useQueueColumns()}
+      empty={{ icon: Waypoints, title: t("empty"), hint: t("emptyHint") }}
+      menuLabel={(name) => t("menuOf", { name })}
+      actions={({ name }) => [
+        {
+          label: t("showOrder"),
+          icon: ListOrdered,
+          onClick: () => void navigate({ to: "/queue", search: { queue: name } }),
+        },
+      ]}
+      onDelete={useDeleteQueues()}
+      refusal={useRefusal()}
+      canSelect
+      batchRefusal={(names) => t("cannotSome", { names })}
+      form={({ row, taken, onClose }) => <QueueForm key={row?.name} queue={row} taken={taken} onClose={onClose} />}
+    />
   );
 }
 
 function useQueueColumns(): readonly Column<Queue>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
-  const policyWords = usePolicyWords();
-  const limitWords = useLimitWords();
+  const policyText = usePolicyText();
+  const limitText = useLimitText();
   return useMemo(
     () => [
       {
@@ -143,7 +73,7 @@ function useQueueColumns(): readonly Column<Queue>[] {
         sort: (queue) => queue.policy,
         render: (queue) => (
           <>
-            {policyWords(queue.policy)}
+            {policyText(queue.policy)}
             <Faint>
               {[queue.preempts && t("preemptsShort"), queue.weight !== 1 && t("weightShort", { n: queue.weight })]
                 .filter((one) => one !== false)
@@ -164,7 +94,7 @@ function useQueueColumns(): readonly Column<Queue>[] {
         ),
       },
       { key: "placement", title: t("placement"), wide: true, render: (queue) => queue.placement },
-      { key: "limits", title: t("limits"), wide: true, render: (queue) => limitWords(queue) },
+      { key: "limits", title: t("limits"), wide: true, render: (queue) => limitText(queue) },
       {
         key: "who",
         title: t("who"),
@@ -198,6 +128,6 @@ function useQueueColumns(): readonly Column<Queue>[] {
         render: (queue) => <HeldBar queue={queue} />,
       },
     ],
-    [t, c, format, policyWords, limitWords],
+    [t, c, format, policyText, limitText],
   );
 }

@@ -1,30 +1,15 @@
 /** A queue as it is typed, and as the API takes it. */
 import type { Schema } from "@/api/client";
-import { durationText, parseDuration } from "@/words/durations";
+import { durationText, parseDuration } from "@/texts/durations";
 
 export type Queue = Schema<"QueueView">;
 export type Kind = Queue["kinds"][number];
 
 export const POLICIES = ["fair-share", "priority", "fcfs", "shortest", "weighted"] as const;
 export const PLACEMENTS = ["fragmentation", "pack", "spread", "round-robin", "least-loaded"] as const;
-export const KINDS: readonly Kind[] = ["workbench", "training", "distributed", "preset"];
 export const COUNTS = ["guaranteed_gpus", "max_gpus", "max_length", "min_job_gpus", "max_job_gpus"] as const;
 /** Policies with a strict rank, by which a job can be before another one that runs. */
 export const RANKED: readonly string[] = ["priority", "shortest", "weighted"];
-export const FIELDS = [
-  "name",
-  "pool",
-  "policy",
-  "blocking",
-  "placement",
-  "weight",
-  "preempts",
-  ...COUNTS,
-  "max_seconds",
-  "kinds",
-  "groups",
-] as const;
-export const NAME = /^[A-Za-z0-9_-]{1,63}$/;
 
 export interface Draft {
   name: string;

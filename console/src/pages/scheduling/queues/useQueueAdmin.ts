@@ -1,17 +1,18 @@
 /** What operators do with queues. */
+import type { UseFormReturnType } from "@mantine/form";
+
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
 import { settingsOf, isDefaultOfPool, type Draft, type Queue } from "@/pages/scheduling/queues/draft";
-import { words } from "@/pages/scheduling/queues/words";
+import { texts } from "@/pages/scheduling/queues/texts";
 import { useDeleteMany } from "@/parts/useDeleteMany";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { useTexts } from "@/texts/texts";
 
 const TOUCHES = ["/queues", "/pools", "/packages"];
 
-export function useSaveQueue(queue: Queue | undefined, onDone: () => void, onProblem: (problem: Problem) => void) {
-  const t = useWords(words);
-  return useAction<Draft, Queue>({
+export function useSaveQueue(form: UseFormReturnType<Draft>, queue: Queue | undefined, onDone: () => void) {
+  const t = useTexts(texts);
+  return useFormAction(form, {
     run: (draft) =>
       queue === undefined
         ? sent(api.POST("/queues", { body: { name: draft.name, pool: draft.pool, ...settingsOf(draft) } }))
@@ -19,18 +20,17 @@ export function useSaveQueue(queue: Queue | undefined, onDone: () => void, onPro
     touches: TOUCHES,
     done: (saved) => t(queue === undefined ? "created" : "saved", { name: saved.name }),
     onDone,
-    onProblem,
   });
 }
 
-export function useDeleteQueues(onDone: () => void): (names: readonly string[]) => void {
+export function useDeleteQueues(): (names: readonly string[]) => void {
   const run = (names: string[]) => sent(api.POST("/queues:delete", { body: { names } }));
-  return useDeleteMany({ list: "/queues", words, touches: TOUCHES, run, onDone });
+  return useDeleteMany({ list: "/queues", texts, touches: TOUCHES, run });
 }
 
 /** Why a queue cannot be deleted now. */
 export function useRefusal(): (queue: Queue) => string | undefined {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (queue) => {
     if (isDefaultOfPool(queue)) return t("cannotDefault");
     const jobs = queue.running + queue.queued;

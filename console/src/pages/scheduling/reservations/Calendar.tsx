@@ -15,13 +15,13 @@ import {
   type Strip,
 } from "@/pages/scheduling/reservations/calendar";
 import { useSpoken } from "@/pages/scheduling/reservations/spoken";
-import { words } from "@/pages/scheduling/reservations/words";
+import { texts } from "@/pages/scheduling/reservations/texts";
 import { useNow } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { grouped } from "@/pages/fleet/pools/fleet";
 import { usePreferences } from "@/app/preferences";
-import { states } from "@/words/common";
-import { useWords } from "@/words/words";
+import { states } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 const LANE = 32;
 
@@ -34,7 +34,7 @@ export interface CalendarProps {
 }
 
 export function Calendar({ reservations, strip, span, onMove, onOpen }: CalendarProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const pools = useMemo(() => {
     const within = reservations?.filter((one) => barsOf([one], strip).length > 0);
     return within === undefined
@@ -138,7 +138,7 @@ function PoolStrip({
   strip: Strip;
   onOpen: (name: string) => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { data: pools } = useAll("/pools");
   const bars = useMemo(() => barsOf(reservations, strip), [reservations, strip]);
   const levels = useMemo(() => levelsOf(reservations, strip), [reservations, strip]);
@@ -220,7 +220,7 @@ function BarItem({ bar, onOpen }: { bar: Bar; onOpen: (name: string) => void }) 
 }
 
 function NowLine({ strip }: { strip: Strip }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const now = useNow();
   if (now < strip.from || now >= strip.to) return null;
   const left = (100 * (now - strip.from)) / (strip.to - strip.from);
@@ -228,7 +228,7 @@ function NowLine({ strip }: { strip: Strip }) {
 }
 
 function Legend() {
-  const ts = useWords(states);
+  const ts = useTexts(states);
   return (
     <Group gap="md" mt="sm" aria-hidden>
       {(["active", "upcoming", "standing", "over"] as const).map((state) => (

@@ -7,11 +7,11 @@ import { useIsOperator } from "@/app/session";
 import { SubjectLink } from "@/parts/SubjectLink";
 import type { Reservation } from "@/pages/scheduling/reservations/calendar";
 import { useSpoken } from "@/pages/scheduling/reservations/spoken";
-import { words } from "@/pages/scheduling/reservations/words";
+import { texts } from "@/pages/scheduling/reservations/texts";
 import { StateBadge } from "@/parts/StateBadge";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function ReservationDrawer({
   reservation,
@@ -24,8 +24,8 @@ export function ReservationDrawer({
   onDelete: () => void;
   onClose: () => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   const isOperator = useIsOperator();
   const spoken = useSpoken();

@@ -12,24 +12,22 @@ import {
   TextInput,
 } from "@mantine/core";
 import { useForm } from "@mantine/form";
-import { useState } from "react";
 
 import { $api } from "@/api/client";
-import type { Problem } from "@/api/problem";
+import { SETTING_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import { gpusOf } from "@/pages/fleet/pools/fleet";
 import type { Reservation } from "@/pages/scheduling/reservations/calendar";
-import { draftOf, FIELDS, lengthOf, NAME, type Draft } from "@/pages/scheduling/reservations/draft";
+import { draftOf, lengthOf, type Draft } from "@/pages/scheduling/reservations/draft";
 import { useSaveReservation } from "@/pages/scheduling/reservations/useReservationAdmin";
-import { words } from "@/pages/scheduling/reservations/words";
-import { fieldErrors } from "@/parts/fieldErrors";
+import { texts } from "@/pages/scheduling/reservations/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useNow } from "@/parts/Moment";
-import { common } from "@/words/common";
-import { parseDuration } from "@/words/durations";
-import { useFormat } from "@/words/format";
-import { localText, momentText } from "@/words/localTime";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { parseDuration } from "@/texts/durations";
+import { useFormat } from "@/texts/format";
+import { localText, momentText } from "@/texts/localTime";
+import { useTexts } from "@/texts/texts";
 
 /** Fields beside each other stand in one row, however long their hints are. */
 const HINT_BELOW: ("label" | "input" | "description" | "error")[] = ["label", "input", "description", "error"];
@@ -46,25 +44,18 @@ export function ReservationForm({
   taken: readonly string[];
   onClose: () => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = useReservationForm(reservation, taken);
-  const save = useSaveReservation(reservation, onClose, (refused) => {
-    const { beside, rest } = fieldErrors(refused, FIELDS);
-    form.setErrors(beside);
-    setProblem(rest);
-  });
+  const save = useSaveReservation(form, reservation, onClose);
   return (
     <FormDrawer
       opened
       size="lg"
       title={reservation === undefined ? t("titleNew") : t("titleEdit", { name: reservation.name })}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
+      {...save}
       submitLabel={reservation === undefined ? c("create") : c("save")}
-      busy={save.isPending}
-      problem={problem}
     >
       {reservation === undefined && (
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
@@ -95,7 +86,7 @@ export function ReservationForm({
 type Form = ReturnType<typeof useReservationForm>;
 
 function useReservationForm(reservation: Reservation | undefined, taken: readonly string[]) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const now = useNow();
   return useForm<Draft>({
     initialValues: draftOf(reservation),
@@ -104,7 +95,7 @@ function useReservationForm(reservation: Reservation | undefined, taken: readonl
       name: (name) =>
         reservation !== undefined
           ? null
-          : !NAME.test(name)
+          : !SETTING_NAME.test(name)
             ? t("nameWrong")
             : taken.includes(name)
               ? t("nameTaken")
@@ -125,7 +116,7 @@ function useReservationForm(reservation: Reservation | undefined, taken: readonl
 }
 
 function PoolSelect({ form }: { form: Form }) {
-  const c = useWords(common);
+  const c = useTexts(common);
   const { data: pools } = useAll("/pools");
   return (
     <Select
@@ -141,8 +132,8 @@ function PoolSelect({ form }: { form: Form }) {
 }
 
 function Which({ form }: { form: Form }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const { data: map } = $api.useQuery("get", "/gpus/map", {});
   const { which, pool } = form.values;
   const gpus = map === undefined ? [] : gpusOf(map).filter((gpu) => gpu.pool === pool);
@@ -199,7 +190,7 @@ function Which({ form }: { form: Form }) {
 }
 
 function Who({ form }: { form: Form }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { data: users } = useAll("/users");
   const { data: groups } = useAll("/groups");
   return (
@@ -228,7 +219,7 @@ function Who({ form }: { form: Form }) {
 }
 
 function When({ form }: { form: Form }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const now = useNow();
   const { lasting, since } = form.values;

@@ -6,14 +6,14 @@ import { useMemo } from "react";
 import { useIsOperator } from "@/app/session";
 import type { Reservation } from "@/pages/scheduling/reservations/calendar";
 import { useSpoken } from "@/pages/scheduling/reservations/spoken";
-import { words } from "@/pages/scheduling/reservations/words";
+import { texts } from "@/pages/scheduling/reservations/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { RowMenu } from "@/parts/RowMenu";
 import { StateBadge } from "@/parts/StateBadge";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export interface ReservationTableProps {
   readonly reservations: readonly Reservation[] | undefined;
@@ -25,8 +25,8 @@ export interface ReservationTableProps {
 }
 
 export function ReservationTable(props: ReservationTableProps) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const isOperator = useIsOperator();
   const columns = useColumns();
   const { reservations, withOver } = props;
@@ -73,8 +73,8 @@ export function ReservationTable(props: ReservationTableProps) {
 }
 
 function useColumns(): readonly Column<Reservation>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const spoken = useSpoken();
   return useMemo(
     () => [

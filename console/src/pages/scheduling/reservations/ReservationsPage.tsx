@@ -12,22 +12,22 @@ import { ReservationDrawer } from "@/pages/scheduling/reservations/ReservationDr
 import { ReservationForm } from "@/pages/scheduling/reservations/ReservationForm";
 import { ReservationTable } from "@/pages/scheduling/reservations/ReservationTable";
 import { useDeleteReservation } from "@/pages/scheduling/reservations/useReservationAdmin";
-import { words } from "@/pages/scheduling/reservations/words";
+import { texts } from "@/pages/scheduling/reservations/texts";
 import { FilterSelect } from "@/parts/FilterSelect";
 import { useNow } from "@/parts/Moment";
 import { PageHeader } from "@/parts/PageHeader";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 /** `from` is the week that is shown first; `open` is looked at, `edit` changed, `new` being made. */
 const FILTERS = { from: "", span: "14", pool: "", over: "", open: "", edit: "", new: "" };
 
 export default function ReservationsPage() {
-  const t = useWords(words);
-  const c = useWords(common);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const n = useTexts(navigation);
   const isOperator = useIsOperator();
   const [filters, setFilters] = useFilters(FILTERS);
   const { data: all, error, refetch } = useAll("/reservations");

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { createOf, draftOf, lengthOf } from "@/pages/scheduling/reservations/draft";
-import { momentText } from "@/words/localTime";
+import { momentText } from "@/texts/localTime";
 
 const DRAFT = { ...draftOf(undefined), name: "course", gpus: "4", groups: ["students"] };
 

@@ -1,22 +1,7 @@
 /** A reservation as it is typed, and as the API takes it. */
 import type { Schema } from "@/api/client";
 import type { Reservation } from "@/pages/scheduling/reservations/calendar";
-import { localText, momentText } from "@/words/localTime";
-
-export const NAME = /^[A-Za-z0-9_-]{1,63}$/;
-export const FIELDS = [
-  "name",
-  "pool",
-  "model",
-  "gpus",
-  "gpu_ids",
-  "users",
-  "groups",
-  "since",
-  "until",
-  "lends",
-  "note",
-] as const;
+import { localText, momentText } from "@/texts/localTime";
 
 export interface Draft {
   name: string;

@@ -2,10 +2,10 @@
 import { useMemo } from "react";
 
 import type { Reservation } from "@/pages/scheduling/reservations/calendar";
-import { words } from "@/pages/scheduling/reservations/words";
-import { states } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/scheduling/reservations/texts";
+import { states } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export interface Spoken {
   readonly gpus: (reservation: Reservation) => string;
@@ -17,8 +17,8 @@ export interface Spoken {
 }
 
 export function useSpoken(): Spoken {
-  const t = useWords(words);
-  const ts = useWords(states);
+  const t = useTexts(texts);
+  const ts = useTexts(states);
   const format = useFormat();
   return useMemo(() => {
     const gpus = (one: Reservation) => t("gpuCount", { n: one.gpu_count, model: one.model });

@@ -1,22 +1,24 @@
 /** What operators do with reservations. */
+import type { UseFormReturnType } from "@mantine/form";
+
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import type { Reservation } from "@/pages/scheduling/reservations/calendar";
 import { createOf, editOf, type Draft } from "@/pages/scheduling/reservations/draft";
-import { words } from "@/pages/scheduling/reservations/words";
+import { texts } from "@/pages/scheduling/reservations/texts";
 import { useConfirm } from "@/parts/confirm";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { useTexts } from "@/texts/texts";
 
 const TOUCHES = ["/reservations", "/queues", "/jobs", "/packages"];
 
 export function useSaveReservation(
+  form: UseFormReturnType<Draft>,
   reservation: Reservation | undefined,
   onDone: (name: string) => void,
-  onProblem: (problem: Problem) => void,
 ) {
-  const t = useWords(words);
-  return useAction<Draft, Reservation>({
+  const t = useTexts(texts);
+  return useFormAction(form, {
     run: (draft) =>
       reservation === undefined
         ? sent(api.POST("/reservations", { body: createOf(draft) }))
@@ -26,12 +28,11 @@ export function useSaveReservation(
     touches: TOUCHES,
     done: (saved) => t(reservation === undefined ? "created" : "saved", { name: saved.name }),
     onDone: (saved) => onDone(saved.name),
-    onProblem,
   });
 }
 
 export function useDeleteReservation(onDone: () => void): (reservation: Reservation) => void {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<Reservation, unknown>({
     run: ({ name }) => sent(api.DELETE("/reservations/{name}", { params: { path: { name } } })),

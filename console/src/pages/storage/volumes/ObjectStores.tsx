@@ -7,7 +7,7 @@ import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { StoreForm } from "@/pages/storage/volumes/StoreForm";
-import { words } from "@/pages/storage/volumes/words";
+import { texts } from "@/pages/storage/volumes/texts";
 import { useConfirm } from "@/parts/confirm";
 import { Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
@@ -15,15 +15,15 @@ import { ExplainedButton } from "@/parts/ExplainedButton";
 import { IconActions } from "@/parts/IconActions";
 import { ListPanel } from "@/parts/ListPanel";
 import { toastAnswer } from "@/parts/toasts";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export type ObjectStore = Schema<"ObjectStoreView">;
 
 const FILTERS = { open: "" };
 
 export function ObjectStores() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [{ open }, setFilters] = useFilters(FILTERS);
   const stores = useAll("/object-stores");
   const columns = useColumns();
@@ -84,8 +84,8 @@ export function ObjectStores() {
 }
 
 function useColumns(): readonly Column<ObjectStore>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return [
     { key: "name", title: c("name"), sort: (store) => store.name, render: (store) => store.name },
     { key: "kind", title: t("kind"), wide: true, sort: (store) => store.kind, render: (store) => t(store.kind) },
@@ -124,7 +124,7 @@ function useColumns(): readonly Column<ObjectStore>[] {
 
 /** Asks the bucket itself: whether the address, the key and the secret belong together. */
 function useTest() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useAction<string, Schema<"ObjectStoreTestView">>({
     run: (name) => sent(api.POST("/object-stores/{store}/test", { params: { path: { store: name } } })),
     touches: [],
@@ -133,7 +133,7 @@ function useTest() {
 }
 
 function useRemove(): (store: ObjectStore) => void {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<ObjectStore, unknown>({
     run: ({ name }) => sent(api.DELETE("/object-stores/{store}", { params: { path: { store: name } } })),

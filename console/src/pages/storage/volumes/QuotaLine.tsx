@@ -1,16 +1,16 @@
 /** What the viewer holds of a type of volume, beside what is being asked for. */
 import type { Schema } from "@/api/client";
 import type { VolumeType } from "@/pages/storage/volumes/volume";
-import { words } from "@/pages/storage/volumes/words";
+import { texts } from "@/pages/storage/volumes/texts";
 import { HeldBar } from "@/parts/HeldBar";
 import { Text } from "@mantine/core";
-import { volumeTypes } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { volumeTypes } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function QuotaLine({ type, held, asked }: { type: VolumeType; held: Schema<"HeldView">; asked: number }) {
-  const t = useWords(words);
-  const typeWord = useWords(volumeTypes);
+  const t = useTexts(texts);
+  const typeLabel = useTexts(volumeTypes);
   const { bytes } = useFormat();
   if (held.limit === null)
     return (
@@ -19,5 +19,5 @@ export function QuotaLine({ type, held, asked }: { type: VolumeType; held: Schem
       </Text>
     );
   const said = t("quotaLine", { held: bytes(held.held), asked: bytes(asked), limit: bytes(held.limit) });
-  return <HeldBar label={t("quotaOf", { type: typeWord(type) })} held={held} asked={asked} said={said} />;
+  return <HeldBar label={t("quotaOf", { type: typeLabel(type) })} held={held} asked={asked} said={said} />;
 }

@@ -4,16 +4,16 @@ import { $api, api, sent } from "@/api/client";
 import { QuotaLine } from "@/pages/storage/volumes/QuotaLine";
 import { checkSize } from "@/pages/storage/volumes/size";
 import type { Volume } from "@/pages/storage/volumes/volume";
-import { words } from "@/pages/storage/volumes/words";
+import { texts } from "@/pages/storage/volumes/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { textField, useFields } from "@/parts/useFields";
-import { useFormat } from "@/words/format";
-import { parseSize, sizeText } from "@/words/sizes";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { parseSize, sizeText } from "@/texts/sizes";
+import { useTexts } from "@/texts/texts";
 
 /** Up only: what is written cannot be made to fit into less. */
 export function ResizeDrawer({ volume, onClose }: { volume: Volume; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const quota = $api.useQuery("get", "/me/quota").data?.volumes[volume.type];
   // Another's volume counts against that person's quota, which the server knows.

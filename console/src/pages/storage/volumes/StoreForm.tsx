@@ -1,15 +1,15 @@
 import { PasswordInput, SegmentedControl, Switch, Text, Textarea, TextInput } from "@mantine/core";
 
 import { api, sent, type Schema } from "@/api/client";
+import { IMAGE_NAME } from "@/api/names";
 import { complete } from "@/api/complete";
 import type { ObjectStore } from "@/pages/storage/volumes/ObjectStores";
-import { words } from "@/pages/storage/volumes/words";
+import { texts } from "@/pages/storage/volumes/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { textField, useFields, type Wrong, type Wrongs } from "@/parts/useFields";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
-const STORE_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 const NEW = {
   name: "",
   kind: "s3" as ObjectStore["kind"],
@@ -33,8 +33,8 @@ export function StoreForm({
   opened: boolean;
   onClose: () => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = useFields<Fields, ObjectStore>({
     start: () => (store === undefined ? NEW : fieldsOf(store)),
     wrong: useWrong(store),
@@ -117,12 +117,12 @@ export function StoreForm({
 }
 
 function useWrong(store: ObjectStore | undefined): (fields: Fields) => Wrongs {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return ({ name, endpoint, bucket, prefix }) => {
     const missing: Wrong = { text: t("needed"), isMissing: true };
     return {
       name:
-        store !== undefined || STORE_NAME.test(name) ? undefined : name === "" ? missing : { text: t("nameBadStore") },
+        store !== undefined || IMAGE_NAME.test(name) ? undefined : name === "" ? missing : { text: t("nameBadStore") },
       endpoint: endpoint === "" || /^https?:\/\/[^\s/]+/.test(endpoint) ? undefined : { text: t("endpointBad") },
       bucket: bucket.trim() === "" ? missing : undefined,
       prefix: /(^\/)|(^|\/)\.\.(\/|$)/.test(prefix.trim()) ? { text: t("prefixBad") } : undefined,

@@ -1,17 +1,17 @@
 import { Text } from "@mantine/core";
 
 import { usedPart, type Volume } from "@/pages/storage/volumes/volume";
-import { words } from "@/pages/storage/volumes/words";
+import { texts } from "@/pages/storage/volumes/texts";
 import { Meter } from "@/parts/Meter";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 /** Nearly full is worth seeing before it holds jobs up. */
 const WARN_AT = 0.9;
 
 /** How much of its size a volume uses; what has no size shows only what there is. */
 export function UsedBar({ volume, width }: { volume: Volume; width?: number }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   if (volume.used_bytes === null || volume.used_bytes === undefined)
     return (

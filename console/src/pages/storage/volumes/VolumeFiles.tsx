@@ -9,22 +9,22 @@ import { usePages } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { MOST_BYTES, upload } from "@/pages/storage/volumes/upload";
 import { refOf, type Volume } from "@/pages/storage/volumes/volume";
-import { words } from "@/pages/storage/volumes/words";
+import { texts } from "@/pages/storage/volumes/texts";
 import { useConfirm } from "@/parts/confirm";
 import { CopyText } from "@/parts/CopyText";
 import { EmptyState } from "@/parts/EmptyState";
 import { ExplainedButton } from "@/parts/ExplainedButton";
 import { FolderView, nameOf, type Entry } from "@/parts/FolderView";
 import { IconActions } from "@/parts/IconActions";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const PLACE = { path: "" };
 const HERE = { tab: "files" } as const;
 const WRITING = new Set(["starting", "running", "stopping"]);
 
 export function VolumeFiles({ volume }: { volume: Volume }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [{ path }] = useFilters(PLACE);
   const files = usePages("/volumes/{volume}/files", { path, limit: 500 }, { volume: volume.id });
   const entries = useMemo(
@@ -74,7 +74,7 @@ export function VolumeFiles({ volume }: { volume: Volume }) {
 }
 
 function NoFiles({ volume, path, mayWrite }: { volume: Volume; path: string; mayWrite: boolean }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (!mayWrite) return <EmptyState icon={FolderOpen} title={t("noFiles")} hint={t("noFilesRead")} />;
   return (
     <EmptyState icon={FolderOpen} title={t("noFiles")} hint={t("noFilesHint")}>
@@ -85,7 +85,7 @@ function NoFiles({ volume, path, mayWrite }: { volume: Volume; path: string; may
 
 /** The same two rules that the server has: the right to write, and one writer of a block volume. */
 function useWhyNotWrite(volume: Volume): string | undefined {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (!volume.may_write) return t("uploadRefused");
   const writer = volume.jobs.find((job) => job.mode === "rw" && WRITING.has(job.state));
   if (volume.type === "block" && writer !== undefined)
@@ -102,7 +102,7 @@ function UploadButton({
   busy: boolean;
   onFiles: (files: readonly File[]) => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <FileButton multiple onChange={onFiles} disabled={refusal !== undefined}>
       {({ onClick }) => (
@@ -156,7 +156,7 @@ interface Current {
 }
 
 function Uploading({ name, size, done }: Current) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const told = t("uploadDone", { done: format.bytes(done), size: format.bytes(size) });
   return (
@@ -176,7 +176,7 @@ function Uploading({ name, size, done }: Current) {
 
 /** One after the other: the network is the same for all of them. */
 function useUploads(volume: Volume, folder: string) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const [current, setCurrent] = useState<Current | undefined>(undefined);
   const send = useAction<readonly File[], number>({
@@ -207,7 +207,7 @@ function useUploads(volume: Volume, folder: string) {
 }
 
 function useRemove(volume: Volume): (entry: Entry) => void {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<Entry, unknown>({
     run: ({ path, kind }) =>

@@ -2,19 +2,20 @@
 import { Radio, Select, Stack, Text, TextInput } from "@mantine/core";
 
 import { $api, api, sent, type Schema } from "@/api/client";
+import { VOLUME_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import { complete } from "@/api/complete";
 import { QuotaLine } from "@/pages/storage/volumes/QuotaLine";
 import { checkSize } from "@/pages/storage/volumes/size";
-import { KEPT_TYPES, useWhyNotCreate, VOLUME_NAME, type KeptType, type Volume } from "@/pages/storage/volumes/volume";
-import { words } from "@/pages/storage/volumes/words";
+import { KEPT_TYPES, useWhyNotCreate, type KeptType, type Volume } from "@/pages/storage/volumes/volume";
+import { texts } from "@/pages/storage/volumes/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { OptionCard } from "@/parts/OptionCard";
 import { textField, useFields, type Wrong, type Wrongs } from "@/parts/useFields";
-import { common, volumeTypes } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { parseSize } from "@/words/sizes";
-import { useWords } from "@/words/words";
+import { common, volumeTypes } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { parseSize } from "@/texts/sizes";
+import { useTexts } from "@/texts/texts";
 
 interface Fields {
   readonly name: string;
@@ -28,8 +29,8 @@ interface Fields {
 const NEW: Fields = { name: "", type: "filesystem", size: "", cluster: "", object_store: "", prefix: "" };
 
 export function VolumeForm({ opened, onClose }: { opened: boolean; onClose: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const stores = useAll("/object-stores", {}, opened).data;
   const quota = $api.useQuery("get", "/me/quota", {}, { enabled: opened }).data?.volumes;
   const whyNot = useWhyNotCreate();
@@ -108,8 +109,8 @@ function TypeField({
   onChange: (type: KeptType) => void;
   hasStores: boolean;
 }) {
-  const t = useWords(words);
-  const type = useWords(volumeTypes);
+  const t = useTexts(texts);
+  const type = useTexts(volumeTypes);
   return (
     <Radio.Group
       label={t("type")}
@@ -142,7 +143,7 @@ function ClusterField({
   onChange: (cluster: string) => void;
   error: string | undefined;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const clusters = useAll("/clusters").data?.map((cluster) => cluster.name) ?? [];
   if (clusters.length < 2) return null;
   return (
@@ -159,7 +160,7 @@ function ClusterField({
 }
 
 function useWrong(quota: Readonly<Record<string, Schema<"HeldView">>> | undefined): (fields: Fields) => Wrongs {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { bytes } = useFormat();
   const volumes = useAll("/volumes").data ?? [];
   return ({ name, type, size, object_store: store, prefix }) => {

@@ -13,7 +13,7 @@ import { UsedBar } from "@/pages/storage/volumes/UsedBar";
 import { useVolumeActions } from "@/pages/storage/volumes/useVolumeActions";
 import { KEPT_TYPES, useWhyNotCreate, type Volume } from "@/pages/storage/volumes/volume";
 import { VolumeForm } from "@/pages/storage/volumes/VolumeForm";
-import { words } from "@/pages/storage/volumes/words";
+import { texts } from "@/pages/storage/volumes/texts";
 import { NothingFound, type Column } from "@/parts/DataTable";
 import { ExplainedButton } from "@/parts/ExplainedButton";
 import { FilterSelect } from "@/parts/FilterSelect";
@@ -22,16 +22,16 @@ import { ListPanel } from "@/parts/ListPanel";
 import { isWanted, OwnerFilter } from "@/parts/OwnerFilter";
 import { RowMenu } from "@/parts/RowMenu";
 import { StateBadge } from "@/parts/StateBadge";
-import { common, volumeTypes } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common, volumeTypes } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 /** `open` is "new", or what is done with a volume: "resize:v-3", "share:v-3". */
 const FILTERS = { q: "", type: "", whose: "", open: "" };
 
 export function VolumeList() {
-  const t = useWords(words);
-  const type = useWords(volumeTypes);
+  const t = useTexts(texts);
+  const type = useTexts(volumeTypes);
   const [filters, setFilters] = useFilters(FILTERS);
   const volumes = useAll("/volumes");
   const columns = useColumns();
@@ -92,7 +92,7 @@ export function VolumeList() {
 }
 
 function CreateButton({ onClick }: { onClick: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <ExplainedButton leftSection={<Plus size={15} />} why={useWhyNotCreate()} onClick={onClick}>
       {t("create")}
@@ -101,9 +101,9 @@ function CreateButton({ onClick }: { onClick: () => void }) {
 }
 
 function useColumns(): readonly Column<Volume>[] {
-  const t = useWords(words);
-  const c = useWords(common);
-  const type = useWords(volumeTypes);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const type = useTexts(volumeTypes);
   const format = useFormat();
   const me = useMe();
   return useMemo(
@@ -162,7 +162,7 @@ function useColumns(): readonly Column<Volume>[] {
 
 /** Its state, and beside it what else keeps jobs from using it. */
 export function VolumeState({ volume }: { volume: Volume }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Group gap={6} wrap="nowrap">
       <Tooltip label={volume.message} disabled={volume.message === ""}>
@@ -187,7 +187,7 @@ export function VolumeState({ volume }: { volume: Volume }) {
 }
 
 function SharedBadge({ volume }: { volume: Volume }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Tooltip label={volume.shares.map((share) => `${share.name} (${share.mode})`).join(", ")}>
       <Badge color="blue" variant="light" tt="none" fw={500} miw="max-content" tabIndex={0}>

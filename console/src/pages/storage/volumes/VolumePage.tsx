@@ -13,7 +13,7 @@ import { useVolumeActions } from "@/pages/storage/volumes/useVolumeActions";
 import { refOf, type Volume } from "@/pages/storage/volumes/volume";
 import { VolumeFiles } from "@/pages/storage/volumes/VolumeFiles";
 import { VolumeState } from "@/pages/storage/volumes/VolumeList";
-import { words } from "@/pages/storage/volumes/words";
+import { texts } from "@/pages/storage/volumes/texts";
 import { ActionButtons } from "@/parts/BatchBar";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { CommandList } from "@/parts/CommandList";
@@ -25,14 +25,14 @@ import { PageTabs } from "@/parts/PageTabs";
 import { Panel } from "@/parts/Panel";
 import { SharesText } from "@/parts/SharesField";
 import { StateBadge } from "@/parts/StateBadge";
-import { common, volumeTypes } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common, volumeTypes } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const FILTERS = { open: "" };
 
 export default function VolumePage() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { volume: id = "" } = useParams({ strict: false });
   const query = $api.useQuery("get", "/volumes/{volume}", { params: { path: { volume: id } } });
   return (
@@ -51,7 +51,7 @@ export default function VolumePage() {
 }
 
 function Known({ volume }: { volume: Volume }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const navigate = useNavigate();
   const [{ open }, setFilters] = useFilters(FILTERS);
   const actionsOf = useVolumeActions({
@@ -78,7 +78,7 @@ function Known({ volume }: { volume: Volume }) {
 }
 
 function Details({ volume }: { volume: Volume }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Grid gap="sm">
       <Grid.Col span={{ base: 12, lg: 8 }}>
@@ -97,9 +97,9 @@ function Details({ volume }: { volume: Volume }) {
 }
 
 function Facts({ volume }: { volume: Volume }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const type = useWords(volumeTypes);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const type = useTexts(volumeTypes);
   const format = useFormat();
   const isObject = volume.type === "object";
   return (
@@ -128,8 +128,8 @@ function Facts({ volume }: { volume: Volume }) {
 type MountingJob = Volume["jobs"][number];
 
 function Jobs({ volume }: { volume: Volume }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const columns: readonly Column<MountingJob>[] = [
     { key: "job", title: t("job"), render: (job) => <JobLink id={job.id}>{job.name}</JobLink> },
     { key: "user", title: c("user"), render: (job) => job.user },
@@ -155,7 +155,7 @@ function Jobs({ volume }: { volume: Volume }) {
 }
 
 function Commands({ volume }: { volume: Volume }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const ref = refOf(volume);
   const mode = volume.may_write && !volume.read_only ? "" : ":ro";
   const lines = [

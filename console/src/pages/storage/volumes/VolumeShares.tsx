@@ -1,11 +1,11 @@
 import { api, sent } from "@/api/client";
 import type { Volume } from "@/pages/storage/volumes/volume";
-import { words } from "@/pages/storage/volumes/words";
+import { texts } from "@/pages/storage/volumes/texts";
 import { SharesDrawer } from "@/parts/SharesDrawer";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 export function VolumeShares({ volume, onClose }: { volume: Volume; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { id, name, owner } = volume;
   return (
     <SharesDrawer

@@ -1,12 +1,12 @@
 /** What is wrong with the size of a volume, as one types it. */
 import type { Schema } from "@/api/client";
-import type { words } from "@/pages/storage/volumes/words";
+import type { texts } from "@/pages/storage/volumes/texts";
 import type { Wrong } from "@/parts/useFields";
-import { parseSize } from "@/words/sizes";
-import type { Say } from "@/words/words";
+import { parseSize } from "@/texts/sizes";
+import type { Say } from "@/texts/texts";
 
 interface Bounds {
-  readonly t: Say<typeof words>;
+  readonly t: Say<typeof texts>;
   readonly bytes: (value: number) => string;
   /** What the viewer holds of this type already. */
   readonly held: Schema<"HeldView"> | undefined;

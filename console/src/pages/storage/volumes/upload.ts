@@ -1,6 +1,6 @@
 /** One file into a volume: in parts, each with its checksum, and visible only when it is whole. What broke off goes on. */
 import { api, sent, type Schema } from "@/api/client";
-import { Blake2b } from "@/api/blake2b";
+import { Checksum } from "@/api/checksum";
 import { complete } from "@/api/complete";
 
 const PART_BYTES = 8 * 1024 * 1024;
@@ -17,7 +17,7 @@ export async function upload(
   const order = complete<Schema<"UploadCreate">>({ path, size: file.size, part_bytes: PART_BYTES, modified_at });
   const begun = await begin(volume, order);
   const have = new Set(begun.have);
-  const whole = new Blake2b();
+  const whole = new Checksum();
   for (let part = 0; part < begun.parts; part += 1) {
     const piece = file.slice(part * begun.part_bytes, (part + 1) * begun.part_bytes);
     const bytes = new Uint8Array(await piece.arrayBuffer());
@@ -42,7 +42,7 @@ function sendPart(volume: string, upload: string, part: number, bytes: Uint8Arra
     api.PUT("/volumes/{volume}/uploads/{upload}/parts/{part}", {
       params: {
         path: { volume, upload, part },
-        header: { "X-Checksum": new Blake2b().update(bytes).digest() },
+        header: { "X-Checksum": new Checksum().update(bytes).digest() },
       },
       headers: { "Content-Type": "application/octet-stream" },
       // The description calls the body a text; it is bytes.

@@ -5,11 +5,11 @@ import { Maximize2, Play, Trash2, UsersRound } from "lucide-react";
 import { api, sent } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { refOf, useWhyNot, type Volume } from "@/pages/storage/volumes/volume";
-import { words } from "@/pages/storage/volumes/words";
+import { texts } from "@/pages/storage/volumes/texts";
 import { useConfirm } from "@/parts/confirm";
 import type { RowAction } from "@/parts/RowMenu";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const MOST_NAMES = 5;
 
@@ -20,7 +20,7 @@ export function useVolumeActions({
   open: (what: string) => void;
   onDeleted?: () => void;
 }): (volume: Volume) => readonly RowAction[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const router = useRouter();
   const whyNot = useWhyNot();
   const remove = useRemove(onDeleted);
@@ -58,7 +58,7 @@ function namesOf({ jobs }: Volume): string {
 }
 
 function useRemove(onDeleted?: () => void): (volume: Volume) => void {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const confirm = useConfirm();
   const remove = useAction<Volume, unknown>({

@@ -1,8 +1,8 @@
 /** What a volume is to this viewer: how jobs call it, how full it is, and who may change it. */
 import type { Schema } from "@/api/client";
 import { useIsOperator, useMay, useMe } from "@/app/session";
-import { words } from "@/pages/storage/volumes/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/storage/volumes/texts";
+import { useTexts } from "@/texts/texts";
 
 export type Volume = Schema<"VolumeView">;
 export type VolumeType = Volume["type"];
@@ -10,8 +10,6 @@ export type VolumeType = Volume["type"];
 /** A local volume lives and dies with an attempt: it is asked for in a job, never made here. */
 export const KEPT_TYPES = ["block", "filesystem", "object"] as const;
 export type KeptType = (typeof KEPT_TYPES)[number];
-
-export const VOLUME_NAME = /^[A-Za-z0-9_-]{2,63}$/;
 
 /** How its viewer names it in a job: with its owner's name where it is somebody else's. */
 export function refOf({ name, owner, mine }: Pick<Volume, "name" | "owner" | "mine">): string {
@@ -26,14 +24,14 @@ export function usedPart({ used_bytes, size_bytes }: Pick<Volume, "used_bytes" |
 
 /** Why the viewer may not create volumes; undefined if they may. */
 export function useWhyNotCreate(): string | undefined {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   return useMay("volumes") ? undefined : t("notAllowed", { group: me.permission_group });
 }
 
 /** Why the viewer may not change a volume; undefined if they may. */
 export function useWhyNot(): (volume: Pick<Volume, "owner" | "mine">) => string | undefined {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const isOperator = useIsOperator();
   return ({ owner, mine }) => (mine || isOperator ? undefined : t("notYours", { owner }));
 }

@@ -7,23 +7,23 @@ import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
-import { words } from "@/pages/system/settings/words";
+import { texts } from "@/pages/system/settings/texts";
 import { useConfirm } from "@/parts/confirm";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
-import { formErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useWords, type Say } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
+import { useTexts, type Say } from "@/texts/texts";
 
 type SshKeyView = Schema<"SshKeyView">;
 const FILTERS = { create: "" };
 
 export function KeysTab() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(FILTERS);
   const { data, error, refetch } = useAll("/me/ssh-keys");
   const columns = useMemo(() => columnsOf(t), [t]);
@@ -55,7 +55,7 @@ export function KeysTab() {
   );
 }
 
-function columnsOf(t: Say<typeof words>): Column<SshKeyView>[] {
+function columnsOf(t: Say<typeof texts>): Column<SshKeyView>[] {
   return [
     { key: "name", title: t("keyName"), sort: (key) => key.name, render: (key) => key.name },
     {
@@ -74,7 +74,7 @@ function columnsOf(t: Say<typeof words>): Column<SshKeyView>[] {
 }
 
 function Removal({ sshKey }: { sshKey: SshKeyView }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const { name } = sshKey;
   const remove = useAction({
@@ -105,8 +105,8 @@ function Removal({ sshKey }: { sshKey: SshKeyView }) {
 }
 
 function KeyForm({ onClose }: { onClose: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = useForm({
     initialValues: { name: "", public_key: "" },
     validateInputOnChange: ["public_key"],
@@ -120,7 +120,7 @@ function KeyForm({ onClose }: { onClose: () => void }) {
             : t("notKey"),
     },
   });
-  const add = useAction({
+  const add = useFormAction(form, {
     run: (body: { name: string; public_key: string }) =>
       sent(
         api.POST("/me/ssh-keys", {
@@ -130,18 +130,9 @@ function KeyForm({ onClose }: { onClose: () => void }) {
     touches: ["/me/ssh-keys"],
     done: (key) => t("keyAdded", { name: key.name }),
     onDone: onClose,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
-    <FormDrawer
-      opened
-      title={t("addKey")}
-      submitLabel={t("addKey")}
-      onClose={onClose}
-      onSubmit={form.onSubmit((values) => add.mutate(values))}
-      busy={add.isPending}
-      problem={add.error}
-    >
+    <FormDrawer opened title={t("addKey")} submitLabel={t("addKey")} onClose={onClose} {...add}>
       <Textarea
         label={t("publicKey")}
         description={t("publicKeyHint")}

@@ -15,15 +15,14 @@ import {
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
-import { useAction } from "@/api/useAction";
 import { LANGUAGES, usePreferences, type Language } from "@/app/preferences";
 import { useMe, type Me } from "@/app/session";
-import { words } from "@/pages/system/settings/words";
-import { formErrors } from "@/parts/fieldErrors";
+import { texts } from "@/pages/system/settings/texts";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 const LEAST_CHARACTERS = 8;
 
@@ -41,19 +40,18 @@ export function ProfileTab() {
 }
 
 function You({ me }: { me: Me }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = useForm({
     initialValues: { display_name: me.display_name, email: me.email },
     validateInputOnChange: true,
     validate: { email: (email) => (email === "" || /^\S+@\S+$/.test(email) ? null : t("badEmail")) },
   });
-  const save = useAction({
+  const save = useFormAction(form, {
     run: (body: { display_name: string; email: string }) => sent(api.PATCH("/me", { body })),
     touches: ["/me", "/users"],
     done: () => t("saved"),
     onDone: () => form.resetDirty(),
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   const facts = [
     [t("userName"), me.name],
@@ -64,9 +62,9 @@ function You({ me }: { me: Me }) {
   ];
   return (
     <Panel title={t("you")}>
-      <form onSubmit={form.onSubmit((values) => save.mutate(values))} noValidate>
+      <form onSubmit={save.onSubmit} noValidate>
         <Stack>
-          {save.error !== null && <ProblemNote error={save.error} />}
+          {save.problem !== null && <ProblemNote error={save.problem} />}
           <SimpleGrid cols={2} spacing={4} component="dl" m={0}>
             {facts.map(([name, value]) => (
               <div key={name}>
@@ -87,7 +85,7 @@ function You({ me }: { me: Me }) {
           />
           <TextInput label={t("email")} type="email" autoComplete="email" {...form.getInputProps("email")} />
           <Group justify="flex-end">
-            <Button type="submit" loading={save.isPending} disabled={!form.isDirty()}>
+            <Button type="submit" loading={save.busy} disabled={!form.isDirty()}>
               {c("save")}
             </Button>
           </Group>
@@ -98,7 +96,7 @@ function You({ me }: { me: Me }) {
 }
 
 function Look() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { language, setLanguage } = usePreferences();
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const names = Object.entries(LANGUAGES) as [Language, string][];
@@ -135,7 +133,7 @@ function Look() {
 const NO_PASSWORDS = { old: "", new: "", again: "", revokeTokens: false };
 
 function Password({ me }: { me: Me }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const form = useForm({
     initialValues: NO_PASSWORDS,
     validateInputOnBlur: true,
@@ -144,7 +142,7 @@ function Password({ me }: { me: Me }) {
       again: (again, values) => (again === values.new ? null : t("differ")),
     },
   });
-  const change = useAction({
+  const change = useFormAction(form, {
     run: (values: typeof NO_PASSWORDS) =>
       sent(
         api.POST("/me/password", {
@@ -154,7 +152,6 @@ function Password({ me }: { me: Me }) {
     touches: ["/me", "/me/tokens"],
     done: () => t("passwordChanged"),
     onDone: () => form.reset(),
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   if (me.provider !== "local") {
     return (
@@ -165,10 +162,10 @@ function Password({ me }: { me: Me }) {
   }
   return (
     <Panel title={t("password")}>
-      <form onSubmit={form.onSubmit((values) => change.mutate(values))} noValidate>
+      <form onSubmit={change.onSubmit} noValidate>
         <input type="hidden" name="username" autoComplete="username" value={me.name} readOnly />
         <Stack gap="sm">
-          {change.error !== null && change.error.fields.length === 0 && <ProblemNote error={change.error} />}
+          {change.problem !== null && <ProblemNote error={change.problem} />}
           <PasswordInput label={t("present")} autoComplete="current-password" required {...form.getInputProps("old")} />
           <PasswordInput label={t("next")} autoComplete="new-password" required {...form.getInputProps("new")} />
           <PasswordInput label={t("again")} autoComplete="new-password" required {...form.getInputProps("again")} />
@@ -181,7 +178,7 @@ function Password({ me }: { me: Me }) {
             <Text size="xs" c="dimmed">
               {t("passwordHint")}
             </Text>
-            <Button type="submit" loading={change.isPending}>
+            <Button type="submit" loading={change.busy}>
               {t("changePassword")}
             </Button>
           </Group>

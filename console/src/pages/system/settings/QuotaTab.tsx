@@ -5,16 +5,16 @@ import { useMemo } from "react";
 
 import { $api, type Schema } from "@/api/client";
 import { useMe } from "@/app/session";
-import { quotaWords as words } from "@/pages/system/settings/quotaWords";
+import { quotaTexts as texts } from "@/pages/system/settings/quotaTexts";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Meter } from "@/parts/Meter";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { Stat } from "@/parts/Stat";
-import { common, kinds, volumeTypes } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common, kinds, volumeTypes } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Held = Schema<"HeldView">;
 interface KindRow {
@@ -41,7 +41,7 @@ export function QuotaTab() {
 type Quota = Schema<"QuotaUsageView">;
 
 function ByKind({ quota }: { quota: Quota | undefined }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const columns = useKindColumns();
   const rows = useMemo(
     () => quota && Object.entries(quota.kinds).map(([kind, held]): KindRow => ({ kind, held })),
@@ -61,7 +61,7 @@ function ByKind({ quota }: { quota: Quota | undefined }) {
 }
 
 function ByVolume({ quota }: { quota: Quota | undefined }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const columns = useVolumeColumns();
   const rows = useMemo(
     () => quota && Object.entries(quota.volumes).map(([type, held]): VolumeRow => ({ type, held })),
@@ -82,8 +82,8 @@ function ByVolume({ quota }: { quota: Quota | undefined }) {
 
 /** What holds for everybody. */
 function Limits() {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   const { limits } = useMe();
   const number = (value: number | null) => (value === null ? c("unlimited") : format.number(value));
@@ -101,9 +101,9 @@ function Limits() {
 }
 
 function useKindColumns(): Column<KindRow>[] {
-  const t = useWords(words);
-  const c = useWords(common);
-  const k = useWords(kinds);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const k = useTexts(kinds);
   const format = useFormat();
   return useMemo(() => {
     const amount = (
@@ -129,8 +129,8 @@ function useKindColumns(): Column<KindRow>[] {
 }
 
 function useVolumeColumns(): Column<VolumeRow>[] {
-  const t = useWords(words);
-  const typeWord = useWords(volumeTypes);
+  const t = useTexts(texts);
+  const typeLabel = useTexts(volumeTypes);
   const format = useFormat();
   return useMemo(
     () => [
@@ -138,7 +138,7 @@ function useVolumeColumns(): Column<VolumeRow>[] {
         key: "type",
         title: t("volumeType"),
         render: (row: VolumeRow) =>
-          row.type in volumeTypes ? typeWord(row.type as keyof typeof volumeTypes) : row.type,
+          row.type in volumeTypes ? typeLabel(row.type as keyof typeof volumeTypes) : row.type,
       },
       {
         key: "size",
@@ -146,12 +146,12 @@ function useVolumeColumns(): Column<VolumeRow>[] {
         render: (row: VolumeRow) => <Use held={row.held} shown={(value) => format.bytes(value)} label={row.type} />,
       },
     ],
-    [t, typeWord, format],
+    [t, typeLabel, format],
   );
 }
 
 function Use({ held, shown, label }: { held: Held; shown: (value: number) => string; label: string }) {
-  const c = useWords(common);
+  const c = useTexts(common);
   if (held.limit === null) return <span className="num">{`${shown(held.held)} / ${c("unlimited")}`}</span>;
   const part = held.limit === 0 ? (held.held > 0 ? 1 : 0) : held.held / held.limit;
   return <Meter value={part} label={label} text={`${shown(held.held)} / ${shown(held.limit)}`} warnAt={1} />;

@@ -9,15 +9,15 @@ import { ProfileTab } from "@/pages/system/settings/ProfileTab";
 import { ProvidersTab } from "@/pages/system/settings/providers/ProvidersTab";
 import { QuotaTab } from "@/pages/system/settings/QuotaTab";
 import { TokensTab } from "@/pages/system/settings/tokens/TokensTab";
-import { words } from "@/pages/system/settings/words";
+import { texts } from "@/pages/system/settings/texts";
 import { PageHeader } from "@/parts/PageHeader";
 import { PageTabs, type PageTab } from "@/parts/PageTabs";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 export default function SettingsPage() {
-  const page = useWords(navigation);
-  const t = useWords(words);
+  const page = useTexts(navigation);
+  const t = useTexts(texts);
   const isOperator = useIsOperator();
   const own: PageTab[] = [
     { key: "profile", title: t("profile"), icon: UserRound, content: () => <ProfileTab /> },

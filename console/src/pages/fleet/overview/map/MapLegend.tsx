@@ -1,15 +1,15 @@
 import classes from "@/pages/fleet/overview/map/GpuMap.module.css";
 import { healthColor, type Coloring } from "@/pages/fleet/overview/map/colors";
 import type { Legend } from "@/pages/fleet/overview/map/looks";
-import { words } from "@/pages/fleet/overview/map/words";
-import { useFormat, type Format } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/fleet/overview/map/texts";
+import { useFormat, type Format } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const OWNERS = 8;
 
 /** What colours and shapes mean. */
 export function MapLegend({ coloring, legend }: { coloring: Coloring; legend: Legend }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { scale, owners, hasTaken } = legend;
   return (
@@ -39,7 +39,7 @@ export function MapLegend({ coloring, legend }: { coloring: Coloring; legend: Le
         </li>
       )}
       {coloring !== "health" && (
-        <Shape word={t("free")}>
+        <Shape label={t("free")}>
           <rect
             x="0.75"
             y="0.75"
@@ -53,19 +53,19 @@ export function MapLegend({ coloring, legend }: { coloring: Coloring; legend: Le
         </Shape>
       )}
       {coloring !== "health" && hasTaken && (
-        <Shape word={t("takenByOthers")}>
+        <Shape label={t("takenByOthers")}>
           <rect x="0.75" y="0.75" width="12.5" height="10.5" rx="3" fill="var(--corral-faint)" />
         </Shape>
       )}
-      <Shape word={t("suspect")}>
+      <Shape label={t("suspect")}>
         <rect x="1" y="1" width="12" height="10" rx="3" fill="none" stroke={healthColor("suspect")} strokeWidth="2" />
         <path d="M1 9 L8 1 M5 11 L13 3" stroke={healthColor("suspect")} strokeWidth="1.6" />
       </Shape>
-      <Shape word={t("failed")}>
+      <Shape label={t("failed")}>
         <rect width="14" height="12" rx="3" fill={healthColor("failed")} />
         <path d="M4 3 L10 9 M10 3 L4 9" stroke="#fff" strokeWidth="1.6" />
       </Shape>
-      <Shape word={t("stale")}>
+      <Shape label={t("stale")}>
         <rect
           x="0.75"
           y="0.75"
@@ -86,13 +86,13 @@ export function MapLegend({ coloring, legend }: { coloring: Coloring; legend: Le
   );
 }
 
-function Shape({ word, children }: { word: string; children: React.ReactNode }) {
+function Shape({ label, children }: { label: string; children: React.ReactNode }) {
   return (
     <li>
       <svg width="14" height="12" aria-hidden="true">
         {children}
       </svg>
-      {word}
+      {label}
     </li>
   );
 }

@@ -11,17 +11,17 @@ import { chosen, gpusOf, type Gpu, type MapData } from "@/pages/fleet/overview/m
 import { legendOf } from "@/pages/fleet/overview/map/looks";
 import { MapLegend } from "@/pages/fleet/overview/map/MapLegend";
 import { MapTable } from "@/pages/fleet/overview/map/MapTable";
-import { words } from "@/pages/fleet/overview/map/words";
+import { texts } from "@/pages/fleet/overview/map/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { FilterSelect } from "@/parts/FilterSelect";
 import { Panel } from "@/parts/Panel";
 import { useIsDark } from "@/app/useIsDark";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const USUAL = { color: "utilization", model: "", pool: "", find: "", view: "map" };
 
 export const MapPanel = memo(function MapPanel({ data }: { data: MapData | undefined }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(USUAL);
   const coloring = isColoring(filters.color) ? filters.color : "utilization";
   return (
@@ -67,7 +67,7 @@ interface ChosenProps {
 }
 
 function Chosen({ data, coloring, filters, setFilters }: ChosenProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const dark = useIsDark();
   const all = useMemo(() => gpusOf(data), [data]);
   const { model, pool, find } = filters;

@@ -1,9 +1,9 @@
 /** Everything the map knows about a GPU, in words: for the tooltip, and for those who hear it. */
 import type { Gpu } from "@/pages/fleet/overview/map/gpus";
-import type { words } from "@/pages/fleet/overview/map/words";
-import type { states } from "@/words/common";
-import type { Format } from "@/words/format";
-import type { Say } from "@/words/words";
+import type { texts } from "@/pages/fleet/overview/map/texts";
+import type { states } from "@/texts/common";
+import type { Format } from "@/texts/format";
+import type { Say } from "@/texts/texts";
 
 export interface Fact {
   readonly name: string;
@@ -11,18 +11,18 @@ export interface Fact {
 }
 
 export interface Speech {
-  readonly t: Say<typeof words>;
-  readonly stateWord: Say<typeof states>;
+  readonly t: Say<typeof texts>;
+  readonly stateLabel: Say<typeof states>;
   readonly format: Format;
 }
 
 export function factsOf(gpu: Gpu, speech: Speech): Fact[] {
-  const { t, stateWord, format } = speech;
+  const { t, stateLabel, format } = speech;
   return [
     { name: t("model"), value: gpu.model },
-    { name: t("node"), value: gpu.nodeState === "ready" ? gpu.node : `${gpu.node} (${stateWord(gpu.nodeState)})` },
+    { name: t("node"), value: gpu.nodeState === "ready" ? gpu.node : `${gpu.node} (${stateLabel(gpu.nodeState)})` },
     { name: t("pool"), value: gpu.pool },
-    { name: t("health"), value: stateWord(gpu.health) + (gpu.stale ? `, ${t("stale")}` : "") },
+    { name: t("health"), value: stateLabel(gpu.health) + (gpu.stale ? `, ${t("stale")}` : "") },
     { name: t("held"), value: heldText(gpu, speech) },
     ...(gpu.job === null ? [] : [{ name: t("job"), value: gpu.job }]),
     { name: t("utilization"), value: format.percent(gpu.utilization) },

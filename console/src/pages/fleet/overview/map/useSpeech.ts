@@ -1,14 +1,14 @@
 import { useMemo } from "react";
 
 import type { Speech } from "@/pages/fleet/overview/map/facts";
-import { words } from "@/pages/fleet/overview/map/words";
-import { states } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/fleet/overview/map/texts";
+import { states } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function useSpeech(): Speech {
-  const t = useWords(words);
-  const stateWord = useWords(states);
+  const t = useTexts(texts);
+  const stateLabel = useTexts(states);
   const format = useFormat();
-  return useMemo(() => ({ t, stateWord, format }), [t, stateWord, format]);
+  return useMemo(() => ({ t, stateLabel, format }), [t, stateLabel, format]);
 }

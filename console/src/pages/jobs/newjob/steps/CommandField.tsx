@@ -2,11 +2,11 @@ import { Textarea } from "@mantine/core";
 
 import { commandOf } from "@/pages/jobs/newjob/commandline";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
-import { words } from "@/pages/jobs/newjob/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { useTexts } from "@/texts/texts";
 
 export function CommandField() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { draft } = useForm();
   const field = useField();
   return (
@@ -29,7 +29,7 @@ export function CommandField() {
 
 /** What the line will be taken for, told while it is written. */
 function useMeaning(line: string): string {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (line.trim() === "") return t("commandHint");
   const { words: parts, isShell } = commandOf(line);
   return isShell ? t("runsInShell") : t("runsDirectly", { program: parts[0] ?? "", n: parts.length - 1 });

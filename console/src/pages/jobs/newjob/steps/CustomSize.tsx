@@ -2,12 +2,12 @@ import { Checkbox, Group, MultiSelect, Select, SimpleGrid, Stack, Switch, TextIn
 
 import { useAll } from "@/api/useAll";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
-import { words } from "@/pages/jobs/newjob/words";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function CustomSize() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { draft, set, facts } = useForm();
   const field = useField();
@@ -67,7 +67,7 @@ export function CustomSize() {
 
 /** A flavor, or models one by one. */
 function Hardware() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { draft, set, problem } = useForm();
   const flavors = useAll("/flavors").data ?? [];
   const models = useModels();

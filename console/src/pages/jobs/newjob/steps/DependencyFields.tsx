@@ -4,12 +4,12 @@ import { $api } from "@/api/client";
 import { useMe } from "@/app/session";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
 import { arraySizeOf } from "@/pages/jobs/newjob/quantities";
-import { words } from "@/pages/jobs/newjob/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { useTexts } from "@/texts/texts";
 
 /** Rarely needed: what it comes after, many at once, and how it is saved and stopped. */
 export function DependencyFields() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const { draft, set, problem } = useForm();
   const field = useField();

@@ -5,14 +5,14 @@ import { useAll } from "@/api/useAll";
 import { useMe } from "@/app/session";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
 import { OptionCard } from "@/parts/OptionCard";
-import { words } from "@/pages/jobs/newjob/words";
+import { texts } from "@/pages/jobs/newjob/texts";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 /** Its own, the public ones, and with their owner's name those that others share. */
 export function useImageOptions() {
   const me = useMe();
-  const t = useWords(words);
+  const t = useTexts(texts);
   const images = useAll("/images");
   const options = images.data?.map((image) => {
     const value = image.owner === "" || image.owner === me.name ? image.name : `${image.owner}/${image.name}`;
@@ -24,7 +24,7 @@ export function useImageOptions() {
 }
 
 export function ImageStep() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { draft, set, problem } = useForm();
   const field = useField();
   const { options, error, retry } = useImageOptions();

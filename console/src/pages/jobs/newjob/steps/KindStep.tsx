@@ -1,12 +1,13 @@
 import { Radio, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
 
+import { JOB_KINDS } from "@/api/enumerations";
 import { useMe } from "@/app/session";
-import { ofPreset, KINDS, type Kind } from "@/pages/jobs/newjob/draft";
+import { ofPreset, type Kind } from "@/pages/jobs/newjob/draft";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
 import { OptionCard } from "@/parts/OptionCard";
-import { words } from "@/pages/jobs/newjob/words";
-import { kinds } from "@/words/common";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { kinds } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 const ABOUT = {
   training: "trainingIs",
@@ -19,7 +20,7 @@ const FUNCTIONS = { training: "train", preset: "train", distributed: "distribute
 /** The kinds that the viewer's permission group allows. */
 export function useAllowedKinds(): readonly Kind[] {
   const me = useMe();
-  return KINDS.filter((kind) => me.role === "operator" || me.functions.includes(FUNCTIONS[kind]));
+  return JOB_KINDS.filter((kind) => me.role === "operator" || me.functions.includes(FUNCTIONS[kind]));
 }
 
 function capital(text: string): string {
@@ -27,14 +28,14 @@ function capital(text: string): string {
 }
 
 export function KindStep() {
-  const t = useWords(words);
-  const k = useWords(kinds);
+  const t = useTexts(texts);
+  const k = useTexts(kinds);
   const me = useMe();
   const allowed = useAllowedKinds();
   const { draft, set } = useForm();
   const field = useField();
   function choose(chosen: string) {
-    const kind = KINDS.find((one) => one === chosen);
+    const kind = JOB_KINDS.find((one) => one === chosen);
     if (kind === undefined || kind === draft.kind) return;
     // Packages are offered to kinds; a preset brings its own size.
     const gpus = kind === "preset" ? ofPreset("").gpus : draft.gpus === "" ? "1" : draft.gpus;
@@ -49,7 +50,7 @@ export function KindStep() {
         onChange={choose}
       >
         <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
-          {KINDS.map((kind) => (
+          {JOB_KINDS.map((kind) => (
             <OptionCard key={kind} value={kind} title={capital(k(kind))} disabled={!allowed.includes(kind)}>
               <Text size="sm" c="dimmed">
                 {t(ABOUT[kind])}

@@ -2,12 +2,12 @@ import { Anchor, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 
 import { useField, useForm } from "@/pages/jobs/newjob/form";
-import { words } from "@/pages/jobs/newjob/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { useTexts } from "@/texts/texts";
 
 /** How one gets into a workbench. SSH without a registered key is explained before anything is created. */
 export function OfferFields() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { draft, set, facts, problem } = useForm();
   const field = useField();
   return (

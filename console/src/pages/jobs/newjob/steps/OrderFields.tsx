@@ -2,11 +2,11 @@ import { Select, SimpleGrid, TextInput } from "@mantine/core";
 
 import { useAll } from "@/api/useAll";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
-import { words } from "@/pages/jobs/newjob/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { useTexts } from "@/texts/texts";
 
 export function OrderFields() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { draft, set, problem } = useForm();
   const field = useField();
   const queues = useAll("/queues").data ?? [];

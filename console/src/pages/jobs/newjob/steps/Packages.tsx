@@ -10,15 +10,15 @@ import { useForm } from "@/pages/jobs/newjob/form";
 import { OptionCard } from "@/parts/OptionCard";
 import { planOf } from "@/pages/jobs/newjob/usePlan";
 import { wholeOf } from "@/pages/jobs/newjob/quantities";
-import { words } from "@/pages/jobs/newjob/words";
-import { kinds } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { kinds } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Package = Schema<"PackageView">;
 
 export function Packages() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { draft, set, facts, problem } = useForm();
   if (facts.offers === undefined) return <Skeleton h={120} />;
   return (
@@ -49,7 +49,7 @@ export function Packages() {
 
 /** 4 × A100-80G · 32 CPUs · 128 GiB */
 export function useContents(): (item: Pick<Package, "gpus" | "cpus" | "memory_bytes" | "models" | "rdma">) => string {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return ({ gpus, cpus, memory_bytes, models, rdma }) => {
     const model = models.length === 0 ? t("anyGpu") : models.join(" / ");
@@ -74,7 +74,7 @@ function Contents({ item }: { item: Package }) {
 }
 
 function Availability({ offer }: { offer: Package }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const free = offer.free_count ?? 0;
   const wait = offer.expected_wait_seconds ?? null;
@@ -95,8 +95,8 @@ function Availability({ offer }: { offer: Package }) {
 
 /** The others, each with the server's reason. */
 function Unavailable({ offers }: { offers: readonly Package[] }) {
-  const t = useWords(words);
-  const k = useWords(kinds);
+  const t = useTexts(texts);
+  const k = useTexts(kinds);
   const contents = useContents();
   const { draft } = useForm();
   const all = useAll("/packages").data ?? [];

@@ -5,13 +5,13 @@ import type { Schema } from "@/api/client";
 import { useAll } from "@/api/useAll";
 import { rangeText } from "@/pages/jobs/newjob/check";
 import { useForm } from "@/pages/jobs/newjob/form";
-import { words } from "@/pages/jobs/newjob/words";
+import { texts } from "@/pages/jobs/newjob/texts";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function PresetFields() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { draft, set, facts, problem } = useForm();
   const presets = useAll("/presets");
   if (presets.error !== null) return <ProblemNote error={presets.error} onRetry={() => void presets.refetch()} />;
@@ -44,8 +44,8 @@ export function Parameters({ of }: { of: Schema<"PresetView"> }) {
 }
 
 function ParameterField({ parameter }: { parameter: Schema<"ParameterView"> }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const { draft, set, problem } = useForm();
   const value = draft.parameters[parameter.name] ?? "";
   const usual = parameter.default === null ? undefined : String(parameter.default);

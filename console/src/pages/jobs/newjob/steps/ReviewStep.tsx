@@ -5,11 +5,11 @@ import { CircleX } from "lucide-react";
 import { OtherWays } from "@/pages/jobs/newjob/OtherWays";
 import { useForm } from "@/pages/jobs/newjob/form";
 import { useSummary } from "@/pages/jobs/newjob/summary";
-import { words } from "@/pages/jobs/newjob/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { useTexts } from "@/texts/texts";
 
 export function ReviewStep() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { draft, planned, goTo } = useForm();
   const summary = useSummary();
   const refused = planned.problem?.detail ?? (planned.plan?.outcome === "refuse" ? planned.plan.detail : undefined);

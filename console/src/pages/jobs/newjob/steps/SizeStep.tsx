@@ -3,11 +3,11 @@ import { SegmentedControl, Stack, TextInput } from "@mantine/core";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
 import { CustomSize } from "@/pages/jobs/newjob/steps/CustomSize";
 import { Packages } from "@/pages/jobs/newjob/steps/Packages";
-import { words } from "@/pages/jobs/newjob/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { useTexts } from "@/texts/texts";
 
 export function SizeStep() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { draft, set } = useForm();
   const field = useField();
   return (

@@ -21,13 +21,13 @@ import { useAll } from "@/api/useAll";
 import { datasetOf, volumeOf, waitingFor } from "@/pages/jobs/newjob/checkMounts";
 import { useForm } from "@/pages/jobs/newjob/form";
 import { freePath, NEW_MOUNT, type Mount, type MountFrom } from "@/pages/jobs/newjob/mounts";
-import { words } from "@/pages/jobs/newjob/words";
-import { common, volumeTypes } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { common, volumeTypes } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function StorageStep() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { draft, set, problem } = useForm();
   const change = (at: number, to: Partial<Mount>) =>
     set({ mounts: draft.mounts.map((one, index) => (index === at ? { ...one, ...to } : one)) });
@@ -67,7 +67,7 @@ const SOURCES = [
 ] as const;
 
 function AddMount() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { set } = useForm();
   const add = (from: MountFrom) =>
     set(({ mounts }) => ({
@@ -91,8 +91,8 @@ interface MountProps {
 }
 
 function MountFields({ at, mount, onChange, onRemove }: MountProps & { onRemove: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const { facts, problem } = useForm();
   const waits = waitingFor(mount, facts.volumes, t);
   return (
@@ -153,8 +153,8 @@ function MountFields({ at, mount, onChange, onRemove }: MountProps & { onRemove:
 }
 
 function VolumeField({ at, mount, onChange }: MountProps) {
-  const t = useWords(words);
-  const type = useWords(volumeTypes);
+  const t = useTexts(texts);
+  const type = useTexts(volumeTypes);
   const format = useFormat();
   const { facts, problem } = useForm();
   const options = (facts.volumes ?? []).map((volume) => {
@@ -181,7 +181,7 @@ function VolumeField({ at, mount, onChange }: MountProps) {
 }
 
 function ModeField({ at, mount, onChange }: MountProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { facts, problem } = useForm();
   const mayWrite = volumeOf(mount.source, facts.volumes)?.may_write !== false;
   return (
@@ -207,7 +207,7 @@ function ModeField({ at, mount, onChange }: MountProps) {
 
 /** Only what comes from elsewhere can come early. */
 function PrefetchField({ mount, onChange }: Pick<MountProps, "mount" | "onChange">) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { facts } = useForm();
   if (mount.from !== "volume" || volumeOf(mount.source, facts.volumes)?.type !== "object") return null;
   return (
@@ -222,7 +222,7 @@ function PrefetchField({ mount, onChange }: Pick<MountProps, "mount" | "onChange
 }
 
 function DatasetFields({ at, mount, onChange }: MountProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { facts, problem } = useForm();
   const options = (facts.datasets ?? []).map((dataset) => {
     const ref = dataset.mine ? dataset.name : `${dataset.owner}/${dataset.name}`;
@@ -245,7 +245,7 @@ function DatasetFields({ at, mount, onChange }: MountProps) {
 }
 
 function VersionField({ at, mount, onChange }: MountProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { facts, problem } = useForm();
   const dataset = datasetOf(mount.source, facts.datasets);
   const versions = useAll("/datasets/{dataset}/versions", {}, dataset !== undefined, {

@@ -8,11 +8,11 @@ import { OfferFields } from "@/pages/jobs/newjob/steps/OfferFields";
 import { OrderFields } from "@/pages/jobs/newjob/steps/OrderFields";
 import { PresetFields } from "@/pages/jobs/newjob/steps/PresetFields";
 import { Variables } from "@/pages/jobs/newjob/steps/Variables";
-import { words } from "@/pages/jobs/newjob/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { useTexts } from "@/texts/texts";
 
 export function ToolsStep() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { draft, set } = useForm();
   return (
     <Stack gap="md">
@@ -41,7 +41,7 @@ export function ToolsStep() {
 }
 
 export function Surroundings() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const field = useField();
   return (
     <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">

@@ -3,12 +3,12 @@ import { Plus, Trash2 } from "lucide-react";
 
 import { useForm } from "@/pages/jobs/newjob/form";
 import type { Variable } from "@/pages/jobs/newjob/draft";
-import { words } from "@/pages/jobs/newjob/words";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function Variables() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { draft, set, problem } = useForm();
   const change = (at: number, to: Partial<Variable>) =>
     set({ env: draft.env.map((one, index) => (index === at ? { ...one, ...to } : one)) });
@@ -58,8 +58,8 @@ interface RowProps {
 }
 
 function VariableRow({ at, variable, error, onChange, onRemove }: RowProps) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return (
     <Group gap="xs" wrap="nowrap" align="flex-start">
       <TextInput

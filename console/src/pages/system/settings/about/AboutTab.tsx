@@ -2,15 +2,15 @@ import { Alert, Group, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
 
 import { $api, type Schema } from "@/api/client";
 import { LicencePanel } from "@/pages/system/settings/about/LicencePanel";
-import { words } from "@/pages/system/settings/about/words";
+import { texts } from "@/pages/system/settings/about/texts";
 import { DataTable } from "@/parts/DataTable";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { Stat } from "@/parts/Stat";
 import { StateBadge } from "@/parts/StateBadge";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function AboutTab() {
   const { data: about, error, refetch } = $api.useQuery("get", "/about");
@@ -32,7 +32,7 @@ export function AboutTab() {
 }
 
 function Figures({ about }: { about: Schema<"AboutView"> }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return (
     <SimpleGrid cols={{ base: 1, sm: 3 }}>
@@ -48,7 +48,7 @@ function Figures({ about }: { about: Schema<"AboutView"> }) {
 }
 
 function Parts({ parts }: { parts: readonly Schema<"PartView">[] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Panel title={t("parts")}>
       <DataTable
@@ -70,7 +70,7 @@ function Parts({ parts }: { parts: readonly Schema<"PartView">[] }) {
 }
 
 function IsolationPanel({ isolation }: { isolation: Schema<"IsolationView"> }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Panel title={t("isolation")}>
       <Stack gap={6}>
@@ -90,14 +90,14 @@ function IsolationPanel({ isolation }: { isolation: Schema<"IsolationView"> }) {
 }
 
 function StorePanel({ store }: { store: Readonly<Record<string, string>> }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Panel title={t("store")}>
       <Stack gap={6}>
         {Object.entries(store).map(([name, value]) => (
           <Group key={name} justify="space-between" wrap="nowrap" align="baseline">
             <Text size="sm" c="dimmed">
-              {name in words ? t(name as "kind") : name}
+              {name in texts ? t(name as "kind") : name}
             </Text>
             <Text size="sm" style={{ overflowWrap: "anywhere" }} ta="right">
               {value}

@@ -3,18 +3,18 @@ import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
-import { words } from "@/pages/system/settings/about/words";
+import { texts } from "@/pages/system/settings/about/texts";
 import { useConfirm } from "@/parts/confirm";
-import { formErrors } from "@/parts/fieldErrors";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function LicencePanel({ licence }: { licence: Schema<"LicenceView"> }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction({
     run: () => sent(api.DELETE("/about/licence")),
@@ -59,23 +59,22 @@ export function LicencePanel({ licence }: { licence: Schema<"LicenceView"> }) {
 }
 
 function LicenceForm() {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = useForm({
     initialValues: { token: "" },
     validate: { token: (token) => (token.trim() === "" ? c("required") : null) },
   });
-  const set = useAction({
+  const set = useFormAction(form, {
     run: ({ token }: { token: string }) => sent(api.PUT("/about/licence", { body: { token: token.trim() } })),
     touches: ["/about"],
     done: () => t("setDone"),
     onDone: () => form.reset(),
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
-    <form onSubmit={form.onSubmit((values) => set.mutate(values))} noValidate>
+    <form onSubmit={set.onSubmit} noValidate>
       <Stack gap="xs">
-        {set.error !== null && set.error.fields.length === 0 && <ProblemNote error={set.error} />}
+        {set.problem !== null && <ProblemNote error={set.problem} />}
         <Textarea
           label={t("enter")}
           description={t("enterHint")}
@@ -86,7 +85,7 @@ function LicenceForm() {
           {...form.getInputProps("token")}
         />
         <Group justify="flex-end">
-          <Button type="submit" loading={set.isPending}>
+          <Button type="submit" loading={set.busy}>
             {t("set")}
           </Button>
         </Group>

@@ -4,18 +4,18 @@ import { SlidersHorizontal } from "lucide-react";
 
 import { $api, type Schema } from "@/api/client";
 import { useFilters } from "@/app/useFilters";
-import { words } from "@/pages/system/settings/configuration/words";
+import { texts } from "@/pages/system/settings/configuration/texts";
 import { DataTable, NothingFound } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 type Section = Schema<"SettingsSectionView">;
 const FILTERS = { q: "", changed: "" };
 
 export function ConfigurationTab() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(FILTERS);
   const { data, error, refetch } = $api.useQuery("get", "/settings");
   if (error !== null) return <ProblemNote error={error} onRetry={() => void refetch()} />;
@@ -66,7 +66,7 @@ function narrowed(sections: readonly Section[], text: string, onlyChanged: boole
 }
 
 function SectionPanel({ section }: { section: Section }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Panel title={section.name}>
       <DataTable

@@ -3,22 +3,22 @@ import { Button, PasswordInput, Select, TagsInput, Text, TextInput } from "@mant
 import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
+import { PROVIDER_KINDS } from "@/api/enumerations";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
-import { words } from "@/pages/system/settings/providers/words";
+import { texts } from "@/pages/system/settings/providers/texts";
 import { useConfirm } from "@/parts/confirm";
 import { CopyText } from "@/parts/CopyText";
-import { formErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export type ProviderView = Schema<"ProviderDetailView">;
-const KINDS = ["oidc", "github", "gitlab"] as const;
 
 interface Draft {
   readonly id: string;
-  readonly kind: (typeof KINDS)[number];
+  readonly kind: (typeof PROVIDER_KINDS)[number];
   readonly title: string;
   readonly issuer: string;
   readonly client_id: string;
@@ -33,7 +33,7 @@ interface Draft {
 function draftOf(provider: ProviderView | undefined): Draft {
   return {
     id: provider?.id ?? "",
-    kind: KINDS.find((kind) => kind === provider?.kind) ?? "oidc",
+    kind: PROVIDER_KINDS.find((kind) => kind === provider?.kind) ?? "oidc",
     title: provider?.title ?? "",
     issuer: provider?.issuer ?? "",
     client_id: provider?.client_id ?? "",
@@ -52,11 +52,11 @@ function changesOf({ title, issuer, client_id, client_secret, api_token, organis
 }
 
 export function ProviderForm({ provider, onClose }: { provider?: ProviderView; onClose: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const { data: groups } = useAll("/groups");
   const form = useProviderForm(provider);
-  const save = useAction({
+  const save = useFormAction(form, {
     run: (draft: Draft) => {
       if (provider !== undefined)
         return sent(
@@ -71,7 +71,6 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
     touches: ["/auth/providers"],
     done: (after) => t("saved", { name: after.title || after.id }),
     onDone: onClose,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   const isOidc = form.values.kind === "oidc";
   return (
@@ -80,9 +79,7 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
       title={provider === undefined ? t("newProvider") : t("editProvider", { name: provider.id })}
       submitLabel={provider === undefined ? c("create") : c("save")}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
-      busy={save.isPending}
-      problem={save.error}
+      {...save}
       foot={provider !== undefined && <Removal provider={provider} onGone={onClose} />}
     >
       {provider === undefined && (
@@ -90,7 +87,7 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
           <Select
             label={t("kind")}
             allowDeselect={false}
-            data={KINDS.map((value) => ({ value, label: t(value) }))}
+            data={PROVIDER_KINDS.map((value) => ({ value, label: t(value) }))}
             {...form.getInputProps("kind")}
           />
           <TextInput label={t("id")} description={t("idHint")} required {...form.getInputProps("id")} />
@@ -146,8 +143,8 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
 }
 
 function useProviderForm(provider: ProviderView | undefined) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return useForm<Draft>({
     initialValues: draftOf(provider),
     validateInputOnBlur: true,
@@ -161,8 +158,8 @@ function useProviderForm(provider: ProviderView | undefined) {
 }
 
 function Removal({ provider, onGone }: { provider: ProviderView; onGone: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const confirm = useConfirm();
   const name = provider.title || provider.id;
   const remove = useAction({

@@ -8,13 +8,13 @@ import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { ProviderForm, type ProviderView } from "@/pages/system/settings/providers/ProviderForm";
-import { words } from "@/pages/system/settings/providers/words";
+import { texts } from "@/pages/system/settings/providers/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
-import { useWords, type Say } from "@/words/words";
+import { useTexts, type Say } from "@/texts/texts";
 
 const FILTERS = { open: "", create: "" };
 
@@ -24,7 +24,7 @@ interface Tested {
 }
 
 export function ProvidersTab() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(FILTERS);
   const [tested, setTested] = useState<Tested>();
   const { data, error, refetch } = useAll("/auth/providers/all");
@@ -63,7 +63,7 @@ export function ProvidersTab() {
   );
 }
 
-function columnsOf(t: Say<typeof words>): Column<ProviderView>[] {
+function columnsOf(t: Say<typeof texts>): Column<ProviderView>[] {
   return [
     {
       key: "title",
@@ -79,7 +79,7 @@ function columnsOf(t: Say<typeof words>): Column<ProviderView>[] {
     {
       key: "kind",
       title: t("kind"),
-      render: (provider) => (provider.kind in words ? t(provider.kind as "oidc") : provider.kind),
+      render: (provider) => (provider.kind in texts ? t(provider.kind as "oidc") : provider.kind),
     },
     { key: "issuer", title: t("issuer"), wide: true, render: (provider) => provider.issuer || "–" },
     {
@@ -94,7 +94,7 @@ function columnsOf(t: Say<typeof words>): Column<ProviderView>[] {
 }
 
 function Actions({ provider, onTested }: { provider: ProviderView; onTested: (tested: Tested) => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const name = provider.title || provider.id;
   const path = { params: { path: { id: provider.id } } };
   const test = useAction({
@@ -137,7 +137,7 @@ function Actions({ provider, onTested }: { provider: ProviderView; onTested: (te
 
 /** Each thing that was looked at, what is wrong with it, and what to do about that. */
 function TestResult({ tested: { name, result }, onClose }: { tested: Tested; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Alert
       color={result.ok ? "teal" : "red"}

@@ -2,13 +2,13 @@ import { Alert, Button, Group, Stack, Text } from "@mantine/core";
 import { Ticket } from "lucide-react";
 
 import type { Schema } from "@/api/client";
-import { words } from "@/pages/system/settings/tokens/words";
+import { texts } from "@/pages/system/settings/tokens/texts";
 import { CopyText } from "@/parts/CopyText";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 /** A token just made, shown this once, with how to use it. The commands read it from where only its owner sees it. */
 export function NewToken({ made, onPutAway }: { made: Schema<"NewTokenView">; onPutAway: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const server = window.location.origin;
   return (
     <Alert color="teal" icon={<Ticket size={18} />} title={t("shownOnce", { name: made.name })} mb="md" role="status">

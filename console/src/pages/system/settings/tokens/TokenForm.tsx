@@ -2,19 +2,18 @@ import { Radio, Select, Stack, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
-import { useAction } from "@/api/useAction";
-import { words } from "@/pages/system/settings/tokens/words";
-import { formErrors } from "@/parts/fieldErrors";
+import { TOKEN_SCOPES } from "@/api/enumerations";
+import { texts } from "@/pages/system/settings/tokens/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
-const SCOPES = ["read", "jobs", "full"] as const;
 const DAYS = [1, 7, 30, 90, 365];
 
 interface Draft {
   readonly name: string;
-  readonly scope: (typeof SCOPES)[number];
+  readonly scope: (typeof TOKEN_SCOPES)[number];
   readonly days: string;
 }
 
@@ -25,13 +24,13 @@ export function TokenForm({
   onClose: () => void;
   onMade: (token: Schema<"NewTokenView">) => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = useForm<Draft>({
     initialValues: { name: "", scope: "jobs", days: "30" },
     validate: { name: (name) => (name.trim() === "" ? c("required") : null) },
   });
-  const create = useAction({
+  const create = useFormAction(form, {
     run: ({ name, scope, days }: Draft) =>
       sent(
         api.POST("/me/tokens", {
@@ -40,18 +39,9 @@ export function TokenForm({
       ),
     touches: ["/me/tokens"],
     onDone: onMade,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
-    <FormDrawer
-      opened
-      title={t("newToken")}
-      submitLabel={c("create")}
-      onClose={onClose}
-      onSubmit={form.onSubmit((draft) => create.mutate(draft))}
-      busy={create.isPending}
-      problem={create.error}
-    >
+    <FormDrawer opened title={t("newToken")} submitLabel={c("create")} onClose={onClose} {...create}>
       <TextInput
         label={t("name")}
         description={t("nameHint")}
@@ -62,7 +52,7 @@ export function TokenForm({
       />
       <Radio.Group label={t("scope")} {...form.getInputProps("scope")}>
         <Stack gap="xs" mt="xs">
-          {SCOPES.map((scope) => (
+          {TOKEN_SCOPES.map((scope) => (
             <Radio key={scope} value={scope} label={t(scope)} description={t(`${scope}Hint`)} />
           ))}
         </Stack>

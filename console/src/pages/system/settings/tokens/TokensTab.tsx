@@ -9,20 +9,20 @@ import { useMay } from "@/app/session";
 import { useFilters } from "@/app/useFilters";
 import { NewToken } from "@/pages/system/settings/tokens/NewToken";
 import { TokenForm } from "@/pages/system/settings/tokens/TokenForm";
-import { words } from "@/pages/system/settings/tokens/words";
+import { texts } from "@/pages/system/settings/tokens/texts";
 import { useConfirm } from "@/parts/confirm";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useWords, type Say } from "@/words/words";
+import { useTexts, type Say } from "@/texts/texts";
 
 type TokenView = Schema<"TokenView">;
 const FILTERS = { create: "" };
 
 export function TokensTab() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const may = useMay("tokens");
   const [filters, setFilters] = useFilters(FILTERS);
   // In memory only, until it is put away: never in the address, the storage or the cache of answers.
@@ -69,7 +69,7 @@ export function TokensTab() {
   );
 }
 
-function columnsOf(t: Say<typeof words>): Column<TokenView>[] {
+function columnsOf(t: Say<typeof texts>): Column<TokenView>[] {
   return [
     { key: "name", title: t("name"), sort: (token) => token.name, render: (token) => token.name },
     {
@@ -109,7 +109,7 @@ function columnsOf(t: Say<typeof words>): Column<TokenView>[] {
 }
 
 function Revoke({ token }: { token: TokenView }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const { name } = token;
   const revoke = useAction({
