@@ -1,6 +1,5 @@
-"""All of a bucket's files on the node before a job starts: into the cache, and where nothing can be mounted also as a
-directory. May take long, tells how far it is, and goes on where it was when it is done again.
-"""
+"""Fetches all files of a bucket onto the node before a job starts: into the cache, and if nothing can be mounted also
+as a directory. May take long, reports its progress, and continues where it was when it is repeated."""
 
 from __future__ import annotations
 
@@ -17,12 +16,12 @@ _COPY_BYTES = 1 << 20
 
 
 class TooLarge(Exception):
-    """What should be fetched does not fit; the message has the numbers."""
+    """The files do not fit; the message has the numbers."""
 
 
 @dataclass(kw_only=True)
 class Progress:
-    """Counts bytes from several threads, and tells them in words."""
+    """Counts bytes from several threads, and reports them as a text."""
 
     tell: Callable[[str], None]
     total_bytes: int
@@ -39,8 +38,8 @@ class Progress:
 
 
 def prefetch(bucket: Bucket, tell: Callable[[str], None]) -> int:
-    """Every block of every file is in the cache afterwards; gives the bytes. Raises NotReachable, Replaced, and
-    TooLarge before anything is fetched."""
+    """Fetches every block of every file into the cache; returns the bytes. Raises NotReachable, Replaced, and TooLarge
+    before anything is fetched."""
     found = list(bucket.files())
     total = sum(entry.size for _, entry in found)
     if total > bucket.cache.limit_bytes:
@@ -65,8 +64,8 @@ def prefetch(bucket: Bucket, tell: Callable[[str], None]) -> int:
 
 
 def fetch_tree(bucket: Bucket, target: str, tell: Callable[[str], None]) -> int:
-    """The bucket's files as a directory of its own, read-only; gives the bytes. Copies: a job that can write to its
-    files must not change what others have cached. Raises NotReachable, Replaced, OSError."""
+    """Writes the bucket's files into a directory of its own, read-only; returns the bytes. Copies: a job that can write
+    to its files must not change the shared cache. Raises NotReachable, Replaced, OSError."""
     found = list(bucket.files())
     progress = Progress(tell=tell, total_bytes=sum(entry.size for _, entry in found), files=len(found))
 
@@ -82,7 +81,7 @@ def fetch_tree(bucket: Bucket, target: str, tell: Callable[[str], None]) -> int:
 
 
 def _put(bucket: Bucket, path: str, entry: Entry, place: str) -> None:
-    """Under another name first: a file in the tree is whole."""
+    """Written under another name first: a file in the tree is complete."""
     half = f"{place}.corral-{os.getpid()}"
     with open(half, "wb") as target:
         offset = 0
@@ -97,7 +96,7 @@ def _put(bucket: Bucket, path: str, entry: Entry, place: str) -> None:
 
 
 def _in_parallel(steps: list[Callable[[], None]]) -> None:
-    """All of them, or the first error."""
+    """Waits for all of them, or raises the first error."""
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="fetching") as pool:
         futures = [pool.submit(step) for step in steps]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)

@@ -55,7 +55,7 @@ def test_what_fails_leaves_nothing_and_is_tried_again(cache: BlockCache) -> None
 
     with pytest.raises(ConnectionError):
         read(cache, identity(), 0, fails)
-    with pytest.raises(OSError, match="1000 bytes were asked for from 0 on, and 3 came"):
+    with pytest.raises(OSError, match="1000 bytes were requested from 0 on, and 3 were received"):
         read(cache, identity(), 0, lambda start, end: b"abc")
     assert not cache.has(identity(), 0)
     assert read(cache, identity(), 0, counting([])) == b"x" * BLOCK

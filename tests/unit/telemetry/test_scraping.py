@@ -108,7 +108,7 @@ def test_who_names_a_node_says_whose_gpus_they_are(target: Target) -> None:
     assert stranger.problem == "not read yet"
     assert stranger.collect(7.0).gpus == ()
     assert stranger.problem == (
-        "it answers, but of no node that is known here (it says 127.0.0.1, pod-7f): "
+        "it answers, but for no node that is known here (it says 127.0.0.1, pod-7f): "
         f"name its node as NODE={target.address}"
     )
     named = ScrapingCollector(f"n2={target.address}", lambda: KNOWN)
