@@ -13,7 +13,7 @@ import time
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 
-from corral.files.opening import DIRECTORY, open_below
+from corral.files.descriptors import DIRECTORY, open_below
 
 _BLOCK_BYTES = 512
 #: After this many files the measurement pauses, so that other processes can use the disk.

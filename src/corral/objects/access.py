@@ -37,7 +37,7 @@ class ObjectAccess:
     def root(self) -> str:
         return f"{self.bucket}/{self.prefix}" if self.prefix else self.bucket
 
-    def to_words(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str]:
         """As a dictionary of strings, including the secret: for an order to an engine."""
         return {
             "kind": self.kind,
@@ -50,8 +50,8 @@ class ObjectAccess:
         }
 
     @classmethod
-    def from_words(cls, words: Mapping[str, str]) -> ObjectAccess:
-        return cls(**{**words, "endpoint": words.get("endpoint") or None})  # type: ignore[arg-type]
+    def from_dict(cls, body: Mapping[str, str]) -> ObjectAccess:
+        return cls(**{**body, "endpoint": body.get("endpoint") or None})  # type: ignore[arg-type]
 
 
 def open_filesystem(access: ObjectAccess) -> Any:
@@ -101,8 +101,8 @@ def look(access: ObjectAccess, limit: int = 1000) -> int:
 
 
 def _message(error: Exception, access: ObjectAccess) -> str:
-    words = " ".join(str(error).split()) or type(error).__name__
-    return words.replace(access.secret, "…")[:500] if access.secret else words[:500]
+    message = " ".join(str(error).split()) or type(error).__name__
+    return message.replace(access.secret, "…")[:500] if access.secret else message[:500]
 
 
 def _s3_options(access: ObjectAccess) -> dict[str, Any]:

@@ -44,8 +44,8 @@ class Identity:
 
     @property
     def digest(self) -> str:
-        words = "\0".join((self.endpoint, self.bucket, self.key, self.version, str(self.size)))
-        return hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()
+        name = "\0".join((self.endpoint, self.bucket, self.key, self.version, str(self.size)))
+        return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()
 
     def blocks(self, block_bytes: int) -> int:
         return -(-self.size // block_bytes)

@@ -1,7 +1,7 @@
 """A bucket as a directory, by FUSE: reads go through the node's cache, writes go to a temporary file and are uploaded
 when the file is closed or synced.
 
-Decides the file semantics of a bucket; `mounting` decides when it is mounted. New directories that are still empty
+Decides the file semantics of a bucket; `bucket_mounts` decides when it is mounted. New directories that are still empty
 exist in this process only: buckets have none.
 """
 

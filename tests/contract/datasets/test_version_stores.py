@@ -242,4 +242,4 @@ def test_the_token_is_in_no_argument_file_or_message(tmp_path: Path, monkeypatch
 def test_a_commit_is_what_its_id_says() -> None:
     commit = a_commit()
     assert replace(commit, message="another").id != commit.id
-    assert Commit.from_words(commit.to_words(), expected_id=commit.id) == commit
+    assert Commit.from_dict(commit.to_dict(), expected_id=commit.id) == commit

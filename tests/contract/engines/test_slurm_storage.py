@@ -208,7 +208,7 @@ def test_files_of_a_bucket_are_fetched_before_the_start_and_go_with_the_attempt(
     access = s3_server.access("slurm-files")
     (s3_server.make_bucket("slurm-files") / "greeting").write_text("hello from a bucket")
     bucket = StorageOrder(
-        kind=StorageKind.OBJECT, name="far", id="v-5", path="/far", read_only=True, access=access.to_words()
+        kind=StorageKind.OBJECT, name="far", id="v-5", path="/far", read_only=True, access=access.to_dict()
     )
     text = 'cat "$CORRAL_MOUNT_FAR/greeting"; echo; echo "$CORRAL_MOUNTS"'
     slurm.launch(order(*script(text), storage=(bucket,), env={"CORRAL_JOB_DIR": str(job_dir)}))
@@ -252,7 +252,7 @@ def test_a_job_is_its_users_in_slurm_and_nobody_else_can_touch_it(
         access = s3_server.access("ann-files")
         (s3_server.make_bucket("ann-files") / "greeting").write_text("hello from a bucket\n")
         far = StorageOrder(
-            kind=StorageKind.OBJECT, name="far", id="v-5", path="/far", read_only=True, access=access.to_words()
+            kind=StorageKind.OBJECT, name="far", id="v-5", path="/far", read_only=True, access=access.to_dict()
         )
         mine = replace(data, path="/digits")
         harness.launch(order(*script(text), storage=(volume("data", 1, "/data"), mine, far), env=env))

@@ -78,4 +78,4 @@ def test_a_server_that_does_not_answer_is_named(s3_server: object) -> None:
 
 
 def test_words_carry_everything_there_and_back(access: ObjectAccess) -> None:
-    assert ObjectAccess.from_words(access.to_words()) == access
+    assert ObjectAccess.from_dict(access.to_dict()) == access

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.checkpoint import catalog, writing
+from corral.checkpoint import catalog
+from corral.checkpoint import writer as writing
 from corral.checkpoint.environment import Surroundings
 from corral.checkpoint.keeper import Keeper
-from corral.checkpoint.writing import SaveError
+from corral.checkpoint.writer import SaveError
 from tests.unit.searching import DEAR
 
 Make = Callable[..., Keeper]

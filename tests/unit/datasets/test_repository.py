@@ -23,7 +23,7 @@ from corral.datasets import (
     Unstable,
     check_pack,
 )
-from corral.datasets.content.chunking import cuts_of
+from corral.datasets.content.chunker import cuts_of
 from corral.datasets.content.packs import encode_index
 from corral.datasets.history.records import digest_of, encode_list
 from corral.datasets.work.scan import Opener, Stamp, open_root, scan

@@ -20,7 +20,7 @@ from corral.engines.local.fleet import VirtualFleet
 from corral.engines.local.virtual import build_nodes, parse_virtual_gpus
 from corral.telemetry.exporter import Exporter, ExporterServer
 from corral.telemetry.page import GpuPlace
-from corral.telemetry.scraping import ScrapingCollector
+from corral.telemetry.scraper import ScrapingCollector
 from corral.telemetry.virtual import VirtualCollector
 
 

@@ -18,8 +18,8 @@ from hypothesis.extra import numpy as hnp
 from corral.control.ports import CLUSTER, HistoryUnavailable, Metric, Point
 from corral.telemetry.history import EmbeddedHistory, HistoryTooNew
 from corral.telemetry.history.file import FORMATS
-from corral.telemetry.history.packing import pack, unpack
 from corral.telemetry.history.precision import GREATEST, PER_UNIT
+from corral.telemetry.history.table_codec import pack, unpack
 from tests.integration.waiting import wait_until
 from tests.unit.telemetry.history_model import SetClock, open_history
 

@@ -22,7 +22,7 @@ from corral.engines.attempts.processes import acting_as
 from corral.engines.storage import mount_namespace
 from corral.engines.storage.permissions import let_pass, may_pass
 from corral.files import NotPlain, Place
-from corral.files.opening import open_directory_path
+from corral.files.descriptors import open_directory_path
 
 MOUNTS_VARIABLE = "CORRAL_MOUNTS"
 #: In the directory of an instance: the mounts of the instance, visible in its own mount namespace only.

@@ -295,7 +295,7 @@ class Committing:
         while dataset is not None:
             with self._store.read() as tx:
                 versions = tx.datasets.log(dataset.id, before=before, limit=_PORTION)
-            found += [commit_of(dataset, version).to_words() for version in versions]
+            found += [commit_of(dataset, version).to_dict() for version in versions]
             if len(versions) < _PORTION:
                 break
             before = versions[-1].number
@@ -307,7 +307,7 @@ class Committing:
             version = None if dataset is None else tx.datasets.version(dataset.id, words["version"])
         if dataset is None or version is None:
             raise WrongState(f"there is no version {words['version']}")
-        return commit_of(dataset, version).to_words()
+        return commit_of(dataset, version).to_dict()
 
     def _answer_tags(self, errand: ErrandRecord, words: Mapping[str, Any]) -> dict[str, str]:
         dataset = self._named(errand, words["dataset"])
@@ -316,12 +316,12 @@ class Committing:
 
     def _answer_append(self, errand: ErrandRecord, words: Mapping[str, Any]) -> None:
         assert errand.dataset is not None
-        version = version_of(errand.dataset, Commit.from_words(words["commit"], expected_id=words["version"]))
+        version = version_of(errand.dataset, Commit.from_dict(words["commit"], expected_id=words["version"]))
         self._execute(background_work.record_commit, errand.id, version)
 
     def _answer_take_over(self, errand: ErrandRecord, words: Mapping[str, Any]) -> int:
         assert errand.dataset is not None
-        versions = [version_of(errand.dataset, Commit.from_words(one)) for one in words["commits"]]
+        versions = [version_of(errand.dataset, Commit.from_dict(one)) for one in words["commits"]]
         return self._execute(background_work.take_over, errand.id, versions, words["tags"])
 
     def _named(self, errand: ErrandRecord, key: str) -> DatasetRecord | None:

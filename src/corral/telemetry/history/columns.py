@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from corral.telemetry.history.packing import pack, unpack
 from corral.telemetry.history.precision import MISSING, Ints
+from corral.telemetry.history.table_codec import pack, unpack
 
 _LEAST_OF_NOTHING = np.iinfo(np.int64).max
 _MOST_OF_NOTHING = np.iinfo(np.int64).min

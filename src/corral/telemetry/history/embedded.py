@@ -21,7 +21,7 @@ from corral.telemetry.history.file import HistoryFile
 from corral.telemetry.history.head import Head
 from corral.telemetry.history.levels import COMPACTION_MS, HOUR_MS, Level, floor_to
 from corral.telemetry.history.names import Metrics, read_subjects
-from corral.telemetry.history.reading import gather, points
+from corral.telemetry.history.queries import gather, points
 
 log = logging.getLogger("corral.telemetry.history")
 

@@ -56,8 +56,8 @@ def check_order(order: LaunchOrder) -> None:
         raise LaunchRefused("there is nothing to run, or nowhere to run it")
     if order.workdir is not None and not order.workdir.startswith("/"):
         raise LaunchRefused(f"the working directory {order.workdir!r} is not an absolute path")
-    words = [*order.command, *order.env.values(), *order.env]
-    if sum(map(len, words)) > MAX_ORDER_CHARS:
+    texts = [*order.command, *order.env.values(), *order.env]
+    if sum(map(len, texts)) > MAX_ORDER_CHARS:
         raise LaunchRefused(f"the command and its environment are longer than {MAX_ORDER_CHARS} characters")
     if order.image:
         raise LaunchRefused("this cluster runs no images: leave the image out, or use another cluster")

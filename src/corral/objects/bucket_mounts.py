@@ -35,7 +35,7 @@ from typing import Any
 import corral
 from corral.objects.access import ObjectAccess
 
-log = logging.getLogger("corral.objects.mounting")
+log = logging.getLogger("corral.objects.bucket_mounts")
 
 MOUNT = "mount"
 #: In the environment of keepers, so that they can be found.
@@ -80,8 +80,8 @@ def fuse_problem() -> str:
 
 def directory_of(root: str, access: ObjectAccess, *, writable: bool) -> str:
     """Other keys to the same bucket have another directory: a user never gets files that another user's key opened."""
-    words = json.dumps({**access.to_words(), "writable": writable}, sort_keys=True)
-    return os.path.join(root, hashlib.sha256(words.encode()).hexdigest()[:16])
+    name = json.dumps({**access.to_dict(), "writable": writable}, sort_keys=True)
+    return os.path.join(root, hashlib.sha256(name.encode()).hexdigest()[:16])
 
 
 def ensure_mounted(order: MountOrder, *, user: str, lock_path: str) -> str:
@@ -128,7 +128,9 @@ def _start(order: MountOrder) -> subprocess.Popen[bytes]:
 def _spawn(entry: str, orders: Mapping[str, Any], output: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """A process of its own, which gets its orders through a pipe: they hold secrets."""
     package_root = str(Path(corral.__file__).resolve().parent.parent)
-    code = f"import sys; sys.path.insert(0, {package_root!r}); from corral.objects import mounting; mounting.{entry}()"
+    code = (
+        f"import sys; sys.path.insert(0, {package_root!r}); from corral.objects.bucket_mounts import {entry}; {entry}()"
+    )
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", code],
         stdin=subprocess.PIPE,
@@ -235,7 +237,7 @@ def serve() -> None:
     orders = json.load(sys.stdin)
     staging = os.path.join(orders["directory"], "staging")
     os.makedirs(staging, mode=0o700, exist_ok=True)
-    bucket = Bucket(ObjectAccess.from_words(orders["access"]), BlockCache(orders["cache"], orders["cache_bytes"]))
+    bucket = Bucket(ObjectAccess.from_dict(orders["access"]), BlockCache(orders["cache"], orders["cache_bytes"]))
     where = os.path.join(orders["directory"], MOUNT)
     mount(bucket, where, writable=orders["writable"], staging=staging, is_root=os.geteuid() == 0)
     # Threads that prefetch must not keep the process alive.

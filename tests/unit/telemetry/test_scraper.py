@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from corral.telemetry import scraping
-from corral.telemetry.scraping import ScrapingCollector, metrics_url, readable_target, split_target
+from corral.telemetry import scraper as scraping
+from corral.telemetry.scraper import ScrapingCollector, metrics_url, readable_target, split_target
 
 KNOWN = {("n1", 0): "GPU-a", ("n1", 1): "GPU-b", ("n2", 0): "n2-gpu0"}
 GOOD = (
@@ -211,7 +211,7 @@ def test_garbage_is_told_once_until_it_is_over(
     target.says(body, status)
     for at in range(3):
         assert collector.collect(float(at)).gpus == ()
-    told = [record for record in caplog.records if record.name == "corral.telemetry.scraping"]
+    told = [record for record in caplog.records if record.name == "corral.telemetry.scraper"]
     assert [message in record.getMessage() for record in told] == [True]
 
 

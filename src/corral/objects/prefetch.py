@@ -23,7 +23,7 @@ class TooLarge(Exception):
 class Progress:
     """Counts bytes from several threads, and reports them as a text."""
 
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     total_bytes: int
     files: int
     done_bytes: int = 0
@@ -33,11 +33,11 @@ class Progress:
         with self._lock:
             self.done_bytes += count
             percent = 100 * self.done_bytes // max(1, self.total_bytes)
-            words = f"{self.done_bytes / _GIB:.2f} of {self.total_bytes / _GIB:.2f} GiB in {self.files} files"
-            self.tell(f"fetching: {words} ({percent} %)")
+            text = f"{self.done_bytes / _GIB:.2f} of {self.total_bytes / _GIB:.2f} GiB in {self.files} files"
+            self.report(f"fetching: {text} ({percent} %)")
 
 
-def prefetch(bucket: Bucket, tell: Callable[[str], None]) -> int:
+def prefetch(bucket: Bucket, report: Callable[[str], None]) -> int:
     """Fetches every block of every file into the cache; returns the bytes. Raises NotReachable, Replaced, and TooLarge
     before anything is fetched."""
     found = list(bucket.files())
@@ -47,7 +47,7 @@ def prefetch(bucket: Bucket, tell: Callable[[str], None]) -> int:
             f"{total / _GIB:.2f} GiB in {len(found)} files are to be fetched before the start, and the node's cache "
             f"has room for {bucket.cache.limit_bytes / _GIB:.2f} GiB"
         )
-    progress = Progress(tell=tell, total_bytes=total, files=len(found))
+    progress = Progress(report=report, total_bytes=total, files=len(found))
     block_bytes = bucket.cache.block_bytes
     blocks = [
         (path, entry, number)
@@ -63,11 +63,11 @@ def prefetch(bucket: Bucket, tell: Callable[[str], None]) -> int:
     return total
 
 
-def fetch_tree(bucket: Bucket, target: str, tell: Callable[[str], None]) -> int:
+def fetch_tree(bucket: Bucket, target: str, report: Callable[[str], None]) -> int:
     """Writes the bucket's files into a directory of its own, read-only; returns the bytes. Copies: a job that can write
     to its files must not change the shared cache. Raises NotReachable, Replaced, OSError."""
     found = list(bucket.files())
-    progress = Progress(tell=tell, total_bytes=sum(entry.size for _, entry in found), files=len(found))
+    progress = Progress(report=report, total_bytes=sum(entry.size for _, entry in found), files=len(found))
 
     def put(path: str, entry: Entry) -> None:
         place = os.path.join(target, path)
