@@ -57,7 +57,7 @@ def local(place: Path, volumes: DirectoryVolumes) -> Iterator[LocalHarness]:
 
 @pytest.fixture
 def mapped(place: Path, volumes: DirectoryVolumes) -> Iterator[LocalHarness]:
-    """An engine that gives everybody the account `nobody`."""
+    """An engine that gives all users the account `nobody`."""
     isolation = Isolation(accounts=AccountRules(pattern="nobody"), top=str(place / "engine"))
     harness = LocalHarness(place / "engine", isolation=isolation)
     yield harness
@@ -80,8 +80,8 @@ def test_a_volume_has_a_variable_and_a_link_and_outlives_its_jobs(
     storage = (volume("data", 1, asked),)
     local.launch(order(*script(text), storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))
     assert local.listener.ended().exit_code == 0, local.output()
-    told, greeting = local.output().splitlines()
-    assert list(json.loads(told)) == [asked]
+    reported, greeting = local.output().splitlines()
+    assert list(json.loads(reported)) == [asked]
     assert greeting == "hello"
     text = f"cat {job_dir}/mounts/data/greeting"
     local.launch(order(*script(text), attempt_id="j-1.2", storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))
@@ -196,7 +196,7 @@ def test_the_nodes_own_disk_is_empty_at_first_and_gone_with_the_attempt(local: L
         lines = local.output(attempt_id).splitlines()
         assert lines[0].startswith("place")
         wait_until(lambda: not any((place / "engine/storage/scratch").iterdir()), "it is removed")
-    wait_until(lambda: "0.00 GiB were asked for" in local.output("j-1.2"), "it is told that it used too much")
+    wait_until(lambda: "0.00 GiB were asked for" in local.output("j-1.2"), "its log says that it used too much")
 
 
 def test_the_disk_of_a_killed_supervisor_is_removed(local: LocalHarness, place: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_node_that_is_taken_out_of_the_partition_keeps_its_job(harness: SlurmH
         assert status.phase is AttemptPhase.RUNNING
         harness.engine.stop("j-1.1", 1.0)
         harness.listener.ended()
-        wait_until(lambda: set(states(harness)) == {"node2"}, "it is nobody's of corral's then")
+        wait_until(lambda: set(states(harness)) == {"node2"}, "it is not one of corral's nodes then")
     finally:
         harness.slurm.run("scancel", "--user=root")
         wait_until(lambda: not harness.slurm.run("squeue", "-h").strip(), "nothing runs")

@@ -111,9 +111,9 @@ def test_its_files_are_read_as_files_and_cannot_be_written(node: Node, access: O
         lambda: (place / "README").unlink(),
         lambda: (place / "d").mkdir(),
     ):
-        with pytest.raises(OSError, match="Read-only") as told:
+        with pytest.raises(OSError, match="Read-only") as reported:
             refused()
-        assert told.value.errno == errno.EROFS
+        assert reported.value.errno == errno.EROFS
     with pytest.raises(FileNotFoundError):
         (place / "nothing").read_text()
     # One mount for all who use it, and no secret where others could read it.
@@ -173,7 +173,7 @@ def _parent_is_one_of(pids: list[int]) -> Callable[[int], int]:
     return depth
 
 
-def test_it_is_unmounted_when_nobody_uses_it(node: Node, access: ObjectAccess) -> None:
+def test_it_is_unmounted_when_no_job_uses_it(node: Node, access: ObjectAccess) -> None:
     place = node.mounted(access)
     assert is_mounted(str(place))
     node.let_go()
@@ -263,7 +263,7 @@ def _phase(local: LocalHarness) -> AttemptPhase | None:
 
 
 def test_a_stop_while_storage_is_prepared_ends_the_attempt_at_once(local: LocalHarness) -> None:
-    """Somebody listens at the address and never answers."""
+    """A server listens at the address and never answers."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

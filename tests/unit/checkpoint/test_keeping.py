@@ -63,7 +63,7 @@ def test_what_was_found_damaged_does_not_count_as_kept(make: Make) -> None:
     assert good is not None
     assert bad is not None
     data = bytearray((bad / "state").read_bytes())
-    data[-3] ^= 1  # the length stays: only the digest tells
+    data[-3] ^= 1  # the length stays: only the digest shows it
     (bad / "state").write_bytes(data)
     keeper = make(keep=2)
     assert keeper.restore() == "good"

@@ -114,7 +114,7 @@ def _wait(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_processes_share_one_fetch_and_survive_the_death_of_whoever_does_it(tmp_path: Path) -> None:
+def test_processes_share_one_fetch_and_survive_the_death_of_the_process_that_does_it(tmp_path: Path) -> None:
     """One is killed while it fetches; of those that waited for it one takes over, and the others need no fetch."""
     counted = tmp_path / "fetched"
     victim = _start(tmp_path, 60.0, 0)

@@ -222,7 +222,7 @@ def test_a_write_that_fails_leaves_nothing_behind(path: Path, clock: SetClock) -
     history.close()
 
 
-def test_a_damaged_chunk_is_told_not_believed(path: Path, clock: SetClock) -> None:
+def test_a_damaged_chunk_is_reported_not_used(path: Path, clock: SetClock) -> None:
     history = open_history(path, clock)
     fill(history, T - 3600, T + 1, every=60)
     history.tend()

@@ -1,4 +1,4 @@
-"""Which token slurmrestd is shown when, and that nobody else sees it."""
+"""Which token slurmrestd gets, and that no other process sees it."""
 
 from __future__ import annotations
 
