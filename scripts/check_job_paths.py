@@ -93,7 +93,7 @@ OWN_FILES: dict[str, str] = {
     "engines/slurm/cluster/drains.py": "the server's own directories",
     "engines/workbenches/workbench_host.py": "runs as the job",
     "engines/workbenches/workbench_relay.py": "runs as the job",
-    "server/datasets/dataset_workers.py": "words of the server's own workers",
+    "server/datasets/operation_runner.py": "words of the server's own workers",
     "server/settings/config_file.py": "the configuration",
     "server/http/console_files.py": "the console",
     "server/datasets/dataset_access.py": "clones of histories, in the server's home",
@@ -107,7 +107,7 @@ OWN_FILES: dict[str, str] = {
     "server/whatif/simulation_runner.py": "simulations, in the server's home",
     "server/whatif/simulation_orders.py": "simulations, in the server's home",
     "server/settings/storage_places.py": "the server's home",
-    "server/storage/volume_files.py": "uploads to buckets, in the server's home",
+    "server/storage/volume_storage.py": "uploads to buckets, in the server's home",
     "server/workbenches/workbench_ports.py": "the server's home",
     "stores/reports/report_files.py": "reports, in the server's home",
     "stores/database/sqlite.py": "the store",
@@ -122,8 +122,8 @@ OWN_FILES: dict[str, str] = {
 PASSES_ON = {
     "engines/local/containers/image_rights.py": "notes about images, in the server's home",
     "engines/local/instance_specs.py": "to the supervisor, which hands them to corral.files",
-    "server/datasets/dataset_workers.py": "to the worker, which hands them to corral.files",
-    "server/storage/volume_files.py": "to stores/storage/volume_directory.py and stores/storage/uploads.py",
+    "server/datasets/operation_runner.py": "to the worker, which hands them to corral.files",
+    "server/storage/volume_storage.py": "to stores/storage/volume_directory.py and stores/storage/uploads.py",
     "stores/workbenches/workbench_keys.py": "its own `path_of` gives the server's files",
     "stores/jobs/job_directories.py": "makes them, and opens them with corral.files",
 }
@@ -179,9 +179,10 @@ def _opens_file(node: ast.Call) -> bool:
 def job_paths(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and name of everything that gives paths of jobs, where it is used."""
     for node in ast.walk(tree):
-        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-        if name in JOB_PATHS:
-            yield node.lineno, name
+        if isinstance(node, ast.Attribute) and node.attr in JOB_PATHS:
+            yield node.lineno, node.attr
+        elif isinstance(node, ast.Name) and node.id in JOB_PATHS:
+            yield node.lineno, node.id
 
 
 def problems() -> Iterator[str]:

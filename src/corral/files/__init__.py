@@ -12,6 +12,17 @@ from corral.files.descriptors import NotPlain, describe, open_below, open_truste
 from corral.files.ownership import give_to
 from corral.files.place import Place
 from corral.files.removal import remove_tree
+from corral.files.trash import Trash
 from corral.files.usage import used_bytes
 
-__all__ = ["NotPlain", "Place", "describe", "give_to", "open_below", "open_trusted", "remove_tree", "used_bytes"]
+__all__ = [
+    "NotPlain",
+    "Place",
+    "Trash",
+    "describe",
+    "give_to",
+    "open_below",
+    "open_trusted",
+    "remove_tree",
+    "used_bytes",
+]

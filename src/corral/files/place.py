@@ -9,7 +9,7 @@ import secrets
 from types import TracebackType
 from typing import BinaryIO, cast
 
-from corral.files.descriptors import NotPlain, make_file, open_below, open_file, open_trusted
+from corral.files.descriptors import make_file, open_below, open_file, open_trusted
 
 
 class Place:
@@ -58,13 +58,6 @@ class Place:
         if not name:
             return os.fstat(self.descriptor)
         return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
-
-    def has_directory(self, name: str) -> bool:
-        try:
-            self.below(name).__exit__(None, None, None)
-        except (FileNotFoundError, NotADirectoryError, NotPlain):
-            return False
-        return True
 
     def make(self, name: str, mode: int = 0o700) -> None:
         """Make a directory with the same owner as this one. An existing directory stays as it is."""

@@ -15,7 +15,7 @@ from corral.control.ports import LaunchRefused, StorageKind, StorageOrder
 from corral.core.model import EndReason
 from corral.engines.attempts.accounts import AccountRules
 from corral.engines.attempts.isolation import Isolation
-from corral.engines.storage import job_mounts
+from corral.engines.storage import job_mounts, mount_namespace
 from corral.engines.storage.driver import DirectoryVolumes
 from tests.contract.engine_harness import LocalHarness, kill, order, script, wait_until
 from tests.servers.images import busybox_image, needs_podman
@@ -182,7 +182,7 @@ def test_what_cannot_be_bound_is_refused(
     def refused() -> None:
         raise PermissionError(1, "Operation not permitted", "a mount namespace")
 
-    monkeypatch.setattr(job_mounts.mount_namespace, "enter", refused)
+    monkeypatch.setattr(mount_namespace, "enter", refused)
     owner = spec(harmful, harmful.instances[0], None)["owner"]
     with pytest.raises(PermissionError, match="a mount namespace"):
         job_mounts.enter_mounts(storage, owner, "", str(place_of(mapped)))

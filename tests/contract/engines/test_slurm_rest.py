@@ -73,9 +73,9 @@ def test_both_ways_see_the_same(slurm: SlurmRest, slurm_rest: SlurmCluster) -> N
     # The table says the same as the JSON, but for which devices they are, when the time limit is reached, and the
     # comment.
     listed = next(one for one in commands.live() if one.id == gang)
-    unsaid = {"gpu_counts": {}, "gpu_indexes": {}, "exit_code": None, "signal": None, "ended_at": None}
-    unread = {"comment": "", "user": ""}
-    assert listed == replace(seen, **unsaid, **unread, reason=listed.reason)  # type: ignore[arg-type]
+    unsaid: dict[str, Any] = {"gpu_counts": {}, "gpu_indexes": {}, "exit_code": None, "signal": None, "ended_at": None}
+    unsaid |= {"comment": "", "user": ""}
+    assert listed == replace(seen, **unsaid, reason=listed.reason)
     assert node(slurm, "node1").used_gpus == 3
     slurm.cancel(gang)
     wait_for(slurm, gang, "CANCELLED")

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -31,7 +31,7 @@ pytestmark = [
 ]
 
 MIB = 1 << 20
-FIELDS = {
+FIELDS: dict[str, Callable[[GpuReading], float | None]] = {
     "utilization.gpu": lambda reading: None if reading.utilization is None else reading.utilization * 100,
     "memory.used": lambda reading: None if reading.memory_used_bytes is None else reading.memory_used_bytes / MIB,
     "memory.total": lambda reading: None if reading.memory_total_bytes is None else reading.memory_total_bytes / MIB,

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -194,7 +195,7 @@ def local(tmp_path: Path) -> Iterator[LocalHarness]:
     wait_until(lambda: not objects.keepers(), "no bucket stays mounted", 60)
 
 
-def bucket(access: ObjectAccess, path: str = "/data/set", **more: bool) -> StorageOrder:
+def bucket(access: ObjectAccess, path: str = "/data/set", **more: Any) -> StorageOrder:
     given = {"read_only": True, **more}
     return StorageOrder(kind=StorageKind.OBJECT, name="set", id="v-1", path=path, access=access.to_dict(), **given)
 

@@ -89,10 +89,12 @@ class Controller:
         workspace: Workspace,
         checkpoints: Checkpoints | None = None,
         announce: Callable[[Sequence[EventRecord]], None] = lambda events: None,
+        observe_cycle: Callable[[float], None] = lambda seconds: None,
         observe_seconds: float = 5.0,
         tidy_seconds: float = 30.0,
     ) -> None:
         """`announce` is called from the controller's thread with events that were just committed; it must be quick.
+        `observe_cycle` is called with the seconds that each cycle took.
 
         `tidy_seconds` is the safety net: a cycle runs that often even if nothing seems to have happened. With
         `checkpoints`, attempts are told what to resume from.
@@ -110,7 +112,7 @@ class Controller:
         self._policies = policies
         self._workspace = workspace
         self._announce = announce
-        self._planner = Planner(clock, tidy_seconds)
+        self._planner = Planner(clock, tidy_seconds, observe_cycle)
         self._state = State(policies)
         #: whether the state is what the store has; a turn that failed leaves it half changed
         self._is_loaded = False
@@ -182,10 +184,6 @@ class Controller:
         """Look at the engines now rather than at the next regular time."""
         for watch in self._watches:
             watch.look_soon()
-
-    def observe_cycles(self, observe: Callable[[float], None]) -> None:
-        """Have `observe` called with the seconds that each cycle took."""
-        self._planner.observe_seconds = observe
 
     @property
     def is_alive(self) -> bool:

@@ -64,19 +64,21 @@ class Worker:
         *,
         every_seconds: float,
         first_after: float = 0.0,
+        at_start: Callable[[], None] = lambda: None,
         interrupt: Callable[[], None] = lambda: None,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
         """`work` is one round. It may answer how many seconds to wait for the next one; otherwise `every_seconds` pass,
         or `wake` is called. With 0 the rounds follow on each other, and each waits by itself for something to do.
 
-        `interrupt` ends what a round waits for, when the worker is to stop. `at_end` is called by the worker's own
-        thread after the last round.
+        `interrupt` ends what a round waits for, when the worker is to stop. `at_start` and `at_end` are called by the
+        worker's own thread before the first round and after the last one.
         """
         self.name = name
         self._work = work
         self._every_seconds = every_seconds
         self._first_after = first_after
+        self._at_start = at_start
         self._interrupt = interrupt
         self._at_end = at_end
         self._woken = threading.Event()
@@ -127,6 +129,7 @@ class Worker:
 
     def run(self) -> None:
         """The thread's own; nobody else calls it."""
+        self._at_start()
         self._repeat()
         try:
             self._at_end()

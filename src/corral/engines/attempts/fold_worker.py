@@ -9,21 +9,23 @@ and the mark that an attempt is to be folded is removed last: a crash loses noth
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from corral.control.live.worker import Worker
+
 log = logging.getLogger("corral.engines")
 
-LOOK_SECONDS = 5.0
-#: No attempt was launched for this long: removing files delays no launch.
+POLL_SECONDS = 5.0
+#: Attempts are folded once nothing was launched for so long: removing files then delays no launch …
 QUIET_SECONDS = 30.0
-#: … or the last folding was this long ago.
+#: … or once they have waited for so long.
 LONGEST_SECONDS = 3600.0
-#: After this many attempts the worker pauses, so that other processes can use the disk.
+#: After so many attempts the worker pauses, so that other processes can use the disk.
 _BATCH = 50
 _PAUSE_SECONDS = 0.05
+_STOP_SECONDS = 5.0
 
 
 class Folds(Protocol):
@@ -46,16 +48,14 @@ class FoldWorker:
         #: called with the jobs whose attempts were folded
         self.fold_homes: Callable[[Sequence[str]], None] = lambda job_ids: None
         self._launched_at = self._last = time.monotonic()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="fold", daemon=True)
+        pause = min(POLL_SECONDS, max(0.05, quiet_seconds))
+        self._worker = Worker("fold", self._fold_if_due, every_seconds=pause, first_after=pause)
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5.0)
+        self._worker.stop(_STOP_SECONDS)
 
     def note_launch(self) -> None:
         self._launched_at = time.monotonic()
@@ -64,7 +64,7 @@ class FoldWorker:
         """Fold all such attempts, some at a time."""
         names = sorted(self._files.unfolded())
         for start in range(0, len(names), _BATCH):
-            if self._stopping.wait(_PAUSE_SECONDS if start else 0.0):
+            if self._worker.pause(_PAUSE_SECONDS if start else 0.0):
                 return
             self._fold_some(names[start : start + _BATCH])
 
@@ -78,16 +78,9 @@ class FoldWorker:
         for attempt_id in attempt_ids:
             self._files.note_folded(attempt_id)
 
-    def _run(self) -> None:
-        pause = min(LOOK_SECONDS, max(0.05, self._quiet_seconds))
-        while not self._stopping.wait(pause):
-            now = time.monotonic()
-            is_quiet = now - self._launched_at >= self._quiet_seconds
-            if not is_quiet and now - self._last < LONGEST_SECONDS:
-                continue
-            try:
-                self.fold_all()
-            except Exception:
-                # Only superfluous files stay: log it, and go on.
-                log.exception("ended attempts could not be folded")
+    def _fold_if_due(self) -> None:
+        now = time.monotonic()
+        is_quiet = now - self._launched_at >= self._quiet_seconds
+        if is_quiet or now - self._last >= LONGEST_SECONDS:
+            self.fold_all()
             self._last = now

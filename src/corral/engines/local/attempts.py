@@ -39,6 +39,7 @@ from corral.engines.local.rundir import (
 )
 from corral.engines.storage.job_mounts import PRIVATE
 from corral.engines.storage.preparation import PROGRESS
+from corral.files import Trash
 
 log = logging.getLogger("corral.engines.local")
 
@@ -89,6 +90,8 @@ class AttemptFiles:
         """`remove_container` is called with instances whose supervisor died and left a container, `remove_scratch` with
         every instance whose supervisor died. Both must return at once."""
         self._layout = layout
+        self._trash = Trash(layout.removed_dir)
+        self._trash.empty()
         self._remove_container = remove_container
         self._remove_scratch = remove_scratch
         self._cgroups = cgroups
@@ -163,7 +166,7 @@ class AttemptFiles:
         for path in (self._layout.marker(attempt_id), self._layout.ended(attempt_id)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        remove_tree(self._layout.attempt_dir(attempt_id))
+        self._trash.discard(self._layout.attempt_dir(attempt_id))
 
     # -------------------------------------------------------------------------------------------- states
 

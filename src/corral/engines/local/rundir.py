@@ -49,6 +49,8 @@ class Layout:
         self.live_dir = os.path.join(root, "live")
         self.ended_dir = os.path.join(root, "ended")
         self.runs_dir = os.path.join(root, "runs")
+        #: directories of deleted attempts, until they are removed
+        self.removed_dir = os.path.join(root, "removed")
         self.events_path = os.path.join(root, "events")
         self.spawner_log = os.path.join(root, "spawner.log")
         self.term_path = os.path.join(root, TERM)

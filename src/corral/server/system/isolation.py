@@ -19,7 +19,7 @@ from corral.engines.attempts.isolation import Isolation
 from corral.engines.attempts.job_places import barrier
 from corral.engines.local.mps import start_mps
 from corral.engines.registry import ENGINES
-from corral.server.demo.catalog import PEOPLE
+from corral.server.demo.sample_setup import PEOPLE
 from corral.server.settings.settings import FIRST_USER, Settings
 
 log = logging.getLogger("corral.server")

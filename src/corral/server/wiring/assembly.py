@@ -39,7 +39,7 @@ from corral.server.jobs.image_orders import Imaging
 from corral.server.settings.settings import FIRST_USER, Settings
 from corral.server.storage.mount_orders import Mounting
 from corral.server.storage.readers import Readers
-from corral.server.storage.volume_files import VolumeStorage
+from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.system.write_proof import WriteProof
 from corral.server.whatif.time_travel import TimeTravel
 from corral.server.wiring.foundation import Foundation, laid
@@ -107,12 +107,12 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         sign_in=SignIn(box=box, clock=clock),
         feed=base.feed,
         event_texts=EventTexts(),
-        estimating=workers.estimating,
-        reporting=workers.reporting,
-        simulating=workers.simulating,
-        shadowing=workers.shadowing,
+        estimate_worker=workers.estimate_worker,
+        report_worker=workers.report_worker,
+        simulation_runner=workers.simulation_runner,
+        shadow_runner=workers.shadow_runner,
         storing=base.storing,
-        committing=workers.committing,
+        operation_runner=workers.operation_runner,
         library=DatasetLibrary(store=store, settings=settings, box=box),
         time_travel=TimeTravel(store, controller),
         volume_storage=VolumeStorage(

@@ -120,6 +120,7 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
         workspace=workspace,
         checkpoints=checkpoints if settings.fault_tolerance.enable_checkpointing else None,
         announce=lambda events: _announce(events, feed, metrics),
+        observe_cycle=metrics.observe_cycle,
     )
     box = SecretBox(settings.home)
     foundation = Foundation(
@@ -176,7 +177,6 @@ def _start(foundation: Foundation, parts: ExitStack) -> None:
     """The controller, once it knows whom to ask before a launch."""
     controller, imaging, mounting = foundation.controller, foundation.imaging, foundation.mounting
     versions = DatasetMounting(store=foundation.store, settings=foundation.settings, box=foundation.box)
-    controller.observe_cycles(foundation.metrics.observe_cycle)
     controller.prepare = lambda cluster, order: _prepare(foundation, cluster, order)
     controller.complete = lambda order: foundation.storing.noticed(
         versions.completed(mounting.completed(imaging.completed(order)))

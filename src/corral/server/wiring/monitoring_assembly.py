@@ -21,7 +21,7 @@ from corral.control.live.worker import log_failure
 from corral.control.ports import Clock, Collector, History, ReadingSink, SelfTest, Store
 from corral.core.model import WHOLE
 from corral.engines.local.fleet import HostFleet, VirtualFleet
-from corral.server.alerts.alert_worker import Alerting
+from corral.server.alerts.alert_worker import AlertWorker
 from corral.server.auth.secret_box import SecretBox
 from corral.server.jobs.elastic_measurement import UseWatch
 from corral.server.monitoring.fleet_metrics import read_fleet
@@ -57,7 +57,7 @@ class Monitoring:
     readings: LatestReadings
     history: History
     self_test: SelfTest
-    alerting: Alerting
+    alerting: AlertWorker
     #: on other nodes, as far as settings name them
     exporters: tuple[ScrapingCollector, ...]
 
@@ -86,7 +86,7 @@ def monitored(
             inspect_fleet=lambda: controller.inspect(read_fleet),
         )
         meter = UsageMeter(controller=controller, store=store, now=clock.now(), interval_seconds=interval)
-        alerting = Alerting(
+        alerting = AlertWorker(
             controller=controller,
             store=store,
             readings=readings,

@@ -254,7 +254,7 @@ def test_what_a_new_version_refuses_under_a_good_status_is_no_success(tmp_path: 
         with pytest.raises(SlurmRefused, match=r"^Access/permission denied$"):
             ask()
     over = refused_in_24_11(2021, "Job/step already completing or completed")
-    done = {"status": [], "errors": [], "warnings": []}
+    done: dict[str, Any] = {"status": [], "errors": [], "warnings": []}
     for document in (over, done):
         slurm = rest(tmp_path, answering(document), version="v0.0.42")
         slurm.cancel(4)

@@ -17,6 +17,7 @@ from corral.engines.slurm.attempts.slurm_attempt import Attempt
 from corral.engines.slurm.attempts.tracking import AT_ONCE, AWAY_SECONDS, DAY, LOST_SECONDS, PAUSE_SECONDS, JobTracker
 from corral.engines.slurm.slurm_api.commands import SlurmRefused, SlurmUnavailable
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob
+from tests.unit.engines.slurm.unused_slurm import UnusedSlurm
 
 NOW = 1_700_000_000.0
 #: long after they were given to Slurm
@@ -24,7 +25,7 @@ LATER = NOW + 3600.0
 MARK = "corral-x-"
 
 
-class Accounting:
+class Accounting(UnusedSlurm):
     """A Slurm whose controller knows nothing, and whose accounting answers as configured."""
 
     def __init__(self) -> None:
@@ -80,7 +81,7 @@ def running(number: int) -> SlurmJob:
 
 
 def following(accounting: Accounting, layout: Layout) -> JobTracker:
-    return JobTracker(accounting, layout, MARK, lambda attempt, job_id: None, contextlib.nullcontext())  # type: ignore[arg-type]
+    return JobTracker(accounting, layout, MARK, lambda attempt, job_id: None, contextlib.nullcontext())
 
 
 def reason(attempt: Attempt) -> EndReason | None:

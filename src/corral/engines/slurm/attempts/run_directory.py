@@ -26,11 +26,11 @@ import itertools
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from corral.files import remove_tree
+from corral.files import Trash
 
 #: Longer than any file of lines here.
 MAX_BYTES = 4 << 20
@@ -50,8 +50,13 @@ def is_safe_id(attempt_id: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class Layout:
     root: str
+    _trash: Trash = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_trash", Trash(f"{self.root}/removed"))
 
     def prepare(self) -> None:
+        self._trash.empty()
         for name in ("orders", "stops", "places", "forgotten", "folded"):
             os.makedirs(f"{self.root}/{name}", exist_ok=True)
         # Accounts of jobs may pass to their own directories, and list nothing.
@@ -118,7 +123,7 @@ class Layout:
         with contextlib.suppress(FileNotFoundError):
             os.rename(self.order(attempt_id), self._forgotten(attempt_id))
         if os.path.exists(self.fetched(attempt_id)):
-            remove_tree(self.fetched(attempt_id))
+            self._trash.discard(self.fetched(attempt_id))
         if delete_logs:
             self._remove_places(attempt_id)
             for path in (self._forgotten(attempt_id), self._folded(attempt_id), self.stop(attempt_id)):
@@ -163,7 +168,7 @@ class Layout:
         # Rank 0 last: if it is gone, all are gone.
         for place in reversed(places):
             _remove(log_start(place))
-            remove_tree(place)
+            self._trash.discard(place)
             _remove(folded_log(place))
 
     def note_submission(self, now: float) -> None:
