@@ -121,7 +121,7 @@ def test_launching_twice_starts_once(cluster: EngineHarness) -> None:
     assert runs.read_text() == "run\n"
 
 
-def test_stop_asks_first_and_tells_how_it_ended(cluster: EngineHarness) -> None:
+def test_stop_sends_sigterm_first_and_reports_how_it_ended(cluster: EngineHarness) -> None:
     cluster.launch(order(*script("trap 'echo saved; exit 9' TERM; echo ready; while :; do sleep 0.02; done")))
     wait_until(lambda: "ready" in cluster.output(), "the trap")
     cluster.engine.stop("j-1.1", 10.0)

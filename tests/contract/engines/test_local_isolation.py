@@ -25,7 +25,7 @@ needs_pids = pytest.mark.skipif(
     not LIMITS.pids, reason=f"no control group counts processes, run as root: {LIMITS.detail}"
 )
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root's jobs can have other accounts: run as root")
-NOBODY = pwd.getpwnam("nobody")
+ACCOUNT = pwd.getpwnam("nobody")
 
 BOMB = (
     "import os, time; print('planted', flush=True)\n"
@@ -183,12 +183,12 @@ def test_a_job_runs_as_its_account_and_owns_its_directories(mapped: LocalHarness
     lines = mapped.output().splitlines()
     assert ended.exit_code == 0, lines
     assert lines == [
-        f"{(NOBODY.pw_uid,) * 3} {(NOBODY.pw_gid,) * 3} {os.getgrouplist('nobody', NOBODY.pw_gid)} nobody",
+        f"{(ACCOUNT.pw_uid,) * 3} {(ACCOUNT.pw_gid,) * 3} {os.getgrouplist('nobody', ACCOUNT.pw_gid)} nobody",
         "stays",
         "sees no records",
     ]
     rank_dir = Path(mapped.layout.rank_dir("j-1.1", 0))
-    assert (rank_dir / "work" / "in-workdir").stat().st_uid == NOBODY.pw_uid
+    assert (rank_dir / "work" / "in-workdir").stat().st_uid == ACCOUNT.pw_uid
     assert (job_dir / "checkpoints" / "old").read_text() == "kept on"
     records = [path for path in rank_dir.iterdir() if path.is_file()]
     assert {path.name.partition(".")[0] for path in records} == {"claim", "log"}

@@ -110,7 +110,7 @@ def test_a_node_lost_while_no_server_lived_is_found(local: LocalHarness) -> None
     wait_until(lambda: not process_exists(supervisor), "the end of the supervisor")
 
 
-def test_a_server_that_dies_while_it_ends_them_still_tells_the_reason(local: LocalHarness) -> None:
+def test_a_server_that_dies_while_it_ends_them_still_reports_the_reason(local: LocalHarness) -> None:
     local.launch(on("a10-001"))
     local.listener.running()
     supervisor = local.supervisor_pid()

@@ -21,7 +21,7 @@ from tests.contract.engine_harness import LocalHarness, kill, order, script, wai
 from tests.servers.images import busybox_image, needs_podman
 
 GIB = 1 << 30
-NOBODY = pwd.getpwnam("nobody")
+ACCOUNT = pwd.getpwnam("nobody")
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root can mount for jobs or give them accounts: run as root"
 )
@@ -116,7 +116,7 @@ def test_at_the_very_path_that_was_asked_for_and_read_only_there(
     assert lines[4].split() == ["NoNewPrivs:", "1"]
     made = Path(str(volumes.path_of("v-2")), "new")
     assert made.read_text() == "made\n"
-    assert made.stat().st_uid == NOBODY.pw_uid
+    assert made.stat().st_uid == ACCOUNT.pw_uid
     assert list(results.iterdir()) == []
     assert [path.name for path in data.iterdir()] == ["of-the-node"]
 

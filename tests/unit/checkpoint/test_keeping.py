@@ -192,7 +192,7 @@ def test_a_reader_that_sees_everything_replaced_looks_again(make: Make, monkeypa
     assert len(seen) == 2
 
 
-def test_the_catalog_tells_when_and_how_much(make: Make, tmp_path: Path) -> None:
+def test_the_catalog_shows_time_and_size(make: Make, tmp_path: Path) -> None:
     before = time.time()
     path = make(attempt=4).save(b"x" * 1000, step=12)
     assert path is not None

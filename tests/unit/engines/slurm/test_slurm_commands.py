@@ -97,7 +97,7 @@ def test_an_update_of_slurm_meanwhile_costs_one_look_and_never_shows_an_empty_cl
         ([], "gave another JSON than expected"),
     ],
 )
-def test_what_tells_of_no_nodes_is_no_answer(programs: Programs, answer: Any, words: str) -> None:
+def test_an_answer_without_a_list_of_nodes_is_an_error(programs: Programs, answer: Any, words: str) -> None:
     programs.answer("scontrol", answer)
     with pytest.raises(SlurmUnavailable, match=words):
         programs.slurm.nodes()

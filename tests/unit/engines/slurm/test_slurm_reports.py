@@ -182,7 +182,7 @@ def test_a_stop_of_corrals_own_needs_no_word_of_slurms(layout: Layout, attempt: 
     assert attempt.is_over
 
 
-def test_who_failed_first_counts_although_slurm_tells_whole_seconds(layout: Layout, attempt: Attempt) -> None:
+def test_the_first_failure_counts_although_slurm_reports_whole_seconds(layout: Layout, attempt: Attempt) -> None:
     attempt.nodes, attempt.was_stopped = ("node2", "node1"), True
     os.mkdir(layout.place("j-1.1", 1))
     with open(f"{layout.place('j-1.1', 1)}/told", "w", encoding="utf-8") as file:

@@ -177,7 +177,7 @@ def test_they_are_files_for_old_pythons_with_the_standard_library_alone(module: 
     subprocess.run([sys.executable, "-IS", "-c", f"import runpy; runpy.run_path({path!r})"], check=True)
 
 
-def test_run_by_path_it_tells_its_port(keys: WorkbenchKeys, key: str, tmp_path: Path) -> None:
+def test_run_by_path_it_writes_its_port(keys: WorkbenchKeys, key: str, tmp_path: Path) -> None:
     target, port_file = tmp_path / "sock", tmp_path / "port"
     with socket.socket(socket.AF_UNIX) as jupyter:
         jupyter.bind(str(target))
