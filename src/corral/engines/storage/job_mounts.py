@@ -49,8 +49,8 @@ def make_ready(storage: Sequence[StorageSpec], owner: Owner | None, top: str) ->
             make_private(spec["source"], owner)
             if owner is not None:
                 # The node's own disk may be outside of the server's home.
-                for way in (os.path.dirname(os.path.dirname(spec["source"])), top):
-                    open_path(spec["source"], way)
+                for directory in (os.path.dirname(os.path.dirname(spec["source"])), top):
+                    open_path(spec["source"], directory)
         elif not os.path.isdir(spec["source"]):
             raise StorageMissing(f"{spec['kind']} {spec['name']} ({spec['id']}) has no directory on this node")
 

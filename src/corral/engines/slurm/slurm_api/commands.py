@@ -281,9 +281,9 @@ class SlurmCommands:
     ) -> str:
         program = arguments[0]
         self.calls[program] = self.calls.get(program, 0) + 1
-        who: dict[str, Any] = {}
+        credentials: dict[str, Any] = {}
         if run_as is not None:
-            who = {"user": run_as.uid, "group": run_as.gid, "extra_groups": list(run_as.groups)}
+            credentials = {"user": run_as.uid, "group": run_as.gid, "extra_groups": list(run_as.groups)}
         try:
             done = subprocess.run(
                 [self._found(program), *arguments[1:]],
@@ -293,7 +293,7 @@ class SlurmCommands:
                 env=env or self._env,
                 cwd="/",
                 check=False,
-                **who,
+                **credentials,
             )
         except subprocess.TimeoutExpired:
             raise SlurmUnavailable(f"{program} did not answer within {PATIENCE_SECONDS:g} s") from None
