@@ -89,8 +89,9 @@ format: setup $(PACKAGES) ## put the code in shape
 	@$(BIN)/ruff format .
 	@$(NODE) npm run --silent format
 
-openapi: setup $(PACKAGES) ## write the OpenAPI file, the console's types and the CLI reference anew
+openapi: setup $(PACKAGES) ## write the OpenAPI file, the client's and the console's types and the CLI reference anew
 	@$(BIN)/python -m corral.server.http.openapi > docs/reference/openapi.json
+	@$(BIN)/python scripts/client_views.py
 	@$(BIN)/python -m corral.cli.terminal.reference > docs/reference/cli.md
 	@$(NODE) npm run --silent types
 

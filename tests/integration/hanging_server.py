@@ -10,7 +10,7 @@ from typing import Any
 from corral.cli.main import main
 from corral.control.live.controller import Controller
 from corral.engines.local.engine import LocalEngine
-from corral.server.alerts.alert_worker import Alerting
+from corral.server.alerts.alert_worker import AlertWorker
 from corral.server.routes.people import events
 
 FOR_GOOD = threading.Event()
@@ -39,7 +39,7 @@ def break_it(place: str) -> None:
     elif place == "observe":
         LocalEngine.observe = hang_later(LocalEngine.observe)  # type: ignore[method-assign]
     elif place == "worker":
-        Alerting.evaluate = hang  # type: ignore[method-assign]
+        AlertWorker.evaluate = hang  # type: ignore[method-assign]
     elif place == "controller":
         Controller._send = lambda self, work: hang() if work.instructions else None  # type: ignore[method-assign]
     elif place == "request":

@@ -31,18 +31,18 @@ from corral.core.model import (
     Job,
     JobKind,
     JobState,
-    Membership,
     Node,
     NodeState,
     Prediction,
     Queue,
-    Quota,
     Request,
-    Reservation,
-    Score,
 )
+from corral.core.people.membership import Membership
+from corral.core.people.quota import Quota
+from corral.core.people.scores import Score
 from corral.core.scheduling.explain.reasons import explain
 from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.snapshot.changes import (
     Change,
     PutMembership,

@@ -14,7 +14,7 @@ import pytest
 from corral.control.ports import LaunchRefused, StorageKind, StorageOrder
 from corral.core.model import EndReason
 from corral.engines.attempts.accounts import AccountRules
-from corral.engines.attempts.instance_specs import Isolation
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.storage import job_mounts, mount_namespace
 from corral.engines.storage.driver import DirectoryVolumes
 from tests.contract.engine_harness import LocalHarness, kill, order, script, wait_until

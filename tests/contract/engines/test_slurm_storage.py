@@ -238,7 +238,7 @@ def test_a_job_is_its_users_in_slurm_and_nobody_else_can_touch_it(
         slurm_cluster,
         storage=storage,
         top=str(place / "home"),
-        account_of=lambda order: Submitter(account=account, books="physics"),
+        account_of=lambda order: Submitter(account=account, slurm_account="physics"),
     )
     try:
         volumes.create("v-1", GIB, "ann")

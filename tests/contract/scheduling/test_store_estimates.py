@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from corral.control.ports import Store
-from corral.core.scheduling.forecast.accuracy import Told
+from corral.core.scheduling.forecast.accuracy import PastEstimate
 
 pytest_plugins = ("tests.servers.fixtures",)
 
 
-def reported(job_id: str, made_at: float, **changes: Any) -> Told:
+def reported(job_id: str, made_at: float, **changes: Any) -> PastEstimate:
     fields: dict[str, Any] = {
         "attempt": 1,
         "queue": "夜",
@@ -21,10 +21,10 @@ def reported(job_id: str, made_at: float, **changes: Any) -> Told:
         "raw_p50": made_at + 50.0,
         "raw_p90": made_at + 100.0,
     }
-    return Told(job_id=job_id, made_at=made_at, **{**fields, **changes})
+    return PastEstimate(job_id=job_id, made_at=made_at, **{**fields, **changes})
 
 
-def added(store: Store, *estimates: Told) -> None:
+def added(store: Store, *estimates: PastEstimate) -> None:
     with store.write() as tables:
         tables.estimates.add(estimates)
 

@@ -239,7 +239,7 @@ def test_without_fuse_the_files_are_there_before_the_start(tmp_path: Path, acces
         wait_until(lambda: AttemptPhase.ENDED in local.listener.phases("j-2.1"), "it ends", 150)
         ended = local.listener.ended("j-2.1")
         assert ended.reason is EndReason.LAUNCH_ERROR
-        assert ended.message == "object set: it can only be written to where FUSE is, and here switched off"
+        assert ended.message == "object set: it can be written to only through FUSE, and here switched off"
     finally:
         local.clean_up()
 

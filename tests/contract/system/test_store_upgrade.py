@@ -22,7 +22,9 @@ from corral.control.records import (
     UsageRecord,
     UserRecord,
 )
-from corral.core.model import EndReason, JobKind, JobState, Queue, Quota, Score
+from corral.core.model import EndReason, JobKind, JobState, Queue
+from corral.core.people.quota import Quota
+from corral.core.people.scores import Score
 from corral.stores import open_store
 from corral.stores.database.row_codec import encode_spec
 from corral.stores.database.schema_upgrade import NEWEST

@@ -25,7 +25,7 @@ from corral.control.records import AlertFilter, ChannelRecord, DeliveryRecord, D
 from corral.control.system.policies import Policies
 from corral.core.alerts.model import Alert, AlertState, Severity, Silence
 from corral.core.model import NodeState, Request
-from corral.server.alerts.alert_worker import Alerting
+from corral.server.alerts.alert_worker import AlertWorker
 from corral.server.auth.secret_box import SecretBox
 from corral.stores import open_store
 from corral.telemetry.notices import AppriseNotifier
@@ -65,7 +65,7 @@ class House:
         self.config_channels: tuple[str, ...] = ()
 
     @contextmanager
-    def open(self, notifier: Notifier | None = None) -> Iterator[Alerting]:
+    def open(self, notifier: Notifier | None = None) -> Iterator[AlertWorker]:
         self.store: Store = open_store(f"sqlite:///{self.home / 'corral.db'}")
         self.controller = Controller(
             store=self.store,
@@ -77,7 +77,7 @@ class House:
         )
         self.controller.start()
         self.readings = LatestReadings(stale_after_seconds=15)
-        alerting = Alerting(
+        alerting = AlertWorker(
             controller=self.controller,
             store=self.store,
             readings=self.readings,
@@ -113,7 +113,7 @@ class House:
         self.engine.report(AttemptStatus(attempt_id=f"{job_id}.1", phase=AttemptPhase.RUNNING, at=self.clock.time))
         return job_id
 
-    def pass_time(self, alerting: Alerting, seconds: float, celsius: float, use: float = 0.5) -> None:
+    def pass_time(self, alerting: AlertWorker, seconds: float, celsius: float, use: float = 0.5) -> None:
         """Readings every five seconds, each looked at."""
         for _ in range(round(seconds / 5)):
             self.clock.time += 5

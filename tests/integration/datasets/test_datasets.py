@@ -289,7 +289,7 @@ def _worker_of(server: CorralServer) -> int:
     words = subprocess.run(
         ["ps", "--ppid", str(server.process.pid), "-o", "pid=,args="], capture_output=True, text=True, check=True
     ).stdout
-    (line,) = [line for line in words.splitlines() if "dataset_worker" in line]
+    (line,) = [line for line in words.splitlines() if "operation_process" in line]
     return int(line.split()[0])
 
 

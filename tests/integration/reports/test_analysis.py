@@ -11,7 +11,7 @@ import pytest
 from tests.integration.api import api_server, problem
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
-from tests.unit.cli.running import corral
+from tests.unit.cli.runner import corral
 
 
 @pytest.fixture(scope="module")

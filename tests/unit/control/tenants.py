@@ -9,7 +9,7 @@ from corral.control.people import groups
 from corral.control.people.user_accounts import create_user
 from corral.control.ports import Store
 from corral.control.scheduling import views
-from corral.core.model import Membership
+from corral.core.people.membership import Membership
 from corral.core.snapshot.changes import Change, PutLastNode
 from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ROOT, Desk

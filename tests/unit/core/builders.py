@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from corral.core.model import WHOLE, Allocation, Gpu, Grant, Job, JobKind, JobState, Node, Queue, Request
-from corral.core.scheduling.cycle.plan import Plan
+from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.changes import Change, PutJob, PutNode, PutQueue
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 

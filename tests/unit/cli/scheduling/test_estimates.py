@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from corral.cli.terminal import formats
-from tests.unit.cli.running import corral
+from tests.unit.cli.runner import corral
 from tests.unit.client.scripted_server import as_json, scripted
 
 ACCURACY: dict[str, Any] = {

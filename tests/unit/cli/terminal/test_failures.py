@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.running import NO_SERVER, corral, problem_on_stderr
+from tests.unit.cli.runner import NO_SERVER, corral, problem_on_stderr
 from tests.unit.client.scripted_server import Answer, as_json, problem, scripted
 
 EVERYDAY = [

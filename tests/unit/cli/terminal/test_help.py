@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from corral.cli.main import VALUED_OPTIONS, app, part_for
 from corral.cli.terminal.reference import reference
-from tests.unit.cli.running import COMMAND, corral
+from tests.unit.cli.runner import COMMAND, corral
 
 REFERENCE = Path(__file__).parents[4] / "docs" / "reference" / "cli.md"
 HEAVY = ("httpx", "fastapi", "sqlalchemy", "pydantic", "rich", "yaml", "psutil", "corral.server", "corral.stores")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from corral.client.http.credentials import Credential, CredentialFile
-from tests.unit.cli.running import corral
+from tests.unit.cli.runner import corral
 from tests.unit.client.scripted_server import Answer, Seen, as_json, scripted
 
 ME = {"name": "maria", "role": "scientist", "must_change_password": False}

@@ -20,7 +20,8 @@ from corral.control.records import FlavorRecord, PackageRecord
 from corral.control.scheduling import queues
 from corral.control.system.policies import Policies
 from corral.core.jobs.lifecycle import Planned, StartRequested, advance
-from corral.core.model import Job, JobKind, JobState, NodeState, Queue, Quota, Request
+from corral.core.model import Job, JobKind, JobState, NodeState, Queue, Request
+from corral.core.people.quota import Quota
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.snapshot.changes import Change, PutJob, PutLastNode, PutRules
 from tests.unit.control.copied_desks import once

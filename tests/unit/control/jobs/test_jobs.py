@@ -14,14 +14,8 @@ from corral.control.records import JobFilter, JobSpec
 from corral.control.scheduling import queues
 from corral.control.system.policies import Policies
 from corral.core.jobs.lifecycle import Launch, Stop
-from corral.core.model import (
-    EndReason,
-    JobKind,
-    JobState,
-    Queue,
-    Quota,
-    Request,
-)
+from corral.core.model import EndReason, JobKind, JobState, Queue, Request
+from corral.core.people.quota import Quota
 from corral.core.scheduling.explain.reasons import line_order
 from corral.core.snapshot.installation import Limits
 from corral.core.snapshot.waiting_lines import line_of

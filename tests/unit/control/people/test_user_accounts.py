@@ -20,7 +20,9 @@ from corral.control.people.user_accounts import (
 )
 from corral.control.ports import Store
 from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
-from corral.core.model import JobKind, Membership, Quota
+from corral.core.model import JobKind
+from corral.core.people.membership import Membership
+from corral.core.people.quota import Quota
 from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 

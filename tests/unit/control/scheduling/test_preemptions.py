@@ -22,8 +22,8 @@ from corral.control.scheduling.receipts import followed, saw_saved
 from corral.control.system.policies import CheckpointPolicy, Policies
 from corral.core.jobs.lifecycle import Ended, Stop
 from corral.core.model import EndReason, Job, JobState
-from corral.core.scheduling.cycle.plan import Plan, Preemption, PreemptionRule
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan, Preemption, PreemptionRule
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from tests.unit.control.fresh_stores import FreshStores
 from tests.unit.control.tenants import assert_state_is_stored
@@ -183,7 +183,7 @@ def test_who_waited_goes_away_and_the_others_just_come_back(desk: Desk, decision
     assert desk.job(victim.id).state is JobState.STOPPING
     desk.hear(desk.job(victim.id), ENDED, EndReason.EXIT_CODE, exit_code=0)
     assert desk.job(victim.id).state is JobState.QUEUED
-    assert desk.state.snapshot.giving_way == {}
+    assert desk.state.snapshot.victims_stopping == {}
     assert desk.cycle() == [victim.id]
     desk.hear(desk.job(victim.id), RUNNING)
     (receipt,) = receipts(desk, victim)
@@ -242,7 +242,7 @@ def test_a_stop_that_was_never_sent_is_sent_after_the_restart_once(desk: Desk, d
     desk.observe(*TWO_NODES, attempts=runs)
     assert desk.instructions == [], "this server has told the engine already"
     desk.state = desk.loaded()  # killed before it told the engine
-    assert desk.state.snapshot.giving_way == {waiting.id: {victim.id}}
+    assert desk.state.snapshot.victims_stopping == {waiting.id: {victim.id}}
     desk.observe(*TWO_NODES, attempts=runs)
     assert desk.instructions == [Stop(attempt_id=victim.attempt_id, grace_seconds=victim.grace_seconds)]
     desk.observe(*TWO_NODES, attempts=runs)

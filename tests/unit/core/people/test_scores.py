@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.model import Score
-from corral.core.people.scores import change_usage, charge_afterwards, score_at, score_of_running
+from corral.core.people.scores import Score, change_usage, charge_afterwards, score_at
 
 HOUR = 3600.0
 T = 6 * HOUR
@@ -38,18 +37,6 @@ def test_score_is_the_weighted_integral(spans: list[tuple[float, int]], rest: fl
     assert score.usage == usage
     until = now + rest
     assert score_at(score, until, T) == pytest.approx(integral(changes, until, steps=200), rel=1e-4, abs=1e-6)
-
-
-@given(st.lists(st.tuples(st.sampled_from([0.25, 0.5, 1.0, 8.0]), st.floats(0, 48 * HOUR)), max_size=6))
-def test_jobs_found_running_count_as_if_they_had_been_recorded(runs: list[tuple[float, float]]) -> None:
-    now = 48 * HOUR
-    recorded = Score()
-    for gpus, started_at in sorted(runs, key=lambda run: run[1]):
-        recorded = change_usage(recorded, gpus, started_at, T)
-    found = score_of_running(runs, now, T)
-    assert found.value == pytest.approx(score_at(recorded, now, T), abs=1e-9)
-    assert found.usage == pytest.approx(recorded.usage)
-    assert found.at == now
 
 
 def test_a_day_of_constant_use_is_within_two_percent() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from corral.core.model import NodeState
 from corral.engines.slurm.cluster.nodes import FleetRules, nodes_seen, vanished
-from corral.engines.slurm.cluster.reservation_nodes import ASK_SECONDS, Reserving, reservations_in
+from corral.engines.slurm.cluster.reservation_nodes import ASK_SECONDS, ReservationNodes, reservations_in
 from corral.engines.slurm.slurm_api.commands import SlurmRefused, SlurmUnavailable
 from corral.engines.slurm.slurm_api.slurm_records import SlurmNode, reserved_in
 from tests.unit.engines.slurm.unused_slurm import UnusedSlurm
@@ -29,7 +29,7 @@ def a_node(name: str = "gpu1", state: str = "IDLE", flags: str = "", **more: obj
         ("MIXED", "DRAIN", CORDONED, "drained in Slurm"),
         ("ALLOCATED", "NOT_RESPONDING", CORDONED, "does not answer Slurm at the moment"),
         ("IDLE", "NOT_RESPONDING", CORDONED, "does not answer Slurm at the moment"),
-        ("MIXED", "FAIL", CORDONED, "about to fail, says Slurm"),
+        ("MIXED", "FAIL", CORDONED, "about to fail, according to Slurm"),
         ("IDLE", "INVALID_REG", CORDONED, "has less than Slurm's settings say"),
         ("IDLE", "RESERVED", CORDONED, "reserved in Slurm"),
         ("MIXED", "MAINTENANCE", CORDONED, "in maintenance"),
@@ -139,8 +139,8 @@ class Reservations(UnusedSlurm):
 
 def test_reservations_are_asked_for_seldom_and_what_is_known_stays_while_slurm_is_away() -> None:
     slurm, seen = Reservations(), [a_node("gpu1"), a_node("gpu2")]
-    assert Reserving(slurm, ["--qos=high"]).nodes(seen, 0.0) is None
-    ours = Reserving(slurm, ["--reservation=corral"])
+    assert ReservationNodes(slurm, ["--qos=high"]).nodes(seen, 0.0) is None
+    ours = ReservationNodes(slurm, ["--reservation=corral"])
     assert ours.nodes(seen, 0.0) == ours.nodes(seen, ASK_SECONDS - 1) == frozenset({"gpu1"})
     assert slurm.asked == ["corral"]
     slurm.answer = SlurmUnavailable("away")

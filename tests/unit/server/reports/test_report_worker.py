@@ -17,7 +17,7 @@ from corral.control.records import ChannelRecord, ReportPeriod, ReportRecord, Re
 from corral.control.reports import reports
 from corral.control.reports.report_data import DAY, HOUR, Span
 from corral.reporting import pdf
-from corral.server.reports.report_worker import Reporting
+from corral.server.reports.report_worker import ReportWorker
 from corral.stores.reports.report_files import DirectoryReportFiles
 from tests.unit.control.report_rows import MONDAY, row
 from tests.unit.control.world import ROOT, Desk, StillClock, eventually
@@ -71,8 +71,8 @@ def clock() -> StillClock:
 
 
 @pytest.fixture
-def reporting(desk: Desk, files: DirectoryReportFiles, clock: StillClock) -> Iterator[Reporting]:
-    made = Reporting(
+def reporting(desk: Desk, files: DirectoryReportFiles, clock: StillClock) -> Iterator[ReportWorker]:
+    made = ReportWorker(
         controller=DeskController(desk),  # type: ignore[arg-type]
         store=desk.store,
         history=NoHistory(),
@@ -89,7 +89,7 @@ def state_of(desk: Desk, report_id: str) -> ReportRecord:
         return reports.existing(tx, report_id)
 
 
-def test_a_report_is_made_in_every_format(desk: Desk, reporting: Reporting, files: DirectoryReportFiles) -> None:
+def test_a_report_is_made_in_every_format(desk: Desk, reporting: ReportWorker, files: DirectoryReportFiles) -> None:
     reporting.start()
     report = desk.do(reports.request, ROOT, "r-1", WEEK)
     reporting.wake()
@@ -105,7 +105,7 @@ def test_a_report_is_made_in_every_format(desk: Desk, reporting: Reporting, file
 
 
 def test_one_that_a_dead_server_left_is_made_at_the_start(
-    desk: Desk, reporting: Reporting, files: DirectoryReportFiles
+    desk: Desk, reporting: ReportWorker, files: DirectoryReportFiles
 ) -> None:
     desk.do(reports.request, ROOT, "r-1", WEEK)
     files.put("r-gone", {"x": b"of a report that was deleted"})
@@ -115,7 +115,7 @@ def test_one_that_a_dead_server_left_is_made_at_the_start(
 
 
 def test_a_report_that_cannot_be_made_fails_and_the_next_is_made(
-    desk: Desk, reporting: Reporting, files: DirectoryReportFiles, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, reporting: ReportWorker, files: DirectoryReportFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> bytes:
         raise RuntimeError("no paper left")
@@ -134,7 +134,7 @@ def test_a_report_that_cannot_be_made_fails_and_the_next_is_made(
 
 
 def test_schedules_run_each_minute_and_their_reports_are_sent(
-    desk: Desk, reporting: Reporting, files: DirectoryReportFiles, clock: StillClock
+    desk: Desk, reporting: ReportWorker, files: DirectoryReportFiles, clock: StillClock
 ) -> None:
     weekly = ReportSchedule(name="weekly", period=ReportPeriod.WEEKLY, channels=("mail",))
     desk.now = MONDAY + 6 * DAY
@@ -162,7 +162,7 @@ def test_schedules_run_each_minute_and_their_reports_are_sent(
 
 
 def test_one_that_is_deleted_while_it_is_made_leaves_no_files(
-    desk: Desk, reporting: Reporting, files: DirectoryReportFiles, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, reporting: ReportWorker, files: DirectoryReportFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rendered = pdf.render
 

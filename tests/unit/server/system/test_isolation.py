@@ -9,7 +9,7 @@ import pytest
 
 from corral.control.ports import LaunchRefused
 from corral.engines.attempts.accounts import Account
-from corral.server.demo.catalog import PEOPLE
+from corral.server.demo.sample_setup import PEOPLE
 from corral.server.settings.settings import Settings, load_settings
 from corral.server.system import isolation
 from corral.server.system.isolation import Separation

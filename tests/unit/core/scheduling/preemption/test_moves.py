@@ -9,9 +9,9 @@ import pytest
 
 from corral.core.jobs.lifecycle import Ended, MoveRequested, StopRequested, Up, advance
 from corral.core.model import Elastic, EndReason, Job, JobState, Prediction, Queue
-from corral.core.scheduling.cycle.plan import Plan, PreemptionRule
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import explain
+from corral.core.scheduling.plan.plan import Plan, PreemptionRule
 from corral.core.snapshot.changes import PutJob, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules
@@ -70,7 +70,7 @@ def test_a_small_job_goes_on_beside_another_one_so_that_a_whole_node_is_free() -
     (move,) = plan.preemptions
     assert (move.rule, move.for_job, move.lost_gpu_seconds) == (PreemptionRule.MOVE, "j-3", 20.0)
     assert "j-3 asks for 4 GPUs of one node" in move.detail
-    assert "j-2 goes on on n1 instead of n2" in move.detail
+    assert "j-2 moves from n2 to n1" in move.detail
 
 
 def test_nobody_is_moved_where_that_is_not_asked_for() -> None:

@@ -16,8 +16,8 @@ from corral.core.model import (
     Prediction,
     Queue,
 )
-from corral.core.scheduling.cycle.plan import Plan, PreemptionRule
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan, PreemptionRule
 from corral.core.snapshot.changes import PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from corral.core.model import Job, Membership, Reservation
+from corral.core.model import Job
+from corral.core.people.membership import Membership
 from corral.core.scheduling.backfill.planned_start import end_if_started
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import explain
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.reservations import Reserved, reserved_reason
 from corral.core.scheduling.reservations.windows import in_force, is_active, owns
 from corral.core.snapshot.changes import Change, DropReservation, PutMembership, PutReservation, PutRules
