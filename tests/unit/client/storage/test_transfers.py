@@ -19,9 +19,10 @@ from corral.client.storage.places import LocalSide, VolumeSide
 from corral.client.storage.transfers import Summary, Transfer, prepared
 from corral.client.storage.upload import PART_BYTES, LocalSource, Upload
 from corral.client.storage.volume_files import VolumeFiles, time_text
+from corral.client.views.storage import VolumeView
 from corral.core.storage.checksums import checksum_of
 
-VOLUME = {"id": "v-1", "name": "data", "type": "filesystem"}
+VOLUME = cast(VolumeView, {"id": "v-1", "name": "data", "type": "filesystem"})
 MIB = 1024 * 1024
 
 
