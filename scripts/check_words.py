@@ -101,12 +101,12 @@ ALLOWED: dict[str, int] = {
     "src/corral/simulator": 42,
     "src/corral/stores": 92,
     "src/corral/telemetry": 48,
-    "tests/contract": 71,
-    "tests/e2e": 112,
+    "tests/contract": 50,
+    "tests/e2e": 58,
     "tests/faults": 1,
     "tests/integration": 3,
-    "tests/scenarios": 36,
-    "tests/unit": 1078,
+    "tests/scenarios": 34,
+    "tests/unit": 835,
 }
 
 _ANY = re.compile(rf"\b(?:{'|'.join(BANNED)})\b")

@@ -159,7 +159,7 @@ def test_a_fork_bomb_in_a_container_is_contained(local: LocalHarness, image: str
     wait_until(lambda: not groups_of(local), "its control groups are removed")
 
 
-def test_an_image_that_cannot_be_pulled_is_told_in_the_runtimes_words(local: LocalHarness) -> None:
+def test_an_image_that_cannot_be_pulled_is_reported_with_the_runtimes_message(local: LocalHarness) -> None:
     # Nobody listens there.
     local.launch(boxed("127.0.0.1:1/no/such:image", "true"))
     ended = local.listener.ended()

@@ -89,7 +89,7 @@ def test_a_fork_bomb_is_contained_and_its_neighbour_goes_on(roomy: LocalHarness)
 
 
 @needs_pids
-def test_a_job_that_wants_too_many_processes_is_told_the_limit(roomy: LocalHarness) -> None:
+def test_a_job_with_too_many_processes_is_shown_the_limit(roomy: LocalHarness) -> None:
     roomy.launch(order(*script("for i in $(seq 100); do sleep 60 & done; wait")))
     ended = roomy.listener.ended()
     assert ended.exit_code != 0
@@ -148,7 +148,7 @@ def test_the_programs_of_a_virtual_environment_come_first(local_cluster: LocalHa
     assert local_cluster.output() == f"from {tmp_path / 'venv'}\n"
 
 
-def test_a_virtual_environment_that_is_not_there_is_told(local_cluster: LocalHarness) -> None:
+def test_a_virtual_environment_that_is_not_there_is_reported(local_cluster: LocalHarness) -> None:
     local_cluster.launch(order("true", venv="/nowhere/venv"))
     ended = local_cluster.listener.ended()
     assert ended.reason is EndReason.LAUNCH_ERROR
@@ -208,7 +208,7 @@ def test_a_job_with_an_account_is_stopped_and_dies_with_its_supervisor(mapped: L
 
 
 @needs_root
-def test_a_program_that_the_account_may_not_read_is_told(mapped: LocalHarness, everybodys: Path) -> None:
+def test_a_program_that_the_account_may_not_read_is_reported(mapped: LocalHarness, everybodys: Path) -> None:
     secret = everybodys / "secret.sh"
     secret.write_text("#!/bin/sh\n")
     secret.chmod(0o700)
@@ -222,7 +222,7 @@ def test_a_program_that_the_account_may_not_read_is_told(mapped: LocalHarness, e
 
 
 @needs_root
-def test_nobody_becomes_root_unless_it_is_allowed(mapped: LocalHarness, everybodys: Path) -> None:
+def test_no_job_runs_as_root_unless_it_is_allowed(mapped: LocalHarness, everybodys: Path) -> None:
     rules = AccountRules(users={"ada": "root"})
     specs = mapped.engine._specs
     mapped.engine._specs = replace(specs, isolation=Isolation(accounts=rules, top=str(everybodys)))

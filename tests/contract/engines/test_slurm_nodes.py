@@ -22,7 +22,7 @@ def states(harness: SlurmHarness) -> dict[str, tuple[NodeState, str]]:
     return {node.id: (node.state, node.reason) for node in harness.engine.observe().nodes}
 
 
-def test_nodes_are_found_by_whichever_program_of_this_version_tells_of_them(slurm_cluster: SlurmCluster) -> None:
+def test_nodes_are_found_by_the_program_of_this_version_that_lists_them(slurm_cluster: SlurmCluster) -> None:
     slurm = SlurmCommands(conf=str(slurm_cluster.conf))
     for _ in range(3):
         assert [node.name for node in slurm.nodes()] == slurm_cluster.node_names

@@ -166,7 +166,7 @@ def test_a_refusal_is_in_slurms_words(slurm: SlurmRest, options: dict[str, Any],
 
 
 @pytest.mark.skipif(not has_groups(), reason="needs cgroups for memory that root can write: jobs cannot be limited")
-def test_memory_is_limited_and_its_excess_told(slurm_rest: SlurmCluster, tmp_path: Path) -> None:
+def test_memory_is_limited_and_its_excess_reported(slurm_rest: SlurmCluster, tmp_path: Path) -> None:
     harness = SlurmRestHarness(tmp_path / "engine", slurm_rest)
     hog = "held = []\nwhile True: held.append(b'x' * (1 << 20))"
     try:
@@ -185,7 +185,7 @@ def test_a_node_is_drained_and_resumed(slurm: SlurmRest) -> None:
     assert "DRAIN" not in node(slurm, "node4").flags
 
 
-def test_an_expired_token_is_replaced_by_whoever_keeps_the_file(
+def test_an_expired_token_is_replaced_in_its_file(
     slurm_rest: SlurmCluster, token_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = token_file.read_text()

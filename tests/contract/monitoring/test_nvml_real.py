@@ -118,7 +118,7 @@ def test_every_field_agrees_with_nvidia_smi(collector: NvmlCollector) -> None:
     assert wrong == []
 
 
-def test_a_data_centre_gpu_tells_everything_that_corral_asks(collector: NvmlCollector) -> None:
+def test_a_data_centre_gpu_has_every_reading_that_corral_asks_for(collector: NvmlCollector) -> None:
     for reading in collector.collect(time.time()).gpus:
         if reading.ecc_uncorrected is None:
             pytest.skip(f"{reading.gpu_id} has no ECC: not a data centre GPU")

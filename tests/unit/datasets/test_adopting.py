@@ -50,7 +50,7 @@ def test_nothing_is_made_of_a_tree_with_holes(tmp_path: Path, source: Path) -> N
     assert list(opened(tmp_path).metadata.log("second")) == []
 
 
-def test_who_comes_late_is_told(tmp_path: Path, source: Path) -> None:
+def test_a_commit_on_an_old_parent_is_refused(tmp_path: Path, source: Path) -> None:
     first = opened(tmp_path).commit("first", source, message="", author="ann").commit
     (source / "small").write_text("other")
     second = opened(tmp_path).commit("first", source, message="", author="ann").commit

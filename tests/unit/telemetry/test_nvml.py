@@ -175,7 +175,7 @@ def test_without_events_everything_else_is_read(driver: FakeDriver) -> None:
     assert driver.freed == 1
 
 
-def test_a_gpu_off_the_bus_is_lost_and_its_last_xid_is_told(driver: FakeDriver) -> None:
+def test_a_gpu_off_the_bus_is_lost_and_its_last_xid_is_reported(driver: FakeDriver) -> None:
     collector = NvmlCollector()
     collector.collect(at=1.0)
     driver.xid("GPU-0", 79)

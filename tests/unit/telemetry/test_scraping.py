@@ -123,7 +123,7 @@ def test_who_names_a_node_says_whose_gpus_they_are(target: Target) -> None:
         each.close()
 
 
-def test_a_password_in_an_address_is_told_to_nobody() -> None:
+def test_a_password_in_an_address_is_never_shown() -> None:
     collector = ScrapingCollector("n1=http://ann:secret@gpu-7:9400/metrics")
     assert (collector.label, collector.name) == ("n1=gpu-7:9400", "scrape n1=gpu-7:9400")
     assert collector.url == "http://ann:secret@gpu-7:9400/metrics"
@@ -203,7 +203,7 @@ def test_a_target_that_misbehaves_costs_only_its_own_readings(
         (GOOD, 503, "HTTP status 503"),
     ],
 )
-def test_garbage_is_told_once_until_it_is_over(
+def test_garbage_is_reported_once_until_it_is_over(
     target: Target,
     collector: ScrapingCollector,
     body: str | bytes,
@@ -214,11 +214,11 @@ def test_garbage_is_told_once_until_it_is_over(
     target.says(body, status)
     for at in range(3):
         assert collector.collect(float(at)).gpus == ()
-    told = [record for record in caplog.records if record.name == "corral.telemetry.scraping"]
-    assert [message in record.getMessage() for record in told] == [True]
+    reported = [record for record in caplog.records if record.name == "corral.telemetry.scraping"]
+    assert [message in record.getMessage() for record in reported] == [True]
 
 
-def test_nobody_there_and_a_fleet_that_does_not_answer(target: Target, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_server_and_a_fleet_that_does_not_answer(target: Target, caplog: pytest.LogCaptureFixture) -> None:
     nobody = ScrapingCollector("127.0.0.1:1", lambda: KNOWN, timeout_seconds=0.3)
     assert nobody.collect(1.0).gpus == ()
     assert "refused" in nobody.problem

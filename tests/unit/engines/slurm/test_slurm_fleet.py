@@ -76,7 +76,7 @@ def test_a_node_that_left_the_partitions_keeps_what_runs_there_and_gets_no_more(
     assert node.state is DOWN
 
 
-def test_a_node_that_slurm_lists_no_more_is_told_of_while_a_plan_is_there() -> None:
+def test_a_node_that_slurm_lists_no_more_is_reported_while_a_plan_needs_it() -> None:
     known = {name: a_node(name, gpus={"a100": 8}) for name in ("gpu1", "gpu2", "gpu3")}
     gone = vanished([known["gpu1"]], known, {"gpu1", "gpu3", "never-seen"})
     (node,) = nodes_seen(gone, {}, {}, FleetRules())

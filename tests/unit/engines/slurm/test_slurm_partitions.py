@@ -195,14 +195,14 @@ class Controller:
         self.now, self.asked = 1000.0, 0
         self.there: list[Partition] | Exception = [SHORT]
 
-    def told(self) -> list[Partition]:
+    def reported(self) -> list[Partition]:
         self.asked += 1
         if isinstance(self.there, Exception):
             raise self.there
         return self.there
 
     def known(self) -> Partitions:
-        return Partitions(self.told, refused=Refused, clock=lambda: self.now)
+        return Partitions(self.reported, refused=Refused, clock=lambda: self.now)
 
 
 def names(known: Any) -> list[str]:
@@ -255,7 +255,7 @@ def test_nothing_is_refused_for_what_was_true_a_while_ago(error: Exception) -> N
     assert len(tried) == 1
 
 
-def test_a_controller_that_tells_nobody_of_its_partitions_is_no_obstacle() -> None:
+def test_a_controller_that_hides_its_partitions_is_no_obstacle() -> None:
     slurm = Controller()
     slurm.there = Refused("Access/permission denied")
     assert slurm.known().decide(names) == []

@@ -61,7 +61,7 @@ def job(state: str, job_id: int = 7, **more: object) -> SlurmJob:
     return SlurmJob(id=job_id, state=state, **fields)  # type: ignore[arg-type]
 
 
-def test_news_are_told_once_and_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
+def test_lines_are_reported_once_and_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
     path = tmp_path / "news"
     path.write_text("j-9.1.0\n")
     heard = NodeReports(str(path))
@@ -76,7 +76,7 @@ def test_news_are_told_once_and_half_a_line_waits_for_its_end(tmp_path: Path) ->
     assert path.stat().st_mode & 0o777 == 0o622
 
 
-def test_news_that_nobody_can_have_written_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_that_no_node_can_have_written_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_reports, "LIMIT_BYTES", 100)
     path = tmp_path / "news"
     heard = NodeReports(str(path))
@@ -145,8 +145,8 @@ def test_only_the_first_line_is_a_claim(layout: Layout, attempt: Attempt) -> Non
 
 
 def test_times_are_kept_between_the_order_and_now() -> None:
-    for told, believed in {"9e15": NOW + 10, "-5": NOW, f"{NOW + 3}": NOW + 3}.items():
-        end = parse_exit(f"{told} exit_code 0 - {told}", limit_seconds=None, since=NOW, now=NOW + 10).exit
+    for reported, believed in {"9e15": NOW + 10, "-5": NOW, f"{NOW + 3}": NOW + 3}.items():
+        end = parse_exit(f"{reported} exit_code 0 - {reported}", limit_seconds=None, since=NOW, now=NOW + 10).exit
         assert (end.ended_at, end.main_ended_at) == (believed, believed)
 
 
@@ -159,7 +159,7 @@ def test_times_are_kept_between_the_order_and_now() -> None:
         ("FAILED", EndReason.EXIT_CODE, 143),
     ],
 )
-def test_a_program_that_somebody_else_asked_to_end_ended_for_slurms_reason(
+def test_a_program_that_slurm_was_asked_to_end_has_slurms_end_reason(
     layout: Layout, attempt: Attempt, state: str, reason: EndReason, code: int | None
 ) -> None:
     tell(layout, "claimed 7", f"up {NOW + 1}", f"end {NOW + 5} outside 143 15 {NOW + 5}")
@@ -182,7 +182,7 @@ def test_a_stop_of_corrals_own_needs_no_word_of_slurms(layout: Layout, attempt: 
     assert attempt.is_over
 
 
-def test_who_failed_first_counts_although_slurm_tells_whole_seconds(layout: Layout, attempt: Attempt) -> None:
+def test_the_first_failure_counts_although_slurm_reports_whole_seconds(layout: Layout, attempt: Attempt) -> None:
     attempt.nodes, attempt.was_stopped = ("node2", "node1"), True
     os.mkdir(layout.place("j-1.1", 1))
     with open(f"{layout.place('j-1.1', 1)}/told", "w", encoding="utf-8") as file:

@@ -48,7 +48,7 @@ def jobs_in(text: str) -> list[SlurmJob]:
     return squeue_table.jobs_in(text, NONCE)
 
 
-def test_what_a_job_holds_is_told_for_each_of_its_nodes() -> None:
+def test_the_resources_of_a_job_are_listed_for_each_of_its_nodes() -> None:
     running, waiting = jobs_in(table(RUNNING, WAITING))
     assert running == SlurmJob(
         id=17,
@@ -101,7 +101,7 @@ def test_gpus_that_slurm_does_not_book_are_those_that_were_asked_for(asked: dict
     assert booked.gpus == 3
 
 
-def test_nobody_waits_or_runs() -> None:
+def test_no_job_waits_or_runs() -> None:
     assert jobs_in("\n") == []
 
 
@@ -133,14 +133,14 @@ def test_the_devices_of_others_are_asked_for_once_while_they_run() -> None:
         asked.append("squeue --json")
         return [stranger(number, gpu_indexes={"node1": frozenset({number})}) for number in (1, 2, 3)]
 
-    def told(*numbers: int) -> list[set[int]]:
+    def reported(*numbers: int) -> list[set[int]]:
         jobs = devices.complete([stranger(number) for number in numbers], {3}, all_jobs)
         return [set(job.gpu_indexes.get("node1", ())) for job in jobs]
 
-    assert told(3) == [set()]
+    assert reported(3) == [set()]
     assert not asked, "corral's own are not asked for"
-    assert told(1, 3) == [{1}, set()]
-    assert told(1) == [{1}]
+    assert reported(1, 3) == [{1}, set()]
+    assert reported(1) == [{1}]
     assert len(asked) == 1
-    assert told(2, 1) == [{2}, {1}]
+    assert reported(2, 1) == [{2}, {1}]
     assert len(asked) == 2

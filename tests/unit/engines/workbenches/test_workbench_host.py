@@ -117,7 +117,7 @@ def test_the_port_stays_while_it_is_free(tmp_path: Path, monkeypatch: pytest.Mon
         assert sshd._free_port() != first
 
 
-def test_nobody_but_the_own_account_is_let_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_own_account_is_let_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     sshd = Sshd("/usr/sbin/sshd", home=tmp_path / "100%", listen="127.0.0.1", ports=PORTS, root=tmp_path)
     lines = sshd._config().splitlines()
