@@ -226,7 +226,7 @@ def test_a_clone_says_only_what_is_different() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "reported"),
     [
         (("stop",), "which jobs?"),
         (("rm", "-y"), "which jobs?"),

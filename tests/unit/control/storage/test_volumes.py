@@ -241,7 +241,7 @@ def test_two_writers_of_one_volume_run_one_after_the_other_and_the_volume_stays(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (["nothing:/data"], "there is no volume 'nothing'"),
         (["data:/data", "data:/data:ro"], "two mounts are at /data"),

@@ -66,7 +66,7 @@ def test_on_another_machine_it_is_reached_at_its_nodes_address(world: World, por
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         {"relay_port": 22},
         {"relay_port": 0},
