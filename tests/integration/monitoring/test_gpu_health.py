@@ -11,8 +11,7 @@ import pytest
 
 from corral.client.client import Client
 from corral.client.http.errors import ApiProblem
-from corral.client.views import GpuView, JobView
-from corral.client.views.jobs import JobCreate
+from corral.client.views import GpuView, JobCreate, JobView
 from tests.integration.cli_harness import Person, cli_server, operator_of
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
