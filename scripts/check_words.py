@@ -85,8 +85,8 @@ SKIPPED = {
 
 #: By folder, how many places are left. Lower a number when it has become smaller.
 ALLOWED: dict[str, int] = {
-    "console/src": 390,
-    "docs": 378,
+    "console/src": 388,
+    "docs": 25,
     "src/corral/checkpoint": 14,
     "src/corral/cli": 141,
     "src/corral/client": 67,
@@ -105,8 +105,8 @@ ALLOWED: dict[str, int] = {
     "tests/e2e": 58,
     "tests/faults": 1,
     "tests/integration": 3,
-    "tests/scenarios": 34,
-    "tests/unit": 835,
+    "tests/scenarios": 1,
+    "tests/unit": 831,
 }
 
 _ANY = re.compile(rf"\b(?:{'|'.join(BANNED)})\b")

@@ -5,7 +5,7 @@ A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `qu
 say otherwise), `jobs` with the time at which each arrives (`at`) and how long it runs (`runs`), and what is expected:
   starts   when each job starts first; a job that is named in `never` doesn't
   again    when a job that was preempted starts again, each time
-  preempted  who is preempted: [for whom, by which rule], each time
+  preempted  the victims: [for which job, by which rule], each time
   nodes    on which nodes, by name
   gpus     on which GPUs, by node and index, as in n1/0
   order    the order in which jobs start
