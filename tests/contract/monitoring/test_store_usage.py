@@ -64,7 +64,7 @@ def test_usage_comes_back_as_it_went_in(store: Store) -> None:
         assert transaction.usage.of_job("j-2") == transaction.usage.of_job("nonsense") == []
 
 
-def test_the_course_changes_and_what_was_planned_stays(store: Store) -> None:
+def test_the_times_change_and_what_was_planned_stays(store: Store) -> None:
     planned = usage("j-1.1", 10.0)
     saved(store, planned)
     with store.write() as transaction:

@@ -104,7 +104,7 @@ def point(at: float, value: float, usage: float) -> ScorePoint:
     return ScorePoint(user="ann", model="A10", at=at, value=value, usage=usage)
 
 
-def test_the_course_is_exact_at_every_point() -> None:
+def test_the_history_is_exact_at_every_point() -> None:
     """Two GPUs from 0 h to 6 h, none after."""
     constant = 6 * HOUR
     peak = 2 * (1 - math.exp(-1))
@@ -119,7 +119,7 @@ def test_the_course_is_exact_at_every_point() -> None:
     assert 6 * HOUR in {item.at for item in course}, "changes are points of their own"
 
 
-def test_the_course_begins_where_it_was_asked_to() -> None:
+def test_the_history_begins_where_it_was_asked_to() -> None:
     course = score_course([point(0, 0, 1), point(100, 0.5, 0)], 50, 200, 100.0, 10)
     assert course[0].at == 50
     assert course[0].value == pytest.approx(1 - math.exp(-0.5))

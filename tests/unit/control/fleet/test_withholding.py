@@ -27,7 +27,7 @@ def test_an_operators_word_reaches_the_engine(desk: Desk) -> None:
     assert desk.node_effects == [ReleaseEffect(node="n1", whoever_withheld=True)]
 
 
-def test_what_the_engine_never_heard_it_is_told_after_a_crash(desk: Desk, store: Store) -> None:
+def test_calls_that_the_engine_never_got_are_repeated_after_a_crash(desk: Desk, store: Store) -> None:
     desk.do(node_actions.drain, ROOT, "n1")
     desk.state = desk.loaded()  # another server, after the first died with its outbox
     desk.now += 10.0
@@ -43,7 +43,7 @@ def test_what_the_engine_never_heard_it_is_told_after_a_crash(desk: Desk, store:
     assert desk.node_effects == [ReleaseEffect(node="n1", whoever_withheld=False)]
 
 
-def test_whoever_resumes_a_node_at_the_engine_has_the_last_word(desk: Desk) -> None:
+def test_a_node_that_is_resumed_at_the_engine_stays_resumed(desk: Desk) -> None:
     desk.do(node_actions.cordon, ROOT, "n1")
     desk.now += 10.0
     desk.observe(*TWO_NODES, withheld={"n1": Withholding.OVERRULED})
@@ -71,7 +71,7 @@ def test_a_node_that_others_have_drained_is_cordoned_with_their_reason_until_an_
     assert desk.node_effects == [ReleaseEffect(node="n1", whoever_withheld=True)]
 
 
-def test_an_engine_that_keeps_no_words_is_told_nothing_again(desk: Desk) -> None:
+def test_an_engine_that_stores_no_reasons_is_not_called_again(desk: Desk) -> None:
     desk.do(node_actions.cordon, ROOT, "n1")
     desk.now += 10.0
     desk.observe(*TWO_NODES)

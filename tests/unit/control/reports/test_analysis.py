@@ -54,7 +54,7 @@ def test_findings_and_usage_of_one_story(desk: Desk) -> None:
     assert bob.energy_kwh == pytest.approx(1.0)
 
 
-def test_without_a_history_the_rest_is_told(desk: Desk) -> None:
+def test_without_a_history_the_rest_is_shown(desk: Desk) -> None:
     class Away(MemoryHistory):
         def means(self, metric: Metric, since: float, until: float) -> dict[str, float]:
             raise HistoryUnavailable("it is away")

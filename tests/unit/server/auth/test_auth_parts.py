@@ -110,7 +110,7 @@ def test_passwords_are_kept_as_slowly_as_they_should_be() -> None:
     assert PasswordHasher().verify(kept, "open sesame")
 
 
-def test_passwords_match_only_themselves_and_nobody_matches_none() -> None:
+def test_passwords_match_only_themselves_and_no_password_matches_without_a_hash() -> None:
     passwords = Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
 
     async def story() -> None:
@@ -205,7 +205,7 @@ def test_an_identity_is_read_once_and_forgotten_on_change() -> None:
     asyncio.run(story())
 
 
-def test_an_expired_credential_is_nobody_even_while_it_is_remembered() -> None:
+def test_an_expired_credential_is_refused_even_while_it_is_cached() -> None:
     store, clock = one_credential(expires_at=1005.0), Hand()
     identities = Identities(store, touch=lambda cid, at: None, now=clock)  # type: ignore[arg-type]
 

@@ -153,7 +153,7 @@ def test_what_is_not_there_is_missing_and_never_a_page(built: Path, method: str,
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_programs_that_mistake_an_address_are_told_so(built: Path) -> None:
+def test_programs_that_mistake_an_address_get_a_404(built: Path) -> None:
     for accept in ("application/json", "*/*", "image/avif,image/webp,*/*"):
         assert ask(built, "/jobs", headers={"Accept": accept}).status_code == 404
     assert ask(built, "/", headers={"Accept": "*/*"}).status_code == 200

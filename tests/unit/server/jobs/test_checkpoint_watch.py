@@ -197,7 +197,7 @@ def over(watched: Watched, job_id: str) -> None:
     eventually(lambda: watched.job(job_id).attempt != 1 or watched.job(job_id).state is JobState.QUEUED)
 
 
-def test_whether_those_that_gave_way_have_saved_is_always_found_out(watched: Watched) -> None:
+def test_whether_victims_have_saved_is_always_found_out(watched: Watched) -> None:
     """Also when it had saved moments before, and the last one would not be noted for a while."""
     now = watched.clock.time = time.time() - 60.0
     job_id, other = watched.running("training"), watched.running("urgent")
@@ -214,7 +214,7 @@ def test_whether_those_that_gave_way_have_saved_is_always_found_out(watched: Wat
     assert watched.controller.inspect(undecided).result(10) == []
 
 
-def test_one_that_did_not_save_is_told_so_by_the_next_server(watched: Watched) -> None:
+def test_one_that_did_not_save_is_reported_by_the_next_server(watched: Watched) -> None:
     job_id, other = watched.running("training"), watched.running("urgent")
     preempted(watched, job_id, other)
     watched.clock.time += 3.0

@@ -50,18 +50,18 @@ def a_round(at: float, *uses: float | None, attempt: str = "j-1.1", since: float
     )
 
 
-def test_the_mean_of_all_its_gpus_is_told_after_a_whole_window() -> None:
+def test_the_mean_of_all_its_gpus_is_reported_after_a_whole_window() -> None:
     controller, watch = watching()
     for at in range(0, 60, 5):
         watch.take(a_round(float(at), 0.8, 1.0))
     assert controller.told == []
     watch.take(a_round(60.0, 0.8, 1.0))
-    (told,) = controller.told
-    assert list(told) == ["j-1.1"]
-    assert round(told["j-1.1"], 6) == 0.9
+    (reported,) = controller.told
+    assert list(reported) == ["j-1.1"]
+    assert round(reported["j-1.1"], 6) == 0.9
 
 
-def test_only_news_is_told() -> None:
+def test_only_changes_are_reported() -> None:
     controller, watch = watching()
     for at in range(0, 600, 5):
         watch.take(a_round(float(at), 0.82 + (at % 2) * 0.02))
@@ -89,9 +89,9 @@ def test_a_new_attempt_begins_anew() -> None:
     controller.elastic = frozenset({"j-1.2"})
     for at in range(65, 120, 5):
         watch.take(a_round(float(at), 0.9, attempt="j-1.2"))
-    assert [list(told) for told in controller.told] == [["j-1.1"]]
+    assert [list(reported) for reported in controller.told] == [["j-1.1"]]
     watch.take(a_round(125.0, 0.9, attempt="j-1.2"))
-    assert [list(told) for told in controller.told] == [["j-1.1"], ["j-1.2"]]
+    assert [list(reported) for reported in controller.told] == [["j-1.1"], ["j-1.2"]]
 
 
 def test_switched_off_it_measures_nothing() -> None:

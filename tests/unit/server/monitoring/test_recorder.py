@@ -88,7 +88,7 @@ def recorder(notebook: History, clock: SetClock, fleet: FleetFacts | None = None
     )
 
 
-def test_everything_that_a_reading_tells_is_kept(clock: SetClock) -> None:
+def test_every_field_of_a_reading_is_kept(clock: SetClock) -> None:
     notebook = Notebook()
     host = HostReading(
         node="n1",
@@ -110,7 +110,7 @@ def test_everything_that_a_reading_tells_is_kept(clock: SetClock) -> None:
     assert values[Metric.NODE_CPU] == {"n1": 0.25}
 
 
-def test_what_is_not_told_is_absent(clock: SetClock) -> None:
+def test_missing_readings_are_absent(clock: SetClock) -> None:
     notebook = Notebook()
     keeper = recorder(notebook, clock)
     keeper.take(Round(at=T, gpus=[reading("g0", T), GpuReading(gpu_id="g1", at=T, lost=True)]))
@@ -155,7 +155,7 @@ def test_a_clock_that_was_set_back_is_left_to_the_history(clock: SetClock) -> No
     assert [at for at, _ in notebook.moments] == [T, T - 3600]
 
 
-def test_a_history_that_fails_is_told_once_and_counted(clock: SetClock, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_history_that_fails_is_reported_once_and_counted(clock: SetClock, caplog: pytest.LogCaptureFixture) -> None:
     notebook = Notebook()
     notebook.failure = HistoryUnavailable("disk full")
     keeper = recorder(notebook, clock)
@@ -170,7 +170,7 @@ def test_a_history_that_fails_is_told_once_and_counted(clock: SetClock, caplog: 
     assert [at for at, _ in notebook.moments] == [T + 15]
 
 
-def test_a_history_that_hangs_holds_nobody_up(clock: SetClock) -> None:
+def test_a_history_that_hangs_delays_no_other(clock: SetClock) -> None:
     notebook = Notebook()
     notebook.go_on.clear()
     keeper = recorder(notebook, clock)

@@ -203,7 +203,7 @@ def test_the_fleet_in_numbers() -> None:
     assert seen["corral_alerts_firing", of(severity="warning")] == 0
 
 
-def test_what_is_stale_is_left_out_and_told() -> None:
+def test_what_is_stale_is_left_out_and_reported() -> None:
     seen = exposed()
     read = {dict(own)["gpu"] for name, own in seen if name == "corral_gpu_temperature_celsius"}
     assert read == {"n1/0", "n1/1", "n2/0"}
@@ -216,7 +216,7 @@ def test_what_is_stale_is_left_out_and_told() -> None:
     assert nothing["corral_node_gpus_stale", of(node="n1")] == 2
 
 
-def test_a_lost_gpu_tells_only_that() -> None:
+def test_a_lost_gpu_reports_only_that() -> None:
     gone = LatestReading(reading=GpuReading(gpu_id="n1/0", at=NOW, lost=True), stale=False)
     seen = exposed(measured={"n1/0": gone})
     about = {name for name, own in seen if ("gpu", "n1/0") in own}

@@ -78,13 +78,13 @@ def watched(store: Store, tmp_path: Path) -> Iterator[Watched]:
     watched.controller.stop()
 
 
-def test_who_waits_is_told_and_who_runs_is_not(watched: Watched) -> None:
+def test_waiting_jobs_have_an_estimate_and_running_ones_have_none(watched: Watched) -> None:
     first, second = watched.submit("first"), watched.submit("second")
     watched.estimating.look()
     assert watched.estimating.of(watched.job(first)) is None
-    told = watched.estimating.of(watched.job(second))
-    assert told is not None
-    assert told.made_at == watched.clock.time < told.estimate.p50 <= told.estimate.p90
+    reported = watched.estimating.of(watched.job(second))
+    assert reported is not None
+    assert reported.made_at == watched.clock.time < reported.estimate.p50 <= reported.estimate.p90
     assert watched.announced == [watched.clock.time]
 
 
@@ -103,8 +103,8 @@ def test_nothing_is_worked_out_again_until_something_changes_or_it_is_old(watche
 def test_what_became_of_an_estimate_is_kept(watched: Watched) -> None:
     first, second = watched.submit("first"), watched.submit("second")
     watched.estimating.look()
-    [told] = watched.kept()
-    assert (told.job_id, told.attempt, told.user, told.started_at) == (second, 1, "ann", None)
+    [reported] = watched.kept()
+    assert (reported.job_id, reported.attempt, reported.user, reported.started_at) == (second, 1, "ann", None)
     watched.clock.time += 600.0
     watched.end(first)
     eventually(lambda: watched.job(second).state is not JobState.QUEUED)

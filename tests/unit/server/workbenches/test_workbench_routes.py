@@ -40,8 +40,8 @@ class World:
         files.prepare("j-1", {}, [], keys.of("j-1"))
         self.reaching = Reaching(controller=cast("Controller", self.desk), files=files, keys=keys)
 
-    def tell(self, **told: object) -> None:
-        (self.run / "status.json").write_text(json.dumps({**TOLD, **told}))
+    def tell(self, **reported: object) -> None:
+        (self.run / "status.json").write_text(json.dumps({**TOLD, **reported}))
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_on_another_machine_it_is_reached_at_its_nodes_address(world: World, por
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         {"relay_port": 22},
         {"relay_port": 0},
@@ -77,14 +77,14 @@ def test_on_another_machine_it_is_reached_at_its_nodes_address(world: World, por
         {"relay_port": 40_000, "attempt": 1},
     ],
 )
-def test_what_it_says_leads_nowhere_else(world: World, told: dict[str, object]) -> None:
-    world.tell(**told)
+def test_what_it_says_leads_nowhere_else(world: World, reported: dict[str, object]) -> None:
+    world.tell(**reported)
     with pytest.raises(ConnectionError, match="does not say where"):
         world.reaching.way("j-1")
     assert world.desk.far.asked == []
 
 
-def test_a_port_at_which_nobody_listens_is_told(world: World) -> None:
+def test_a_port_without_a_listener_is_reported(world: World) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     world.tell(relay_port=port)
@@ -94,7 +94,7 @@ def test_a_port_at_which_nobody_listens_is_told(world: World) -> None:
     assert way.connection.fileno() == -1
 
 
-def test_while_nobody_can_tell_where_it_is_it_is_not_reached(world: World, port: int) -> None:
+def test_while_its_place_is_unknown_it_is_not_reached(world: World, port: int) -> None:
     world.tell(relay_port=port)
     world.desk.far.is_there = False
     with pytest.raises(ConnectionError, match="no answer"):
