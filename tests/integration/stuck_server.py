@@ -41,7 +41,7 @@ def break_it(place: str) -> None:
     elif place == "worker":
         Alerting.evaluate = hang  # type: ignore[method-assign]
     elif place == "controller":
-        Controller._send = lambda self, work: hang() if work.instructions else None  # type: ignore[method-assign]
+        Controller._send = lambda self, work: hang() if work.effects.instructions else None  # type: ignore[method-assign]
     elif place == "request":
         events._visible_page = hang
 

@@ -99,9 +99,9 @@ class Desk:
         except BaseException:
             self._state = None
             raise
-        self.instructions = work.instructions
-        self.forgotten = work.recorded_ends
-        self.node_effects = [effect for _, effect in work.node_effects]
+        self.instructions = work.effects.instructions
+        self.forgotten = work.effects.recorded_ends
+        self.node_effects = [effect for _, effect in work.effects.nodes]
         return result
 
     def submit(self, *drafts: jobs.JobDraft, caller: Caller = ANN) -> list[Job]:

@@ -76,5 +76,5 @@ def _requeue(work: Work, job_id: str) -> None:
     job = work.state.snapshot.jobs.get(job_id)
     if job is None or job.state not in (JobState.STARTING, JobState.RUNNING):
         raise WrongState(f"job {job_id} does not run any more")
-    work.advance(job, StopRequested(at=work.now, reason=EndReason.PREEMPTED))
+    work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.PREEMPTED))
     work.record(SYSTEM, "job.stop-requested", job_id, owner=job.user, detail={"reason": EndReason.PREEMPTED})

@@ -216,7 +216,6 @@ def forget(work: Work, kind: ShareKind, name: str) -> None:
         left = tuple(share for share in dataset.shares if (share.kind, share.name) != (kind, name))
         if left != dataset.shares:
             work.tx.datasets.save(replace(dataset, shares=left))
-            work.steps += 1
 
 
 def tag(work: Work, caller: Caller, ref: str, name: str, version: str) -> TagRecord:
@@ -300,7 +299,6 @@ def name_store(work: Work, name: str) -> None:
     """Give this store a name that no other one has, once."""
     if work.tx.meta.get(_IDENTITY) is None:
         work.tx.meta.put(_IDENTITY, name)
-        work.steps += 1
 
 
 # ------------------------------------------------------------------------------------------------ lineage

@@ -139,7 +139,6 @@ def begin(work: Work, operation_id: str) -> OperationRecord | None:
         return None
     begun = replace(record, state=OperationState.WORKING, started_at=work.now, starts=record.starts + 1)
     work.tx.datasets.save_operation(begun)
-    work.steps += 1
     return begun
 
 
@@ -180,10 +179,8 @@ def take_over(work: Work, operation_id: str, versions: Sequence[VersionRecord], 
     for tag, version in tags.items():
         if version in ids and known.get(tag) != version:
             work.tx.datasets.save_tag(TagRecord(dataset=dataset.id, tag=tag, version=version))
-            work.steps += 1
     for tag in known.keys() - tags.keys():
         work.tx.datasets.delete_tag(dataset.id, tag)
-        work.steps += 1
     return len(new)
 
 
@@ -200,8 +197,8 @@ def fail(work: Work, operation_id: str, error: str) -> None:
 
 
 def drop_old(work: Work) -> None:
-    if work.tx.datasets.keep_operations(KEPT):
-        work.steps += 1
+    """Delete all but the newest ended operations."""
+    work.tx.datasets.keep_operations(KEPT)
 
 
 def _end(

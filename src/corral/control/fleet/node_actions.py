@@ -93,7 +93,7 @@ def tell_engine(work: Work, node: Node, *, by: str = "", whoever_withheld: bool 
     effect: NodeEffect = ReleaseEffect(node=node.id, whoever_withheld=whoever_withheld)
     if node.withheld is not NodeState.READY:
         effect = WithholdEffect(node=node.id, reason=f"{node.withheld} by {by}" if by else str(node.withheld))
-    work.node_effects.append((node.cluster, effect))
+    work.effects.nodes.append((node.cluster, effect))
 
 
 def _node(work: Work, node_id: str) -> Node:

@@ -144,7 +144,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
         work.change(DropQueue(name=queue))
         work.record(caller, "queue.deleted", queue, detail={"with_pool": name})
     work.tx.fleet.delete_pool(name)
-    work.forget_mix(name)
+    work.mixes.drop(name)
     work.record(caller, "pool.deleted", name, detail={"gpus": [gpu.id for gpu in gpus], "queues": queues})
 
 

@@ -54,10 +54,10 @@ def resuming(order: LaunchOrder, saved: SavedWork | None) -> LaunchOrder:
 def note_saved(work: Work, seen: Sequence[Saved]) -> None:
     """Keep when programs last saved. It changes no plan of its own: what would be lost is looked up when it matters."""
     for saved in seen:
-        job = work.job(saved.job_id)
+        job = work.jobs.get(saved.job_id)
         if job is None or job.checkpointed_at == saved.at:
             continue
-        work.edit(job, replace(job, checkpointed_at=saved.at))
+        work.jobs.edit(job, replace(job, checkpointed_at=saved.at))
         if saved.at is not None and saved.at > (job.checkpointed_at or 0.0):
             detail = {"attempt": job.attempt, "at": saved.at}
             work.record(SYSTEM, "job.checkpointed", job.id, owner=job.user, detail=detail)
@@ -83,7 +83,7 @@ def ask_to_save(job: Job, checkpoints: Checkpoints) -> None:
 
 def note_request(work: Work, caller: Caller, job: Job) -> Job:
     """Record that a job's program was asked to save."""
-    found = work.job(job.id)
+    found = work.jobs.get(job.id)
     if found is None:
         raise NotFound(f"job {job.id} was deleted meanwhile", field="job")
     work.record(caller, "job.checkpoint-requested", job.id, owner=job.user, detail={"attempt": job.attempt})

@@ -42,7 +42,7 @@ def clone(work: Work, caller: Caller, ref: str, change: CloneChange) -> JobRecor
     job = own_job(work, caller, ref)
     if job.user != caller.name:
         raise Forbidden(f"{job.id} is {job.user}'s, and a clone would bring its environment: only {job.user} clones it")
-    spec = work.spec(job.id)
+    spec = work.jobs.spec(job.id)
     if TASK_LABEL in spec.labels:
         raise Invalid(f"{job.id} holds GPUs for a task: use corral allocate", field="job")
     draft = merged(job, spec, change)
@@ -145,4 +145,4 @@ def _free_name(work: Work, job: Job) -> str | None:
         return None
     names = [name for number in range(2, _TRIED_NAMES) if NAME.fullmatch(name := f"{job.name}-{number}")]
     taken = work.tx.jobs.names_taken(job.user, names)
-    return next((name for name in names if name not in taken and not work.is_new_name(job.user, name)), None)
+    return next((name for name in names if name not in taken and not work.jobs.is_new_name(job.user, name)), None)

@@ -63,7 +63,7 @@ def edit(work: Work, caller: Caller, ref: str, change: JobChange) -> Job:
     if job.state not in (JobState.QUEUED, JobState.CREATED):
         raise WrongState(f"job {job.id} is {job.state}: only a job that waits can be changed", state=job.state)
     catalog = load_catalog(work.tx) if change.needs_catalog else NO_CATALOG
-    before = work.spec(job.id)
+    before = work.jobs.spec(job.id)
     after, spec = edited(work.state, job, before, change, catalog)
     if after.kind is not job.kind:
         require(caller, function_for(after.kind, spec))
@@ -73,8 +73,8 @@ def edit(work: Work, caller: Caller, ref: str, change: JobChange) -> Job:
         return job
     work.record(caller, "job.edited", job.id, owner=job.user, detail=_differences(job, after))
     if spec != before:
-        work.edit_spec(job, spec)
-    return work.edit(job, after)
+        work.jobs.edit_spec(job, spec)
+    return work.jobs.edit(job, after)
 
 
 def edited(state: State, job: Job, spec: JobSpec, change: JobChange, catalog: Catalog) -> tuple[Job, JobSpec]:

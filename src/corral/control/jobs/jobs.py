@@ -73,9 +73,9 @@ def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRe
     records = []
     for job_id, job, draft in zip(work.tx.jobs.next_ids(len(jobs)), jobs, drafts, strict=True):
         named = replace(job, id=job_id, name=job.name or given_name(job_id))
-        work.add_job(JobRecord(job=named, spec=draft.spec))
+        work.jobs.add(JobRecord(job=named, spec=draft.spec))
         if not draft.hold:
-            named = work.advance(named, StartRequested(at=work.now))
+            named = work.jobs.advance(named, StartRequested(at=work.now))
         work.record(caller, "job.submitted", named.id, owner=named.user, detail={"name": named.name})
         records.append(JobRecord(job=named, spec=draft.spec))
     return records
@@ -127,10 +127,10 @@ def start(work: Work, caller: Caller, ref: str) -> Job:
     If its queue is gone or its user may not use it any more, it goes to the one that a new job would go to.
     """
     job = own_job(work, caller, ref)
-    require(caller, function_for(job.kind, work.spec(job.id)))
+    require(caller, function_for(job.kind, work.jobs.spec(job.id)))
     if job.state.is_active:
         raise WrongState(f"job {job.id} is {job.state} already", state=job.state)
-    mounts.check_again(work.tx, job.user, work.spec(job.id))
+    mounts.check_again(work.tx, job.user, work.jobs.spec(job.id))
     queue = work.state.snapshot.queues.get(job.queue)
     fitting = replace(job, after=still_open(work, job)) if job.after else job
     if queue is None or not is_within_reach(work.state.snapshot, job.user, queue):
@@ -138,8 +138,8 @@ def start(work: Work, caller: Caller, ref: str) -> Job:
     admit(work.state, [fitting])
     mounts.check_local_quota(work.tx, work.state, job.user, [fitting])
     if fitting != job:
-        fitting = work.edit(job, fitting)
-    started = work.advance(fitting, StartRequested(at=work.now))
+        fitting = work.jobs.edit(job, fitting)
+    started = work.jobs.advance(fitting, StartRequested(at=work.now))
     work.record(caller, "job.started", job.id, owner=job.user, detail={"queue": started.queue})
     return started
 
@@ -156,7 +156,7 @@ def stop(work: Work, caller: Caller, ref: str) -> Job:
     reason = EndReason.STOPPED_BY_USER if by_owner else EndReason.STOPPED_BY_OPERATOR
     if job.state is JobState.STOPPING and job.stopping_for in BY_PERSONS:
         return job
-    stopped = work.advance(job, StopRequested(at=work.now, reason=reason))
+    stopped = work.jobs.advance(job, StopRequested(at=work.now, reason=reason))
     work.record(caller, "job.stop-requested", job.id, owner=job.user)
     if stopped.state is JobState.STOPPED:
         work.record(caller, "job.stopped", job.id, owner=job.user, detail={"reason": reason})
@@ -173,7 +173,7 @@ def requeue(work: Work, caller: Caller, ref: str) -> Job:
     by = "its owner" if caller.name == job.user else "an operator"
     stop = StopRequested(at=work.now, reason=EndReason.PREEMPTED, message=f"sent back to its queue by {by}")
     work.record(caller, "job.requeue-requested", job.id, owner=job.user, detail={"attempt": job.attempt})
-    return work.advance(job, stop)
+    return work.jobs.advance(job, stop)
 
 
 def pin(work: Work, caller: Caller, ref: str) -> Job:
@@ -211,7 +211,7 @@ def move(work: Work, caller: Caller, ref: str, *, before: str | None = None, aft
     # Moved jobs get negative places, so that jobs submitted later, with place 0, stay behind them.
     for order, item in enumerate(sequence, start=-len(sequence)):
         if item.user_order != order:
-            moved = work.edit(item, replace(item, user_order=order))
+            moved = work.jobs.edit(item, replace(item, user_order=order))
             job = moved if item.id == job.id else job
     work.record(caller, "job.moved", job.id, owner=job.user, detail={"before": before, "after": after})
     return job
@@ -222,7 +222,7 @@ def delete(work: Work, caller: Caller, ref: str) -> Job:
     job = own_job(work, caller, ref)
     if job.state.is_active:
         raise WrongState(f"job {job.id} is {job.state}: stop it first", state=job.state)
-    work.forget_job(job)
+    work.jobs.delete(job)
     work.record(caller, "job.deleted", job.id, owner=job.user, detail={"name": job.name})
     return job
 
@@ -334,7 +334,7 @@ def _set_pin(work: Work, caller: Caller, ref: str, *, pinned_at: float | None, a
     if not caller.is_operator:
         raise Forbidden("only operators pin jobs")
     job = _waiting(own_job(work, caller, ref))
-    pinned = work.edit(job, replace(job, pinned_at=pinned_at))
+    pinned = work.jobs.edit(job, replace(job, pinned_at=pinned_at))
     work.record(caller, action, job.id, owner=job.user)
     return pinned
 
@@ -343,7 +343,7 @@ def _check_names(work: Work, caller: Caller, names: Sequence[str]) -> None:
     taken = work.tx.jobs.names_taken(caller.name, [name for name in names if name])
     seen: set[str] = set()
     for number, name in enumerate(names):
-        if name and (name in taken or name in seen or work.is_new_name(caller.name, name)):
+        if name and (name in taken or name in seen or work.jobs.is_new_name(caller.name, name)):
             with about_item(number):
                 raise Taken(
                     f"you have a job named {name!r} already: choose another name or remove it", field="name", name=name

@@ -93,7 +93,7 @@ def hand_program(job: Job, task: str, content: Mapping[str, Any], workspace: Wor
 
 def note_program(work: Work, caller: Caller, job: Job, task: str, content: Mapping[str, Any]) -> Job:
     """Record that a task's job has its program."""
-    found = work.job(job.id)
+    found = work.jobs.get(job.id)
     if found is None:
         raise NotFound(f"task {task!r} was deleted meanwhile", field="task")
     detail = {"task": task, "command": content["command"][0]}
@@ -111,7 +111,7 @@ def release(work: Work, caller: Caller, task: str) -> Job:
 
 def task_job(work: Work, caller: Caller, task: str) -> Job:
     found = work.tx.jobs.find(caller.name, work.state.policies.tasks.prefix + task)
-    job = work.job(found[0].job.id) if found else None
+    job = work.jobs.get(found[0].job.id) if found else None
     if job is None:
         raise NotFound(f"there is no task {task!r}", field="task")
     return job
@@ -172,5 +172,7 @@ def _held(work: Work, caller: Caller, mode: str) -> int:
     return sum(
         job.request.total_gpu_milli // WHOLE
         for job in work.state.snapshot.jobs.values()
-        if job.user == caller.name and job.name.startswith(prefix) and work.spec(job.id).labels.get(MODE_LABEL) == mode
+        if job.user == caller.name
+        and job.name.startswith(prefix)
+        and work.jobs.spec(job.id).labels.get(MODE_LABEL) == mode
     )

@@ -21,6 +21,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from corral.control.errors import Refusal
 from corral.control.fleet.cluster_health import ClusterHealth
 from corral.control.jobs.checkpoints import told_at_launch
 from corral.control.launch.orders import launch_order
@@ -262,8 +263,9 @@ class Controller:
                 # 1. Requests and reports are committed without the cycle.
                 planner, cycle_failure = None, failure
             except RequestFailed as failure:
-                # 2. The request that has a bug fails alone.
-                log.error("a request failed: %s", failure, exc_info=failure.cause)
+                # 2. The request that failed, or was refused after it had changed something, is left out.
+                if not isinstance(failure.cause, Refusal):
+                    log.error("a request failed: %s", failure, exc_info=failure.cause)
                 failure.request.fail(failure.cause)
                 requests = [request for request in requests if request is not failure.request]
             except Exception as error:
@@ -271,7 +273,7 @@ class Controller:
                 #    alone.
                 log.warning("a turn of %d requests failed: %s", len(requests), error, exc_info=error)
                 if turn.digest is None:
-                    self._one_by_one(requests, error)
+                    self._one_by_one(turn, error)
                     return
                 planner, cycle_failure = None, CycleFailed(turn.digest, error)
             if not self._reload(turn):
@@ -280,14 +282,14 @@ class Controller:
         if cycle_failure is not None:
             self._planner.failed(self._state, cycle_failure)
 
-    def _one_by_one(self, requests: Sequence[Request], error: Exception) -> None:
+    def _one_by_one(self, turn: Turn, error: Exception) -> None:
         """After a turn that failed even without a cycle."""
-        if not self._reload(Turn(requests=requests)):
+        if not self._reload(turn):
             return
-        if len(requests) == 1:
-            requests[0].fail(error)
+        if len(turn.requests) == 1:
+            turn.requests[0].fail(error)
             return
-        for request in requests:
+        for request in turn.requests:
             self._turn([request])
 
     def _after_commit(self, turn: Turn) -> None:
@@ -314,6 +316,8 @@ class Controller:
         try:
             with self._store.read() as tx:
                 self._load(tx)
+            if turn.unstored is not None:
+                self._state.restore(turn.unstored)
         except Exception as error:  # noqa: BLE001 - whatever it is, there is no state to work with
             self._lose(error, turn)
             return False
@@ -388,7 +392,7 @@ class Controller:
 
     def _send(self, work: Work) -> None:
         """Hand what was decided to the engines. What cannot be handed over now is found again by reconciling."""
-        for instruction in work.instructions:
+        for instruction in work.effects.instructions:
             try:
                 self._instruct(instruction)
             except StoreUnavailable as error:
@@ -399,15 +403,15 @@ class Controller:
                     words = f"it cannot be prepared: {error}"
                     refusal = RefuseEffect(attempt_id=instruction.attempt_id, message=words)
                     self._outbox_of(instruction).put(refusal)
-        for cluster, effect in work.node_effects:
+        for cluster, effect in work.effects.nodes:
             if cluster in self._outboxes:
                 self._outboxes[cluster].put(effect)
-        if work.recorded_ends:
+        if work.effects.recorded_ends:
             for outbox in self._outboxes.values():
-                outbox.put(ForgetEffect(attempt_ids=tuple(work.recorded_ends)))
-        if work.deleted:
+                outbox.put(ForgetEffect(attempt_ids=tuple(work.effects.recorded_ends)))
+        if work.effects.deleted_jobs:
             for outbox in self._outboxes.values():
-                outbox.put(DeleteEffect(attempts={job.id: _attempts(job) for job in work.deleted}))
+                outbox.put(DeleteEffect(attempts={job.id: _attempts(job) for job in work.effects.deleted_jobs}))
 
     def _instruct(self, instruction: Instruction) -> None:
         """Touches no file of the job: the outbox's thread prepares its directories."""

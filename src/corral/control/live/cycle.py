@@ -33,7 +33,7 @@ def run_cycle(work: Work, journal: JournalWriter, left_out: Collection[str] = ()
     if plan.starts or plan.resizes or plan.preemptions:
         work.tx.cycles.append(journal.entry_of(state, picture, plan) if left_out else journal.entry(state, plan))
     for start in plan.starts:
-        job = work.advance(state.snapshot.jobs[start.job_id], Planned(at=work.now, allocation=start.allocation))
+        job = work.jobs.advance(state.snapshot.jobs[start.job_id], Planned(at=work.now, allocation=start.allocation))
         work.record(
             SYSTEM,
             "job.planned",
@@ -61,7 +61,7 @@ def _resize(work: Work, resize: Resize) -> None:
     """Every resize leaves a receipt: why, for whom, and what may be lost."""
     before = work.state.snapshot.jobs[resize.job_id]
     event = ResizeRequested(at=work.now, allocation=resize.allocation, ceiling=resize.ceiling)
-    job = work.advance(before, event)
+    job = work.jobs.advance(before, event)
     detail = {
         "attempt": job.attempt,
         "cause": resize.cause,

@@ -138,4 +138,4 @@ def _shorten_pauses(work: Work) -> None:
     """The time was set back: nobody waits for longer than the longest back-off."""
     latest = work.now + MAX_BACKOFF_SECONDS
     for job in [job for job in work.state.snapshot.jobs.values() if job.not_before > latest]:
-        work.edit(job, replace(job, not_before=latest))
+        work.jobs.edit(job, replace(job, not_before=latest))

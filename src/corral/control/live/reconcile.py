@@ -31,14 +31,14 @@ def report(work: Work, status: AttemptStatus) -> None:
     job = _present_job(work, status.attempt_id)
     if job is None:
         if status.phase is AttemptPhase.ENDED:
-            work.recorded_ends.append(status.attempt_id)
+            work.effects.recorded_ends.append(status.attempt_id)
             work.state.unreadable_held.pop(status.attempt_id, None)
         return
     if status.phase is AttemptPhase.STARTING:
         return
     is_over = status.phase is AttemptPhase.ENDED
     if (began_at := status.began_at if is_over else status.at) is not None and job.started_at is None:
-        job = work.advance(job, Up(at=began_at))
+        job = work.jobs.advance(job, Up(at=began_at))
         work.record(SYSTEM, "job.running", job.id, owner=job.user, detail={"attempt": job.attempt})
     if is_over:
         _end(work, job, status)
@@ -51,7 +51,7 @@ def not_taken(work: Work, attempt_id: str, words: str) -> None:
         return
     message = f"{NOT_TAKEN}: {words}" if words else told_when_taken(job)
     if message != job.message:
-        work.edit(job, replace(job, message=message))
+        work.jobs.edit(job, replace(job, message=message))
 
 
 def reconcile(work: Work, cluster: str, observation: Observation, observed_at: float) -> None:
@@ -89,7 +89,7 @@ def _charge(work: Work, attempt_id: str, until: float) -> None:
     """The GPUs that it held after its own word of its end are counted like those before."""
     for record in work.tx.usage.of_job(job_of_attempt(attempt_id)[0]):
         if record.attempt_id == attempt_id and record.ended_at is not None and record.ended_at < until:
-            work.charge_overrun(record, until)
+            work.attempts.charge_overrun(record, until)
 
 
 def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
@@ -184,7 +184,7 @@ def _trust_again(work: Work, observed_at: float) -> None:
         if job.avoid_nodes and job.state is JobState.QUEUED and (job.queued_at or 0.0) + SETTLE_SECONDS <= observed_at:
             avoid = tuple(name for name in job.avoid_nodes if name in nodes and nodes[name].state is NodeState.DOWN)
             if avoid != job.avoid_nodes:
-                work.edit(job, replace(job, avoid_nodes=avoid))
+                work.jobs.edit(job, replace(job, avoid_nodes=avoid))
 
 
 def _forget_replaced(work: Work, before: Node | None, node: Node) -> None:
@@ -208,16 +208,16 @@ def _leave_lost_nodes(work: Work, cluster: str) -> None:
         if lost and (job.state in (JobState.STARTING, JobState.RUNNING) or job.is_resizing):
             message = f"node {', '.join(lost)} is down"
             stop = StopRequested(at=work.now, reason=EndReason.NODE_LOST, failed=tuple(lost), message=message)
-            work.advance(job, stop)
+            work.jobs.advance(job, stop)
             detail = {"attempt": job.attempt, "reason": EndReason.NODE_LOST, "nodes": lost, "message": message}
             work.record(SYSTEM, "job.moving", job.id, owner=job.user, detail=detail)
 
 
 def _end(work: Work, job: Job, status: AttemptStatus) -> None:
     if job.kind is JobKind.WORKBENCH:
-        status = explained(work.spec(job.id), status)
+        status = explained(work.jobs.spec(job.id), status)
     reason = status.reason or EndReason.LOST
-    ended = work.advance(
+    ended = work.jobs.advance(
         job,
         Ended(
             at=max(status.at, job.started_at or 0.0),
@@ -247,7 +247,7 @@ def _missing(work: Work, job: Job, observed_at: float, *, is_older: bool = False
         return
     if job.state is JobState.STARTING and not is_older and not _down_nodes_of(work, job):
         # The server died between the plan and the launch, or the launch is on its way: launching twice is one launch.
-        work.instructions.append(Launch(attempt_id=job.attempt_id))
+        work.effects.instructions.append(Launch(attempt_id=job.attempt_id))
     elif job.state is JobState.STOPPING and job.started_at is None:
         message = "it was stopped before it was launched"
         ended = AttemptStatus(
@@ -276,9 +276,9 @@ def _missing(work: Work, job: Job, observed_at: float, *, is_older: bool = False
 
 def _stop_again(work: Work, job: Job) -> None:
     """The server that decided to stop it may have died before it told the engine. Stopping twice is one stop."""
-    if job.attempt_id not in work.state.told_to_stop:
-        work.state.told_to_stop.add(job.attempt_id)
-        work.instructions.append(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds))
+    if job.attempt_id not in work.state.stops_sent:
+        work.state.stops_sent[job.attempt_id] = None
+        work.effects.instructions.append(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds))
 
 
 def _present_job(work: Work, attempt_id: str) -> Job | None:

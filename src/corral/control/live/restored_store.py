@@ -53,8 +53,8 @@ def end_unheld(work: Work, attempt_id: str, cluster: str) -> None:
             not_before=max(job.not_before, work.now + HOLD_SECONDS),
             message=f"attempt {attempt_id} still runs, of which the store does not know: it is ended first",
         )
-        work.edit(job, held)
-    work.instructions.append(Stop(attempt_id=attempt_id, grace_seconds=grace_seconds, cluster=cluster))
+        work.jobs.edit(job, held)
+    work.effects.instructions.append(Stop(attempt_id=attempt_id, grace_seconds=grace_seconds, cluster=cluster))
 
 
 def _parts(attempt_id: str) -> tuple[str, int]:

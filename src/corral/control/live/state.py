@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from corral.control.live.changes.counted import Counted
 from corral.control.ports import Transaction
 from corral.control.records import AttemptRecord, IdleWarning, JobRecord, JobSpec, ReceiptRecord, UnreadableRow
 from corral.control.scheduling.request_mixes import mixes_kept
@@ -53,6 +54,17 @@ class PlanFailure:
     since: float
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unstored:
+    """The parts of a state that the store does not have, as they were at one moment."""
+
+    testing: Mapping[str, Condition | None]
+    stops_sent: Mapping[str, None]
+    spoken_at: Mapping[str, float]
+    observed: Mapping[str, frozenset[str]]
+    left_out: Mapping[str, frozenset[str]]
+
+
 class State:
     def __init__(self, policies: Policies) -> None:
         self.policies = policies
@@ -63,7 +75,7 @@ class State:
         #: rows that are damaged, and left out
         self.unreadable: tuple[UnreadableRow, ...] = ()
         #: what running attempts of jobs hold whose rows are damaged; nobody else gets it
-        self.unreadable_held: dict[str, Allocation] = {}
+        self.unreadable_held: Counted[str, Allocation] = Counted()
         #: something happened that can change the plan
         self.needs_cycle = True
         self.digest = Digest()
@@ -75,25 +87,46 @@ class State:
         self.run_times = RunTimes()
         self.specs: OrderedDict[str, JobSpec] = OrderedDict()
         #: of every job that holds resources, its present attempt
-        self.attempts: dict[str, AttemptRecord] = {}
+        self.attempts: Counted[str, AttemptRecord] = Counted()
         #: who waits for whose end; also jobs that are not started yet
         self.dependents = Dependents()
         #: of every GPU that is not healthy or was suspected lately
-        self.conditions: dict[str, Condition] = {}
+        self.conditions: Counted[str, Condition] = Counted()
         #: GPUs that are being tested, with their conditions before
-        self.testing: dict[str, Condition | None] = {}
+        self.testing: Counted[str, Condition | None] = Counted()
         #: jobs that were told that they do nothing
-        self.idle_warnings: dict[str, IdleWarning] = {}
+        self.idle_warnings: Counted[str, IdleWarning] = Counted()
         #: of jobs that gave way to others and are not back yet, by job
-        self.receipts: dict[str, ReceiptRecord] = {}
-        #: attempts that were told to stop since this server runs
-        self.told_to_stop: set[str] = set()
+        self.receipts: Counted[str, ReceiptRecord] = Counted()
+        #: attempts that this server has sent a stop for since it was started
+        self.stops_sent: Counted[str, None] = Counted()
         #: when an operator last spoke about a node: what was observed before says nothing about that
-        self.spoken_at: dict[str, float] = {}
+        self.spoken_at: Counted[str, float] = Counted()
         #: the nodes that each cluster's engine reported last; a cluster that was not observed yet is absent
-        self.observed: dict[str, frozenset[str]] = {}
+        self.observed: Counted[str, frozenset[str]] = Counted()
         #: nodes that are left out, because another cluster has one of that name; by cluster
-        self.left_out: dict[str, frozenset[str]] = {}
+        self.left_out: Counted[str, frozenset[str]] = Counted()
+
+    @property
+    def changes(self) -> int:
+        """How many changes were made so far to the snapshot and to everything else that a use case may change."""
+        tables: tuple[Counted[Any, Any], ...] = (
+            self.attempts,
+            self.stops_sent,
+            self.receipts,
+            self.conditions,
+            self.testing,
+            self.idle_warnings,
+            self.spoken_at,
+            self.observed,
+            self.left_out,
+            self.unreadable_held,
+        )
+        return self.snapshot.revision + sum(table.changes for table in tables)
+
+    def change(self, *changes: Change, needs_cycle: bool = True) -> None:
+        self.apply(changes)
+        self.needs_cycle |= needs_cycle
 
     def apply(self, changes: Iterable[Change]) -> None:
         changes = list(changes)
@@ -101,6 +134,23 @@ class State:
         self.digest.add(changes)
         if self.unjournaled is not None:
             self.unjournaled.extend(changes)
+
+    def unstored(self) -> Unstored:
+        return Unstored(
+            testing=dict(self.testing),
+            stops_sent=dict(self.stops_sent),
+            spoken_at=dict(self.spoken_at),
+            observed=dict(self.observed),
+            left_out=dict(self.left_out),
+        )
+
+    def restore(self, unstored: Unstored) -> None:
+        """Add to a state that was loaded from the store what the store does not have."""
+        self.testing = Counted(unstored.testing)
+        self.stops_sent = Counted(unstored.stops_sent)
+        self.spoken_at = Counted(unstored.spoken_at)
+        self.observed = Counted(unstored.observed)
+        self.left_out = Counted(unstored.left_out)
 
     def keep_spec(self, job_id: str, spec: JobSpec) -> None:
         self.specs[job_id] = spec
@@ -115,7 +165,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
     for job in live:
         state.dependents.follow(None, job)
     jobs = [job for job in live if job.state.is_active]
-    state.unreadable_held = _held_by_unreadable(tx)
+    state.unreadable_held = Counted(_held_by_unreadable(tx))
     changes: list[Change] = [
         PutRules(
             limits=policies.limits,
@@ -139,10 +189,10 @@ def load_state(tx: Transaction, policies: Policies) -> State:
     ]
     state.apply(changes)
     state.run_times = run_times_known(tx)
-    state.attempts = tx.attempts.get([job.attempt_id for job in jobs if job.state.holds_resources])
-    state.conditions = _conditions(tx, state)
-    state.idle_warnings = tx.health.idle_warnings()
-    state.receipts = {receipt.job_id: receipt for receipt in tx.receipts.open()}
+    state.attempts = Counted(tx.attempts.get([job.attempt_id for job in jobs if job.state.holds_resources]))
+    state.conditions = Counted(_conditions(tx, state))
+    state.idle_warnings = Counted(tx.health.idle_warnings())
+    state.receipts = Counted({receipt.job_id: receipt for receipt in tx.receipts.open()})
     state.unreadable = tuple(tx.unreadable)
     return state
 

@@ -163,7 +163,6 @@ def forget(work: Work, gpu_ids: Iterable[str]) -> None:
         work.tx.health.delete_conditions(known)
         for gpu_id in known:
             del work.state.conditions[gpu_id]
-        work.steps += 1
 
 
 def condition_of(state: State, gpu_id: str) -> Condition:
@@ -208,7 +207,7 @@ def _move_away(work: Work, job: Job, failed: dict[str, Condition]) -> None:
     if job.state is JobState.STOPPING and {*gpus} <= {*job.avoid_gpus}:
         return
     message = "; ".join(f"GPU {gpu} failed: {_latest_words(failed[gpu])}" for gpu in gpus)
-    work.advance(job, StopRequested(at=work.now, reason=EndReason.GPU_FAILED, failed=gpus, message=message))
+    work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.GPU_FAILED, failed=gpus, message=message))
     detail = {"attempt": job.attempt, "reason": EndReason.GPU_FAILED, "gpus": list(gpus), "message": message}
     work.record(SYSTEM, "job.moving", job.id, owner=job.user, detail=detail)
 
@@ -221,7 +220,7 @@ def _clear(work: Work, gpu_id: str) -> None:
     for job in list(work.state.snapshot.jobs.values()):
         if job.state is JobState.QUEUED and gpu_id in job.avoid_gpus:
             left = tuple(gpu for gpu in job.avoid_gpus if gpu != gpu_id)
-            work.edit(job, replace(job, avoid_gpus=left))
+            work.jobs.edit(job, replace(job, avoid_gpus=left))
 
 
 def _save(work: Work, conditions: Sequence[Condition]) -> None:
@@ -229,7 +228,6 @@ def _save(work: Work, conditions: Sequence[Condition]) -> None:
     work.tx.health.save_conditions(conditions)
     for item in conditions:
         work.state.conditions[item.gpu_id] = item
-    work.steps += 1
 
 
 def _put_health(work: Work, healths: dict[str, GpuHealth]) -> None:

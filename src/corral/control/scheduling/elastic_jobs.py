@@ -46,7 +46,7 @@ def resize(work: Work, caller: Caller, ref: str, gpus: int) -> Job:
         return job
     more = _idle_gpus(work, item, gpus - len(item.gpus)) if gpus > job.request.gpus else []
     allocation = item.at(len(item.gpus) if more else gpus, more)
-    resized = work.advance(job, ResizeRequested(at=work.now, allocation=allocation))
+    resized = work.jobs.advance(job, ResizeRequested(at=work.now, allocation=allocation))
     detail = {
         "attempt": job.attempt,
         "cause": "asked",
@@ -68,7 +68,7 @@ def note_use(work: Work, used: Mapping[str, float]) -> None:
             continue
         use = round(measured, 2)
         if job.utilization is None or is_news(job.utilization, use, (rules.up, rules.down)):
-            work.edit(job, replace(job, utilization=use))
+            work.jobs.edit(job, replace(job, utilization=use))
 
 
 def is_news(before: float, now: float, thresholds: tuple[float, ...]) -> bool:

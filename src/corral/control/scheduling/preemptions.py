@@ -42,9 +42,9 @@ def preempt(work: Work, preemptions: Sequence[Preemption]) -> None:
 def note_last_saves(work: Work, seen: Sequence[LastSave]) -> None:
     """Keep in their receipts whether programs saved after they were told to."""
     for saved in seen:
-        receipt, job = work.state.receipts.get(saved.job_id), work.job(saved.job_id)
+        receipt, job = work.state.receipts.get(saved.job_id), work.jobs.get(saved.job_id)
         if receipt is not None and job is not None and receipt.attempt == saved.attempt:
-            work.keep_receipt(saw_saved(receipt, job, saved.at))
+            work.receipts.save(saw_saved(receipt, job, saved.at))
 
 
 def undecided(state: State) -> list[ReceiptRecord]:
@@ -56,7 +56,7 @@ def _preempt(work: Work, preemption: Preemption) -> ReceiptRecord:
     jobs = work.state.snapshot.jobs
     job, other = jobs[preemption.job_id], jobs[preemption.for_job]
     assert job.allocation is not None, f"{job.id} is preempted and holds nothing"
-    receipt = work.add_receipt(
+    receipt = work.receipts.add(
         ReceiptRecord(
             at=work.now,
             rule=preemption.rule,
@@ -77,7 +77,7 @@ def _preempt(work: Work, preemption: Preemption) -> ReceiptRecord:
     event: Event = StopRequested(at=work.now, reason=EndReason.PREEMPTED, for_job=other.id, message=message)
     if preemption.to is not None:
         event = MoveRequested(at=work.now, allocation=preemption.to, for_job=other.id, message=message)
-    work.advance(job, event)
+    work.jobs.advance(job, event)
     detail = {
         "attempt": job.attempt,
         "rule": receipt.rule,

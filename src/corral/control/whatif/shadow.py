@@ -167,7 +167,6 @@ def note(work: Work, differences: Sequence[DifferenceRecord], counts: Counts) ->
     work.tx.shadow.add(differences)
     work.tx.shadow.keep(KEPT)
     work.tx.meta.put(_COUNTS, _dumped(counts))
-    work.steps += 1
 
 
 def known(tx: Transaction) -> ShadowRecord | None:

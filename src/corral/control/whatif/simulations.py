@@ -186,7 +186,6 @@ def drop_old(work: Work) -> list[str]:
     old = [simulation_id for simulation_id in work.tx.simulations.ids()[KEPT:] if simulation_id not in unfinished]
     if old:
         work.tx.simulations.delete(old)
-        work.steps += 1
     return old
 
 

@@ -113,13 +113,13 @@ def create(work: Work, caller: Caller, draft: jobs.JobDraft, missing: Sequence[T
 def start(work: Work, caller: Caller, ref: str, missing: Sequence[Tool]) -> Job:
     """Again, with the settings that it was created with."""
     job = own_workbench(work, caller, ref)
-    _check(work, caller, job.user, work.spec(job.id), missing)
+    _check(work, caller, job.user, work.jobs.spec(job.id), missing)
     return jobs.start(work, caller, job.id)
 
 
 def own_workbench(work: Work, caller: Caller, ref: str) -> Job:
     job = jobs.own_job(work, caller, ref)
-    if not is_workbench(JobRecord(job=job, spec=work.spec(job.id))):
+    if not is_workbench(JobRecord(job=job, spec=work.jobs.spec(job.id))):
         raise NotFound(f"there is no workbench {ref!r}", field="workbench")
     return job
 
@@ -159,14 +159,14 @@ def stop_idle(work: Work, seen: Sequence[Idle]) -> None:
     """Stop those that nobody has used for as long as their owners allow. Doing it twice changes nothing."""
     for idle in seen:
         job = running(work.state, idle.job_id, idle.attempt)
-        limit = work.spec(idle.job_id).idle_stop_seconds if job is not None else None
+        limit = work.jobs.spec(idle.job_id).idle_stop_seconds if job is not None else None
         if job is None or limit is None or idle.idle_seconds < limit:
             continue
         message = (
             f"stopped because nobody used it for {in_words(idle.idle_seconds)}; it was created to stop after "
             f"{in_words(limit)} without use. Start it again when it is needed: nothing of it is lost"
         )
-        work.advance(job, StopRequested(at=work.now, reason=EndReason.EVICTED, message=message))
+        work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.EVICTED, message=message))
         detail = {"attempt": job.attempt, "idle_seconds": round(idle.idle_seconds), "message": message}
         work.record(SYSTEM, "job.idle-stopped", job.id, owner=job.user, detail=detail)
 

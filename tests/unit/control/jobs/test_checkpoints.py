@@ -220,14 +220,14 @@ def stop_as_operator(desk: Desk, job: Job) -> None:
 
 
 def preempt(desk: Desk, job: Job) -> None:
-    desk.do(lambda work: work.advance(job, StopRequested(at=work.now, reason=EndReason.PREEMPTED)))
+    desk.do(lambda work: work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.PREEMPTED)))
 
 
 def resize(desk: Desk, job: Job) -> None:
     assert job.allocation is not None
     (grant,) = job.allocation.grants
     smaller = Allocation(model=job.allocation.model, grants=(Grant(node=grant.node, gpus=grant.gpus[:1]),))
-    desk.do(lambda work: work.advance(job, ResizeRequested(at=work.now, allocation=smaller)))
+    desk.do(lambda work: work.jobs.advance(job, ResizeRequested(at=work.now, allocation=smaller)))
 
 
 def fail_gpu(desk: Desk, job: Job) -> None:
@@ -315,7 +315,7 @@ class House:
 
 
 def _preempted(work: Work, job_id: str) -> None:
-    work.advance(work.state.snapshot.jobs[job_id], StopRequested(at=work.now, reason=EndReason.PREEMPTED))
+    work.jobs.advance(work.state.snapshot.jobs[job_id], StopRequested(at=work.now, reason=EndReason.PREEMPTED))
 
 
 @pytest.fixture

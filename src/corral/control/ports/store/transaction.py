@@ -64,6 +64,10 @@ class Transaction(Protocol):
     meta: MetaTable
 
     @property
+    def changes(self) -> int:
+        """How many statements that insert, update or delete rows were executed so far."""
+
+    @property
     def unreadable(self) -> Sequence[UnreadableRow]:
         """Damaged rows that were left out of the answers so far."""
 

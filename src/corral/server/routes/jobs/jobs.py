@@ -350,10 +350,10 @@ def _why(state: State, now: float, asked: _Asked, caller: Caller, expected: Curr
 
 def _extended(work: Work, caller: Caller, ref: str, rules: IdleRules) -> tuple[JobRecord, IdleWarning | None]:
     job = idle_jobs.extend(work, caller, ref, rules)
-    return JobRecord(job=job, spec=work.spec(job.id)), work.state.idle_warnings.get(job.id)
+    return JobRecord(job=job, spec=work.jobs.spec(job.id)), work.state.idle_warnings.get(job.id)
 
 
 def _changed(work: Work, /, use_case: Callable[..., Job], caller: Caller, ref: str, **options: Any) -> JobRecord:
     """Run a use case and add what is needed to show the job."""
     job = use_case(work, caller, ref, **options)
-    return JobRecord(job=job, spec=work.spec(job.id))
+    return JobRecord(job=job, spec=work.jobs.spec(job.id))

@@ -84,9 +84,9 @@ def _tasks(tables: Transaction, user: str | None) -> list[JobRecord]:
 
 def _noted(work: Work, caller: Caller, started: Job, task: str, content: Mapping[str, Any]) -> JobRecord:
     job = tasks.note_program(work, caller, started, task, content)
-    return JobRecord(job=job, spec=work.spec(job.id))
+    return JobRecord(job=job, spec=work.jobs.spec(job.id))
 
 
 def _release(work: Work, caller: Caller, task: str) -> JobRecord:
     job = tasks.release(work, caller, task)
-    return JobRecord(job=job, spec=work.spec(job.id))
+    return JobRecord(job=job, spec=work.jobs.spec(job.id))
