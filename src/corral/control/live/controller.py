@@ -19,12 +19,15 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from corral.control.errors import Refusal
 from corral.control.fleet.cluster_health import ClusterHealth
 from corral.control.jobs.checkpoints import told_at_launch
+from corral.control.launch.directories import JobDirectories
 from corral.control.launch.orders import launch_order
+from corral.control.launch.steps import LaunchStage, LaunchStep, LaunchSteps
 from corral.control.live.cluster_watch import Watch
 from corral.control.live.inbox import Inbox, Read
 from corral.control.live.outage import Outage
@@ -100,16 +103,12 @@ class Controller:
         """
         self.engines = dict(engines)
         self.health: dict[str, ClusterHealth] = {}
-        #: called with the cluster before an attempt is launched there, on a thread that may wait; what it raises ends
-        #: the attempt
-        self.prepare: Callable[[str, LaunchOrder], None] = lambda cluster, order: None
-        #: the same, for what is only known or secret then: the address of an image, the login to pull it
-        self.complete: Callable[[LaunchOrder], LaunchOrder] = lambda order: order
         self.failure: BaseException | None = None
         self._store = store
         self._clock = clock
         self._policies = policies
         self._workspace = workspace
+        self._launch_steps = LaunchSteps({})
         self._announce = announce
         self._planner = Planner(clock, tidy_seconds)
         self._state = State(policies)
@@ -128,8 +127,7 @@ class Controller:
                         workspace,
                         self._launch_refused,
                         checkpoints,
-                        partial(self._prepare, name),
-                        self._complete,
+                        partial(self._prepare_launch, name),
                         self._launch_not_taken,
                         self._launch_failed,
                     )
@@ -143,8 +141,10 @@ class Controller:
 
     # ---------------------------------------------------------------- outside
 
-    def start(self) -> None:
-        """Load the state, bring it together with what the engines see, and begin. Raises StoreUnavailable."""
+    def start(self, launch_steps: Mapping[LaunchStage, LaunchStep] = MappingProxyType({})) -> None:
+        """Load the state, reconcile it with what the engines observe, and start all threads. `launch_steps` prepare
+        each launch, after the job's directories are made. Raises StoreUnavailable."""
+        self._launch_steps = LaunchSteps({LaunchStage.DIRECTORIES: JobDirectories(self._workspace), **launch_steps})
         fenced = [engine for engine in self.engines.values() if isinstance(engine, Fenced)]
         leadership = self._store.take_over(above=max((engine.term_seen() for engine in fenced), default=0))
         for led in fenced:
@@ -459,11 +459,8 @@ class Controller:
             # Before the next regular look, others would be sent to a node that is not there, or that others have.
             self.observe_soon()
 
-    def _prepare(self, cluster: str, order: LaunchOrder) -> None:
-        self.prepare(cluster, order)
-
-    def _complete(self, order: LaunchOrder) -> LaunchOrder:
-        return self.complete(order)
+    def _prepare_launch(self, cluster: str, order: LaunchOrder) -> LaunchOrder:
+        return self._launch_steps.prepare(cluster, order)
 
     def _launch_failed(self, failed: str, message: str) -> None:
         self._launch_refused(failed, message, EndReason.LOST)

@@ -8,7 +8,6 @@ what was not done.
 from __future__ import annotations
 
 import enum
-import errno
 import logging
 import queue
 import threading
@@ -40,10 +39,6 @@ log = logging.getLogger("corral.control")
 
 #: One round of the pauses after which the engine is asked again.
 RETRY_SECONDS = 1.0
-#: The platform's own trouble, which may be over with the next try.
-_DISK_TROUBLE = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE, errno.EMFILE, errno.ENFILE}
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,23 +97,21 @@ class Outbox:
         workspace: Workspace,
         refused: Callable[[str, str], None],
         checkpoints: Checkpoints | None = None,
-        prepare: Callable[[LaunchOrder], None] = lambda order: None,
-        complete: Callable[[LaunchOrder], LaunchOrder] = lambda order: order,
+        prepare: Callable[[LaunchOrder], LaunchOrder] = lambda order: order,
         not_taken: Callable[[str, str], None] = lambda attempt_id, words: None,
         failed: Callable[[str, str], None] | None = None,
     ) -> None:
-        """`refused` is told the attempt and the reason when the engine will never launch it. `prepare` is called
-        before every launch, on the thread of this engine, and `complete` adds what is only known, or secret, then.
-        `not_taken` is told why a launch must wait each time that it was tried, and "" once it waits no more.
-        `failed` is called in place of `refused` if the engine itself failed: that is a fault of the platform.
+        """`refused` is called with the attempt and the reason when an attempt will never be launched. `prepare` runs
+        the launch steps before every launch, on the thread of this outbox. `not_taken` is called with the attempt and
+        the reason each time that a launch must wait, and with "" once it waits no more. `failed` is called in place of
+        `refused` if the engine itself failed: that is a platform failure.
 
-        With `checkpoints`, an attempt that follows on others is told what to resume from.
+        With `checkpoints`, the order of an attempt that follows earlier ones says which checkpoint to resume from.
         """
         self._engine = engine
         self._workspace = workspace
         self._refused = refused
         self._prepare = prepare
-        self._complete = complete
         self._not_taken = not_taken
         self._failed = failed or refused
         self._effects: queue.SimpleQueue[Effect | _Sign] = queue.SimpleQueue()
@@ -273,9 +266,7 @@ class Outbox:
         try:
             match effect:
                 case LaunchEffect(order=order):
-                    self._make_directories(order)
-                    self._prepare(order)
-                    self._engine.launch(self._complete(order))
+                    self._engine.launch(self._prepare(order))
                     self._launched.add(order.attempt_id)
                 case RefuseEffect(attempt_id=attempt_id, message=message):
                     self._refuse(attempt_id, message)
@@ -308,16 +299,6 @@ class Outbox:
             if isinstance(effect, StopEffect):
                 return f"{type(error).__name__}: {error}"  # nobody else would tell it again
         return ""
-
-    def _make_directories(self, order: LaunchOrder) -> None:
-        """The job may have put anything in their place: that ends the attempt. A disk that is full or away does not."""
-        try:
-            self._workspace.prepare(order.job_id)
-        except OSError as error:
-            words = f"its directories cannot be prepared: {error.filename}: {error.strerror}"
-            if error.errno in _DISK_TROUBLE:
-                raise EngineUnavailable(words) from error
-            raise LaunchRefused(words) from error
 
     def _refuse(self, attempt_id: str, message: str, say: Callable[[str, str], None] | None = None) -> None:
         self._refusals.setdefault(attempt_id, partial(say or self._refused, attempt_id, message))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from corral.control.launch.directories import JobDirectories
 from corral.control.live.outbox import (
     DeleteEffect,
     Effect,
@@ -139,6 +141,7 @@ def test_directories_that_cannot_be_made_end_that_attempt_and_a_full_disk_only_d
         cast(Engine, engine),
         cast(Workspace, places),
         lambda attempt, why: refused.append((attempt, why)),
+        prepare=partial(JobDirectories(cast(Workspace, places)).prepare, "local"),
         not_taken=lambda attempt, why: waits.append((attempt, why)),
     )
     for job in ("j-1", "j-2", "j-3"):
