@@ -10,7 +10,7 @@ from corral.control.jobs.admission import GIVEN_NAME, NAME, queue_refusal
 from corral.control.jobs.job_kinds import check_declared
 from corral.control.jobs.jobs import JobDraft, make_job, own_job, submit
 from corral.control.live.unit_of_work import Caller, Work
-from corral.control.records import KEPT_LABEL, TASK_LABEL, JobRecord, JobSpec
+from corral.control.records import KEPT_LABEL, JobRecord, JobSpec
 from corral.control.scheduling.queue_choice import is_within_reach
 from corral.control.storage.mount_text import words_again
 from corral.control.storage.mounts import in_cluster
@@ -18,7 +18,7 @@ from corral.core.model import CLUSTER_LABEL, Job, Request
 
 #: The API's words for what is a part of the spec, and replaced whole.
 SPEC_WORDS = {
-    **{field.name: field.name for field in fields(JobSpec) if field.name not in ("env", "labels")},
+    **{field.name: field.name for field in fields(JobSpec) if field.name not in ("env", "labels", "task", "task_mode")},
     "checkpoint_interval": "checkpoint_interval_seconds",
     "idle_stop": "idle_stop_seconds",
 }
@@ -43,7 +43,7 @@ def clone(work: Work, caller: Caller, ref: str, change: CloneChange) -> JobRecor
     if job.user != caller.name:
         raise Forbidden(f"{job.id} is {job.user}'s, and a clone would bring its environment: only {job.user} clones it")
     spec = work.jobs.spec(job.id)
-    if TASK_LABEL in spec.labels:
+    if spec.task is not None:
         raise Invalid(f"{job.id} holds GPUs for a task: use corral allocate", field="job")
     draft = merged(job, spec, change)
     if "mounts" not in change.given:

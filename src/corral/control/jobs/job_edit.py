@@ -19,7 +19,7 @@ from corral.control.jobs.jobs import JobDraft, check_nodes, elastic_of, kind_of,
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.permissions import function_for, require
-from corral.control.records import TASK_LABEL, JobSpec
+from corral.control.records import JobSpec
 from corral.control.storage.mounts import in_cluster, local_bytes_of
 from corral.core.fleet.resources import asked_by
 from corral.core.model import CLUSTER_LABEL, Job, JobState
@@ -118,7 +118,7 @@ def _reshaped(state: State, job: Job, spec: JobSpec, change: JobChange, catalog:
         raise WrongState(
             f"{job.id} has started before: its size stays; clone it to run it with another one", state=job.state
         )
-    if TASK_LABEL in spec.labels:
+    if spec.task is not None:
         raise Invalid(f"{job.id} holds GPUs for a task: release it, and allocate anew", field="job")
     given = change.given & SIZE_WORDS
     draft = merged(job, spec, CloneChange(given=given, draft=change.size))

@@ -19,10 +19,9 @@ from corral.control.launch.orders import filled
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.permissions import require
 from corral.control.ports import Workspace
-from corral.control.records import TASK_LABEL, Function, JobRecord, JobSpec
+from corral.control.records import Function, JobRecord, JobSpec
 from corral.core.model import WHOLE, Job, JobKind, JobState, Request
 
-MODE_LABEL = "mode"
 PROGRAM_FILE = "program.json"
 
 
@@ -54,7 +53,7 @@ def allocate(work: Work, caller: Caller, task: str, gpus: int | None, holder: tu
         name=name,
         kind=JobKind.WORKBENCH,
         request=Request(gpus=count),
-        spec=JobSpec(command=holder, labels={TASK_LABEL: task, MODE_LABEL: mode}),
+        spec=JobSpec(command=holder, task=task, task_mode=mode),
     )
     existing = work.tx.jobs.find(caller.name, name)
     if existing and existing[0].job.state.is_ended:
@@ -172,7 +171,5 @@ def _held(work: Work, caller: Caller, mode: str) -> int:
     return sum(
         job.request.total_gpu_milli // WHOLE
         for job in work.state.snapshot.jobs.values()
-        if job.user == caller.name
-        and job.name.startswith(prefix)
-        and work.jobs.spec(job.id).labels.get(MODE_LABEL) == mode
+        if job.user == caller.name and job.name.startswith(prefix) and work.jobs.spec(job.id).task_mode == mode
     )

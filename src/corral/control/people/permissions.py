@@ -12,7 +12,7 @@ from corral.control.errors import Forbidden, InUse, Invalid, NotFound, NotPermit
 from corral.control.jobs.admission import check_queue_name
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.ports import Transaction
-from corral.control.records import EVERYONE, TASK_LABEL, Function, JobSpec, PermissionGroupRecord, Role, UserRecord
+from corral.control.records import EVERYONE, Function, JobSpec, PermissionGroupRecord, Role, UserRecord
 from corral.core.model import JobKind
 
 _OF_KIND = {
@@ -48,7 +48,7 @@ def require(caller: Caller, function: Function) -> None:
 
 def function_for(kind: JobKind, spec: JobSpec) -> Function:
     """What somebody must be allowed to do to start such a job."""
-    return Function.TASKS if TASK_LABEL in spec.labels else _OF_KIND[kind]
+    return Function.TASKS if spec.task is not None else _OF_KIND[kind]
 
 
 def may_see_job(caller: Caller, owner: str) -> bool:

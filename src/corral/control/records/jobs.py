@@ -9,8 +9,9 @@ from enum import StrEnum
 from corral.core.model import WHOLE, Allocation, EndReason, Job, JobKind, JobState
 from corral.core.monitoring.attempt_usage import NOTHING_MEASURED, Measured
 
-#: A word of a spec that marks the job of a task, with the task's name.
-TASK_LABEL = "task"
+#: Rows of earlier versions have a task's name under this label, and the task's mode under the other, in place of the
+#: fields `task` and `task_mode`. So no user may give a job the first of these labels.
+TASK_LABEL, TASK_MODE_LABEL = "task", "mode"
 #: A word of a spec that marks a job that stays however old it becomes, with the user who wanted it.
 KEPT_LABEL = "corral.kept"
 
@@ -73,6 +74,10 @@ class JobSpec:
     parameters: Mapping[str, str] = field(default_factory=dict)
     #: storage that it sees, by its paths
     mounts: tuple[MountSpec, ...] = ()
+    #: the task that the job holds GPUs for; None for all other jobs
+    task: str | None = None
+    #: of a task: "manual" if the user chose the number of GPUs, "auto" if corral did
+    task_mode: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

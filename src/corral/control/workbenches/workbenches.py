@@ -17,7 +17,7 @@ from corral.control.jobs.job_kinds import HOST_COMMAND
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
 from corral.control.ports import AttemptStatus, Tool, Transaction, WorkbenchStatus
-from corral.control.records import TASK_LABEL, JobRecord, JobSpec
+from corral.control.records import JobRecord, JobSpec
 from corral.core.jobs.lifecycle import StopRequested
 from corral.core.model import EndReason, Job, JobKind, JobState
 
@@ -53,7 +53,7 @@ _FIELDS = {Tool.JUPYTER: "jupyter", Tool.SSHD: "ssh"}
 
 def is_workbench(record: JobRecord) -> bool:
     """A task holds GPUs as a job of the same kind, but is none."""
-    return record.job.kind is JobKind.WORKBENCH and TASK_LABEL not in record.spec.labels
+    return record.job.kind is JobKind.WORKBENCH and record.spec.task is None
 
 
 def is_hosted(spec: JobSpec) -> bool:
