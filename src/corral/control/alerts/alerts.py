@@ -11,8 +11,9 @@ from typing import Any
 
 from corral.control.alerts.actions import FITTING, act
 from corral.control.alerts.notices import tell
-from corral.control.errors import Forbidden, Invalid, NotFound, Taken, WrongState
+from corral.control.errors import Invalid, NotFound, Taken, WrongState
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.core.alerts.defaults import builtin_rules
 from corral.core.alerts.evaluating import Evaluation
@@ -84,7 +85,7 @@ def _with_words_of_people(alerts: Sequence[Alert], stored: Mapping[int, Alert]) 
 
 def acknowledge(work: Work, caller: Caller, alert_id: int, note: str = "") -> Alert:
     """Somebody takes care of it. It stays so until the alert is over; a second word replaces the note."""
-    _only_operators(caller)
+    require_operator(caller, "manage alerts")
     alert = work.tx.alerts.get(alert_id)
     if alert is None:
         raise NotFound(f"there is no alert {alert_id}", field="alert")
@@ -101,7 +102,7 @@ def acknowledge(work: Work, caller: Caller, alert_id: int, note: str = "") -> Al
 
 def create_silence(work: Work, caller: Caller, silence: Silence) -> Silence:
     """Say nothing about what matches until then. What fires is still recorded, and told if it outlasts the silence."""
-    _only_operators(caller)
+    require_operator(caller, "manage alerts")
     made = replace(silence, created_by=caller.name, starts_at=silence.starts_at or work.now)
     for field in ("rule", "subject"):
         if not getattr(made, field):
@@ -118,7 +119,7 @@ def create_silence(work: Work, caller: Caller, silence: Silence) -> Silence:
 
 
 def delete_silence(work: Work, caller: Caller, silence_id: str) -> None:
-    _only_operators(caller)
+    require_operator(caller, "manage alerts")
     found = next((item for item in work.tx.alerts.silences() if item.id == silence_id), None)
     if found is None:
         raise NotFound(f"there is no silence {silence_id!r}", field="silence")
@@ -130,7 +131,7 @@ def delete_silence(work: Work, caller: Caller, silence_id: str) -> None:
 
 
 def create_rule(work: Work, caller: Caller, rule: AlertRule) -> AlertRule:
-    _only_operators(caller)
+    require_operator(caller, "manage alerts")
     if not RULE_NAME.fullmatch(rule.name):
         raise Invalid(f"the rule name {rule.name!r} is not allowed: up to 63 small letters, digits and -", field="name")
     if any(other.name == rule.name for other in work.tx.alerts.rules()):
@@ -144,7 +145,7 @@ def create_rule(work: Work, caller: Caller, rule: AlertRule) -> AlertRule:
 
 def edit_rule(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> AlertRule:
     """Change some fields. An alert that the new rule would not raise ends in its time."""
-    _only_operators(caller)
+    require_operator(caller, "manage alerts")
     before = existing_rule(work.tx, name)
     if before.builtin and changes.get("signal", before.signal) != before.signal:
         raise WrongState(
@@ -160,7 +161,7 @@ def edit_rule(work: Work, caller: Caller, name: str, changes: Mapping[str, Any])
 
 def delete_rule(work: Work, caller: Caller, name: str) -> None:
     """Its live alerts end with the next look."""
-    _only_operators(caller)
+    require_operator(caller, "manage alerts")
     rule = existing_rule(work.tx, name)
     if rule.builtin:
         raise WrongState(f"rule {name} came with corral: switch it off instead", field="name")
@@ -170,7 +171,7 @@ def delete_rule(work: Work, caller: Caller, name: str) -> None:
 
 def reset_rule(work: Work, caller: Caller, name: str) -> AlertRule:
     """A built-in rule as corral and its settings would have it."""
-    _only_operators(caller)
+    require_operator(caller, "manage alerts")
     existing_rule(work.tx, name)
     default = next((rule for rule in builtin_rules(work.state.policies.alert_thresholds) if rule.name == name), None)
     if default is None:
@@ -265,8 +266,3 @@ def _told_rule(rule: AlertRule) -> dict[str, Any]:
         "severity": rule.severity,
         "enabled": rule.enabled,
     }
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage alerts")

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
+from corral.control.errors import InUse, Invalid, NotFound, Taken, WrongState
 from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import ChannelRecord, DeliveryRecord, DeliveryState
 
@@ -40,7 +41,7 @@ class Begun:
 
 
 def create(work: Work, caller: Caller, channel: ChannelRecord) -> ChannelRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage channels")
     if not CHANNEL_NAME.fullmatch(channel.name) or channel.name.startswith(CONFIG_PREFIX):
         raise Invalid(
             f"the channel name {channel.name!r} is not allowed: up to 63 small letters, digits and -, "
@@ -58,7 +59,7 @@ def create(work: Work, caller: Caller, channel: ChannelRecord) -> ChannelRecord:
 
 def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> ChannelRecord:
     """Change some fields. The address of a channel of the configuration file is changed there."""
-    _only_operators(caller)
+    require_operator(caller, "manage channels")
     before = existing(work.tx, name)
     if before.from_config and "url" in changes:
         raise WrongState(
@@ -74,7 +75,7 @@ def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> C
 
 def delete(work: Work, caller: Caller, name: str) -> None:
     """Not while a rule names it. What waits for it is given up; the record of what went there stays."""
-    _only_operators(caller)
+    require_operator(caller, "manage channels")
     channel = existing(work.tx, name)
     if channel.from_config:
         raise WrongState(f"channel {name} comes from the configuration file: take it out there", field="name")
@@ -146,7 +147,7 @@ def enqueue(
 
 def test(work: Work, caller: Caller, name: str) -> DeliveryRecord:
     """Send a message that says nothing, also to a channel that is switched off. It is tried once."""
-    _only_operators(caller)
+    require_operator(caller, "manage channels")
     channel = existing(work.tx, name)
     message = DeliveryRecord(
         channel=name,
@@ -199,7 +200,7 @@ def finish(work: Work, delivery_id: int, error: str | None = None, *, is_final: 
 
 def resend(work: Work, caller: Caller, delivery_id: int) -> DeliveryRecord:
     """Try one that was given up again, from the beginning."""
-    _only_operators(caller)
+    require_operator(caller, "manage channels")
     delivery = work.tx.channels.delivery(delivery_id)
     if delivery is None:
         raise NotFound(f"there is no delivery {delivery_id}", field="delivery")
@@ -246,8 +247,3 @@ def _check(channel: ChannelRecord) -> None:
 def _told(channel: ChannelRecord) -> dict[str, Any]:
     """What the audit log says of a channel: nothing of its secrets."""
     return {"shown": channel.shown, "enabled": channel.enabled, "min_severity": channel.min_severity}
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage channels")

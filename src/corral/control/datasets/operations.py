@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from corral.control.datasets import datasets, targets
-from corral.control.errors import Forbidden, NotFound, OverLimit, WrongState
+from corral.control.errors import NotFound, OverLimit, WrongState
 from corral.control.jobs.jobs import own_job
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import (
     DatasetRecord,
@@ -79,8 +80,7 @@ def request_pull(work: Work, caller: Caller, ref: str) -> OperationRecord:
 
 
 def request_collect(work: Work, caller: Caller, target: str, *, dry_run: bool, grace_seconds: float) -> OperationRecord:
-    if not caller.is_operator:
-        raise Forbidden("only operators collect what no version needs")
+    require_operator(caller, "collect what no version needs")
     found = targets.existing(work.tx, target)
     order = {"dry_run": dry_run, "grace_seconds": grace_seconds}
     return _request(work, caller, OperationKind.COLLECT, found.name, None, order)

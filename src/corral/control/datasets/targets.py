@@ -13,8 +13,9 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, OverLimit, Taken, WrongState
+from corral.control.errors import InUse, Invalid, NotFound, OverLimit, Taken, WrongState
 from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import DEFAULT_TARGET, ByteStorage, DatasetTargetRecord, MetadataKind
 from corral.control.storage import object_stores
@@ -49,7 +50,7 @@ def dataset_counts(tx: Transaction) -> dict[str, int]:
 
 
 def create(work: Work, caller: Caller, target: DatasetTargetRecord) -> DatasetTargetRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage dataset targets")
     if not TARGET_NAME.fullmatch(target.name):
         raise Invalid(
             f"the name {target.name!r} is not allowed: up to 63 small letters, digits, '.', '_' and '-'", field="name"
@@ -67,7 +68,7 @@ def create(work: Work, caller: Caller, target: DatasetTargetRecord) -> DatasetTa
 
 
 def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> DatasetTargetRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage dataset targets")
     before = existing(work.tx, name)
     _refuse_built_in(before)
     after = _checked(replace(before, **changes))
@@ -86,7 +87,7 @@ def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> D
 
 def delete(work: Work, caller: Caller, name: str) -> None:
     """The bytes stay where they are."""
-    _only_operators(caller)
+    require_operator(caller, "manage dataset targets")
     target = existing(work.tx, name)
     _refuse_built_in(target)
     _refuse_in_use(work.tx, name, "it cannot be deleted")
@@ -166,8 +167,3 @@ def _refuse_in_use(tx: Transaction, name: str, words: str) -> None:
 
 def _told(target: DatasetTargetRecord) -> dict[str, Any]:
     return {"metadata": target.metadata.value, "storage": target.storage.value, "git_url": target.git_url}
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage dataset targets")

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.errors import InUse, Invalid, NotFound, Taken
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import FlavorRecord, PackageRecord
 from corral.core.model import JobKind, Node, Request
@@ -46,7 +47,7 @@ def load_catalog(tx: Transaction) -> Catalog:
 
 
 def create_flavor(work: Work, caller: Caller, flavor: FlavorRecord) -> FlavorRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage flavors and packages")
     _check_name(flavor.name)
     if flavor.name in load_catalog(work.tx).flavors:
         raise Taken(f"there is a flavor {flavor.name!r} already", field="name", name=flavor.name)
@@ -55,7 +56,7 @@ def create_flavor(work: Work, caller: Caller, flavor: FlavorRecord) -> FlavorRec
 
 def edit_flavor(work: Work, caller: Caller, flavor: FlavorRecord) -> FlavorRecord:
     """Replace what a flavor means. Jobs that were submitted with it keep what they asked for."""
-    _only_operators(caller)
+    require_operator(caller, "manage flavors and packages")
     catalog = load_catalog(work.tx)
     known = existing_flavor(catalog, flavor.name)
     _check_gpus_for_models(flavor, [catalog.packages[name] for name in catalog.packages_of(flavor.name)])
@@ -66,7 +67,7 @@ def edit_flavor(work: Work, caller: Caller, flavor: FlavorRecord) -> FlavorRecor
 
 def delete_flavors(work: Work, caller: Caller, names: Sequence[str]) -> list[str]:
     """All of them or none: not while a package is made of one."""
-    _only_operators(caller)
+    require_operator(caller, "manage flavors and packages")
     catalog = load_catalog(work.tx)
     wanted = _known(names, catalog.flavors, "flavor")
     used = {name: catalog.packages_of(name) for name in wanted}
@@ -101,7 +102,7 @@ def matching_gpus(flavor: FlavorRecord, nodes: Iterable[Node]) -> int:
 
 
 def create_package(work: Work, caller: Caller, package: PackageRecord) -> PackageRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage flavors and packages")
     _check_name(package.name)
     catalog = load_catalog(work.tx)
     if package.name in catalog.packages:
@@ -112,7 +113,7 @@ def create_package(work: Work, caller: Caller, package: PackageRecord) -> Packag
 
 def edit_package(work: Work, caller: Caller, package: PackageRecord) -> PackageRecord:
     """Replace what a package means. Jobs that were submitted with it keep their size."""
-    _only_operators(caller)
+    require_operator(caller, "manage flavors and packages")
     catalog = load_catalog(work.tx)
     known = existing_package(catalog, package.name)
     _check_package(catalog, package)
@@ -121,7 +122,7 @@ def edit_package(work: Work, caller: Caller, package: PackageRecord) -> PackageR
 
 def delete_packages(work: Work, caller: Caller, names: Sequence[str]) -> list[str]:
     """All of them or none. Jobs that were submitted with one are not touched."""
-    _only_operators(caller)
+    require_operator(caller, "manage flavors and packages")
     wanted = _known(names, load_catalog(work.tx).packages, "package")
     work.tx.catalog.delete_packages(wanted)
     for name in wanted:
@@ -278,8 +279,3 @@ def _check_name(name: str) -> None:
         raise Invalid(
             f"the name {name!r} is not allowed: up to 63 letters, digits, - and _", field="name", length=len(name)
         )
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage flavors and packages")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from corral.control.errors import Forbidden, InUse, NotFound, WrongState
+from corral.control.errors import InUse, NotFound, WrongState
 from corral.control.fleet.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.monitoring.gpu_health import forget
+from corral.control.people.operators import require_operator
 from corral.control.scheduling.reservations import forget_gpus
 from corral.core.model import Job, Node, NodeState
 from corral.core.snapshot.changes import DropNode, PutNode
@@ -33,7 +34,7 @@ def uncordon(work: Work, caller: Caller, node_id: str) -> Node:
 
 def remove(work: Work, caller: Caller, node_id: str) -> Node:
     """Forget a node that is gone for good, with what was decided about its GPUs."""
-    _only_operators(caller)
+    require_operator(caller, "manage nodes and GPUs")
     node = _node(work, node_id)
     jobs = [job for job in work.state.snapshot.jobs.values() if _is_on(job, node_id)]
     if jobs:
@@ -73,7 +74,7 @@ def effective_state(observed: NodeState, withheld: NodeState) -> NodeState:
 
 def _withhold(work: Work, caller: Caller, node_id: str, word: NodeState, action: str) -> Node:
     """An operator's word about a node. While the node is down it is kept for the time when it is back."""
-    _only_operators(caller)
+    require_operator(caller, "manage nodes and GPUs")
     node = _node(work, node_id)
     if node.withheld is word and (word is not NodeState.READY or node.state is not NodeState.CORDONED):
         return node
@@ -105,8 +106,3 @@ def _node(work: Work, node_id: str) -> Node:
 
 def _is_on(job: Job, node_id: str) -> bool:
     return job.allocation is not None and any(grant.node == node_id for grant in job.allocation.grants)
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage nodes and GPUs")

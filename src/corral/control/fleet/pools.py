@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.errors import InUse, Invalid, NotFound, Taken
 from corral.control.jobs.admission import check_queue_name
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import PoolRecord
 from corral.control.scheduling.guarantees import check_leaving
@@ -48,7 +49,7 @@ class PoolView:
 
 def create(work: Work, caller: Caller, name: str, *, description: str = "", gpus: Sequence[str] = ()) -> PoolRecord:
     """A new pool with these GPUs, and a queue of the same name."""
-    _only_operators(caller)
+    require_operator(caller, "manage pools")
     check_queue_name(name)
     if any(pool.name == name for pool in work.tx.fleet.pools()):
         raise Taken(f"there is a pool {name!r} already", field="name", name=name)
@@ -82,7 +83,7 @@ def edit(
     work: Work, caller: Caller, name: str, *, description: str | None = None, gpus: Collection[str] | None = None
 ) -> PoolRecord:
     """Change the description, or say exactly which GPUs it has: others join it, and what it loses goes to default."""
-    _only_operators(caller)
+    require_operator(caller, "manage pools")
     pool = existing(work.tx, name)
     joining: list[Gpu] = []
     leaving: list[Gpu] = []
@@ -108,7 +109,7 @@ def edit(
 
 def move_gpus(work: Work, caller: Caller, name: str, gpus: Sequence[str]) -> PoolRecord:
     """Take GPUs from wherever they are into a pool: all of them or none."""
-    _only_operators(caller)
+    require_operator(caller, "manage pools")
     pool = existing(work.tx, name)
     moved = _checked_move(work, name, gpus)
     if moved:
@@ -120,7 +121,7 @@ def move_gpus(work: Work, caller: Caller, name: str, gpus: Sequence[str]) -> Poo
 
 def delete(work: Work, caller: Caller, name: str) -> None:
     """Give its GPUs back to default and drop its queues. What waits in them stays, and says that its queue is gone."""
-    _only_operators(caller)
+    require_operator(caller, "manage pools")
     existing(work.tx, name)
     if name == DEFAULT_POOL:
         raise InUse("the default pool cannot be deleted", field="name")
@@ -279,8 +280,3 @@ def _running_in(snapshot: ClusterSnapshot, gpus: Collection[str], queues: Collec
 def _listed(words: Iterable[str]) -> str:
     told = list(words)
     return ", ".join(told[:5]) + (f" and {len(told) - 5} more" if len(told) > 5 else "")
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage pools")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from corral.control.errors import Forbidden, Invalid, NotFound, Refusal, Taken, WrongState, about_item, in_list
+from corral.control.errors import Invalid, NotFound, Refusal, Taken, WrongState, about_item, in_list
 from corral.control.fleet.catalog import FLAVOR_WORD, PACKAGE_WORD, Catalog, load_catalog, picked
 from corral.control.jobs import images
 from corral.control.jobs.admission import admit, check_name, elastic_size, given_name, settled
@@ -17,6 +17,7 @@ from corral.control.jobs.job_kinds import derived_kind
 from corral.control.jobs.job_references import job_behind
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.people.permissions import function_for, require
 from corral.control.records import JobRecord, JobSpec, MountSpec
 from corral.control.scheduling.queue_choice import is_within_reach
@@ -331,8 +332,7 @@ def _waiting(job: Job) -> Job:
 
 
 def _set_pin(work: Work, caller: Caller, ref: str, *, pinned_at: float | None, action: str) -> Job:
-    if not caller.is_operator:
-        raise Forbidden("only operators pin jobs")
+    require_operator(caller, "pin jobs")
     job = _waiting(own_job(work, caller, ref))
     pinned = work.jobs.edit(job, replace(job, pinned_at=pinned_at))
     work.record(caller, action, job.id, owner=job.user)

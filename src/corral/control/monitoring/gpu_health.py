@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, WrongState
+from corral.control.errors import InUse, Invalid, NotFound, WrongState
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.core.jobs.lifecycle import StopRequested
 from corral.core.model import EndReason, Gpu, GpuHealth, Job, JobState, Node, NodeState
 from corral.core.monitoring.health.judging import put
@@ -70,7 +71,7 @@ def note_xids(work: Work, notes: Sequence[XidNote]) -> None:
 
 def reset(work: Work, caller: Caller, gpu_id: str) -> Gpu:
     """An operator's word that a GPU may be used again. What was known against it is forgotten."""
-    _only_operators(caller)
+    require_operator(caller, "manage nodes and GPUs")
     gpu = _known(work.state, gpu_id)
     if gpu.health is not GpuHealth.HEALTHY or gpu_id in work.state.conditions:
         _clear(work, gpu_id)
@@ -80,7 +81,7 @@ def reset(work: Work, caller: Caller, gpu_id: str) -> Gpu:
 
 def mark(work: Work, caller: Caller, gpu_id: str, health: GpuHealth, reason: str, *, sign: Sign = Sign.OPERATOR) -> Gpu:
     """An operator's word, or an alert's, that a GPU is not to be trusted. A failed one stays failed."""
-    _only_operators(caller)
+    require_operator(caller, "manage nodes and GPUs")
     gpu = _known(work.state, gpu_id)
     if health is GpuHealth.HEALTHY:
         raise Invalid("a GPU becomes healthy by reset-health or a self-test", field="health")
@@ -95,7 +96,7 @@ def mark(work: Work, caller: Caller, gpu_id: str, health: GpuHealth, reason: str
 
 def begin_self_test(work: Work, caller: Caller, gpu_id: str) -> Gpu:
     """Take a free GPU out of use for a test."""
-    _only_operators(caller)
+    require_operator(caller, "manage nodes and GPUs")
     gpu = _known(work.state, gpu_id)
     if gpu_id in work.state.testing:
         raise WrongState(f"GPU {gpu_id} is being tested already", state="testing")
@@ -266,8 +267,3 @@ def _known(state: State, gpu_id: str) -> Gpu:
     if gpu is None:
         raise NotFound(f"there is no GPU {gpu_id!r}", field="gpu")
     return gpu
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage nodes and GPUs")

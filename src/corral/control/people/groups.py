@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from corral.control.datasets import datasets
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.errors import InUse, Invalid, NotFound, Taken
 from corral.control.jobs.admission import check_queue_name
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import DEFAULT_GROUP, GroupRecord, ShareKind, UserRecord
 from corral.control.scheduling.reservations import check_group_free
@@ -52,7 +53,7 @@ def create(
     users: Sequence[str] = (),
     pool: str | None = None,
 ) -> GroupRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage groups")
     check_queue_name(name)
     if any(group.name == name for group in work.tx.people.groups()):
         raise Taken(f"there is a group {name!r} already", field="name", name=name)
@@ -67,7 +68,7 @@ def create(
 
 def edit(work: Work, caller: Caller, name: str, change: GroupChange) -> GroupRecord:
     """All of it or nothing. Jobs that wait stay; those whose user has lost their pool wait until it is back."""
-    _only_operators(caller)
+    require_operator(caller, "manage groups")
     group = existing(work.tx, name)
     both = sorted((set(change.add_users) | set(change.move_users)) & set(change.remove_users))
     if both:
@@ -98,7 +99,7 @@ def edit(work: Work, caller: Caller, name: str, change: GroupChange) -> GroupRec
 
 def delete(work: Work, caller: Caller, name: str) -> None:
     """Only an empty one: without users and without a pool."""
-    _only_operators(caller)
+    require_operator(caller, "manage groups")
     group = existing(work.tx, name)
     if name == DEFAULT_GROUP:
         raise InUse("the default group cannot be deleted", field="name")
@@ -200,8 +201,3 @@ def _put(work: Work, caller: Caller, users: Sequence[UserRecord], group: str | N
             caller, "user.group-changed", after.name, owner=after.name, detail={"was": before.group, "is": group}
         )
     follow(work, moved)
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage groups")

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from corral.control.errors import Forbidden, Invalid, NotFound
+from corral.control.errors import Invalid, NotFound
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import QuotaRecord, VolumeQuotaRecord
 from corral.control.storage.mounts import local_held
@@ -64,7 +65,7 @@ def set_quota(
     volumes: Mapping[VolumeType, int | None] | None = None,
 ) -> None:
     """What a user may hold from now on, for the kinds and types that are named."""
-    _only_operators(caller)
+    require_operator(caller, "set quotas")
     _check_users(work.tx, [name])
     _put(work, name, quotas, volumes or {})
     _record(work, caller, name, quotas, volumes or {})
@@ -72,7 +73,7 @@ def set_quota(
 
 def edit_quotas(work: Work, caller: Caller, names: Sequence[str] | None, edit: QuotaEdit) -> list[str]:
     """The same change for these users, or for everybody: for all of them or for none. The users it was made for."""
-    _only_operators(caller)
+    require_operator(caller, "set quotas")
     if not edit.kinds and not edit.volumes:
         raise Invalid("nothing to change: name a job kind or volumes", field="quota")
     if names is None:
@@ -149,8 +150,3 @@ def _check_users(tx: Transaction, names: Sequence[str]) -> None:
     if missing:
         words = ", ".join(repr(name) for name in missing)
         raise NotFound(f"there is no user {words}", field="user", missing=missing)
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators set quotas")

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from corral.control.errors import Forbidden, Invalid, NotFound, Taken, WrongState
+from corral.control.errors import Invalid, NotFound, Taken, WrongState
 from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
 from corral.control.people import user_accounts
-from corral.control.people.operators import reachable_operators
+from corral.control.people.operators import reachable_operators, require_operator
 from corral.control.ports import Transaction
 from corral.control.records import (
     LOCAL_PROVIDER,
@@ -54,7 +54,7 @@ class SignInOutcome:
 
 def create_provider(work: Work, caller: Caller, provider: ProviderRecord) -> ProviderRecord:
     """A new provider, switched off unless it says otherwise."""
-    _only_operators(caller)
+    require_operator(caller, "manage sign-in providers")
     if not PROVIDER_ID.fullmatch(provider.id) or provider.id in RESERVED_IDS:
         reserved = ", ".join(sorted(RESERVED_IDS))
         raise Invalid(
@@ -71,7 +71,7 @@ def create_provider(work: Work, caller: Caller, provider: ProviderRecord) -> Pro
 
 def edit_provider(work: Work, caller: Caller, provider_id: str, changes: Mapping[str, Any]) -> ProviderRecord:
     """Change some fields; secrets that are not among the changes stay as they are."""
-    _only_operators(caller)
+    require_operator(caller, "manage sign-in providers")
     before = existing(work.tx, provider_id)
     after = _checked(work.tx, replace(before, **changes))
     if after.issuer != before.issuer:
@@ -87,7 +87,7 @@ def edit_provider(work: Work, caller: Caller, provider_id: str, changes: Mapping
 def delete_provider(work: Work, caller: Caller, provider_id: str) -> list[str]:
     """Forget the provider and everyone it knows. Its users stay, with their jobs, but are signed out and have no way
     in until an operator gives them a password; their names."""
-    _only_operators(caller)
+    require_operator(caller, "manage sign-in providers")
     provider = existing(work.tx, provider_id)
     _protect_last_operator(work.tx, provider, "delete")
     users = [user for user in work.tx.people.users() if user.provider == provider_id]
@@ -233,7 +233,7 @@ def on_board(
     work: Work, caller: Caller, provider_id: str, subjects: Sequence[str], group: str | None
 ) -> list[UserRecord]:
     """Make users of people whom the provider knows, all or none."""
-    _only_operators(caller)
+    require_operator(caller, "manage sign-in providers")
     provider = existing(work.tx, provider_id)
     if not subjects:
         raise Invalid("say whom: give at least one subject", field="subjects")
@@ -257,7 +257,7 @@ def on_board(
 
 def remember(work: Work, caller: Caller, provider_id: str, found: Sequence[IdentityRecord]) -> int:
     """People whom the provider lists; who was seen or on-boarded stays so. How many are new."""
-    _only_operators(caller)
+    require_operator(caller, "manage sign-in providers")
     existing(work.tx, provider_id)
     known = {identity.subject: identity for identity in work.tx.providers.identities(provider_id)}
     merged = []
@@ -350,8 +350,3 @@ def _check_group(tx: Transaction, group: str) -> None:
     names = [record.name for record in tx.people.groups()]
     if group not in names:
         raise Invalid(f"there is no group {group!r}; there are {', '.join(names[:10])}", field="group")
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage sign-in providers")

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from corral.control.alerts import channels
-from corral.control.errors import Forbidden, Invalid, NotFound, OverLimit, Taken
+from corral.control.errors import Invalid, NotFound, OverLimit, Taken
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import ReportPeriod, ReportRecord, ReportSchedule, ReportState
 from corral.control.reports import report_texts
@@ -64,7 +65,7 @@ def span_asked(now: float, *, period_seconds: float | None, since: float | None,
 
 
 def request(work: Work, caller: Caller, report_id: str, span: Span) -> ReportRecord:
-    _only_operators(caller)
+    require_operator(caller, "make reports")
     waiting = work.tx.reports.working()
     if len(waiting) >= MAX_WORKING:
         raise OverLimit(f"{len(waiting)} reports are being made already: try again in a moment", limit=MAX_WORKING)
@@ -76,7 +77,7 @@ def request(work: Work, caller: Caller, report_id: str, span: Span) -> ReportRec
 
 def delete(work: Work, caller: Caller, report_id: str) -> None:
     """The caller removes the files when this is committed."""
-    _only_operators(caller)
+    require_operator(caller, "make reports")
     report = existing(work.tx, report_id)
     work.tx.reports.delete(report_id)
     work.record(caller, "report.deleted", report_id, detail=_told(report))
@@ -148,7 +149,7 @@ def edit_schedule(work: Work, caller: Caller, name: str, changes: Mapping[str, A
 
 def delete_schedule(work: Work, caller: Caller, name: str) -> None:
     """The reports that it has made stay."""
-    _only_operators(caller)
+    require_operator(caller, "make reports")
     existing_schedule(work.tx, name)
     work.tx.reports.delete_schedule(name)
     work.record(caller, "report-schedule.deleted", name)
@@ -207,7 +208,7 @@ def _report(
 
 
 def _check(work: Work, caller: Caller, schedule: ReportSchedule) -> None:
-    _only_operators(caller)
+    require_operator(caller, "make reports")
     if not SCHEDULE_NAME.fullmatch(schedule.name):
         raise Invalid(
             f"the schedule name {schedule.name!r} is not allowed: up to 63 small letters, digits and -", field="name"
@@ -236,8 +237,3 @@ def _told_schedule(schedule: ReportSchedule) -> dict[str, Any]:
         "channels": [*schedule.channels],
         "enabled": schedule.enabled,
     }
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators make reports")

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, OverLimit, Taken, WrongState
+from corral.control.errors import InUse, Invalid, NotFound, OverLimit, Taken, WrongState
 from corral.control.jobs.admission import check_queue_name
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import ReservationRecord
 from corral.control.scheduling.reserved_gpus import NAMED, ReservationDraft, chosen_gpus, listed_words
@@ -50,7 +51,7 @@ class ReservationView:
 
 
 def create(work: Work, caller: Caller, name: str, pool: str, draft: ReservationDraft) -> ReservationRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage reservations")
     check_queue_name(name)
     known = work.tx.reservations.get(name)
     if known is not None and state_of(known.reservation, work.now) is not ReservationState.OVER:
@@ -68,7 +69,7 @@ def create(work: Work, caller: Caller, name: str, pool: str, draft: ReservationD
 
 def edit(work: Work, caller: Caller, name: str, draft: ReservationDraft) -> ReservationRecord:
     """Change some of it. What runs on GPUs that it has already stays."""
-    _only_operators(caller)
+    require_operator(caller, "manage reservations")
     before = existing(work.tx, name)
     if state_of(before.reservation, work.now) is ReservationState.OVER:
         raise WrongState(f"reservation {name} is over: create another one", state="over")
@@ -81,7 +82,7 @@ def edit(work: Work, caller: Caller, name: str, draft: ReservationDraft) -> Rese
 
 def delete(work: Work, caller: Caller, name: str) -> None:
     """What runs on its GPUs goes on."""
-    _only_operators(caller)
+    require_operator(caller, "manage reservations")
     record = existing(work.tx, name)
     _drop(work, name)
     work.record(caller, "reservation.deleted", name, detail=_told(record))
@@ -332,8 +333,3 @@ def _known_groups(tx: Transaction, names: Sequence[str]) -> tuple[str, ...]:
 
 def _not_over(tx: Transaction, now: float) -> list[Reservation]:
     return [record.reservation for record in tx.reservations.all() if window_of(record.reservation)[1] > now]
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage reservations")

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.errors import InUse, Invalid, NotFound, Taken
 from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import ObjectStoreKind, ObjectStoreRecord
 
@@ -43,7 +44,7 @@ def volumes_of(tx: Transaction) -> dict[str, int]:
 
 
 def create(work: Work, caller: Caller, store: ObjectStoreRecord) -> ObjectStoreRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage object stores")
     if not STORE_NAME.fullmatch(store.name):
         raise Invalid(
             f"the name {store.name!r} is not allowed: up to 63 small letters, digits, '.', '_' and '-'", field="name"
@@ -58,7 +59,7 @@ def create(work: Work, caller: Caller, store: ObjectStoreRecord) -> ObjectStoreR
 
 def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> ObjectStoreRecord:
     """How the same bucket is reached. Whether it may be written holds for its volumes from now on."""
-    _only_operators(caller)
+    require_operator(caller, "manage object stores")
     before = existing(work.tx, name, field="object-store")
     if "endpoint" in changes and changes["endpoint"] != before.endpoint and before.secret and "secret" not in changes:
         raise Invalid("give the secret again: the one that is kept belongs to another endpoint", field="secret")
@@ -76,7 +77,7 @@ def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> O
 
 def delete(work: Work, caller: Caller, name: str) -> None:
     """Nothing in the bucket is touched."""
-    _only_operators(caller)
+    require_operator(caller, "manage object stores")
     existing(work.tx, name, field="object-store")
     users = [volume for volume in work.tx.volumes.all() if volume.object_store == name]
     if users:
@@ -162,8 +163,3 @@ def _told(store: ObjectStoreRecord) -> dict[str, Any]:
         "endpoint": store.endpoint,
         "allow_write": store.allow_write,
     }
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage object stores")

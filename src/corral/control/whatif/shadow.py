@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from corral.control.errors import Forbidden, Invalid, NotFound
+from corral.control.errors import Invalid, NotFound
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import CycleRecord, DifferenceRecord, ShadowRecord
 from corral.control.whatif.simulations import cluster_now
@@ -132,7 +133,7 @@ def _plain(snapshot: ClusterSnapshot, start: Start) -> dict[str, Any]:
 
 def start(work: Work, caller: Caller, changes: Mapping[str, Any]) -> ShadowRecord:
     """It replaces one that runs; what that one found is forgotten."""
-    _only_operators(caller)
+    require_operator(caller, "run a shadow policy")
     scenario = scenario_of(changes)
     if scenario.is_empty:
         raise Invalid("nothing is different: a shadow needs other rules", field="queues")
@@ -150,7 +151,7 @@ def start(work: Work, caller: Caller, changes: Mapping[str, Any]) -> ShadowRecor
 
 def stop(work: Work, caller: Caller) -> ShadowRecord:
     """What it found stays readable."""
-    _only_operators(caller)
+    require_operator(caller, "run a shadow policy")
     record = known(work.tx)
     if record is None or record.stopped_at is not None:
         raise NotFound("no shadow policy runs", field="shadow")
@@ -204,8 +205,3 @@ def _dumped(counts: Counts) -> str:
             "failed": counts.failed,
         }
     )
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators run a shadow policy")

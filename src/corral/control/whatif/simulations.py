@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from corral.control.errors import Forbidden, Invalid, NotFound, OverLimit, WrongState
+from corral.control.errors import Invalid, NotFound, OverLimit, WrongState
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import SimulationRecord, SimulationSource, SimulationState
 from corral.control.reports.report_data import DAY, Span
@@ -69,7 +70,7 @@ def request(
     candidate: Mapping[str, Any],
     source: SimulationSource = SimulationSource.HISTORY,
 ) -> SimulationRecord:
-    _only_operators(caller)
+    require_operator(caller, "ask what-if questions")
     cluster = cluster_now(work.state)
     for field, plain in (("base", base), ("candidate", candidate)):
         _check(work, field, plain, cluster)
@@ -119,7 +120,7 @@ def with_result(tx: Transaction, simulation_id: str) -> tuple[SimulationRecord, 
 
 def cancel(work: Work, caller: Caller, simulation_id: str) -> SimulationRecord:
     """The caller ends its process when this is committed."""
-    _only_operators(caller)
+    require_operator(caller, "ask what-if questions")
     record = existing(work.tx, simulation_id)
     if record.state.is_over:
         raise WrongState(f"simulation {simulation_id} is {record.state}", field="simulation", state=record.state)
@@ -131,7 +132,7 @@ def cancel(work: Work, caller: Caller, simulation_id: str) -> SimulationRecord:
 
 def delete(work: Work, caller: Caller, simulation_id: str) -> None:
     """The caller ends its process and removes its folder when this is committed."""
-    _only_operators(caller)
+    require_operator(caller, "ask what-if questions")
     record = existing(work.tx, simulation_id)
     work.tx.simulations.delete([simulation_id])
     work.record(caller, "simulation.deleted", simulation_id, detail=_told(record))
@@ -210,8 +211,3 @@ def _headline(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _told(record: SimulationRecord) -> dict[str, Any]:
     return {"name": record.name, "candidate": words(scenario_of(record.candidate))}
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators ask what-if questions")
