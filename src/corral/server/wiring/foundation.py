@@ -18,10 +18,10 @@ from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM
 from corral.control.ports import Clock, FoldsAttempts, Store, StoreHolder
 from corral.control.records import EventRecord
-from corral.engines.attempts.instance_specs import Isolation
-from corral.engines.local.tools import LocalTools
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.storage.driver import DirectoryVolumes
 from corral.engines.workbenches import workbench_host, workbench_relay, workbench_start
+from corral.engines.workbenches.tool_probe import LocalTools
 from corral.server.auth.secret_box import SecretBox
 from corral.server.datasets.dataset_orders import DatasetMounting
 from corral.server.events.stream import EventFeed
@@ -121,6 +121,7 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
         workspace=workspace,
         checkpoints=checkpoints if settings.fault_tolerance.enable_checkpointing else None,
         announce=lambda events: _announce(events, feed, metrics),
+        observe_cycle=metrics.observe_cycle,
     )
     box = SecretBox(settings.home)
     foundation = Foundation(
@@ -176,7 +177,6 @@ def _tell_of_former(foundation: Foundation, former: StoreHolder | None, claim: S
 def _start(foundation: Foundation, parts: ExitStack) -> None:
     """Start the controller with the steps that prepare a launch."""
     controller = foundation.controller
-    controller.observe_cycles(foundation.metrics.observe_cycle)
     for engine in foundation.clusters.engines.values():
         if isinstance(engine, FoldsAttempts):
             engine.fold_homes_with(partial(_fold_homes, foundation))

@@ -130,11 +130,6 @@ class SqlDatasetTable:
             found |= {version.dataset: version for version in map(_version_of, self._connection.execute(statement))}
         return found
 
-    def trees(self, target: str) -> list[str]:
-        joined = dataset_version_rows.join(dataset_rows, _DATASETS.id == _VERSIONS.dataset)
-        statement = select(_VERSIONS.tree).select_from(joined).where(_DATASETS.target == target).distinct()
-        return sorted(self._connection.execute(statement).scalars())
-
     def tags(self, dataset_ids: Collection[str]) -> list[TagRecord]:
         rows: list[Any] = []
         for numbers in _portions(dataset_ids):

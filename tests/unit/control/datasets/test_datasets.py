@@ -29,7 +29,7 @@ from corral.control.records import (
 from corral.control.storage import mounts
 from corral.control.storage.mount_text import parse_mount, words_again
 from corral.core.model import EndReason
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 IDS = [digit * 64 for digit in "abc"]
@@ -110,7 +110,7 @@ def test_who_commits_after_another_came_is_refused_and_nothing_changes(stored: D
         stored.do(operations.request_commit, ANN, "digits", source={}, message="", parent="v1", produced_by=None)
 
 
-def test_an_errand_ends_with_its_version_and_is_not_done_twice(stored: Desk) -> None:
+def test_an_operation_ends_with_its_version_and_is_not_done_twice(stored: Desk) -> None:
     asked = stored.do(operations.request_commit, ANN, "digits", source={}, message="", parent=None, produced_by=None)
     for _ in range(2):
         assert stored.do(operations.begin, asked.id) is not None
@@ -125,7 +125,7 @@ def test_an_errand_ends_with_its_version_and_is_not_done_twice(stored: Desk) -> 
         assert tx.datasets.operation(asked.id) == done
 
 
-def test_an_errand_over_which_everything_dies_is_given_up(stored: Desk) -> None:
+def test_an_operation_over_which_everything_dies_is_given_up(stored: Desk) -> None:
     asked = stored.do(operations.request_verify, ANN, "digits", "v1")
     for _ in range(operations.MOST_STARTS):
         assert stored.do(operations.begin, asked.id) is not None

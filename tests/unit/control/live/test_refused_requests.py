@@ -25,7 +25,6 @@ from corral.core.model import EndReason, JobState
 from corral.core.monitoring.health.model import Condition
 from corral.stores.database.store import SqlStore
 from tests.unit.control.live.test_controller import House
-from tests.unit.control.shelf import Shelf
 from tests.unit.control.world import ANN, ROOT, draft, eventually, status
 
 

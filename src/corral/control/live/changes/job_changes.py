@@ -16,7 +16,7 @@ from corral.control.live.changes.score_changes import ScoreChanges
 from corral.control.live.state import State
 from corral.control.ports import Transaction
 from corral.control.records import JobRecord, JobSpec
-from corral.core.jobs.dependencies import broken_words, met
+from corral.core.jobs.dependencies import broken_text, met
 from corral.core.jobs.lifecycle import Event, Stop, StopRequested, Up, advance
 from corral.core.model import EndReason, Job, JobState
 from corral.core.scheduling.forecast.run_time_model import learn, predicted
@@ -202,7 +202,7 @@ class JobChanges:
             self._audit.add(SYSTEM, "job.dependencies-met", job.id, owner=job.user, detail=detail)
 
     def _stop_dependent(self, job: Job, ended: Job) -> None:
-        message = broken_words(ended, is_gone=not ended.state.is_ended)
+        message = broken_text(ended, is_gone=not ended.state.is_ended)
         self.advance(job, StopRequested(at=self._now, reason=EndReason.DEPENDENCY_FAILED, message=message))
         detail = {"reason": EndReason.DEPENDENCY_FAILED, "after": ended.id, "message": message}
         self._audit.add(SYSTEM, "job.stopped", job.id, owner=job.user, detail=detail)

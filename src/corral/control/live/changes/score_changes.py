@@ -5,8 +5,8 @@ from __future__ import annotations
 from corral.control.live.changes.counted import Counted
 from corral.control.live.state import State
 from corral.control.ports import Transaction
-from corral.core.model import WHOLE, Allocation, Job, Score
-from corral.core.people.scores import change_usage, charge_afterwards
+from corral.core.model import WHOLE, Allocation, Job
+from corral.core.people.scores import Score, change_usage, charge_afterwards
 from corral.core.snapshot.changes import PutScore
 
 

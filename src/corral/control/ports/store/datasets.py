@@ -62,9 +62,6 @@ class DatasetTable(Protocol):
     def heads(self, dataset_ids: Collection[str]) -> dict[str, VersionRecord]:
         """The newest version of each that has one."""
 
-    def trees(self, target: str) -> list[str]:
-        """What the files are of every version of a target's datasets."""
-
     def tags(self, dataset_ids: Collection[str]) -> list[TagRecord]:
         """By tag."""
 
