@@ -47,13 +47,13 @@ def apply(work: Work, evaluation: Evaluation) -> None:
         found = evaluation.fired.get(alert.key)
         if found is None or (alert.id in stored and stored[alert.id].fired_at is not None):
             continue
-        work.record(SYSTEM, "alert.fired", str(alert.id), owner=alert.owner, detail=_told(alert))
+        work.record(SYSTEM, "alert.fired", str(alert.id), owner=alert.owner, detail=_detail(alert))
         rule = rules.get(alert.rule)
         # What another alert explains needs no remedy of its own.
         for action in rule.actions if rule is not None and not alert.folded_into else ():
             act(work, alert, action, found)
     for alert in resolved:
-        work.record(SYSTEM, "alert.resolved", str(alert.id), owner=alert.owner, detail=_told(alert))
+        work.record(SYSTEM, "alert.resolved", str(alert.id), owner=alert.owner, detail=_detail(alert))
     news = [
         alert
         for alert in (*added, *changed)
@@ -97,7 +97,7 @@ def acknowledge(work: Work, caller: Caller, alert_id: int, note: str = "") -> Al
         raise Invalid(f"at most {MAX_NOTE} characters", field="note", limit=MAX_NOTE)
     acknowledged = replace(alert, acknowledged_at=work.now, acknowledged_by=caller.name, note=note or alert.note)
     work.tx.alerts.save([acknowledged])
-    detail = {**_told(alert), "note": acknowledged.note}
+    detail = {**_detail(alert), "note": acknowledged.note}
     work.record(caller, "alert.acknowledged", str(alert_id), owner=alert.owner, detail=detail)
     return acknowledged
 
@@ -116,7 +116,7 @@ def create_silence(work: Work, caller: Caller, silence: Silence) -> Silence:
     if len(made.reason) > MAX_NOTE:
         raise Invalid(f"at most {MAX_NOTE} characters", field="reason", limit=MAX_NOTE)
     work.tx.alerts.save_silence(made)
-    work.record(caller, "alert.silenced", made.id, detail=_told_silence(made))
+    work.record(caller, "alert.silenced", made.id, detail=_silence_detail(made))
     return made
 
 
@@ -126,7 +126,7 @@ def delete_silence(work: Work, caller: Caller, silence_id: str) -> None:
     if found is None:
         raise NotFound(f"there is no silence {silence_id!r}", field="silence")
     work.tx.alerts.delete_silence(silence_id)
-    work.record(caller, "alert.unsilenced", silence_id, detail=_told_silence(found))
+    work.record(caller, "alert.unsilenced", silence_id, detail=_silence_detail(found))
 
 
 # ------------------------------------------------------------------------------------------------ rules
@@ -141,7 +141,7 @@ def create_rule(work: Work, caller: Caller, rule: AlertRule) -> AlertRule:
     made = replace(rule, builtin=False)
     _check_rule(work.tx, made)
     work.tx.alerts.save_rule(made)
-    work.record(caller, "alert-rule.created", made.name, detail=_told_rule(made))
+    work.record(caller, "alert-rule.created", made.name, detail=_rule_detail(made))
     return made
 
 
@@ -157,7 +157,7 @@ def edit_rule(work: Work, caller: Caller, name: str, changes: Mapping[str, Any])
     _check_rule(work.tx, after)
     if after != before:
         work.tx.alerts.save_rule(after)
-        work.record(caller, "alert-rule.edited", name, detail={**_told_rule(after), "changed": sorted(changes)})
+        work.record(caller, "alert-rule.edited", name, detail={**_rule_detail(after), "changed": sorted(changes)})
     return after
 
 
@@ -168,7 +168,7 @@ def delete_rule(work: Work, caller: Caller, name: str) -> None:
     if rule.builtin:
         raise WrongState(f"rule {name} came with corral: switch it off instead", field="name")
     work.tx.alerts.delete_rule(name)
-    work.record(caller, "alert-rule.deleted", name, detail=_told_rule(rule))
+    work.record(caller, "alert-rule.deleted", name, detail=_rule_detail(rule))
 
 
 def reset_rule(work: Work, caller: Caller, name: str) -> AlertRule:
@@ -179,7 +179,7 @@ def reset_rule(work: Work, caller: Caller, name: str) -> AlertRule:
     if default is None:
         raise WrongState(f"rule {name} did not come with corral: there is nothing to go back to", field="name")
     work.tx.alerts.save_rule(default)
-    work.record(caller, "alert-rule.reset", name, detail=_told_rule(default))
+    work.record(caller, "alert-rule.reset", name, detail=_rule_detail(default))
     return default
 
 
@@ -200,7 +200,7 @@ def follow_settings(work: Work) -> None:
             after = replace(before, threshold=default.threshold, enabled=default.enabled)
             if after != before:
                 work.tx.alerts.save_rule(after)
-                work.record(SYSTEM, "alert-rule.edited", after.name, detail=_told_rule(after))
+                work.record(SYSTEM, "alert-rule.edited", after.name, detail=_rule_detail(after))
     if followed != wanted:
         work.tx.meta.put(FOLLOWED, json.dumps(wanted))
 
@@ -244,7 +244,7 @@ def _check_rule(tx: Transaction, rule: AlertRule) -> None:
         raise Invalid(f"at most {MAX_NOTE} characters", field="description", limit=MAX_NOTE)
 
 
-def _told(alert: Alert) -> dict[str, Any]:
+def _detail(alert: Alert) -> dict[str, Any]:
     return {
         "rule": alert.rule,
         "subject": alert.subject,
@@ -256,11 +256,11 @@ def _told(alert: Alert) -> dict[str, Any]:
     }
 
 
-def _told_silence(silence: Silence) -> dict[str, Any]:
+def _silence_detail(silence: Silence) -> dict[str, Any]:
     return {"rule": silence.rule, "subject": silence.subject, "ends_at": silence.ends_at, "reason": silence.reason}
 
 
-def _told_rule(rule: AlertRule) -> dict[str, Any]:
+def _rule_detail(rule: AlertRule) -> dict[str, Any]:
     return {
         "signal": rule.signal,
         "comparison": rule.comparison,

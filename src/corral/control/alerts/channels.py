@@ -53,7 +53,7 @@ def create(work: Work, caller: Caller, channel: ChannelRecord) -> ChannelRecord:
     _check(channel)
     made = replace(channel, created_at=work.now, from_config=False)
     work.tx.channels.save(made)
-    work.record(caller, "channel.created", made.name, detail=_told(made))
+    work.record(caller, "channel.created", made.name, detail=_detail(made))
     return made
 
 
@@ -69,7 +69,7 @@ def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> C
     _check(after)
     if after != before:
         work.tx.channels.save(after)
-        work.record(caller, "channel.edited", name, detail={**_told(after), "changed": sorted(changes)})
+        work.record(caller, "channel.edited", name, detail={**_detail(after), "changed": sorted(changes)})
     return after
 
 
@@ -98,7 +98,7 @@ def follow_settings(work: Work, wanted: Sequence[ChannelRecord]) -> None:
         else:
             continue
         work.tx.channels.save(after)
-        work.record(SYSTEM, "channel.edited" if before else "channel.created", after.name, detail=_told(after))
+        work.record(SYSTEM, "channel.edited" if before else "channel.created", after.name, detail=_detail(after))
     for channel in known.values():
         _remove(work, SYSTEM, channel)
 
@@ -244,6 +244,6 @@ def _check(channel: ChannelRecord) -> None:
         raise Invalid(f"at most {MAX_DESCRIPTION} characters", field="description", limit=MAX_DESCRIPTION)
 
 
-def _told(channel: ChannelRecord) -> dict[str, Any]:
+def _detail(channel: ChannelRecord) -> dict[str, Any]:
     """What the audit log says of a channel: nothing of its secrets."""
     return {"shown": channel.shown, "enabled": channel.enabled, "min_severity": channel.min_severity}

@@ -1,4 +1,4 @@
-"""The facts that alerts are judged by, put together from the picture, the latest readings and the audit log.
+"""The facts that alerts are judged by, put together from the snapshot, the latest readings and the audit log.
 
 `look` runs between two turns of the controller and must be quick: it only takes hold of what is immutable anyway.
 `facts_of` does the work, on the thread of whoever evaluates.

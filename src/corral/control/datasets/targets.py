@@ -63,7 +63,7 @@ def create(work: Work, caller: Caller, target: DatasetTargetRecord) -> DatasetTa
     _check_bucket(work.tx, target)
     made = replace(_checked(target), created_by=caller.name, created_at=work.now)
     work.tx.datasets.save_target(made)
-    work.record(caller, "dataset-target.created", made.name, detail=_told(made))
+    work.record(caller, "dataset-target.created", made.name, detail=_detail(made))
     return made
 
 
@@ -81,7 +81,7 @@ def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> D
         _refuse_in_use(work.tx, name, f"its {moved[0].replace('_', ' ')} cannot change")
     if after != before:
         work.tx.datasets.save_target(after)
-        work.record(caller, "dataset-target.edited", name, detail=_told(after))
+        work.record(caller, "dataset-target.edited", name, detail=_detail(after))
     return after
 
 
@@ -92,7 +92,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
     _refuse_built_in(target)
     _refuse_in_use(work.tx, name, "it cannot be deleted")
     work.tx.datasets.delete_target(name)
-    work.record(caller, "dataset-target.deleted", name, detail=_told(target))
+    work.record(caller, "dataset-target.deleted", name, detail=_detail(target))
 
 
 def renew_tokens(work: Work, renewed: Mapping[str, tuple[str, str]]) -> None:
@@ -165,5 +165,5 @@ def _refuse_in_use(tx: Transaction, name: str, words: str) -> None:
         )
 
 
-def _told(target: DatasetTargetRecord) -> dict[str, Any]:
+def _detail(target: DatasetTargetRecord) -> dict[str, Any]:
     return {"metadata": target.metadata.value, "storage": target.storage.value, "git_url": target.git_url}

@@ -14,7 +14,7 @@ from corral.control.scheduling.reservations import forget_gpus
 from corral.core.model import Job, Node, NodeState
 from corral.core.snapshot.changes import DropNode, PutNode
 
-#: Loads closer than this are the same: a picture that changes with every reading would be journaled with every reading.
+#: Smaller differences of a load are ignored: otherwise every reading would change the snapshot and be journaled.
 LOAD_STEP = 0.05
 
 

@@ -30,7 +30,7 @@ class Saved:
     at: float | None
 
 
-def told_at_launch(policy: CheckpointPolicy, spec: JobSpec) -> dict[str, str]:
+def checkpoint_env(policy: CheckpointPolicy, spec: JobSpec) -> dict[str, str]:
     """The environment that tells a program how to save. What its owner set stands: how often, how many, own modules."""
     if not policy.enabled:
         return {}

@@ -140,7 +140,7 @@ def create(work: Work, caller: Caller, image: ImageRecord) -> ImageRecord:
     made = replace(image, owner=owner, created_at=work.now)
     _check(work.tx, made)
     work.tx.images.save_image(made)
-    work.record(caller, "image.created", made.name, owner=owner, detail=_told(made))
+    work.record(caller, "image.created", made.name, owner=owner, detail=_detail(made))
     return made
 
 
@@ -155,7 +155,7 @@ def edit(work: Work, caller: Caller, name: str, owner: str | None, changes: Mapp
     _check(work.tx, after)
     if after != before:
         work.tx.images.save_image(after)
-        work.record(caller, "image.edited", name, owner=after.owner, detail=_told(after))
+        work.record(caller, "image.edited", name, owner=after.owner, detail=_detail(after))
     return after
 
 
@@ -215,7 +215,7 @@ def _login_names(tx: Transaction, owner: str) -> set[str]:
     return {login.name for login in tx.images.credentials(owner)}
 
 
-def _told(image: ImageRecord) -> dict[str, Any]:
+def _detail(image: ImageRecord) -> dict[str, Any]:
     return {"address": image.address, "visibility": image.visibility.value}
 
 

@@ -102,7 +102,7 @@ def edited(state: State, job: Job, spec: JobSpec, change: JobChange, catalog: Ca
 
 @contextmanager
 def left_out(state: State, job: Job) -> Iterator[None]:
-    """The picture without a job that waits, for as long as the block lasts."""
+    """The snapshot without a job that waits, for as long as the block lasts."""
     is_there = job.id in state.snapshot.jobs
     if is_there:
         state.snapshot.apply([DropJob(id=job.id)])

@@ -15,7 +15,7 @@ def job_behind(work: Work, caller: Caller, ref: str) -> Job | None:
     job = work.jobs.get(ref) if ref.startswith("j-") else None
     if job is None:
         found = work.tx.jobs.find(caller.name, ref)
-        # The picture may be ahead of what was read.
+        # The snapshot may be ahead of what was read.
         job = work.jobs.get(found[0].job.id) if found else None
     return job
 

@@ -24,7 +24,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from corral.control.errors import Refusal
 from corral.control.fleet.cluster_health import ClusterHealth
-from corral.control.jobs.checkpoints import told_at_launch
+from corral.control.jobs.checkpoints import checkpoint_env
 from corral.control.launch.directories import JobDirectories
 from corral.control.launch.orders import launch_order
 from corral.control.launch.steps import LaunchStage, LaunchStep, LaunchSteps
@@ -417,9 +417,9 @@ class Controller:
         if isinstance(instruction, Launch):
             if job is not None and job.allocation is not None and job.attempt_id == instruction.attempt_id:
                 spec = self._state.specs.get(job.id) or self._read_spec(job.id)
-                env = {**self._workspace.env(job.id), **told_at_launch(self._policies.checkpoints, spec)}
-                picture = self._state.snapshot
-                outbox.put(LaunchEffect(order=launch_order(job, spec, picture.nodes, env, picture.volumes)))
+                env = {**self._workspace.env(job.id), **checkpoint_env(self._policies.checkpoints, spec)}
+                snapshot = self._state.snapshot
+                outbox.put(LaunchEffect(order=launch_order(job, spec, snapshot.nodes, env, snapshot.volumes)))
         else:
             outbox.put(StopEffect(attempt_id=instruction.attempt_id, grace_seconds=instruction.grace_seconds))
 

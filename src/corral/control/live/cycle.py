@@ -1,6 +1,6 @@
 """One cycle of the live system:
 
-Decide from the picture, then write what was decided. Acting on it comes after the commit.
+Decide from the snapshot, then write what was decided. Acting on it comes after the commit.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def run_cycle(work: Work, journal: JournalWriter, left_out: Collection[str] = ()
     then nothing of the plan has happened.
     """
     state = work.state
-    picture = _without(state.snapshot, left_out) if left_out else state.snapshot
-    plan = schedule(picture, work.now)
-    if problems := check_plan(picture, plan):
+    snapshot = _without(state.snapshot, left_out) if left_out else state.snapshot
+    plan = schedule(snapshot, work.now)
+    if problems := check_plan(snapshot, plan):
         raise PlanRejected(problems, state.digest.hex())
     if plan.starts or plan.resizes or plan.preemptions:
-        work.tx.cycles.append(journal.entry_of(state, picture, plan) if left_out else journal.entry(state, plan))
+        work.tx.cycles.append(journal.entry_of(state, snapshot, plan) if left_out else journal.entry(state, plan))
     for start in plan.starts:
         job = work.jobs.advance(state.snapshot.jobs[start.job_id], Planned(at=work.now, allocation=start.allocation))
         work.record(
@@ -83,8 +83,8 @@ def failing_queues(snapshot: ClusterSnapshot, now: float) -> dict[str, str]:
     out = set(waiting)
     for queue in sorted(waiting):
         try:
-            picture = _without(snapshot, out - {queue})
-            if problems := check_plan(picture, schedule(picture, now)):
+            reduced = _without(snapshot, out - {queue})
+            if problems := check_plan(reduced, schedule(reduced, now)):
                 raise PlanRejected(problems, "")
         except Exception as error:  # noqa: BLE001 - whatever planning ends with is what is looked for
             failing[queue] = f"{type(error).__name__}: {error}"
@@ -94,11 +94,11 @@ def failing_queues(snapshot: ClusterSnapshot, now: float) -> dict[str, str]:
 
 
 def _without(snapshot: ClusterSnapshot, queues: Collection[str]) -> ClusterSnapshot:
-    """The same picture without those who wait in these queues."""
-    picture = ClusterSnapshot()
-    picture.apply(
+    """A copy of the snapshot without the jobs that wait in these queues."""
+    reduced = ClusterSnapshot()
+    reduced.apply(
         change
         for change in snapshot.contents()
         if not (isinstance(change, PutJob) and change.job.state is JobState.QUEUED and change.job.queue in queues)
     )
-    return picture
+    return reduced

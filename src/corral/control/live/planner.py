@@ -31,7 +31,7 @@ class CycleFailed(Exception):
 
     def __init__(self, digest: str, cause: Exception) -> None:
         super().__init__(f"{type(cause).__name__}: {cause}")
-        #: of the picture that was planned from
+        #: of the snapshot that was planned from
         self.digest = digest
 
 

@@ -1,4 +1,4 @@
-"""What the control layer keeps in memory: the picture, the last plan, and what has changed since the last journal
+"""What the control layer keeps in memory: the snapshot, the last plan, and what has changed since the last journal
 entry.
 
 The store is the truth; this is a copy of its live part, kept current by every committed piece of work and thrown away
@@ -181,7 +181,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         *(PutQueue(queue=queue) for queue in tx.fleet.queues()),
         *(PutReservation(reservation=record.reservation) for record in tx.reservations.all() if not record.is_over),
         *(PutQuota(user=record.user, kind=record.kind, quota=record.quota) for record in tx.people.quotas()),
-        *(PutVolume(volume=record.picture) for record in tx.volumes.all()),
+        *(PutVolume(volume=record.snapshot_volume) for record in tx.volumes.all()),
         *(PutMembership(user=user, membership=member) for user, member in memberships(tx).items()),
         *(PutScore(user=user, model=model, score=score) for (user, model), score in tx.scores.all().items()),
         *(PutJob(job=job) for job in jobs),

@@ -1,4 +1,4 @@
-"""What is done about a GPU's health: the picture, the evidence, the jobs on it, and an operator's word.
+"""What is done about a GPU's health: the snapshot, the evidence, the jobs on it, and an operator's word.
 
 Readings are judged elsewhere (`core.health`); here a judgement becomes fact, if it still fits what is known by now.
 """
@@ -192,7 +192,7 @@ def _settle(work: Work, caller: Caller, conditions: Sequence[Condition]) -> None
     _save(work, conditions)
     for item in conditions:
         if item.health is not was[item.gpu_id]:
-            work.record(caller, ACTIONS[item.health], item.gpu_id, detail=_told(work.state, item, was[item.gpu_id]))
+            work.record(caller, ACTIONS[item.health], item.gpu_id, detail=_detail(work.state, item, was[item.gpu_id]))
     failed = {item.gpu_id: item for item in conditions if item.health is GpuHealth.FAILED}
     for job in holding_jobs(work.state, failed):
         _move_away(work, job, failed)
@@ -232,7 +232,7 @@ def _save(work: Work, conditions: Sequence[Condition]) -> None:
 
 
 def _put_health(work: Work, healths: dict[str, GpuHealth]) -> None:
-    """Bring the picture up to date: each node once, and only what differs."""
+    """Bring the snapshot up to date: each node once, and only what differs."""
     by_node: defaultdict[str, list[Gpu]] = defaultdict(list)
     for gpu_id, health in healths.items():
         gpu = _known(work.state, gpu_id)
@@ -248,7 +248,7 @@ def _with_gpus(node: Node, gpus: Sequence[Gpu]) -> Node:
     return replace(node, gpus=tuple(changed.get(gpu.id, gpu) for gpu in node.gpus))
 
 
-def _told(state: State, condition: Condition, was: GpuHealth) -> dict[str, Any]:
+def _detail(state: State, condition: Condition, was: GpuHealth) -> dict[str, Any]:
     fresh = condition.fresh_evidence or condition.evidence[-1:]
     return {
         "node": state.snapshot.fleet.gpu_home.get(condition.gpu_id, ""),

@@ -1,7 +1,7 @@
 """What operators do with groups: users who share one pool.
 
 A user is in at most one group, a group has at most one pool, and a pool belongs to at most one group. Whoever changes
-one of these tells the picture by `follow`, so that the next plan knows where everybody belongs.
+one of these tells the snapshot by `follow`, so that the next plan knows where everybody belongs.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
 
 
 def follow(work: Work, users: Iterable[UserRecord]) -> None:
-    """Bring the picture in step with where these users belong now."""
+    """Bring the snapshot in step with where these users belong now."""
     pool_of = {group.name: group.pool for group in work.tx.people.groups()}
     for user in users:
         member = Membership(group=user.group, pool=pool_of.get(user.group) if user.group else None)

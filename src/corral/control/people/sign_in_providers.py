@@ -65,7 +65,7 @@ def create_provider(work: Work, caller: Caller, provider: ProviderRecord) -> Pro
         raise Taken(f"there is a provider {provider.id!r} already", field="id", name=provider.id)
     made = _checked(work.tx, replace(provider, created_at=work.now))
     work.tx.providers.save(made)
-    work.record(caller, "provider.created", made.id, detail=_told(made))
+    work.record(caller, "provider.created", made.id, detail=_detail(made))
     return made
 
 
@@ -79,7 +79,7 @@ def edit_provider(work: Work, caller: Caller, provider_id: str, changes: Mapping
     if before.enabled and not after.enabled:
         _protect_last_operator(work.tx, before, "disable")
     work.tx.providers.save(after)
-    detail = {**_told(after), "changed": sorted(changes)}
+    detail = {**_detail(after), "changed": sorted(changes)}
     work.record(caller, _edit_action(before, after, changes), provider_id, detail=detail)
     return after
 
@@ -194,7 +194,7 @@ def _edit_action(before: ProviderRecord, after: ProviderRecord, changes: Mapping
     return "provider.edited"
 
 
-def _told(provider: ProviderRecord) -> dict[str, Any]:
+def _detail(provider: ProviderRecord) -> dict[str, Any]:
     """What the audit log says of a provider: no secret, not even an encrypted one."""
     return {
         "kind": provider.kind,

@@ -47,7 +47,7 @@ class VolumeRecord:
         return bool(self.size_bytes) and self.used_bytes is not None and self.used_bytes >= self.size_bytes
 
     @property
-    def picture(self) -> Volume:
+    def snapshot_volume(self) -> Volume:
         """What of it can change a decision."""
         return Volume(
             id=self.id,

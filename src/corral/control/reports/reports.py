@@ -71,7 +71,7 @@ def request(work: Work, caller: Caller, report_id: str, span: Span) -> ReportRec
         raise OverLimit(f"{len(waiting)} reports are being made already: try again in a moment", limit=MAX_WORKING)
     report = _report(report_id, ReportPeriod.CUSTOM, span, work.now, caller.name)
     work.tx.reports.save(report)
-    work.record(caller, "report.requested", report.id, detail=_told(report))
+    work.record(caller, "report.requested", report.id, detail=_detail(report))
     return report
 
 
@@ -80,7 +80,7 @@ def delete(work: Work, caller: Caller, report_id: str) -> None:
     require_operator(caller, "make reports")
     report = existing(work.tx, report_id)
     work.tx.reports.delete(report_id)
-    work.record(caller, "report.deleted", report_id, detail=_told(report))
+    work.record(caller, "report.deleted", report_id, detail=_detail(report))
 
 
 def file_name(report: ReportRecord, form: str) -> str:
@@ -104,7 +104,7 @@ def finish(work: Work, report_id: str, *, summary: str, attachments: Sequence[st
         return None
     made = replace(report, state=ReportState.READY, error="")
     work.tx.reports.save(made)
-    work.record(SYSTEM, "report.ready", report_id, detail=_told(made))
+    work.record(SYSTEM, "report.ready", report_id, detail=_detail(made))
     schedule = next((item for item in work.tx.reports.schedules() if item.name == made.schedule), None)
     # One that was made before is not sent a second time.
     if schedule is not None and schedule.channels and report.state is ReportState.WORKING:
@@ -118,7 +118,7 @@ def fail(work: Work, report_id: str, error: str) -> None:
         return
     failed = replace(report, state=ReportState.FAILED, error=error[:MAX_ERROR])
     work.tx.reports.save(failed)
-    work.record(SYSTEM, "report.failed", report_id, detail={**_told(failed), "error": failed.error})
+    work.record(SYSTEM, "report.failed", report_id, detail={**_detail(failed), "error": failed.error})
 
 
 # ------------------------------------------------------------------------------------------------ schedules
@@ -133,7 +133,7 @@ def create_schedule(work: Work, caller: Caller, schedule: ReportSchedule) -> Rep
         raise OverLimit(f"there are {len(known)} schedules already", limit=MAX_SCHEDULES)
     made = replace(schedule, created_at=work.now, last_until=None)
     work.tx.reports.save_schedule(made)
-    work.record(caller, "report-schedule.created", made.name, detail=_told_schedule(made))
+    work.record(caller, "report-schedule.created", made.name, detail=_schedule_detail(made))
     return made
 
 
@@ -143,7 +143,7 @@ def edit_schedule(work: Work, caller: Caller, name: str, changes: Mapping[str, A
     _check(work, caller, after)
     if after != before:
         work.tx.reports.save_schedule(after)
-        work.record(caller, "report-schedule.edited", name, detail=_told_schedule(after))
+        work.record(caller, "report-schedule.edited", name, detail=_schedule_detail(after))
     return after
 
 
@@ -173,7 +173,7 @@ def run_schedules(work: Work, report_ids: Sequence[str]) -> list[ReportRecord]:
         report = _report(report_id, schedule.period, span, work.now, SYSTEM.name, schedule.name)
         work.tx.reports.save(report)
         work.tx.reports.save_schedule(replace(schedule, last_until=span.until))
-        work.record(SYSTEM, "report.requested", report.id, detail=_told(report))
+        work.record(SYSTEM, "report.requested", report.id, detail=_detail(report))
         asked.append(report)
     return asked
 
@@ -184,7 +184,7 @@ def drop_old(work: Work) -> list[str]:
     for schedule in work.tx.reports.schedules():
         for report in work.tx.reports.of_schedule(schedule.name)[KEPT_PER_SCHEDULE:]:
             work.tx.reports.delete(report.id)
-            work.record(SYSTEM, "report.deleted", report.id, detail=_told(report))
+            work.record(SYSTEM, "report.deleted", report.id, detail=_detail(report))
             dropped.append(report.id)
     return dropped
 
@@ -226,11 +226,11 @@ def _check(work: Work, caller: Caller, schedule: ReportSchedule) -> None:
         raise Invalid(f"there is no channel {unknown[0]!r}; {there}", field="channels", known=known)
 
 
-def _told(report: ReportRecord) -> dict[str, Any]:
+def _detail(report: ReportRecord) -> dict[str, Any]:
     return {"title": report.title, "schedule": report.schedule}
 
 
-def _told_schedule(schedule: ReportSchedule) -> dict[str, Any]:
+def _schedule_detail(schedule: ReportSchedule) -> dict[str, Any]:
     return {
         "period": schedule.period,
         "hour": schedule.hour,

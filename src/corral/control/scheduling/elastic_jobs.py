@@ -17,8 +17,8 @@ from corral.core.scheduling.elastic.resize import Scalable, idle_beside, scalabl
 from corral.core.scheduling.limits.hold_rules import spare_gpus
 from corral.core.scheduling.reservations.reservations import Reserved
 
-#: Measurements closer than this are the same, unless something follows from the difference: a picture that changes with
-#: every reading would be journaled with every reading.
+#: Smaller differences of a measurement are ignored, unless a decision follows from them: otherwise every reading would
+#: change the snapshot and be journaled.
 USE_STEP = 0.05
 
 

@@ -1,4 +1,4 @@
-"""Advice for jobs that wait, of which every piece was tried: the picture with the change goes through the scheduler,
+"""Advice for jobs that wait, of which every piece was tried: the snapshot with the change goes through the scheduler,
 and only what lets the job start now, or at an earlier promised time, is told.
 
 Trying costs time of the thread that also decides: the number of trials is bounded, and the caller says when to stop.

@@ -94,9 +94,9 @@ class TrialRun:
     refusal: Refusal | None = None
     start: Start | None = None
     explanation: Explanation | None = None
-    #: the job as it would wait, and the picture without it
+    #: the job as it would wait, and the snapshot without it
     job: Job | None = None
-    picture: SnapshotCopy | None = None
+    snapshot: SnapshotCopy | None = None
     #: who would be interrupted for it
     preemptions: tuple[Preemption, ...] = ()
 
@@ -110,14 +110,14 @@ def why(state: State, now: float, job: Job) -> Explanation:
 
 
 def try_out(state: State, now: float, job: Job) -> TrialRun:
-    """Submit a job to the picture alone, plan, and take it out again."""
+    """Submit a job to the snapshot alone, plan, and take it out again."""
     try:
         job = settled(state, replace(job, id="j-999999999999"))
         admit(state, [job])
     except Refusal as refusal:
         return TrialRun(refusal=refusal)
     queued = predicted(state.run_times, advance(job, StartRequested(at=now)).job)
-    picture = copy_of(state.snapshot)
+    snapshot = copy_of(state.snapshot)
     state.snapshot.apply([PutJob(job=queued)])
     try:
         plan = schedule(state.snapshot, now)
@@ -126,7 +126,7 @@ def try_out(state: State, now: float, job: Job) -> TrialRun:
             start=start,
             explanation=explain(state.snapshot, plan, queued, now),
             job=queued,
-            picture=picture,
+            snapshot=snapshot,
             preemptions=tuple(one for one in plan.preemptions if one.for_job == job.id),
         )
     finally:
@@ -160,7 +160,7 @@ def queue_order(state: State, now: float, name: str, limit: int = 500, whose: st
     for key in sorted(key for key in state.snapshot.lines if key.queue == name):
         places = []
         line = state.snapshot.lines[key]
-        for position, job in _told(line, line_order(state.snapshot, key, now), limit, whose):
+        for position, job in _detail(line, line_order(state.snapshot, key, now), limit, whose):
             score = state.snapshot.score(job.user, key.model, now)
             places.append(
                 LinePlace(
@@ -175,7 +175,7 @@ def queue_order(state: State, now: float, name: str, limit: int = 500, whose: st
     return lines
 
 
-def _told(line: Line, order: Iterable[Job], limit: int, whose: str) -> Iterator[tuple[int, Job]]:
+def _detail(line: Line, order: Iterable[Job], limit: int, whose: str) -> Iterator[tuple[int, Job]]:
     """Walks no further than there is something to tell: a long line is looked at all the time."""
     left = sum(job.user == whose for job in line.jobs.values())
     told = 0

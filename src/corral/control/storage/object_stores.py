@@ -51,7 +51,7 @@ def create(work: Work, caller: Caller, store: ObjectStoreRecord) -> ObjectStoreR
         raise Taken(f"there is an object store {store.name!r} already", field="name", name=store.name)
     made = _checked(replace(store, created_at=work.now))
     work.tx.volumes.save_object_store(made)
-    work.record(caller, "object-store.created", made.name, detail=_told(made))
+    work.record(caller, "object-store.created", made.name, detail=_detail(made))
     return made
 
 
@@ -69,7 +69,7 @@ def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> O
         for volume in work.tx.volumes.all():
             if volume.object_store == name:
                 work.tx.volumes.save(replace(volume, read_only=not after.allow_write))
-    work.record(caller, "object-store.edited", name, detail={**_told(after), "changed": sorted(changes)})
+    work.record(caller, "object-store.edited", name, detail={**_detail(after), "changed": sorted(changes)})
     return after
 
 
@@ -152,7 +152,7 @@ def _check_endpoint(endpoint: str) -> None:
         raise Invalid(f"{endpoint!r} is not an address such as https://minio.example.org:9000", field="endpoint")
 
 
-def _told(store: ObjectStoreRecord) -> dict[str, Any]:
+def _detail(store: ObjectStoreRecord) -> dict[str, Any]:
     """What the audit log says: no secret, not even an encrypted one."""
     return {
         "kind": store.kind.value,

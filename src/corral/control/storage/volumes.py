@@ -133,7 +133,7 @@ def create(work: Work, caller: Caller, draft: VolumeDraft) -> VolumeRecord:
         created_at=work.now,
     )
     keep(work, volume)
-    work.record(caller, "volume.created", volume.id, owner=volume.owner, detail=_told(volume))
+    work.record(caller, "volume.created", volume.id, owner=volume.owner, detail=_detail(volume))
     return volume
 
 
@@ -265,10 +265,10 @@ def note_measured(work: Work, uses: Mapping[str, VolumeUse]) -> None:
 
 
 def keep(work: Work, volume: VolumeRecord) -> None:
-    """Save it, and bring the picture up to date where that can change a decision."""
+    """Save it, and bring the snapshot up to date where that can change a decision."""
     work.tx.volumes.save(volume)
-    if work.state.snapshot.volumes.get(volume.id) != volume.picture:
-        work.change(PutVolume(volume=volume.picture))
+    if work.state.snapshot.volumes.get(volume.id) != volume.snapshot_volume:
+        work.change(PutVolume(volume=volume.snapshot_volume))
 
 
 # ------------------------------------------------------------------------------------------------ inside
@@ -375,7 +375,7 @@ def _fullness(volume: VolumeRecord) -> str:
     return "nearly-full" if part >= NEARLY_FULL else ""
 
 
-def _told(volume: VolumeRecord) -> dict[str, object]:
+def _detail(volume: VolumeRecord) -> dict[str, object]:
     told: dict[str, object] = {"name": volume.name, "type": volume.type.value, "cluster": volume.cluster}
     if volume.object_store is not None:
         return {**told, "object_store": volume.object_store, "prefix": volume.prefix}

@@ -64,7 +64,7 @@ class Match:
 
 
 def search(tx: Transaction, caller: Caller, text: str, nodes: Sequence[Node], limit: int) -> list[Found]:
-    """`nodes` are those of the picture: the store would have to read every GPU."""
+    """`nodes` are those of the snapshot: the store would have to read every GPU."""
     wanted = text.casefold()
     lists = [_best(_matches(wanted, things)) for things in _small_things(tx, caller, nodes)]
     return _shared_out([*_jobs(tx, caller, text, limit), *lists], limit)

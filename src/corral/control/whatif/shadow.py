@@ -2,7 +2,7 @@
 
 The shadow follows the journal. Each entry brings the changes since the one before; they are applied with the
 candidate's queues and rules in place of the real ones, and the cycle is decided again. Every decision is made from the
-live picture: what the shadow would have started is not supposed to run in the next cycle.
+live snapshot: what the shadow would have started is not supposed to run in the next cycle.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def request(
         created_at=work.now,
     )
     work.tx.simulations.save(record)
-    work.record(caller, "simulation.requested", record.id, detail=_told(record))
+    work.record(caller, "simulation.requested", record.id, detail=_detail(record))
     return record
 
 
@@ -126,7 +126,7 @@ def cancel(work: Work, caller: Caller, simulation_id: str) -> SimulationRecord:
         raise WrongState(f"simulation {simulation_id} is {record.state}", field="simulation", state=record.state)
     cancelled = replace(record, state=SimulationState.CANCELLED, ended_at=work.now)
     work.tx.simulations.save(cancelled)
-    work.record(caller, "simulation.cancelled", record.id, detail=_told(record))
+    work.record(caller, "simulation.cancelled", record.id, detail=_detail(record))
     return cancelled
 
 
@@ -135,7 +135,7 @@ def delete(work: Work, caller: Caller, simulation_id: str) -> None:
     require_operator(caller, "ask what-if questions")
     record = existing(work.tx, simulation_id)
     work.tx.simulations.delete([simulation_id])
-    work.record(caller, "simulation.deleted", simulation_id, detail=_told(record))
+    work.record(caller, "simulation.deleted", simulation_id, detail=_detail(record))
 
 
 # ------------------------------------------------------------------------------------------------ while it is answered
@@ -151,7 +151,7 @@ def begin(work: Work, simulation_id: str) -> SimulationRecord | None:
         return None
     begun = replace(record, state=SimulationState.WORKING, started_at=work.now, starts=record.starts + 1)
     work.tx.simulations.save(begun)
-    work.record(SYSTEM, "simulation.started", record.id, detail=_told(record))
+    work.record(SYSTEM, "simulation.started", record.id, detail=_detail(record))
     return begun
 
 
@@ -169,7 +169,7 @@ def finish(work: Work, simulation_id: str, result: Mapping[str, Any]) -> Simulat
     ready = replace(record, state=SimulationState.READY, ended_at=work.now, error="", headline=_headline(result))
     work.tx.simulations.save(ready)
     work.tx.simulations.save_result(simulation_id, result)
-    work.record(SYSTEM, "simulation.ready", simulation_id, detail=_told(ready))
+    work.record(SYSTEM, "simulation.ready", simulation_id, detail=_detail(ready))
     return ready
 
 
@@ -196,7 +196,7 @@ def _end(work: Work, simulation_id: str, state: SimulationState, action: str, er
         return
     ended = replace(record, state=state, ended_at=work.now, error=error[:MAX_ERROR])
     work.tx.simulations.save(ended)
-    work.record(SYSTEM, action, simulation_id, detail={**_told(ended), "error": ended.error})
+    work.record(SYSTEM, action, simulation_id, detail={**_detail(ended), "error": ended.error})
 
 
 def _headline(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,5 +209,5 @@ def _headline(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _told(record: SimulationRecord) -> dict[str, Any]:
+def _detail(record: SimulationRecord) -> dict[str, Any]:
     return {"name": record.name, "candidate": describe(scenario_of(record.candidate))}

@@ -12,7 +12,7 @@ import pytest
 
 from corral.control.errors import NotFound, WrongState
 from corral.control.jobs import jobs
-from corral.control.jobs.checkpoints import Saved, ask_to_save, job_to_save, note_request, note_saved, told_at_launch
+from corral.control.jobs.checkpoints import Saved, ask_to_save, checkpoint_env, job_to_save, note_request, note_saved
 from corral.control.live.controller import Controller
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.monitoring import gpu_health, idle_jobs
@@ -75,7 +75,7 @@ LIBRARY = CheckpointPolicy(library="/home/helper")
 )
 def test_what_a_program_is_told(policy: CheckpointPolicy, spec: dict[str, object], told: dict[str, str]) -> None:
     names = {name if name == "PYTHONPATH" else f"CORRAL_CHECKPOINT_{name}": value for name, value in told.items()}
-    assert told_at_launch(policy, JobSpec(**{"command": ("train",), **spec})) == names  # type: ignore[arg-type]
+    assert checkpoint_env(policy, JobSpec(**{"command": ("train",), **spec})) == names  # type: ignore[arg-type]
 
 
 # -------------------------------------------------------------------------------------------- when they saved

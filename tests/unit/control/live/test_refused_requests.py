@@ -24,6 +24,7 @@ from corral.core.jobs.lifecycle import Stop
 from corral.core.model import EndReason, JobState
 from corral.core.monitoring.health.model import Condition
 from corral.stores.database.store import SqlStore
+from tests.unit.control.fresh_stores import FreshStores
 from tests.unit.control.live.test_controller import House
 from tests.unit.control.world import ANN, ROOT, draft, eventually, status
 
@@ -78,7 +79,7 @@ def _ended(work: Work) -> Any:
 
 @settings(max_examples=40)
 @given(changes=st.lists(st.sampled_from(sorted(CHANGES)), min_size=1, max_size=3, unique=True), others=st.booleans())
-def test_a_refused_request_changes_nothing(shelf: Shelf, changes: list[str], others: bool) -> None:
+def test_a_refused_request_changes_nothing(fresh_stores: FreshStores, changes: list[str], others: bool) -> None:
     if {"stop a running job", "drop an attempt"} <= set(changes):
         changes.remove("drop an attempt")
     if {"delete a job", "edit an ended job"} <= set(changes):
@@ -89,7 +90,7 @@ def test_a_refused_request_changes_nothing(shelf: Shelf, changes: list[str], oth
             CHANGES[name](work)
         raise WrongState("refused at the end")
 
-    with shelf.fresh() as store:
+    with fresh_stores.new() as store:
         house = _house(store)
         try:
             house.clock.time += 1

@@ -81,9 +81,9 @@ async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> Plan
     [whole] = await filled(context, [body])
     trial, now = await context.execute(_try_out, caller, _planned_draft(whole))
     expected = None
-    if trial.start is None and trial.job is not None and trial.picture is not None:
-        expected = await asyncio.to_thread(context.estimate_worker.foresee, trial.picture, trial.job, now)
-    live = trial.picture.jobs if trial.picture is not None else {}
+    if trial.start is None and trial.job is not None and trial.snapshot is not None:
+        expected = await asyncio.to_thread(context.estimate_worker.foresee, trial.snapshot, trial.job, now)
+    live = trial.snapshot.jobs if trial.snapshot is not None else {}
     return plan_view(trial, now, Veil(caller=caller, jobs=live), expected)
 
 
