@@ -85,11 +85,11 @@ def _withhold(work: Work, caller: Caller, node_id: str, word: NodeState, action:
     work.change(PutNode(node=changed))
     work.record(caller, action, node_id)
     work.state.spoken_at[node_id] = work.now
-    tell_engine(work, changed, by=caller.name)
+    instruct_engine(work, changed, by=caller.name)
     return changed
 
 
-def tell_engine(work: Work, node: Node, *, by: str = "", whoever_withheld: bool = True) -> None:
+def instruct_engine(work: Work, node: Node, *, by: str = "", whoever_withheld: bool = True) -> None:
     """So that nobody else's work starts there either, or does again. The engine may hear it more than once."""
     effect: NodeEffect = ReleaseEffect(node=node.id, whoever_withheld=whoever_withheld)
     if node.withheld is not NodeState.READY:

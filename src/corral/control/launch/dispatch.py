@@ -73,7 +73,7 @@ class Dispatch:
 
     def _outbox_of(self, state: State, instruction: Instruction) -> Lanes:
         job = _job_of(state, instruction)
-        if isinstance(instruction, Stop) and instruction.cluster in self._outboxes:
+        if isinstance(instruction, Stop) and instruction.cluster is not None and instruction.cluster in self._outboxes:
             return self._outboxes[instruction.cluster]
         if job is not None and job.allocation is not None:
             node = state.snapshot.nodes.get(job.allocation.grants[0].node)

@@ -32,6 +32,7 @@ from corral.control.launch.steps import LaunchStage, LaunchStep, LaunchSteps
 from corral.control.live.cluster_watch import Watch
 from corral.control.live.inbox import Inbox, Read
 from corral.control.live.outage import Outage
+from corral.control.live.outbox import lanes_of
 from corral.control.live.planner import CycleFailed, Planner
 from corral.control.live.reconcile import not_taken, reconcile, report
 from corral.control.live.state import State, load_state
@@ -183,8 +184,7 @@ class Controller:
         return "" if outage is None else outage.message
 
     def stop(self) -> None:
-        """End all threads. Attempts keep running; effects that were not carried out are found again at the next
-        start."""
+        """End all threads. Attempts keep running; missing effects are found again at the next start."""
         for watch in self._watches:
             watch.ask_to_stop()
         self._worker.stop()
@@ -231,8 +231,7 @@ class Controller:
     # ---------------------------------------------------------------- turns
 
     def _turn(self, requests: Sequence[Request]) -> None:
-        """Run requests and a cycle, if one is due. The part that makes the turn fail is left out, and the rest runs
-        again."""
+        """Run requests, and a cycle if one is due. If the turn fails, run it again without the part that failed."""
         planner: Planner | None = self._planner
         cycle_failure: CycleFailed | None = None
         while True:

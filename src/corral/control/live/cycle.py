@@ -1,6 +1,6 @@
-"""One cycle of the live system:
+"""One scheduling cycle of the live system: plan from the snapshot, and write the plan to the transaction.
 
-Decide from the snapshot, then write what was decided. Acting on it comes after the commit.
+The engines get their orders after the commit.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 
 def run_cycle(work: Work, journal: JournalWriter, left_out: Collection[str] = ()) -> Plan:
-    """Plan, and let the plan happen to the jobs. Costs next to nothing when nothing can start.
+    """Plan, and apply the plan to the jobs. Costs next to nothing when no job can start.
 
-    Jobs that wait in queues that are `left_out` are not planned, as if they were not there. Raises PlanRejected, and
-    then nothing of the plan has happened.
+    Jobs that wait in queues that are `left_out` are not planned. Raises PlanRejected before any part of the plan is
+    applied.
     """
     state = work.state
     snapshot = _without(state.snapshot, left_out) if left_out else state.snapshot
@@ -58,7 +58,7 @@ def run_cycle(work: Work, journal: JournalWriter, left_out: Collection[str] = ()
 
 
 def _resize(work: Work, resize: Resize) -> None:
-    """Every resize leaves a receipt: why, for whom, and what may be lost."""
+    """Resize a job, and record the cause, the jobs that need the GPUs, and the work that may be lost."""
     before = work.state.snapshot.jobs[resize.job_id]
     event = ResizeRequested(at=work.now, allocation=resize.allocation, ceiling=resize.ceiling)
     job = work.jobs.advance(before, event)
@@ -76,8 +76,8 @@ def _resize(work: Work, resize: Resize) -> None:
 
 
 def failing_queues(snapshot: ClusterSnapshot, now: float) -> dict[str, str]:
-    """The queues that cannot be planned, with what planning ends with: each is added to those that can, and stays out
-    if that fails. Plans once for every queue in which jobs wait."""
+    """The queues that cannot be planned, with the error. Each queue is added to those that can be planned, and left out
+    again if planning fails. Plans once for every queue in which jobs wait."""
     waiting = {key.queue for key in snapshot.lines}
     failing: dict[str, str] = {}
     out = set(waiting)
@@ -86,7 +86,7 @@ def failing_queues(snapshot: ClusterSnapshot, now: float) -> dict[str, str]:
             reduced = _without(snapshot, out - {queue})
             if problems := check_plan(reduced, schedule(reduced, now)):
                 raise PlanRejected(problems, "")
-        except Exception as error:  # noqa: BLE001 - whatever planning ends with is what is looked for
+        except Exception as error:  # noqa: BLE001 - every error of planning is reported
             failing[queue] = f"{type(error).__name__}: {error}"
         else:
             out.discard(queue)

@@ -1,8 +1,8 @@
-"""What the control layer keeps in memory: the snapshot, the last plan, and what has changed since the last journal
+"""The state that the controller keeps in memory: the snapshot, the last plan, and the changes since the last journal
 entry.
 
-The store is the truth; this is a copy of its live part, kept current by every committed piece of work and thrown away
-after a failed one.
+The store is the source of truth. The state is a copy of the store's live part: every unit of work updates it, and after
+a unit of work that failed it is loaded again.
 """
 
 from __future__ import annotations
@@ -75,33 +75,33 @@ class State:
         self.plan_failures: dict[str, PlanFailure] = {}
         #: rows that are damaged, and left out
         self.unreadable: tuple[UnreadableRow, ...] = ()
-        #: what running attempts of jobs hold whose rows are damaged; nobody else gets it
+        #: allocations of running attempts of jobs whose rows are damaged; no other job gets these GPUs
         self.unreadable_held: Counted[str, Allocation] = Counted()
-        #: something happened that can change the plan
+        #: a change can change the plan
         self.needs_cycle = True
         self.digest = Digest()
         #: changes that no journal entry has yet; None until a base is written
         self.unjournaled: list[Change] | None = None
-        #: what each pool is asked for, counted since its last mix
+        #: submissions to each pool, counted since the last mix
         self.mixes: dict[str, MixCounter] = {}
-        #: how long jobs have run
+        #: run times of past jobs, for predictions
         self.run_times = RunTimes()
         self.specs: OrderedDict[str, JobSpec] = OrderedDict()
         #: of every job that holds resources, its present attempt
         self.attempts: Counted[str, AttemptRecord] = Counted()
-        #: who waits for whose end; also jobs that are not started yet
+        #: which jobs wait for which; also jobs that are not started yet
         self.dependents = Dependents()
         #: of every GPU that is not healthy or was suspected lately
         self.conditions: Counted[str, Condition] = Counted()
         #: GPUs that are being tested, with their conditions before
         self.testing: Counted[str, Condition | None] = Counted()
-        #: jobs that were told that they do nothing
+        #: warnings to owners of jobs that leave their GPUs idle, by job
         self.idle_warnings: Counted[str, IdleWarning] = Counted()
-        #: of jobs that gave way to others and are not back yet, by job
+        #: open receipts of preempted jobs, by job
         self.receipts: Counted[str, ReceiptRecord] = Counted()
         #: attempts that this server has sent a stop for since it was started
         self.stops_sent: Counted[str, None] = Counted()
-        #: when an operator last spoke about a node: what was observed before says nothing about that
+        #: when an operator last acted on a node: observations from before that are outdated
         self.spoken_at: Counted[str, float] = Counted()
         #: the nodes that each cluster's engine reported last; a cluster that was not observed yet is absent
         self.observed: Counted[str, frozenset[str]] = Counted()
@@ -199,14 +199,14 @@ def load_state(tx: Transaction, policies: Policies) -> State:
 
 
 def _held_by_unreadable(tx: Transaction) -> dict[str, Allocation]:
-    """By attempt. The attempts have rows of their own, which say what they hold."""
+    """The allocations, by attempt. Attempts have rows of their own, which are readable."""
     damaged = [f"j-{row.key}" for row in tx.unreadable if row.table == "jobs"]
     attempts = [attempt for job_id in damaged for attempt in tx.attempts.of_job(job_id)]
     return {attempt.id: attempt.allocation for attempt in attempts if attempt.ended_at is None}
 
 
 def without_held(node: Node, held: Mapping[str, Allocation]) -> Node:
-    """The node with what these attempts hold left to them, as if they were not corral's."""
+    """The node with the GPUs of these attempts marked as taken by other programs."""
     grants = [grant for allocation in held.values() for grant in allocation.grants if grant.node == node.id]
     if not grants:
         return node
@@ -220,7 +220,7 @@ def without_held(node: Node, held: Mapping[str, Allocation]) -> Node:
 
 
 def _conditions(tx: Transaction, state: State) -> dict[str, Condition]:
-    """With those of GPUs of which only the health is known, not the reason."""
+    """Including GPUs of which only the health is stored, not the reason."""
     known = tx.health.conditions()
     for node in state.snapshot.nodes.values():
         for gpu in node.gpus:
@@ -248,7 +248,7 @@ def _last_node(jobs: Iterable[Job]) -> str:
 
 
 def as_committed(state: State, answer: Any) -> Any:
-    """A job that is told, as it is now: the cycle that the same commit holds may have started it."""
+    """The answer with the present job: the cycle of the same commit may have started it."""
     match answer:
         case JobRecord():
             return replace(answer, job=state.snapshot.jobs.get(answer.job.id, answer.job))
