@@ -1,6 +1,7 @@
 """What corral does by itself when an alert fires, where a rule asks for it.
 
-An action that cannot be carried out is written down and is nobody's failure: the alert stands, and people are told.
+An action that cannot be carried out is recorded, and changes nothing else: the alert stays, and its channels are
+notified.
 """
 
 from __future__ import annotations

@@ -57,12 +57,12 @@ def apply(work: Work, evaluation: Evaluation) -> None:
     news = [
         alert
         for alert in (*added, *changed)
-        if alert.key in evaluation.to_notify and not _is_told(stored.get(alert.id))
+        if alert.key in evaluation.to_notify and not _is_notified(stored.get(alert.id))
     ]
     tell(work, [*news, *(alert for alert in resolved if not alert.is_hushed)], rules)
 
 
-def _is_told(stored: Alert | None) -> bool:
+def _is_notified(stored: Alert | None) -> bool:
     """The same news came twice: an answer got lost, and the facts were judged again from an older reading."""
     return stored is not None and stored.state is AlertState.FIRING and not stored.is_hushed
 
@@ -86,7 +86,7 @@ def _with_words_of_people(alerts: Sequence[Alert], stored: Mapping[int, Alert]) 
 
 
 def acknowledge(work: Work, caller: Caller, alert_id: int, note: str = "") -> Alert:
-    """Somebody takes care of it. It stays so until the alert is over; a second word replaces the note."""
+    """Mark the alert as acknowledged until it is over. A second acknowledgement replaces the note."""
     require_operator(caller, "manage alerts")
     alert = work.tx.alerts.get(alert_id)
     if alert is None:
@@ -103,7 +103,8 @@ def acknowledge(work: Work, caller: Caller, alert_id: int, note: str = "") -> Al
 
 
 def create_silence(work: Work, caller: Caller, silence: Silence) -> Silence:
-    """Say nothing about what matches until then. What fires is still recorded, and told if it outlasts the silence."""
+    """Send no notice of matching alerts until then. Alerts that fire are still recorded, and their notices are sent if
+    they outlast the silence."""
     require_operator(caller, "manage alerts")
     made = replace(silence, created_by=caller.name, starts_at=silence.starts_at or work.now)
     for field in ("rule", "subject"):
@@ -186,7 +187,7 @@ def reset_rule(work: Work, caller: Caller, name: str) -> AlertRule:
 def follow_settings(work: Work) -> None:
     """Let the built-in rules follow the installation's settings when these have changed, and bring in new ones.
 
-    In between an operator's edits stand: whoever spoke last is right.
+    Between two changes of the file, an operator's edits stay: the last change counts.
     """
     defaults = builtin_rules(work.state.policies.alert_thresholds)
     followed = json.loads(work.tx.meta.get(FOLLOWED) or "{}")
@@ -236,9 +237,9 @@ def _check_rule(tx: Transaction, rule: AlertRule) -> None:
     channels = {channel.name for channel in tx.channels.all()} if rule.channels else set()
     unknown = [name for name in rule.channels if name not in channels]
     if unknown:
-        told = ", ".join(sorted(channels)) or "none yet"
+        known = ", ".join(sorted(channels)) or "none yet"
         raise Invalid(
-            f"there is no channel {unknown[0]!r}; there are: {told}", field="channels", known=sorted(channels)
+            f"there is no channel {unknown[0]!r}; there are: {known}", field="channels", known=sorted(channels)
         )
     if len(rule.description) > MAX_NOTE:
         raise Invalid(f"at most {MAX_NOTE} characters", field="description", limit=MAX_NOTE)

@@ -107,7 +107,7 @@ def renew_secrets(work: Work, renewed: Mapping[str, tuple[str, str]]) -> None:
     """The same addresses under a newer key: by channel, as they were and as they are now."""
     for channel in work.tx.channels.all():
         before, after = renewed.get(channel.name, ("", ""))
-        # Somebody may have given a new one in the meantime.
+        # An operator may have replaced the secret meanwhile.
         if after and channel.url == before:
             work.tx.channels.save(replace(channel, url=after))
     work.record(SYSTEM, "channel.secrets-renewed", PLATFORM, detail={"secrets": len(renewed)})

@@ -161,13 +161,15 @@ def edit(work: Work, caller: Caller, ref: str, *, description: str) -> DatasetRe
 
 
 def share(work: Work, caller: Caller, ref: str, shares: Sequence[Share]) -> DatasetRecord:
-    """With these and nobody else. To write means to commit and to tag."""
+    """Share the dataset with exactly these users and groups. Write access means to commit and to tag."""
     before = _own(work.tx, caller, ref)
     after = replace(before, shares=check_shares(work.tx, shares))
     if after != before:
         work.tx.datasets.save(after)
-        told = [f"{share.kind.value} {share.name} {share.mode.value}" for share in after.shares]
-        work.record(caller, "dataset.shared", after.id, owner=after.owner, detail={"name": after.name, "shares": told})
+        shares_text = [f"{share.kind.value} {share.name} {share.mode.value}" for share in after.shares]
+        work.record(
+            caller, "dataset.shared", after.id, owner=after.owner, detail={"name": after.name, "shares": shares_text}
+        )
     return after
 
 
@@ -204,7 +206,7 @@ def mounting_jobs(work: Work, dataset_id: str) -> list[str]:
 
 
 def check_user_free(tx: Transaction, user: str) -> None:
-    """Refuse to delete somebody who has datasets: what others may need must not vanish with an account."""
+    """Refuse to delete a user who owns datasets: other users may need them."""
     held = [dataset.name for dataset in tx.datasets.all() if dataset.owner == user]
     if held:
         raise InUse(f"user {user} has {len(held)} datasets: {', '.join(held[:5])}", field="name", datasets=held[:20])
@@ -291,7 +293,7 @@ def _short(version: str | None) -> str:
 
 
 def identity_of(tx: Transaction, target: str) -> str:
-    """What tells the history in this store from every other one: a storage belongs to one history."""
+    """The identity of this store's history. A storage belongs to one history."""
     return f"corral:{tx.meta.get(_IDENTITY) or 'unnamed'}:{target}"
 
 

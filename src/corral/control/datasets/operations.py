@@ -72,7 +72,7 @@ def request_verify(work: Work, caller: Caller, ref: str, version: str) -> Operat
 
 
 def request_pull(work: Work, caller: Caller, ref: str) -> OperationRecord:
-    """Take over what somebody else has put into the dataset's Git repository."""
+    """Import versions that others have pushed to the dataset's Git repository."""
     dataset = datasets.writable(work.tx, caller, ref)
     if targets.existing(work.tx, dataset.target).metadata is not MetadataKind.GIT:
         raise WrongState(f"dataset {dataset.name} is not kept in Git: there is nothing to pull", field="dataset")

@@ -99,7 +99,7 @@ def renew_tokens(work: Work, renewed: Mapping[str, tuple[str, str]]) -> None:
     """The same tokens under a newer key: by target, as they were and as they are now."""
     for target in work.tx.datasets.targets():
         before, after = renewed.get(target.name, ("", ""))
-        # Somebody may have given a new one in the meantime.
+        # An operator may have replaced the secret meanwhile.
         if after and target.git_token == before:
             work.tx.datasets.save_target(replace(target, git_token=after))
     work.record(SYSTEM, "dataset-target.tokens-renewed", PLATFORM, detail={"tokens": len(renewed)})

@@ -78,7 +78,7 @@ def _withhold(work: Work, caller: Caller, node_id: str, word: NodeState, action:
     node = _node(work, node_id)
     if node.withheld is word and (word is not NodeState.READY or node.state is not NodeState.CORDONED):
         return node
-    # What its engine says of it, as far as it can be told from what it was made of; what it withholds it will release.
+    # The state as the engine reports it, as far as it can be derived; the engine will release what it withholds.
     observed = NodeState.DOWN if node.state is NodeState.DOWN else NodeState.READY
     changed = replace(node, withheld=word, state=effective_state(observed, word), reason="")
     work.tx.fleet.save_nodes([changed])
@@ -90,7 +90,8 @@ def _withhold(work: Work, caller: Caller, node_id: str, word: NodeState, action:
 
 
 def instruct_engine(work: Work, node: Node, *, by: str = "", whoever_withheld: bool = True) -> None:
-    """So that nobody else's work starts there either, or does again. The engine may hear it more than once."""
+    """Withhold or release the node at the engine, so that programs of other systems follow the decision, too.
+    Idempotent."""
     effect: NodeEffect = ReleaseEffect(node=node.id, whoever_withheld=whoever_withheld)
     if node.withheld is not NodeState.READY:
         effect = WithholdEffect(node=node.id, reason=f"{node.withheld} by {by}" if by else str(node.withheld))

@@ -1,6 +1,6 @@
 """What operators do with pools: named sets of GPUs of one model, each with a queue of its own name.
 
-A GPU is in exactly one pool. A GPU that somebody holds stays where it is, so that what runs never changes its pool;
+A GPU is in exactly one pool. A GPU that a job holds stays in its pool, so that a running job never changes its pool;
 what waits is never touched, and says why it waits.
 """
 
@@ -244,9 +244,9 @@ def _check_idle(snapshot: ClusterSnapshot, gpus: Sequence[Gpu]) -> None:
             holders.setdefault(gpu_id, job.id)
     busy = [gpu for gpu in gpus if gpu.id in holders]
     if busy:
-        told = _listed(f"GPU {gpu.id} has job {holders[gpu.id]}" for gpu in busy)
+        text = _listed(f"GPU {gpu.id} has job {holders[gpu.id]}" for gpu in busy)
         raise InUse(
-            f"GPUs with running jobs cannot be moved: {told}",
+            f"GPUs with running jobs cannot be moved: {text}",
             field="gpus",
             gpus=[gpu.id for gpu in busy[:NAMED]],
             jobs=sorted({holders[gpu.id] for gpu in busy})[:NAMED],
@@ -277,6 +277,6 @@ def _running_in(snapshot: ClusterSnapshot, gpus: Collection[str], queues: Collec
     )
 
 
-def _listed(words: Iterable[str]) -> str:
-    told = list(words)
-    return ", ".join(told[:5]) + (f" and {len(told) - 5} more" if len(told) > 5 else "")
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    return ", ".join(every[:5]) + (f" and {len(every) - 5} more" if len(every) > 5 else "")

@@ -19,7 +19,7 @@ from corral.core.snapshot.node_index import Fleet
 
 NAME = re.compile(r"[A-Za-z0-9_-]{4,63}")
 QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
-#: What jobs without a name are called. Nobody else may use such names, so that they are always free.
+#: The names of jobs that were submitted without a name. No user may choose such a name, so that they are always free.
 GIVEN_NAME = re.compile(r"job-\d+")
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints in a job's life: what a program is told at its launch, when it saved, and asking it to save now.
+"""Checkpoints of jobs: the environment that a program gets at its launch, when it saved, and requests to save now.
 
 What a checkpoint is and which are good is decided by the library that writes them; here it is only passed on.
 """
@@ -31,19 +31,20 @@ class Saved:
 
 
 def checkpoint_env(policy: CheckpointPolicy, spec: JobSpec) -> dict[str, str]:
-    """The environment that tells a program how to save. What its owner set stands: how often, how many, own modules."""
+    """The environment variables for saving. Values that the job's owner set are kept: how often, how many, own
+    modules."""
     if not policy.enabled:
         return {}
     interval = spec.checkpoint_interval_seconds or policy.interval_seconds
-    told = {
+    env = {
         INTERVAL: spec.env.get(INTERVAL) or f"{interval:.12g}",
         KEEP: spec.env.get(KEEP) or str(policy.keep),
     }
     if policy.library is not None:
         own = [part for part in spec.env.get(LIBRARY_PATH, "").split(":") if part != policy.library]
         # First, so that the helper is the platform's own version; it hides nothing else.
-        told[LIBRARY_PATH] = ":".join([policy.library, *own] if any(own) else [policy.library])
-    return told
+        env[LIBRARY_PATH] = ":".join([policy.library, *own] if any(own) else [policy.library])
+    return env
 
 
 def resuming(order: LaunchOrder, saved: SavedWork | None) -> LaunchOrder:

@@ -1,6 +1,6 @@
 """Changing a job that waits: where, how soon, how long, after what, and, until it starts for the first time, how large.
 
-What comes of a change is worked out without touching anything, so that advice can be tried before somebody takes it.
+The result of a change is computed without changing anything, so that suggestions can be tried before a user takes one.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def edited(state: State, job: Job, spec: JobSpec, change: JobChange, catalog: Ca
     if "priority" in change.given and change.priority is not None:
         after = replace(after, priority=change.priority)
     if "preemptible" in change.given:
-        after = _giving_way(after, change.preemptible)
+        after = _with_preemptible(after, change.preemptible)
     if change.is_about_size:
         after, spec = _reshaped(state, after, spec, change, catalog)
     if change.is_about_size or change.given & {"queue", "time"}:
@@ -133,8 +133,8 @@ def _reshaped(state: State, job: Job, spec: JobSpec, change: JobChange, catalog:
     return replace(job, kind=kind, request=request, elastic=elastic, local_bytes=local_bytes), draft.spec
 
 
-def _giving_way(job: Job, preemptible: bool | None) -> Job:
-    """It counts from the first start on: whoever took what others are owed cannot refuse to give it back."""
+def _with_preemptible(job: Job, preemptible: bool | None) -> Job:
+    """Only before the first start: a job that has borrowed GPUs must stay preemptible."""
     wanted = job.kind.is_preemptible if preemptible is None else preemptible
     if job.attempt and wanted != job.preemptible:
         raise WrongState(f"{job.id} has started before: whether it may be preempted stays", state=job.state)
@@ -142,7 +142,7 @@ def _giving_way(job: Job, preemptible: bool | None) -> Job:
 
 
 def _check(state: State, job: Job, after: Job) -> None:
-    """What a new job is checked for, as far as the change matters: what is as it was is nobody's business now."""
+    """The checks of a new job that the change matters for; unchanged values are not checked again."""
     check_queue_rules(state, after)
     check_fleet(state, [after])
     if job.state is not JobState.QUEUED:

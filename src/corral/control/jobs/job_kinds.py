@@ -1,4 +1,5 @@
-"""What kind of job a job is: by what it runs and on how many nodes, so that nobody chooses which quota counts it."""
+"""What kind of job a job is: by what it runs and on how many nodes, so that no user can choose which quota counts
+it."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ MAX_BATCH = 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobDraft:
-    """A job as somebody asks for it; None where the installation decides."""
+    """A job as requested; None where the installation decides."""
 
     spec: JobSpec
     request: Request = field(default_factory=Request)
@@ -234,7 +234,7 @@ def own_job(work: Work, caller: Caller, ref: str) -> Job:
     """The job behind an id or a name of the caller's, if the caller may touch it."""
     job = job_behind(work, caller, ref)
     if job is None or (job.user != caller.name and not caller.is_operator):
-        # Whether another's job exists is nobody's business.
+        # Do not reveal whether another user's job exists.
         raise NotFound(f"there is no job {ref!r}", field="job")
     return job
 

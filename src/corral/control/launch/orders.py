@@ -41,7 +41,7 @@ def launch_order(
         attempt_id=job.attempt_id,
         job_id=job.id,
         user=job.user,
-        # The command of anybody else's job is theirs: braces in it mean nothing to us.
+        # Braces in the commands of other jobs are passed on unchanged.
         command=filled(spec.command, instances[0].gpu_indexes) if job.elastic or spec.preset else spec.command,
         instances=tuple(instances),
         is_distributed=job.kind is JobKind.DISTRIBUTED,

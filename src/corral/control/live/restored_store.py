@@ -40,7 +40,7 @@ def jobs_with_later_attempts(work: Work, unheld: Iterable[str]) -> set[str]:
 
 def end_unheld(work: Work, attempt_id: str, cluster: str) -> None:
     """End an attempt that runs although no job holds it. A job that waits starts again only when it is gone."""
-    log.warning("attempt %s runs in %s although nobody holds it: stopping it", attempt_id, cluster)
+    log.warning("attempt %s runs in %s, and no job holds it: stopping it", attempt_id, cluster)
     job_id, number = _parts(attempt_id)
     job = work.state.snapshot.jobs.get(job_id)
     grace_seconds = 0.0

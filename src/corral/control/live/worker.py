@@ -128,7 +128,7 @@ class Worker:
     # ---------------------------------------------------------------- the thread
 
     def run(self) -> None:
-        """The thread's own; nobody else calls it."""
+        """Called by the worker's own thread only."""
         self._at_start()
         self._repeat()
         try:
@@ -146,7 +146,7 @@ class Worker:
                 answer = self._work()
             except WorkerStopped:
                 return
-            except Exception as error:  # noqa: BLE001 - the next round may succeed; nobody else would do this work
+            except Exception as error:  # noqa: BLE001 - the next round may succeed
                 rest = self._failed(error)
             else:
                 self._worked()

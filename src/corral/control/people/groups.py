@@ -1,7 +1,7 @@
 """What operators do with groups: users who share one pool.
 
-A user is in at most one group, a group has at most one pool, and a pool belongs to at most one group. Whoever changes
-one of these tells the snapshot by `follow`, so that the next plan knows where everybody belongs.
+A user is in at most one group, a group has at most one pool, and a pool belongs to at most one group. Every
+change of these is applied to the snapshot by `follow`, so that the next plan knows the group and pool of each user.
 """
 
 from __future__ import annotations
@@ -153,9 +153,9 @@ def _free_users(tx: Transaction, names: Sequence[str], *, field: str) -> list[Us
     users = _users(tx, names, field=field)
     taken = [user for user in users if user.group is not None]
     if taken:
-        told = ", ".join(f"{user.name} is in group {user.group}" for user in taken)
+        text = ", ".join(f"{user.name} is in group {user.group}" for user in taken)
         raise InUse(
-            f"only users in no group can be added: {told}; remove them there first",
+            f"only users in no group can be added: {text}; remove them there first",
             field=field,
             users=[user.name for user in taken],
             groups=sorted({str(user.group) for user in taken}),

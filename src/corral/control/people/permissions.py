@@ -48,7 +48,7 @@ def require(caller: Caller, function: Function) -> None:
 
 
 def function_for(kind: JobKind, spec: JobSpec) -> Function:
-    """What somebody must be allowed to do to start such a job."""
+    """The function that a user needs to start such a job."""
     return Function.TASKS if spec.task is not None else _OF_KIND[kind]
 
 

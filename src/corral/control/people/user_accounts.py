@@ -247,7 +247,7 @@ def _changes(before: UserRecord, after: UserRecord) -> dict[str, Any]:
 
 
 def _is_acting_operator(user: UserRecord) -> bool:
-    """Somebody who can sign in and put things right."""
+    """An operator who can sign in and correct mistakes."""
     has_a_way_in = user.password_hash is not None or user.provider != LOCAL_PROVIDER
     return user.role is Role.OPERATOR and not user.disabled and has_a_way_in
 

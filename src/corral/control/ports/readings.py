@@ -58,7 +58,7 @@ class GpuReading:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostReading:
-    """One node at one moment; None where it is not told. Rates are per second since the reading before."""
+    """One node at one moment; None where it is unknown. Rates are per second since the reading before."""
 
     node: str
     at: float

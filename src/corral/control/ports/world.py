@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds since the epoch. Somebody may set it, back and forth."""
+        """Seconds since the epoch. The system time may be set, back and forth."""
 
     def monotonic(self) -> float:
         """Seconds since some moment, never going back: for intervals."""

@@ -12,7 +12,7 @@ from corral.core.monitoring.attempt_usage import NOTHING_MEASURED, Measured
 #: Rows of earlier versions have a task's name under this label, and the task's mode under the other, in place of the
 #: fields `task` and `task_mode`. So no user may give a job the first of these labels.
 TASK_LABEL, TASK_MODE_LABEL = "task", "mode"
-#: A word of a spec that marks a job that stays however old it becomes, with the user who wanted it.
+#: A label of a spec that marks a job that retention keeps, with the user who wanted it.
 KEPT_LABEL = "corral.kept"
 
 
@@ -52,7 +52,7 @@ class JobSpec:
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     workdir: str | None = None
-    #: words of the request as the user gave them, kept for showing and cloning
+    #: labels of the request as the user gave them, kept for display and cloning
     labels: Mapping[str, str] = field(default_factory=dict)
     #: the name of an image or its address; None means the environment of the node
     image: str | None = None
@@ -61,7 +61,7 @@ class JobSpec:
     #: which services a workbench offers
     jupyter: bool = False
     ssh: bool = False
-    #: a workbench that nobody has used for so long is stopped; None means never
+    #: a workbench that was not used for so long is stopped; None means never
     idle_stop_seconds: float | None = None
     #: how often its program shall save; None means as often as the installation says
     checkpoint_interval_seconds: float | None = None
@@ -165,7 +165,7 @@ class UsageCourse:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IdleWarning:
-    """A job that holds GPUs and does nothing has been told so."""
+    """A warning to the owner of a job that leaves its GPUs idle."""
 
     job_id: str
     attempt: int
@@ -182,7 +182,7 @@ class JobFilter:
 
     states: tuple[JobState, ...] = ()
     kinds: tuple[JobKind, ...] = ()
-    #: nobody else's, whoever is asked for
+    #: only jobs of this user, whichever other user is asked for
     user: str | None = None
     #: of any of these
     users: tuple[str, ...] = ()
@@ -197,7 +197,7 @@ class JobFilter:
     #: when they were created: from the first, before the second
     since: float | None = None
     until: float | None = None
-    #: members of arrays of this name, whoever's they are
+    #: members of arrays of this name, of all users
     array: str | None = None
     #: that ran there last, or wait and may run there
     cluster: str | None = None

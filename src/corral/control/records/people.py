@@ -111,7 +111,7 @@ class ProviderKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProviderRecord:
-    """Somebody who signs users in, configured by an operator."""
+    """A service that signs users in, configured by an operator."""
 
     id: str
     kind: ProviderKind
@@ -136,7 +136,7 @@ class ProviderRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IdentityRecord:
-    """Somebody whom a provider knows, on-boarded or not."""
+    """A person whom a provider knows, on-boarded or not."""
 
     provider: str
     subject: str

@@ -42,7 +42,7 @@ class DeliveryRecord:
     kind: str
     title: str
     body: str
-    #: the alerts that it tells of
+    #: the alerts in the notice
     alert_ids: tuple[int, ...] = ()
     #: the rules of those alerts
     rules: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class ReportPeriod(StrEnum):
     DAILY = "daily"
     WEEKLY = "weekly"
     MONTHLY = "monthly"
-    #: a span that somebody asked for
+    #: a span that a user asked for
     CUSTOM = "custom"
 
 

@@ -13,7 +13,7 @@ class VolumeState(StrEnum):
     #: known, and not made yet
     CREATING = "creating"
     READY = "ready"
-    #: nobody can mount it any more; it is gone as soon as its files are
+    #: no job can mount it any more; it is deleted as soon as its files are removed
     DELETING = "deleting"
     #: it could not be made; that is tried again
     FAILED = "failed"
@@ -39,7 +39,7 @@ class VolumeRecord:
     message: str = ""
     shared: tuple[Share, ...] = ()
     created_at: float = 0.0
-    #: whether nobody can write to it, its owner neither
+    #: read-only for all users, also for its owner
     read_only: bool = False
 
     @property
@@ -84,7 +84,7 @@ class ObjectStoreRecord:
     region: str = ""
     prefix: str = ""
     access_key: str = ""
-    #: encrypted; "" means that nobody signs in
+    #: encrypted; "" means access without a login
     secret: str = field(default="", repr=False)
     allow_write: bool = False
     created_at: float = 0.0

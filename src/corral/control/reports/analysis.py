@@ -1,7 +1,7 @@
 """What could be better, and who used how much: loads what an analysis looks at, and has it decided.
 
-Nothing is changed. What was measured lately comes from the history; when that cannot be asked, the rest is told all the
-same, with a note.
+Nothing is changed. What was measured lately comes from the history; when the history is unavailable, the rest is shown
+all the same, with a note.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Step:
     """One hour, day or week of the trend; the first and the last one may be cut."""
 
     span: Span
-    #: GPU-hours that the cluster had; None where nobody knows
+    #: GPU-hours that the cluster had; None where it is unknown
     available_gpu_hours: float | None
     hours: GpuHours
     completed: int = 0

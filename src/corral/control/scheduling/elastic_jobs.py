@@ -77,7 +77,7 @@ def is_news(before: float, now: float, thresholds: tuple[float, ...]) -> bool:
 
 
 def _idle_gpus(work: Work, item: Scalable, count: int) -> list[str]:
-    """So many GPUs beside the job that are neither used nor kept for somebody who waits; refused if there are fewer."""
+    """So many GPUs beside the job that are neither used nor reserved for a waiting job; refused if there are fewer."""
     snapshot, job = work.state.snapshot, item.job
     may_have = spare_gpus(snapshot, job)
     if count > may_have:

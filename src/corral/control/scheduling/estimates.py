@@ -115,12 +115,13 @@ def worth_keeping(forecast: Forecast, snapshot: SnapshotCopy, kept: Mapping[Wait
     return found
 
 
-def keep(work: Work, told: Collection[PastEstimate]) -> None:
-    work.tx.estimates.add(list(told))
+def keep(work: Work, estimates: Collection[PastEstimate]) -> None:
+    work.tx.estimates.add(list(estimates))
 
 
 def settle(work: Work, over: Collection[Wait]) -> dict[Wait, float]:
-    """These wait no longer. When those that have started did; what was told of the others is withdrawn."""
+    """These jobs wait no longer. Store the start of those that have started; the estimates of the others are
+    withdrawn."""
     attempts = work.tx.attempts.get([attempt_id(*wait) for wait in over])
     started = {wait: attempts[attempt_id(*wait)].planned_at for wait in over if attempt_id(*wait) in attempts}
     for job_id, number in [wait for wait in over if wait not in started]:
@@ -134,7 +135,7 @@ def settle(work: Work, over: Collection[Wait]) -> dict[Wait, float]:
 
 
 def with_outcomes(
-    told: Iterable[PastEstimate], over: Collection[Wait], started: Mapping[Wait, float]
+    estimates: Iterable[PastEstimate], over: Collection[Wait], started: Mapping[Wait, float]
 ) -> list[PastEstimate]:
     """The same, as they are after `settle`."""
     gone = {wait for wait in over if wait not in started}
@@ -142,18 +143,18 @@ def with_outcomes(
         replace(one, started_at=started[one.job_id, one.attempt])
         if one.started_at is None and (one.job_id, one.attempt) in started
         else one
-        for one in told
+        for one in estimates
         if one.started_at is not None or (one.job_id, one.attempt) not in gone
     ]
 
 
 def summary(tables: Transaction, since: float, now: float, whose: str | None = None) -> Summary:
     """Of everybody's estimates; single ones only of one user, if one is named."""
-    told = tables.estimates.latest(LOOKED_BACK, since)
-    shown = [one for one in told if one.started_at is not None and whose in (None, one.user)]
+    estimates = tables.estimates.latest(LOOKED_BACK, since)
+    shown = [one for one in estimates if one.started_at is not None and whose in (None, one.user)]
     return Summary(
         since=since,
-        overall=accuracy_of(told, now),
-        horizons=tuple(by_horizon(told, now)),
+        overall=accuracy_of(estimates, now),
+        horizons=tuple(by_horizon(estimates, now)),
         recent=tuple(shown[: -SHOWN - 1 : -1]),
     )

@@ -61,7 +61,7 @@ def delete_many(work: Work, caller: Caller, names: Sequence[str]) -> list[str]:
 def follow_settings(work: Work) -> None:
     """Let the default queue follow the installation's settings when these have changed.
 
-    In between an operator's edits stand: whoever spoke last is right.
+    Between two changes of the file, an operator's edits stay: the last change counts.
     """
     policies = work.state.policies
     wanted = " ".join((policies.ordering, policies.blocking, policies.placement))

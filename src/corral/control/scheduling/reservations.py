@@ -104,9 +104,9 @@ def check_gpus_free(state: State, gpus: Collection[str], now: float, *, field: s
     """Reserved GPUs do not leave their pool."""
     holding = [one for one in in_force(state.snapshot, now) if any(gpu in gpus for gpu in one.gpus)]
     if holding:
-        told = name_list(f"{one.name} has {sum(gpu in gpus for gpu in one.gpus)} of them" for one in holding)
+        text = name_list(f"{one.name} has {sum(gpu in gpus for gpu in one.gpus)} of them" for one in holding)
         raise InUse(
-            f"reserved GPUs cannot be moved: {told}",
+            f"reserved GPUs cannot be moved: {text}",
             field=field,
             reservations=[one.name for one in holding[:NAMED]],
         )
@@ -125,7 +125,7 @@ def check_group_free(tx: Transaction, group: str, now: float) -> None:
 
 
 def check_user_free(tx: Transaction, user: str, now: float) -> None:
-    """A reservation that would be nobody's is a mistake; one that others own too goes on without the user."""
+    """Refuse if a reservation would have no owner left; one with other owners stays without the user."""
     alone = [one.name for one in _not_over(tx, now) if one.users == (user,) and not one.groups]
     if alone:
         raise InUse(

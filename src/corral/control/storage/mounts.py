@@ -134,7 +134,7 @@ def access_refusal(tx: Transaction, user: str, volume: VolumeRecord, *, writes: 
 
 
 def storage_orders(spec: JobSpec, known: Mapping[str, Volume]) -> tuple[StorageOrder, ...]:
-    """What an engine is told. How buckets are reached comes later: that is secret."""
+    """The mounts of an order. The access to buckets is secret, and added by a launch step."""
     orders: list[StorageOrder] = []
     taken: set[str] = set()
     for mount in spec.mounts:

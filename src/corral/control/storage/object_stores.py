@@ -1,6 +1,6 @@
 """Object stores: the buckets that operators open for volumes, and how they are reached.
 
-Their secrets arrive here encrypted and leave so; whoever opens a bucket unlocks them (`server/secrets`).
+Their secrets are encrypted here; the server decrypts them when it opens a bucket (`server/auth/secret_box`).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def renew_secrets(work: Work, renewed: Mapping[str, tuple[str, str]]) -> None:
     """The same secrets under a newer key: by name, as they were and as they are now."""
     for name, (before, after) in renewed.items():
         store = work.tx.volumes.object_store(name)
-        # Somebody may have given a new one in the meantime.
+        # An operator may have replaced the secret meanwhile.
         if store is not None and store.secret == before:
             work.tx.volumes.save_object_store(replace(store, secret=after))
     work.record(SYSTEM, "object-store.secrets-renewed", PLATFORM, detail={"secrets": len(renewed)})

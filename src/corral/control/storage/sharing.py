@@ -39,7 +39,7 @@ class Circle:
 
 
 def check_shares(tx: Transaction, shares: Sequence[Share]) -> tuple[Share, ...]:
-    """In their order by name, if all of them are with somebody, and each only once."""
+    """The shares, ordered by name. Each must name a user or group, and each only once."""
     if len(shares) > MAX_SHARES:
         raise Invalid(f"at most {MAX_SHARES} shares", field="shares", asked=len(shares), limit=MAX_SHARES)
     groups = {group.name for group in tx.people.groups()}

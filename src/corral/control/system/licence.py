@@ -59,7 +59,7 @@ class BadToken(ValueError):
 
 
 def sign(key: Ed25519PrivateKey, *, holder: str, issued_at: float, expires_at: float | None) -> str:
-    """A new token, for whoever holds the private key."""
+    """A new token, signed with the private key."""
     claims: dict[str, Any] = {"holder": holder, "issued_at": int(issued_at)}
     if expires_at is not None:
         claims["expires_at"] = int(expires_at)

@@ -49,10 +49,10 @@ class Type(StrEnum):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
     type: Type
-    #: what its own route knows it by; of an image that somebody owns `owner/name`
+    #: its id in the API; `owner/name` for the image of a user
     id: str
     title: str
-    #: a few words that tell it from its namesakes
+    #: a short text that distinguishes it from others of the same name
     detail: str = ""
 
 

@@ -15,7 +15,7 @@ from corral.control.records import UsageRecord
 from corral.core.model import WHOLE, Job, JobKind, Request
 from corral.core.whatif.past_jobs import PastJob
 
-#: More would take longer than anybody waits, and fill the memory.
+#: More would take too long, and too much memory.
 MOST_JOBS = 50_000
 
 NO_QUEUE = "its queue is gone"
@@ -172,7 +172,7 @@ def _asked(job: Job) -> Job:
 
 
 def _from_usage(attempt: UsageRecord) -> Job:
-    """The job is gone: what it held tells most of what it asked for."""
+    """The request of a deleted job, estimated from what its attempt held."""
     each = attempt.gpu_milli // max(1, attempt.nodes)
     return Job(
         id=attempt.job_id,

@@ -28,7 +28,7 @@ from corral.core.whatif.scenario import BadScenario, Scenario, check, describe, 
 #: Differences that are kept.
 KEPT = 1000
 #: of one cycle, in words
-TOLD = 20
+SHOWN = 20
 _RECORD, _COUNTS = "shadow", "shadow-counts"
 
 
@@ -76,16 +76,16 @@ class Shadow:
 
 def compared(cycle: CycleRecord, snapshot: ClusterSnapshot, live: Plan, shadow: Plan) -> DifferenceRecord | None:
     """Who would have started, where, and who would have been preempted for whom; None if it is all the same."""
-    told = [*_starts(live.starts, shadow.starts), *_preemptions(live, shadow)]
-    if not told:
+    texts = [*_starts(live.starts, shadow.starts), *_preemptions(live, shadow)]
+    if not texts:
         return None
-    more = [f"and {len(told) - TOLD} more"] if len(told) > TOLD else []
+    more = [f"and {len(texts) - SHOWN} more"] if len(texts) > SHOWN else []
     return DifferenceRecord(
         cycle=cycle.id,
         at=cycle.at,
-        words=(*told[:TOLD], *more),
-        live=tuple(_plain(snapshot, start) for start in live.starts[:TOLD]),
-        shadow=tuple(_plain(snapshot, start) for start in shadow.starts[:TOLD]),
+        words=(*texts[:SHOWN], *more),
+        live=tuple(_plain(snapshot, start) for start in live.starts[:SHOWN]),
+        shadow=tuple(_plain(snapshot, start) for start in shadow.starts[:SHOWN]),
     )
 
 
@@ -94,14 +94,14 @@ def _starts(live: Sequence[Start], shadow: Sequence[Start]) -> list[str]:
     would = {start.job_id: _nodes(start) for start in shadow}
     instead = [job for job in lived if job not in would]
     ahead_of = f" before {instead[0]}" if instead else ", which went on waiting"
-    told = [f"would have started {job}{ahead_of}" for job in would if job not in lived]
-    told += [f"would not have started {job} yet" for job in instead]
-    told += [
+    texts = [f"would have started {job}{ahead_of}" for job in would if job not in lived]
+    texts += [f"would not have started {job} yet" for job in instead]
+    texts += [
         f"would have started {job} on {', '.join(would[job])}, not {', '.join(lived[job])}"
         for job in would
         if job in lived and sorted(would[job]) != sorted(lived[job])
     ]
-    return told
+    return texts
 
 
 def _preemptions(live: Plan, shadow: Plan) -> list[str]:

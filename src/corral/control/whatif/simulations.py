@@ -162,7 +162,7 @@ def count_jobs(work: Work, simulation_id: str, jobs: int) -> None:
 
 
 def finish(work: Work, simulation_id: str, result: Mapping[str, Any]) -> SimulationRecord | None:
-    """None if nobody wants it any more."""
+    """None if it was cancelled or deleted."""
     record = work.tx.simulations.get(simulation_id)
     if record is None or record.state is not SimulationState.WORKING:
         return None

@@ -117,7 +117,7 @@ def _happened(
         if isinstance(change, PutJob):
             known = jobs.get(change.job.id)
             if known is not None and times_of(known) == times_of(change.job):
-                seen = None  # its times are those that it had before: when it was edited is not told
+                seen = None  # its times are those that it had before: the time of the edit is unknown
             jobs[change.job.id] = change.job
         elif isinstance(change, DropJob) and place + 1 < len(changes):
             seen = _ended_at(jobs.get(change.id), changes[place + 1])
@@ -127,7 +127,7 @@ def _happened(
             later = place
             break
         sure, known_until = place + 1, max(known_until, seen)
-    # What is placed next to what is a matter of taste, and keeps nobody waiting.
+    # The placement of a job does not change which jobs wait.
     uncertain = sum(not isinstance(change, PutMix | PutLastNode) for change in changes[sure:later])
     return changes[:sure], uncertain, known_until
 
@@ -149,11 +149,11 @@ def why_then(past: PastSnapshot, at: float, job: Job) -> PastAnswer:
         explanation = Explanation(job_id=job.id, summary=f"it did not wait then: it was {then.state}")
     else:
         explanation = explain(past.snapshot, schedule(past.snapshot, at), then, at)
-    told = {other for reason in explanation.reasons for other in reason.jobs}.union(explanation.ahead[:NAMED])
+    mentioned = {other for reason in explanation.reasons for other in reason.jobs}.union(explanation.ahead[:NAMED])
     return PastAnswer(
         explanation=explanation,
         job=then or job,
-        mentioned={other: jobs[other] for other in told if other in jobs},
+        mentioned={other: jobs[other] for other in mentioned if other in jobs},
         cycle_id=past.cycle.id,
         cycle_at=past.cycle.at,
         known_until=past.known_until,

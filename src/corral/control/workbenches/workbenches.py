@@ -1,5 +1,5 @@
 """Workbenches: long-lived jobs that offer Jupyter, SSH or both. Decides whether one can start, what it offers, and
-when one that nobody uses is stopped.
+when an idle one is stopped.
 
 A workbench is a job like all others: it waits, is stopped, started again with the same settings and deleted as they
 are. What it runs is `engines/workbenches/workbench_host.py`, whatever it offers.
@@ -74,7 +74,7 @@ def needed_tools(spec: JobSpec) -> list[Tool]:
 
 
 def host_settings(record: JobRecord, *, listen: str, ports: tuple[int, int], is_elsewhere: bool) -> dict[str, Any]:
-    """What the program in the workbench is told. On another machine than the server's its Jupyter listens, too."""
+    """The settings for the program in the workbench. On another machine than the server's, its Jupyter listens, too."""
     spec = record.spec
     return {
         "base_url": base_url(record.job.id),
@@ -90,7 +90,7 @@ def host_settings(record: JobRecord, *, listen: str, ports: tuple[int, int], is_
 
 
 def let_in(tx: Transaction, record: JobRecord) -> list[str]:
-    """The SSH keys that log in: those of its owner, and nobody's while the owner is not let in here either."""
+    """The SSH keys that can log in: those of its owner, and none while the owner may not sign in."""
     owner = tx.people.user(record.job.user)
     if not record.spec.ssh or owner is None or owner.disabled:
         return []
@@ -136,7 +136,7 @@ def _check(work: Work, caller: Caller, owner: str, spec: JobSpec, missing: Seque
         raise Missing(_WHAT_TO_DO[tool], field=_FIELDS[tool], program=tool.value)
 
 
-# ---------------------------------------------------------------- nobody uses it
+# ---------------------------------------------------------------- idle workbenches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,14 +149,14 @@ class Idle:
 
 
 def idle_seconds(status: WorkbenchStatus, now: float) -> float:
-    """For how long nobody has used it. What it says of itself holds for a moment only, and never for the future."""
+    """For how many seconds it was not used. Its status is valid for a short time only, and never for the future."""
     if status.is_busy:
         return 0.0 if now - status.at < FRESH_SECONDS else now - status.at
     return max(0.0, now - min(status.used_at, status.at))
 
 
 def stop_idle(work: Work, seen: Sequence[Idle]) -> None:
-    """Stop those that nobody has used for as long as their owners allow. Doing it twice changes nothing."""
+    """Stop workbenches that were not used for the time that their owners set. Idempotent."""
     for idle in seen:
         job = running(work.state, idle.job_id, idle.attempt)
         limit = work.jobs.spec(idle.job_id).idle_stop_seconds if job is not None else None

@@ -22,7 +22,8 @@ class Place:
 class StoreHolder:
     """A home, as the store knows it."""
 
-    #: random, kept in the home; and the inode of the file that it is kept in, by which a copy is told from the original
+    #: random, kept in the home; and the inode of the file that it is kept in, by which a copy is distinguished from the
+    #: original
     home: str
     inode: int
     path: str
@@ -50,7 +51,7 @@ class Leadership:
     installation: str
 
 
-#: Of engines that nobody leads, as in a test: whoever asks is obeyed.
+#: For engines without a leader, as in a test: every command is accepted.
 NO_LEADERSHIP = Leadership(term=0, installation="")
 
 
