@@ -238,7 +238,7 @@ class RecordingEngine(Engine):
     def withhold(self, node: str, reason: str) -> None:
         self.withheld[node] = reason
 
-    def release(self, node: str, *, whoever_withheld: bool) -> None:
+    def release(self, node: str, *, force: bool) -> None:
         self.withheld.pop(node, None)
 
     def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:

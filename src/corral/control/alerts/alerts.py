@@ -39,8 +39,8 @@ def apply(work: Work, evaluation: Evaluation) -> None:
     stored = {alert.id: alert for alert in work.tx.alerts.live()}
     live_keys = {alert.key for alert in stored.values()}
     added = work.tx.alerts.add([alert for alert in evaluation.new if alert.key not in live_keys])
-    changed = _with_words_of_people(evaluation.changed, stored)
-    resolved = _with_words_of_people(evaluation.resolved, stored)
+    changed = _with_acknowledgements(evaluation.changed, stored)
+    resolved = _with_acknowledgements(evaluation.resolved, stored)
     work.tx.alerts.save([*changed, *resolved])
     work.tx.alerts.delete([alert.id for alert in evaluation.dropped])
     for alert in (*added, *changed):
@@ -63,13 +63,12 @@ def apply(work: Work, evaluation: Evaluation) -> None:
 
 
 def _is_notified(stored: Alert | None) -> bool:
-    """The same news came twice: an answer got lost, and the facts were judged again from an older reading."""
+    """Whether a notice of the alert was sent already: an answer got lost, and the same facts were evaluated again."""
     return stored is not None and stored.state is AlertState.FIRING and not stored.is_hushed
 
 
-def _with_words_of_people(alerts: Sequence[Alert], stored: Mapping[int, Alert]) -> list[Alert]:
-    """The alerts with what somebody has said about them since they were read; those that are over meanwhile are left
-    out."""
+def _with_acknowledgements(alerts: Sequence[Alert], stored: Mapping[int, Alert]) -> list[Alert]:
+    """The alerts with acknowledgements from after they were read. Alerts that are over meanwhile are left out."""
     return [
         replace(
             alert,

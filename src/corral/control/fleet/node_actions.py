@@ -89,10 +89,10 @@ def _withhold(work: Work, caller: Caller, node_id: str, word: NodeState, action:
     return changed
 
 
-def instruct_engine(work: Work, node: Node, *, by: str = "", whoever_withheld: bool = True) -> None:
+def instruct_engine(work: Work, node: Node, *, by: str = "", force: bool = True) -> None:
     """Withhold or release the node at the engine, so that programs of other systems follow the decision, too.
     Idempotent."""
-    effect: NodeEffect = ReleaseEffect(node=node.id, whoever_withheld=whoever_withheld)
+    effect: NodeEffect = ReleaseEffect(node=node.id, force=force)
     if node.withheld is not NodeState.READY:
         effect = WithholdEffect(node=node.id, reason=f"{node.withheld} by {by}" if by else str(node.withheld))
     work.effects.nodes.append((node.cluster, effect))

@@ -15,7 +15,7 @@ class WithholdEffect:
 class ReleaseEffect:
     node: str
     #: also if another administrator has withheld it
-    whoever_withheld: bool
+    force: bool
 
 
 NodeEffect = WithholdEffect | ReleaseEffect

@@ -286,8 +286,8 @@ class Outbox:
                     self._workspace.remove(list(attempts))
                 case WithholdEffect(node=node, reason=reason):
                     self._engine.withhold(node, reason)
-                case ReleaseEffect(node=node, whoever_withheld=whoever_withheld):
-                    self._engine.release(node, whoever_withheld=whoever_withheld)
+                case ReleaseEffect(node=node, force=force):
+                    self._engine.release(node, force=force)
         except AttemptTaken as taken:
             assert isinstance(effect, LaunchEffect)
             self._refuse(effect.order.attempt_id, str(taken), self._failed)

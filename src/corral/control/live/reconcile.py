@@ -146,14 +146,14 @@ def _agree_on_withheld(
         if is_withheld and found is None:
             instruct_engine(work, node)
         elif not is_withheld and found is not None:
-            instruct_engine(work, node, whoever_withheld=False)
+            instruct_engine(work, node, force=False)
         elif found is Withholding.OVERRULED:
             seen = next(one for one in nodes if one.id == name)
             changed = replace(node, withheld=NodeState.READY, state=seen.state)
             work.tx.fleet.save_nodes([changed])
             work.change(PutNode(node=changed))
             work.record(SYSTEM, "node.uncordoned", name, detail={"by": node.cluster, "reason": seen.reason})
-            instruct_engine(work, changed, whoever_withheld=False)
+            instruct_engine(work, changed, force=False)
 
 
 def _merged(known: Node | None, observed: Node) -> Node:

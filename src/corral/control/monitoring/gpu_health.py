@@ -199,8 +199,8 @@ def _settle(work: Work, caller: Caller, conditions: Sequence[Condition]) -> None
 
 
 def _move_away(work: Work, job: Job, failed: dict[str, Condition]) -> None:
-    """The job goes back to its queue and on from its checkpoint, away from what failed. A job that somebody else
-    stops is left to its end."""
+    """Requeue the job; it resumes from its checkpoint on other GPUs. A job that is being stopped for another reason is
+    left alone."""
     assert job.allocation is not None
     gpus = tuple(gpu for gpu in job.allocation.gpus if gpu in failed)
     if job.state is JobState.STOPPING and not job.is_resizing and job.stopping_for is not EndReason.GPU_FAILED:

@@ -258,7 +258,7 @@ class Engine(Protocol):
         """Let no system start a new program there, corral or another, and store the reason. Where only corral uses the
         nodes there is nothing to do. Raises EngineUnavailable."""
 
-    def release(self, node: str, *, whoever_withheld: bool) -> None:
+    def release(self, node: str, *, force: bool) -> None:
         """Let programs start there again: if corral has withheld it, or even if an administrator has. Raises
         EngineUnavailable."""
 

@@ -3,6 +3,16 @@
 Records are values like those of the core: a use case reads one, makes a changed copy and hands it to the store.
 """
 
+from corral.control.records.alerts import (
+    AlertFilter,
+    ChannelRecord,
+    DeliveryRecord,
+    DeliveryState,
+    ReportPeriod,
+    ReportRecord,
+    ReportSchedule,
+    ReportState,
+)
 from corral.control.records.catalog import (
     FlavorRecord,
     ImageRecord,
@@ -47,8 +57,8 @@ from corral.control.records.jobs import (
     MountKind,
     MountSpec,
     UnreadableRow,
-    UsageCourse,
     UsageRecord,
+    UsageUpdate,
 )
 from corral.control.records.people import (
     DEFAULT_GROUP,
@@ -73,16 +83,6 @@ from corral.control.records.people import (
 from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
 from corral.control.records.scheduling import ReservationRecord
 from corral.control.records.sharing import Share, ShareKind, ShareMode
-from corral.control.records.telling import (
-    AlertFilter,
-    ChannelRecord,
-    DeliveryRecord,
-    DeliveryState,
-    ReportPeriod,
-    ReportRecord,
-    ReportSchedule,
-    ReportState,
-)
 from corral.control.records.volumes import (
     ObjectStoreKind,
     ObjectStoreRecord,
@@ -170,8 +170,8 @@ __all__ = [
     "SshKeyRecord",
     "TagRecord",
     "UnreadableRow",
-    "UsageCourse",
     "UsageRecord",
+    "UsageUpdate",
     "UserRecord",
     "VersionRecord",
     "Visibility",

@@ -153,7 +153,7 @@ class UsageRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class UsageCourse:
+class UsageUpdate:
     """How one attempt goes on: the part of its usage that changes after it was planned."""
 
     attempt_id: str

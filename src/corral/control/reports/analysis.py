@@ -56,7 +56,7 @@ class Analysis:
     notes: tuple[str, ...] = ()
 
 
-def picture_of(state: State) -> Snapshot:
+def snapshot_of(state: State) -> Snapshot:
     """Quick, as the controller waits for it."""
     snapshot = state.snapshot
     return Snapshot(

@@ -93,7 +93,7 @@ def _idle_gpus(work: Work, item: Scalable, count: int) -> list[str]:
         idle = idle_beside(Reserved(snapshot, work.now), job, item.slot, item.domain, work.now)
     if count > len(idle):
         raise WrongState(
-            f"beside job {job.id}, on node {item.slot.node.id}, {len(idle)} GPUs are idle that nobody waits for:"
+            f"beside job {job.id}, on node {item.slot.node.id}, {len(idle)} GPUs are idle and wanted by no waiting job:"
             f" asked for {count} more",
             asked=count,
             idle=len(idle),

@@ -1,7 +1,7 @@
-"""What operators do with reservations: GPUs set aside for users and groups, for a window of time or standing.
+"""Reservations by operators: GPUs reserved for users and groups, for a window of time or permanently.
 
-A reservation is refused as long as it cannot be kept: while others have the same GPUs at the same time, or a job is
-there that nobody could ask to leave. One that is over leaves the snapshot, and is listed for a while.
+A reservation is refused if it cannot be kept: while another reservation has the same GPUs at the same time, or a job
+holds one that cannot be preempted. An ended reservation leaves the snapshot, and is listed for a while.
 """
 
 from __future__ import annotations

@@ -49,5 +49,5 @@ def check_shares(tx: Transaction, shares: Sequence[Share]) -> tuple[Share, ...]:
             raise Invalid(f"there is no {share.kind.value} {share.name!r}", field="shares")
     by_name = {(share.kind, share.name): share for share in shares}
     if len(by_name) < len(shares):
-        raise Invalid("somebody is named twice", field="shares")
+        raise Invalid("a user or group is named twice", field="shares")
     return tuple(by_name[key] for key in sorted(by_name))

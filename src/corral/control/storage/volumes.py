@@ -328,7 +328,7 @@ def _check_shares(volume: VolumeRecord) -> None:
         if (one.kind, one.name) == (ShareKind.USER, volume.owner):
             raise Invalid(f"volume {volume.name} is {one.name}'s own", field="shares")
         if volume.read_only and one.mode is ShareMode.WRITE:
-            raise Invalid(f"nobody writes to {volume.name}: its object store is read-only", field="shares")
+            raise Invalid(f"{volume.name} cannot be written: its object store is read-only", field="shares")
 
 
 def _cluster(state: State, wanted: str | None) -> str:

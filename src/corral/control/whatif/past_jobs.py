@@ -1,8 +1,9 @@
 """The jobs of a window of time, as a replay needs them: out of the table of usage, whose rows outlive their jobs, and
 of the jobs themselves, as far as they are still there.
 
-A job that its owner started again counts as several. Whoever held or waited already when the window began comes along
-unmeasured, so that the cluster is as full as it was. How long a job will run that has not ended is predicted.
+A job that its owner started again counts as several. Jobs that held GPUs or waited when the window
+began are included but not measured, so that the cluster is as full as it was. The run time of jobs that have not ended
+is predicted.
 """
 
 from __future__ import annotations

@@ -28,11 +28,11 @@ LAUNCH_PROBLEMS: Mapping[int, str] = {
     81: "there is no Jupyter in its environment: install jupyterlab there, or create the workbench without Jupyter",
     82: "there is no SSH server in its environment: install openssh-server there, or create the workbench without SSH",
     83: "there is no python3 in its environment: a workbench needs one, in the image too",
-    84: "Jupyter did not start: its log tells why",
-    85: "the SSH server did not start: its log tells why",
+    84: "Jupyter did not start: see its log",
+    85: "the SSH server did not start: see its log",
     86: "SSH logs in as the account that it runs as, and that account may not log in: ask an operator for one of your "
     "own (local.run_as), or create the workbench without SSH",
-    87: "its Jupyter could not be opened for the server, which is on another machine: its log tells why",
+    87: "its Jupyter could not be opened for the server, which is on another machine: see its log",
     88: "the python3 in its environment is older than 3.9: name a virtual environment that has a later one",
     89: "it was killed while it started, as happens to what has too little memory: ask for more (--memory 4G)",
 }
@@ -163,7 +163,7 @@ def stop_idle(work: Work, seen: Sequence[Idle]) -> None:
         if job is None or limit is None or idle.idle_seconds < limit:
             continue
         message = (
-            f"stopped because nobody used it for {in_words(idle.idle_seconds)}; it was created to stop after "
+            f"stopped because it was not used for {in_words(idle.idle_seconds)}; it was created to stop after "
             f"{in_words(limit)} without use. Start it again when it is needed: nothing of it is lost"
         )
         work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.EVICTED, message=message))

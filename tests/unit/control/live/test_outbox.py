@@ -55,7 +55,7 @@ class SlowEngine(RecordingEngine):
     def withhold(self, node: str, reason: str) -> None:
         self._note("withhold", node)
 
-    def release(self, node: str, *, whoever_withheld: bool) -> None:
+    def release(self, node: str, *, force: bool) -> None:
         self._note("release", node)
 
     def _note(self, what: str, attempt_id: str) -> None:
@@ -160,7 +160,7 @@ def test_words_about_a_node_go_through_in_order() -> None:
     lanes = Lanes([Outbox(f"lane-{number}", engine, places, lambda attempt, why: None) for number in range(3)])
     for node in ("n1", "n2", "n3", "n4"):
         lanes.put(WithholdEffect(node=node, reason="repair"))
-        lanes.put(ReleaseEffect(node=node, whoever_withheld=False))
+        lanes.put(ReleaseEffect(node=node, force=False))
     lanes.start()
     deadline = time.monotonic() + 10
     while len(engine.told) < 8 and time.monotonic() < deadline:
@@ -288,7 +288,7 @@ def test_the_last_word_about_a_node_counts(lane: Lane, monkeypatch: pytest.Monke
     monkeypatch.setattr("corral.control.live.outbox.RETRY_SECONDS", 3600.0)
     lane.engine.trouble = {("withhold", "n1"): AWAY}
     withhold = WithholdEffect(node="n1", reason="repair")
-    lane.put(withhold, withhold, ReleaseEffect(node="n1", whoever_withheld=True))
+    lane.put(withhold, withhold, ReleaseEffect(node="n1", force=True))
     eventually(lambda: ("release", "n1") in lane.done())
     lane.engine.trouble.clear()
     lane.settle("j-2")

@@ -13,7 +13,7 @@ from corral.control.live.changes.pending_effects import PendingEffects
 from corral.control.live.changes.score_changes import ScoreChanges
 from corral.control.live.state import State
 from corral.control.ports import Transaction
-from corral.control.records import AttemptRecord, DatasetUse, JobSpec, UsageCourse, UsageRecord
+from corral.control.records import AttemptRecord, DatasetUse, JobSpec, UsageRecord, UsageUpdate
 from corral.core.jobs.lifecycle import Ended, Event, Planned, Up
 from corral.core.model import DEFAULT_POOL, Job, JobState
 
@@ -27,7 +27,7 @@ class AttemptChanges:
         self._new: Counted[str, AttemptRecord] = Counted()
         self._changed: Counted[str, AttemptRecord] = Counted()
         self._new_usage: Counted[str, UsageRecord] = Counted()
-        self._changed_usage: Counted[str, UsageCourse] = Counted()
+        self._changed_usage: Counted[str, UsageUpdate] = Counted()
 
     @property
     def changes(self) -> int:
@@ -69,7 +69,7 @@ class AttemptChanges:
     def charge_overrun(self, record: UsageRecord, until: float) -> None:
         """Correct the usage of an ended attempt that held its GPUs for longer than was recorded."""
         seconds = until - (record.ended_at or until)
-        self._changed_usage[record.attempt_id] = UsageCourse(
+        self._changed_usage[record.attempt_id] = UsageUpdate(
             attempt_id=record.attempt_id,
             started_at=record.started_at,
             ended_at=until,
@@ -93,7 +93,7 @@ class AttemptChanges:
         if self._new_usage:
             self._tx.usage.save(list(self._new_usage.values()))
         if self._changed_usage:
-            self._tx.usage.save_course(list(self._changed_usage.values()))
+            self._tx.usage.save_updates(list(self._changed_usage.values()))
 
     def _begin(self, job: Job, at: float, waited_since: float | None = None) -> None:
         assert job.allocation is not None
@@ -150,7 +150,7 @@ class AttemptChanges:
         )
 
     def _follow_usage(self, attempt: AttemptRecord, outcome: JobState | None = None) -> None:
-        self._changed_usage[attempt.id] = UsageCourse(
+        self._changed_usage[attempt.id] = UsageUpdate(
             attempt_id=attempt.id,
             started_at=attempt.started_at,
             ended_at=attempt.ended_at,

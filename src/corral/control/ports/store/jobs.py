@@ -18,8 +18,8 @@ from corral.control.records import (
     ReceiptFilter,
     ReceiptRecord,
     ScorePoint,
-    UsageCourse,
     UsageRecord,
+    UsageUpdate,
 )
 from corral.core.model import Job
 from corral.core.monitoring.attempt_usage import Measured
@@ -95,7 +95,7 @@ class UsageTable(Protocol):
     def save(self, records: Sequence[UsageRecord]) -> None:
         """Insert or replace by attempt, without touching what was measured."""
 
-    def save_course(self, courses: Sequence[UsageCourse]) -> None:
+    def save_updates(self, updates: Sequence[UsageUpdate]) -> None:
         """How these attempts went on; unknown attempts are left alone."""
 
     def save_measured(self, measured: Mapping[str, Measured]) -> None:
