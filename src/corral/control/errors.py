@@ -15,7 +15,7 @@ class Refusal(Exception):
 
     #: names the kind of problem for programs
     slug: ClassVar[str] = "refused"
-    #: HTTP's word for it
+    #: the HTTP status code
     status: ClassVar[int] = 400
 
     def __init__(

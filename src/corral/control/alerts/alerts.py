@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from corral.control.alerts.actions import FITTING, act
-from corral.control.alerts.notices import tell
+from corral.control.alerts.notices import queue_notices
 from corral.control.errors import Invalid, NotFound, Taken, WrongState
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
 from corral.control.people.operators import require_operator
@@ -34,7 +34,7 @@ MAX_SILENCE_SECONDS = 366 * DAY
 
 
 def apply(work: Work, evaluation: Evaluation) -> None:
-    """Save what an evaluation found, do what its rules ask for, and queue the news, all in one transaction."""
+    """Save what an evaluation found, do what its rules ask for, and queue the notices, all in one transaction."""
     rules = {rule.name: rule for rule in work.tx.alerts.rules()}
     stored = {alert.id: alert for alert in work.tx.alerts.live()}
     live_keys = {alert.key for alert in stored.values()}
@@ -54,12 +54,12 @@ def apply(work: Work, evaluation: Evaluation) -> None:
             act(work, alert, action, found)
     for alert in resolved:
         work.record(SYSTEM, "alert.resolved", str(alert.id), owner=alert.owner, detail=_detail(alert))
-    news = [
+    fired = [
         alert
         for alert in (*added, *changed)
         if alert.key in evaluation.to_notify and not _is_notified(stored.get(alert.id))
     ]
-    tell(work, [*news, *(alert for alert in resolved if not alert.is_hushed)], rules)
+    queue_notices(work, [*fired, *(alert for alert in resolved if not alert.is_hushed)], rules)
 
 
 def _is_notified(stored: Alert | None) -> bool:

@@ -1,4 +1,4 @@
-"""Channels: where news go, what waits to go there, and how often it is tried.
+"""Channels: where notices are sent, which notices wait, and how often sending is tried.
 
 Addresses arrive here encrypted, with a form of them that can be shown: an Apprise URL is a secret. Sending is the
 server's business; it asks `begin` for what it may send, and says with `finish` how it went. A notice that was begun

@@ -18,9 +18,9 @@ from corral.core.alerts.facts import Facts, FailureFact, GpuFact, NodeFact, Pool
 from corral.core.alerts.recent import Recent
 from corral.core.model import Gpu, GpuHealth, Node, NodeState
 
-#: A failed job is news for this long.
+#: For how long a failed job counts.
 FAILURE_SECONDS = 600.0
-#: More failures than these in that time are one problem, and the first ones tell of it.
+#: More failures than these in that time are one problem, and the first ones are reported.
 MAX_FAILURES = 200
 
 

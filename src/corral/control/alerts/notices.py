@@ -21,7 +21,7 @@ RECENT = 50
 MAX_ALERTS = 1000
 
 
-def tell(work: Work, alerts: Sequence[Alert], rules: Mapping[str, AlertRule]) -> None:
+def queue_notices(work: Work, alerts: Sequence[Alert], rules: Mapping[str, AlertRule]) -> None:
     """Queue what each channel shall hear about alerts that fire or are over."""
     if not alerts:
         return

@@ -81,22 +81,22 @@ def writable(tx: Transaction, caller: Caller, ref: str) -> DatasetRecord:
     return dataset
 
 
-def version_meant(tx: Transaction, dataset: DatasetRecord, word: str) -> VersionRecord:
+def version_meant(tx: Transaction, dataset: DatasetRecord, ref: str) -> VersionRecord:
     """The version that a tag, the beginning of an id, or `latest` means now."""
     if not dataset.versions:
         raise Invalid(f"dataset {dataset.name} has no version yet: corral dataset commit", field="version")
-    if word == LATEST:
+    if ref == LATEST:
         assert dataset.head is not None
         return _version(tx, dataset, dataset.head)
     for tag in tx.datasets.tags([dataset.id]):
-        if tag.tag == word:
+        if tag.tag == ref:
             return _version(tx, dataset, tag.version)
-    alike = tx.datasets.versions_like(dataset.id, word, 2) if _DIGITS.fullmatch(word) else []
+    alike = tx.datasets.versions_like(dataset.id, ref, 2) if _DIGITS.fullmatch(ref) else []
     if len(alike) > 1:
-        raise Invalid(f"several versions of {dataset.name} begin with {word!r}: give more digits", field="version")
+        raise Invalid(f"several versions of {dataset.name} begin with {ref!r}: give more digits", field="version")
     if not alike:
         raise NotFound(
-            f"dataset {dataset.name} has no version {word[:80]!r}: give a tag, the first digits of an id "
+            f"dataset {dataset.name} has no version {ref[:80]!r}: give a tag, the first digits of an id "
             f"(at least {LEAST_DIGITS}), or {LATEST}",
             field="version",
         )

@@ -155,11 +155,11 @@ def _refuse_built_in(target: DatasetTargetRecord) -> None:
         raise WrongState("the target default is built in: the server's settings say where it is", field="target")
 
 
-def _refuse_in_use(tx: Transaction, name: str, words: str) -> None:
+def _refuse_in_use(tx: Transaction, name: str, problem: str) -> None:
     kept = [f"{dataset.owner}/{dataset.name}" for dataset in tx.datasets.all() if dataset.target == name]
     if kept:
         raise InUse(
-            f"target {name} keeps {len(kept)} datasets ({', '.join(kept[:5])}): {words}",
+            f"target {name} keeps {len(kept)} datasets ({', '.join(kept[:5])}): {problem}",
             field="target",
             datasets=kept[:20],
         )

@@ -21,8 +21,8 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
 #: What a node with a network for direct memory access is labelled with.
 RDMA = ("rdma", "true")
 #: Where a job's spec keeps what it was picked from; no node label begins like this.
-FLAVOR_WORD = "corral/flavor"
-PACKAGE_WORD = "corral/package"
+FLAVOR_LABEL = "corral/flavor"
+PACKAGE_LABEL = "corral/package"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,9 +72,9 @@ def delete_flavors(work: Work, caller: Caller, names: Sequence[str]) -> list[str
     wanted = _known(names, catalog.flavors, "flavor")
     used = {name: catalog.packages_of(name) for name in wanted}
     if any(used.values()):
-        words = "; ".join(f"flavor {name} is used by {_packages(by)}" for name, by in used.items() if by)
+        text = "; ".join(f"flavor {name} is used by {_packages(by)}" for name, by in used.items() if by)
         packages = sorted({package for by in used.values() for package in by})
-        raise InUse(f"{words}. Nothing was deleted", field="names", packages=packages)
+        raise InUse(f"{text}. Nothing was deleted", field="names", packages=packages)
     work.tx.catalog.delete_flavors(wanted)
     for name in wanted:
         work.record(caller, "flavor.deleted", name)
@@ -205,8 +205,8 @@ def _common_models(asked: tuple[str, ...], offered: tuple[str, ...], what: str) 
         return tuple(sorted(asked or offered))
     both = tuple(sorted(set(asked) & set(offered)))
     if not both:
-        words = f"{what} is {' or '.join(offered)}, but {' or '.join(asked)} is asked for"
-        raise Invalid(words, field="model", known=sorted(offered))
+        text = f"{what} is {' or '.join(offered)}, but {' or '.join(asked)} is asked for"
+        raise Invalid(text, field="model", known=sorted(offered))
     return both
 
 
@@ -238,8 +238,8 @@ def _check_package(catalog: Catalog, package: PackageRecord) -> None:
 def _check_gpus_for_models(flavor: FlavorRecord, packages: Iterable[PackageRecord]) -> None:
     without = [package.name for package in packages if not (package.gpus or package.gpu_milli)]
     if flavor.models and without:
-        words = f"flavor {flavor.name} is used without GPUs by {_packages(without)}: it cannot name a model"
-        raise InUse(words, field="models", packages=without)
+        text = f"flavor {flavor.name} is used without GPUs by {_packages(without)}: it cannot name a model"
+        raise InUse(text, field="models", packages=without)
 
 
 def _save_flavor(work: Work, caller: Caller, flavor: FlavorRecord, action: str) -> FlavorRecord:
@@ -260,8 +260,8 @@ def _known(names: Sequence[str], known: Iterable[str], noun: str) -> list[str]:
     wanted = list(dict.fromkeys(names))
     missing = [name for name in wanted if name not in known]
     if missing:
-        words = ", ".join(repr(name) for name in missing)
-        raise NotFound(f"there is no {noun} {words}. Nothing was deleted", field="names", missing=missing)
+        text = ", ".join(repr(name) for name in missing)
+        raise NotFound(f"there is no {noun} {text}. Nothing was deleted", field="names", missing=missing)
     return wanted
 
 

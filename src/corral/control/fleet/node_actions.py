@@ -66,21 +66,21 @@ def set_loads(work: Work, loads: Mapping[str, float]) -> None:
 
 
 def effective_state(observed: NodeState, withheld: NodeState) -> NodeState:
-    """A node that is down is down, whatever was said about it; otherwise an operator's word stands."""
+    """A node that is down is shown as down; otherwise the decision of an operator counts."""
     if observed is NodeState.DOWN or withheld is NodeState.READY:
         return observed
     return withheld
 
 
-def _withhold(work: Work, caller: Caller, node_id: str, word: NodeState, action: str) -> Node:
-    """An operator's word about a node. While the node is down it is kept for the time when it is back."""
+def _withhold(work: Work, caller: Caller, node_id: str, wanted: NodeState, action: str) -> Node:
+    """An operator's decision about a node. While the node is down it is kept for the time when it is back."""
     require_operator(caller, "manage nodes and GPUs")
     node = _node(work, node_id)
-    if node.withheld is word and (word is not NodeState.READY or node.state is not NodeState.CORDONED):
+    if node.withheld is wanted and (wanted is not NodeState.READY or node.state is not NodeState.CORDONED):
         return node
     # The state as the engine reports it, as far as it can be derived; the engine will release what it withholds.
     observed = NodeState.DOWN if node.state is NodeState.DOWN else NodeState.READY
-    changed = replace(node, withheld=word, state=effective_state(observed, word), reason="")
+    changed = replace(node, withheld=wanted, state=effective_state(observed, wanted), reason="")
     work.tx.fleet.save_nodes([changed])
     work.change(PutNode(node=changed))
     work.record(caller, action, node_id)

@@ -63,7 +63,7 @@ class _Supply:
 
 
 def panel(state: State, *, user: str | None = None, kind: JobKind | None = None, model: str | None = None) -> Panel:
-    """For one user, or for everybody; of one kind or model, or of all."""
+    """For one user, or for all users; of one kind or model, or of all."""
     supply = _supply(state)
     models = sorted({place[1] for place in supply.total})
     counts: dict[tuple[JobKind, str], _Counts] = defaultdict(_Counts)

@@ -338,9 +338,9 @@ def _longest(state: State, queue: Queue | None) -> float | None:
     return min(limits, default=None)
 
 
-def _size(queue: Queue, words: str, asked_milli: int, limit: int) -> Invalid:
+def _size(queue: Queue, sizes: str, asked_milli: int, limit: int) -> Invalid:
     return Invalid(
-        f"queue {queue.name} takes jobs of {words} GPUs: asked {gpus_text(asked_milli)}",
+        f"queue {queue.name} takes jobs of {sizes} GPUs: asked {gpus_text(asked_milli)}",
         field="gpus",
         asked=asked_milli / WHOLE,
         limit=limit,

@@ -17,7 +17,7 @@ from corral.core.model import EndReason, Job, JobState
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OverDisk:
-    """An attempt whose job has too much, in words."""
+    """An attempt whose job uses too much disk, with a message for its owner."""
 
     job_id: str
     attempt: int

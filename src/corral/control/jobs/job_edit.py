@@ -27,7 +27,7 @@ from corral.core.snapshot.changes import DropJob, PutJob
 from corral.core.snapshot.waiting_lines import line_of
 
 #: What says how large a job is.
-SIZE_WORDS = frozenset({"gpus", "nodes", "cpus", "memory", "model", "flavor", "package", "min_gpus", "max_gpus"})
+SIZE_FIELDS = frozenset({"gpus", "nodes", "cpus", "memory", "model", "flavor", "package", "min_gpus", "max_gpus"})
 NO_CATALOG = Catalog(flavors={}, packages={})
 
 
@@ -45,12 +45,12 @@ class JobChange:
     preemptible: bool | None = None
     #: as in a draft
     after: tuple[str, ...] = ()
-    #: the values of those of `SIZE_WORDS` that are given
+    #: the values of those of `SIZE_FIELDS` that are given
     size: JobDraft = field(default_factory=lambda: JobDraft(spec=JobSpec(command=())))
 
     @property
     def is_about_size(self) -> bool:
-        return bool(self.given & SIZE_WORDS)
+        return bool(self.given & SIZE_FIELDS)
 
     @property
     def needs_catalog(self) -> bool:
@@ -120,7 +120,7 @@ def _reshaped(state: State, job: Job, spec: JobSpec, change: JobChange, catalog:
         )
     if spec.task is not None:
         raise Invalid(f"{job.id} holds GPUs for a task: release it, and allocate anew", field="job")
-    given = change.given & SIZE_WORDS
+    given = change.given & SIZE_FIELDS
     draft = merged(job, spec, CloneChange(given=given, draft=change.size))
     if draft.flavor is not None or draft.package is not None:
         draft = with_pick(catalog, draft)

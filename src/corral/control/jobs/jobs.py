@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from corral.control.errors import Invalid, NotFound, Refusal, Taken, WrongState, about_item, in_list
-from corral.control.fleet.catalog import FLAVOR_WORD, PACKAGE_WORD, Catalog, load_catalog, picked
+from corral.control.fleet.catalog import FLAVOR_LABEL, PACKAGE_LABEL, Catalog, load_catalog, picked
 from corral.control.jobs import images
 from corral.control.jobs.admission import admit, check_name, elastic_size, given_name, settled
 from corral.control.jobs.dependencies import resolved, still_open
@@ -22,7 +22,7 @@ from corral.control.people.permissions import function_for, require
 from corral.control.records import JobRecord, JobSpec, MountSpec
 from corral.control.scheduling.queue_choice import is_within_reach
 from corral.control.storage import mounts
-from corral.control.storage.mount_text import MountWord
+from corral.control.storage.mount_text import MountRequest
 from corral.core.jobs.lifecycle import BY_PERSONS, StartRequested, StopRequested
 from corral.core.model import Elastic, EndReason, Job, JobKind, JobState, Request
 from corral.core.scheduling.ordering import POLICIES
@@ -61,7 +61,7 @@ class JobDraft:
     #: jobs that must have completed before it starts: ids, names of own ones, names of own arrays
     after: tuple[str, ...] = ()
     #: storage to be mounted, as it was asked for; what was looked up is in the spec
-    mounts: tuple[MountWord, ...] = ()
+    mounts: tuple[MountRequest, ...] = ()
 
 
 def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRecord]:
@@ -296,10 +296,10 @@ def kind_of(draft: JobDraft) -> JobKind:
 
 
 def _looked_up(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobDraft]:
-    """The drafts with what their words mean in their requests and specs."""
+    """The drafts with catalog names and mounts resolved in their requests and specs."""
     found = []
     #: many jobs of one submission mount the same, which is looked up once
-    known: dict[tuple[MountWord, ...], tuple[MountSpec, ...]] = {}
+    known: dict[tuple[MountRequest, ...], tuple[MountSpec, ...]] = {}
     for number, draft in enumerate(_picked(work, drafts)):
         if draft.mounts:
             with about_item(number):
@@ -322,8 +322,8 @@ def _picked(work: Work, drafts: Sequence[JobDraft]) -> list[JobDraft]:
 
 def with_pick(catalog: Catalog, draft: JobDraft) -> JobDraft:
     request = picked(catalog, draft.request, kind_of(draft), flavor=draft.flavor, package=draft.package)
-    given = {FLAVOR_WORD: draft.flavor, PACKAGE_WORD: draft.package}
-    labels = {**draft.spec.labels, **{word: name for word, name in given.items() if name is not None}}
+    given = {FLAVOR_LABEL: draft.flavor, PACKAGE_LABEL: draft.package}
+    labels = {**draft.spec.labels, **{label: name for label, name in given.items() if name is not None}}
     return replace(draft, request=request, spec=replace(draft.spec, labels=labels), flavor=None, package=None)
 
 

@@ -189,13 +189,13 @@ def _bool(given: Given) -> str:
 
 def _number(parameter: Parameter, given: Given) -> str:
     is_whole = parameter.type is ParameterType.INT
-    words = "a whole number" if is_whole else "a number"
+    expected = "a whole number" if is_whole else "a number"
     if isinstance(given, bool):
-        raise ValueError(f"must be {words}, got {str(given).lower()}")
+        raise ValueError(f"must be {expected}, got {str(given).lower()}")
     try:
         value: float = int(given) if is_whole and isinstance(given, str) else float(given)
     except (ValueError, OverflowError):
-        raise ValueError(f"must be {words}, got {given!r}") from None
+        raise ValueError(f"must be {expected}, got {given!r}") from None
     # `not <=` and not `>`: what is no number at all is on neither side
     if not abs(value) <= MAX_NUMBER:
         raise ValueError(f"must be a finite number, and not so large, got {given!r}")

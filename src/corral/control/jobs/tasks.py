@@ -1,7 +1,7 @@
 """Tasks: hold GPUs first, decide later what runs on them.
 
 `allocate` submits a job that holds its GPUs and waits for a program; `planned_program`, `hand_program` and
-`note_program` hand it one; `release` ends it.
+`note_program` give it one; `release` ends it.
 Without a number the allocation is automatic: as many GPUs as are free, within what automatic allocations of the user
 may hold.
 """
@@ -65,7 +65,7 @@ def allocate(work: Work, caller: Caller, task: str, gpus: int | None, holder: tu
 
 
 def planned_program(work: Work, caller: Caller, task: str, program: Program) -> tuple[Job, Mapping[str, Any]]:
-    """The task's job, and the content of the file that hands it the program."""
+    """The task's job, and the content of the file that describes the program to it."""
     job = task_job(work, caller, task)
     if job.state not in (JobState.STARTING, JobState.RUNNING):
         raise WrongState(f"task {task!r} is {job.state}: its GPUs are not held yet", state=job.state)
@@ -84,7 +84,7 @@ def hand_program(job: Job, task: str, content: Mapping[str, Any], workspace: Wor
     try:
         is_new = workspace.put_once(job.id, PROGRAM_FILE, content)
     except OSError as error:
-        problem = f"task {task!r} cannot be handed its program: {error.strerror or error}"
+        problem = f"task {task!r} cannot get its program: {error.strerror or error}"
         raise WrongState(problem, state=job.state) from error
     if not is_new:
         raise WrongState(f"task {task!r} has its program already; release it first", state=job.state)

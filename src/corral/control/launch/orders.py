@@ -57,15 +57,15 @@ def launch_order(
     )
 
 
-def filled(words: Sequence[str], gpu_indexes: Sequence[int]) -> tuple[str, ...]:
+def filled(command: Sequence[str], gpu_indexes: Sequence[int]) -> tuple[str, ...]:
     """A command with the GPUs of this attempt in it: `{gpu_list}` are their indexes, `{gpu_count}` their number."""
     values = {"{gpu_list}": ",".join(map(str, gpu_indexes)), "{gpu_count}": str(len(gpu_indexes))}
-    return tuple(_replaced(word, values) for word in words)
+    return tuple(_replaced(argument, values) for argument in command)
 
 
 def _replaced(text: str, values: Mapping[str, str]) -> str:
-    for word, value in values.items():
-        text = text.replace(word, value)
+    for name, value in values.items():
+        text = text.replace(name, value)
     return text
 
 

@@ -102,7 +102,7 @@ class Outbox:
         refused: Callable[[str, str], None],
         checkpoints: Checkpoints | None = None,
         prepare: Callable[[LaunchOrder], LaunchOrder] = lambda order: order,
-        not_taken: Callable[[str, str], None] = lambda attempt_id, words: None,
+        not_taken: Callable[[str, str], None] = lambda attempt_id, reason: None,
         failed: Callable[[str, str], None] | None = None,
     ) -> None:
         """`refused` is called with the attempt and the reason when an attempt will never be launched. `prepare` runs

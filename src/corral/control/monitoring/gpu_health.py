@@ -1,4 +1,4 @@
-"""What is done about a GPU's health: the snapshot, the evidence, the jobs on it, and an operator's word.
+"""What is done about a GPU's health: the snapshot, the evidence, the jobs on it, and decisions of operators.
 
 Readings are judged elsewhere (`core.health`); here a judgement becomes fact, if it still fits what is known by now.
 """
@@ -62,7 +62,7 @@ def apply(work: Work, changes: Sequence[HealthChange]) -> None:
 
 
 def note_xids(work: Work, notes: Sequence[XidNote]) -> None:
-    """Every error of the driver in the audit log, in plain words; also those that are a program's own."""
+    """Record every driver error in the audit log with its meaning; also errors that a program caused."""
     for note in notes:
         xid = about(note.code)
         detail = {"code": note.code, "words": xid.meaning, "fault": xid.fault, "advice": xid.advice}
@@ -70,7 +70,7 @@ def note_xids(work: Work, notes: Sequence[XidNote]) -> None:
 
 
 def reset(work: Work, caller: Caller, gpu_id: str) -> Gpu:
-    """An operator's word that a GPU may be used again. What was known against it is forgotten."""
+    """An operator decides that a GPU may be used again. Its recorded faults are dropped."""
     require_operator(caller, "manage nodes and GPUs")
     gpu = _known(work.state, gpu_id)
     if gpu.health is not GpuHealth.HEALTHY or gpu_id in work.state.conditions:
@@ -80,7 +80,7 @@ def reset(work: Work, caller: Caller, gpu_id: str) -> Gpu:
 
 
 def mark(work: Work, caller: Caller, gpu_id: str, health: GpuHealth, reason: str, *, sign: Sign = Sign.OPERATOR) -> Gpu:
-    """An operator's word, or an alert's, that a GPU is not to be trusted. A failed one stays failed."""
+    """An operator or an alert marks a GPU as suspect. A failed GPU stays failed."""
     require_operator(caller, "manage nodes and GPUs")
     gpu = _known(work.state, gpu_id)
     if health is GpuHealth.HEALTHY:
@@ -187,7 +187,7 @@ def holding_jobs(state: State, gpu_ids: Iterable[str]) -> list[Job]:
 
 
 def _settle(work: Work, caller: Caller, conditions: Sequence[Condition]) -> None:
-    """Save conditions, tell of those whose health has changed, and move jobs away from what failed."""
+    """Save conditions, record the changes of health, and move jobs away from failed GPUs."""
     was = {item.gpu_id: condition_of(work.state, item.gpu_id).health for item in conditions}
     _save(work, conditions)
     for item in conditions:
@@ -207,7 +207,7 @@ def _move_away(work: Work, job: Job, failed: dict[str, Condition]) -> None:
         return
     if job.state is JobState.STOPPING and {*gpus} <= {*job.avoid_gpus}:
         return
-    message = "; ".join(f"GPU {gpu} failed: {_latest_words(failed[gpu])}" for gpu in gpus)
+    message = "; ".join(f"GPU {gpu} failed: {_latest_fault(failed[gpu])}" for gpu in gpus)
     work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.GPU_FAILED, failed=gpus, message=message))
     detail = {"attempt": job.attempt, "reason": EndReason.GPU_FAILED, "gpus": list(gpus), "message": message}
     work.record(SYSTEM, "job.moving", job.id, owner=job.user, detail=detail)
@@ -258,7 +258,7 @@ def _detail(state: State, condition: Condition, was: GpuHealth) -> dict[str, Any
     }
 
 
-def _latest_words(condition: Condition) -> str:
+def _latest_fault(condition: Condition) -> str:
     return condition.evidence[-1].text if condition.evidence else "no evidence was kept"
 
 

@@ -73,7 +73,7 @@ def set_quota(
 
 
 def edit_quotas(work: Work, caller: Caller, names: Sequence[str] | None, edit: QuotaEdit) -> list[str]:
-    """The same change for these users, or for everybody: for all of them or for none. The users it was made for."""
+    """Apply the same change for these users, or for all users; for all of them or for none. Returns the users."""
     require_operator(caller, "set quotas")
     if not edit.kinds and not edit.volumes:
         raise Invalid("nothing to change: name a job kind or volumes", field="quota")
@@ -96,7 +96,7 @@ def give_default(work: Work, name: str) -> None:
 
 
 def volume_quotas_of(tx: Transaction) -> dict[tuple[str, VolumeType], VolumeUsage]:
-    """Of everybody who has volumes or a limit, as far as the store knows: what jobs hold of their nodes' disks is not
+    """For each user who has volumes or a limit, as far as the store knows: what jobs hold of their nodes' disks is not
     in it."""
     limits = {(record.user, record.type): record.max_bytes for record in tx.people.volume_quotas()}
     held = held_of(tx)
@@ -149,5 +149,5 @@ def _check_users(tx: Transaction, names: Sequence[str]) -> None:
     known = {user.name for user in tx.people.users()}
     missing = [name for name in names if name not in known]
     if missing:
-        words = ", ".join(repr(name) for name in missing)
-        raise NotFound(f"there is no user {words}", field="user", missing=missing)
+        names = ", ".join(repr(name) for name in missing)
+        raise NotFound(f"there is no user {names}", field="user", missing=missing)

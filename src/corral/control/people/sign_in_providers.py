@@ -288,7 +288,7 @@ def known_people(tx: Transaction, provider_id: str) -> list[IdentityRecord]:
 
 def is_allowed(provider: ProviderRecord, identity: IdentityRecord) -> bool:
     """Whether the allow-list names them. An e-mail address counts only when the provider has verified it, and only such
-    addresses are in an identity; a login that looks like an address is a word that its owner may have chosen."""
+    addresses are in an identity; a login that looks like an address is a text that its owner may have chosen."""
     login, email = identity.login.casefold(), identity.email.casefold()
     names = {EVERYBODY}
     if "@" not in login:

@@ -16,7 +16,7 @@ class EngineUnavailable(Exception):
 
 
 class LaunchRefused(Exception):
-    """The engine will never start this attempt; the message says why, in words for the job's owner."""
+    """The engine will never start this attempt; the message gives the reason to the job's owner."""
 
 
 class AttemptTaken(LaunchRefused):
@@ -149,7 +149,7 @@ class AttemptStatus:
 
 
 class Withholding(StrEnum):
-    """What became of corral's word that a node shall take nothing new."""
+    """Whether the engine still withholds a node as corral has decided."""
 
     KEPT = "kept"
     #: an administrator of the engine has decided otherwise

@@ -27,7 +27,7 @@ class MigSlice:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GpuReading:
-    """One GPU at one moment; None where the device does not tell."""
+    """One GPU at one moment; None where the device reports no value."""
 
     gpu_id: str
     at: float

@@ -1,6 +1,6 @@
 """What is kept about things, beyond what the scheduler needs to decide.
 
-Records are values like those of the core: a use case reads one, makes a changed copy and hands it to the store.
+Records are values like those of the core: a use case reads one, makes a changed copy and saves it in the store.
 """
 
 from corral.control.records.alerts import (

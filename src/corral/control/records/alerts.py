@@ -1,4 +1,4 @@
-"""What is kept of news to people: channels, deliveries, reports, and which alerts a list shows."""
+"""Records of channels, deliveries and reports, and the filter of alert lists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corral.core.alerts.model import AlertState, Severity
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChannelRecord:
-    """Where news go."""
+    """Where notices are sent."""
 
     name: str
     #: encrypted; never shown

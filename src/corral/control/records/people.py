@@ -123,7 +123,7 @@ class ProviderRecord:
     #: encrypted; never shown
     client_secret: str = ""
     enabled: bool = False
-    #: logins or e-mail addresses that may come in without being on-boarded by hand; "*" lets everybody in
+    #: logins or e-mail addresses that may come in without being on-boarded by hand; "*" allows all
     allow: tuple[str, ...] = ()
     #: where people who come in by the allow-list are put; None means: in no group
     group: str | None = DEFAULT_GROUP

@@ -16,7 +16,7 @@ class ReceiptRecord:
     #: when the job was asked to save and end
     at: float
     rule: PreemptionRule
-    #: the rule with its numbers, in words for both sides
+    #: the rule with its numbers, as a text for both owners
     detail: str
     #: the victim
     job_id: str

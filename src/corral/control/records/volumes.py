@@ -35,7 +35,7 @@ class VolumeRecord:
     object_store: str | None = None
     prefix: str = ""
     state: VolumeState = VolumeState.CREATING
-    #: what went wrong, in words
+    #: the error message
     message: str = ""
     shared: tuple[Share, ...] = ()
     created_at: float = 0.0

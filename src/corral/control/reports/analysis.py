@@ -31,7 +31,7 @@ RECENT_SECONDS = 1800.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
-    """The live part, taken out of the controller's hands: all of it is immutable."""
+    """The live part, copied from the controller's state: all of it is immutable."""
 
     nodes: tuple[Node, ...]
     jobs: tuple[Job, ...]

@@ -42,7 +42,7 @@ TOP = 10
 WAIT_BORDERS = (0.0, 10.0, 60.0, 600.0, HOUR, 6 * HOUR, DAY)
 #: The span before is compared only if it was seen nearly whole.
 SEEN_ENOUGH = 0.95
-#: Events that tell of a mishap, in words.
+#: Events of failures, with their descriptions.
 MISHAPS = {"gpu.suspect": "suspected", "gpu.failed": "failed", "node.down": "down"}
 
 

@@ -1,4 +1,4 @@
-"""Numbers of a report in words for people: pure functions, the same in every format."""
+"""Numbers of a report as text: pure functions, the same in every format."""
 
 from __future__ import annotations
 

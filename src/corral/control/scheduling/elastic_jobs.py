@@ -1,4 +1,4 @@
-"""Elastic jobs for people and measurements: how large one may be asked for, a resize by hand, and what was measured.
+"""Elastic jobs: the sizes that may be requested, a resize by a user, and measured utilisation.
 
 When a job is resized by itself is decided by the scheduler.
 """

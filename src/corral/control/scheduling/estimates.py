@@ -149,7 +149,7 @@ def with_outcomes(
 
 
 def summary(tables: Transaction, since: float, now: float, whose: str | None = None) -> Summary:
-    """Of everybody's estimates; single ones only of one user, if one is named."""
+    """The accuracy of all users' estimates; single estimates only of one user, if one is named."""
     estimates = tables.estimates.latest(LOOKED_BACK, since)
     shown = [one for one in estimates if one.started_at is not None and whose in (None, one.user)]
     return Summary(

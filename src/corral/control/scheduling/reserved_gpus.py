@@ -1,5 +1,5 @@
 """Which GPUs a reservation gets, of those that are asked for: the ones that are named, or so many; or what is in the
-way, in words and numbers."""
+way, with numbers."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ def _too_few(work: Work, wanted: Reservation, count: int, models: Collection[str
     per_model = {
         model: [gpu.id for _, gpu in gpus_of(work.state.snapshot, wanted.pool, model)] for model in sorted(models)
     }
-    words = ", ".join(
+    models = ", ".join(
         f"{sum(gpu not in taken for gpu in gpus)} of {len(gpus)} {model}" for model, gpus in per_model.items()
     )
     mine = {gpu for gpus in per_model.values() for gpu in gpus}
     busy = {gpu: found for gpu, found in taken.items() if gpu in mine}
-    detail = f"asked for {count} GPUs of one model; free of others in that window: {words or 'none'}"
+    detail = f"asked for {count} GPUs of one model; free of others in that window: {models or 'none'}"
     most = max((sum(gpu not in taken for gpu in gpus) for gpus in per_model.values()), default=0)
     if busy:
         detail += f". In the way: {_obstacles(busy)}"

@@ -258,10 +258,10 @@ def note_measured(work: Work, uses: Mapping[str, VolumeUse]) -> None:
             continue
         measured = replace(volume, used_bytes=use.used_bytes, measured_at=work.now)
         keep(work, measured)
-        news = _fullness(measured)
-        if news and news != _fullness(volume):
+        level = _fullness(measured)
+        if level and level != _fullness(volume):
             detail = {"used_bytes": use.used_bytes, "size_bytes": volume.size_bytes, "name": volume.name}
-            work.record(SYSTEM, f"volume.{news}", volume.id, owner=volume.owner, detail=detail)
+            work.record(SYSTEM, f"volume.{level}", volume.id, owner=volume.owner, detail=detail)
 
 
 def keep(work: Work, volume: VolumeRecord) -> None:

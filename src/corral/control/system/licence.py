@@ -1,6 +1,6 @@
 """The entitlement token: whom this installation is licensed to, and until when. Nothing depends on it.
 
-A token is three parts joined by dots: the word `corral-licence-1`, the claims as base64url of a JSON object, and the
+A token is three parts joined by dots: the text `corral-licence-1`, the claims as base64url of a JSON object, and the
 Ed25519 signature, in base64url, of the first two parts with the dot between them. The claims are `holder` (text),
 `issued_at` and `expires_at` (seconds since the epoch; without `expires_at` it never ends). base64url has no padding.
 """

@@ -105,7 +105,7 @@ def _job(record: JobRecord, caller: Caller) -> Found:
 
 # ------------------------------------------------------------------------------------------------ everything else
 
-#: Something, and under which other words it can be found.
+#: A result, and the other texts that it is found by.
 _Findable = tuple[Found, Sequence[str]]
 
 
@@ -170,12 +170,12 @@ def _named(of_type: Type, name: str, description: str) -> Found:
 
 def _matches(wanted: str, things: Iterable[_Findable]) -> Iterator[Match]:
     for found, others in things:
-        words = [word.casefold() for word in (found.id, found.title, *others)]
-        if wanted in words:
+        texts = [text.casefold() for text in (found.id, found.title, *others)]
+        if wanted in texts:
             yield Match(rank=0, found=found)
-        elif any(word.startswith(wanted) for word in words):
+        elif any(text.startswith(wanted) for text in texts):
             yield Match(rank=1, found=found)
-        elif any(wanted in word for word in words):
+        elif any(wanted in text for text in texts):
             yield Match(rank=2, found=found)
 
 

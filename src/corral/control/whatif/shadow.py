@@ -2,7 +2,7 @@
 
 The shadow follows the journal. Each entry brings the changes since the one before; they are applied with the
 candidate's queues and rules in place of the real ones, and the cycle is decided again. Every decision is made from the
-live snapshot: what the shadow would have started is not supposed to run in the next cycle.
+live snapshot: jobs that the shadow policy would have started do not run in the next cycle.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from corral.core.whatif.scenario import BadScenario, Scenario, check, describe, 
 
 #: Differences that are kept.
 KEPT = 1000
-#: of one cycle, in words
+#: of one cycle
 SHOWN = 20
 _RECORD, _COUNTS = "shadow", "shadow-counts"
 

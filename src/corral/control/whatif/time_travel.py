@@ -171,7 +171,7 @@ def _gone(past: PastSnapshot, at: float, job: Job) -> Explanation:
         # What became of an earlier start of it stands in no snapshot; it waited in none either.
         return Explanation(job_id=job.id, summary="it did not wait then: it was created, and not started")
     raise NotFound(
-        f"the journal does not tell of job {job.id} at that moment: what is known ends with cycle {past.cycle.id} "
+        f"the journal has no entry of job {job.id} at that moment: what is known ends with cycle {past.cycle.id} "
         f"at {clock(past.known_until)}",
         field="at",
         cycle=past.cycle.id,
@@ -179,5 +179,5 @@ def _gone(past: PastSnapshot, at: float, job: Job) -> Explanation:
 
 
 def clock(at: float) -> str:
-    """A moment in words, to the second."""
+    """A moment as text, to the second."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"

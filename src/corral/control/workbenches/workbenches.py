@@ -23,7 +23,7 @@ from corral.core.model import EndReason, Job, JobKind, JobState
 
 #: How long a workbench that says nothing new is believed to be in use.
 FRESH_SECONDS = 60.0
-#: How the program ends when it cannot begin, in words for the owner.
+#: Messages for the owner, by the exit code of a program that could not start.
 LAUNCH_PROBLEMS: Mapping[int, str] = {
     81: "there is no Jupyter in its environment: install jupyterlab there, or create the workbench without Jupyter",
     82: "there is no SSH server in its environment: install openssh-server there, or create the workbench without SSH",
@@ -163,8 +163,8 @@ def stop_idle(work: Work, seen: Sequence[Idle]) -> None:
         if job is None or limit is None or idle.idle_seconds < limit:
             continue
         message = (
-            f"stopped because it was not used for {in_words(idle.idle_seconds)}; it was created to stop after "
-            f"{in_words(limit)} without use. Start it again when it is needed: nothing of it is lost"
+            f"stopped because it was not used for {idle_text(idle.idle_seconds)}; it was created to stop after "
+            f"{idle_text(limit)} without use. Start it again when it is needed: nothing of it is lost"
         )
         work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.EVICTED, message=message))
         detail = {"attempt": job.attempt, "idle_seconds": round(idle.idle_seconds), "message": message}
@@ -176,7 +176,7 @@ def running(state: State, job_id: str, attempt: int) -> Job | None:
     return job if job is not None and job.state is JobState.RUNNING and job.attempt == attempt else None
 
 
-def in_words(seconds: float) -> str:
+def idle_text(seconds: float) -> str:
     for name, size in (("h", 3600.0), ("min", 60.0)):
         if seconds >= size:
             return f"{round(seconds / size, 1):g} {name}"
@@ -187,7 +187,7 @@ def in_words(seconds: float) -> str:
 
 
 def explained(spec: JobSpec, status: AttemptStatus) -> AttemptStatus:
-    """An end that the program in the workbench gave as a number, in words."""
+    """The status with a message for the exit code of the program in the workbench."""
     problem = LAUNCH_PROBLEMS.get(status.exit_code or 0)
     if problem is None or status.reason is not EndReason.EXIT_CODE or not is_hosted(spec):
         return status
