@@ -1,4 +1,4 @@
-"""Whether a transaction that is under way may still be committed.
+"""Notes about the transaction of a connection: whether it may still be committed, and how many statements wrote rows.
 
 A batch that turned out stale may have been written in part, and PostgreSQL turns the commit of a failed transaction
 silently into a rollback. So every error is noted with its connection; the transaction can then only be

@@ -12,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from corral.control.ports import Leadership, StoreHolder, StoreSuperseded, Transaction
 from corral.stores.database import disk_reserve
-from corral.stores.database.commit_guard import begin_work, check_work, count_changes
+from corral.stores.database.commit_guard import begin_work, check_work
 from corral.stores.database.database import Database
 from corral.stores.database.errors import StoreClosed, StoreUnreachable
 from corral.stores.database.schema_upgrade import current_revision
@@ -38,7 +38,6 @@ class SqlStore:
     def __init__(self, database: Database, claim: StoreHolder | None = None, *, may_take_over: bool = False) -> None:
         """`claim` is the home of the server; a tool or a test has none, and asks nobody."""
         self._database = database
-        count_changes(database.writer)
         self._claim = claim
         self._may_take_over = may_take_over
         self._turn = threading.Lock()
