@@ -1,4 +1,4 @@
-"""Alerts become notices: which channels hear of which alerts, in how many messages, and when.
+"""Notices of alerts: which channel gets which alerts, in how many messages, and when.
 
 One round of alerts is one notice per channel. A rule that was in a notice to a channel is sent there again only after
 a while; what comes in between joins the notice that waits.

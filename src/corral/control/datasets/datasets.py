@@ -1,7 +1,7 @@
-"""Datasets: who has them, who sees them, what their versions and tags are, and which jobs used and made them.
+"""Datasets: owners, shares, versions, tags, and the jobs that used and made them.
 
-A version is added here when its bytes are safe in the storage of its target; how they get there is `operations`'
-and the server's business.
+A version is added here when its bytes are stored in the storage of its target. `operations` and the server's dataset
+workers store the bytes.
 """
 
 from __future__ import annotations

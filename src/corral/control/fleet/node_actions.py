@@ -1,4 +1,4 @@
-"""What operators do with nodes, and what measurements say about them."""
+"""Actions of operators on nodes, and measured loads of nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators do with pools: named sets of GPUs of one model, each with a queue of its own name.
+"""Pools, managed by operators: named sets of GPUs of one model, each with a queue of its own name.
 
 A GPU is in exactly one pool. A GPU that a job holds stays in its pool, so that a running job never changes its pool;
 what waits is never touched, and says why it waits.

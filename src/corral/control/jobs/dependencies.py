@@ -1,6 +1,6 @@
-"""What a job waits for when it is submitted, changed or started: which of the named jobs are still to come.
+"""Dependencies of a job that is submitted, changed or started: which of the named jobs have not completed yet.
 
-What their ends mean for it is followed in `Work`, wherever a job ends.
+`work.jobs` releases or stops the dependents when a job ends.
 """
 
 from __future__ import annotations

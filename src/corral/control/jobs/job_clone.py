@@ -1,4 +1,4 @@
-"""A new job with the settings of another one, and what shall be different about it."""
+"""Cloning: a new job with the settings of another one, and changed values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which jobs people mean: by id, by the name of one of their own, or by the name of one of their arrays."""
+"""References to jobs in requests: an id, the name of a job of the caller, or the name of an array of the caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do with jobs: submit, start, stop, requeue, pin, move, delete. Changing one that waits is in `editing`.
+"""Use cases of jobs: submit, start, stop, requeue, pin, move, delete. Changes of waiting jobs are in `job_edit`.
 
 Each use case checks everything before it changes anything, so that a refusal leaves nothing half done.
 """

@@ -1,4 +1,4 @@
-"""From a planned attempt to the order that an engine gets."""
+"""Makes the launch order of a planned attempt, which an engine gets."""
 
 from __future__ import annotations
 

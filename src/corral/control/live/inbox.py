@@ -1,4 +1,4 @@
-"""What is asked of the controller, until its thread takes it; or refused at once, while it can do nothing with it."""
+"""The queue of requests to the controller. While the controller cannot process requests, they are refused at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeping and replaying the scheduler's journal: what the inputs were, and what was decided."""
+"""Writes and replays the scheduler's journal: the inputs and the plan of each cycle."""
 
 from __future__ import annotations
 

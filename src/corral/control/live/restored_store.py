@@ -1,6 +1,6 @@
-"""A store that knows less than what runs: a backup that was restored, or one that another home has taken over.
+"""A store that is older than the running attempts: a restored backup, or a store that another home has taken over.
 
-What the store says decides. But nothing may run twice meanwhile, and no id may be given to something else.
+The store decides what runs. But no job may run twice meanwhile, and no id may be used again.
 """
 
 from __future__ import annotations

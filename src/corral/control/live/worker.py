@@ -1,4 +1,4 @@
-"""A thread that does one thing again and again until it is stopped, whatever goes wrong with it.
+"""A worker: a thread that repeats one task until it is stopped, also after failures.
 
 Every loop of the server is one of these: a round that fails is logged, tried again after a pause that grows, and shown
 to operators until one succeeds.

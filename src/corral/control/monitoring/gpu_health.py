@@ -1,4 +1,4 @@
-"""What is done about a GPU's health: the snapshot, the evidence, the jobs on it, and decisions of operators.
+"""Changes of a GPU's health: the snapshot, the evidence, the jobs on the GPU, and decisions of operators.
 
 Readings are judged elsewhere (`core.health`); here a judgement becomes fact, if it still fits what is known by now.
 """

@@ -1,4 +1,4 @@
-"""What operators do with groups: users who share one pool.
+"""Groups, managed by operators: users who share one pool.
 
 A user is in at most one group, a group has at most one pool, and a pool belongs to at most one group. Every
 change of these is applied to the snapshot by `follow`, so that the next plan knows the group and pool of each user.

@@ -1,4 +1,4 @@
-"""Sign-in providers: who may be asked to vouch for people, and who of those people comes in.
+"""Sign-in providers: which services may authenticate users, and which of their users may sign in.
 
 Decides what a valid provider is, who is let in and under which name. How a provider is asked is the server's business;
 its secrets arrive here encrypted. Local sign-in is not a provider: it cannot be switched off.

@@ -1,4 +1,4 @@
-"""Users: profile, role, sign-in. Passwords and tokens arrive here hashed; how is the server's business."""
+"""Users: profile, role, sign-in. Passwords and tokens are hashed by the server before they come here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the programs of jobs have saved, as the control layer needs to know it."""
+"""Port: the checkpoints that programs of jobs have saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What really runs attempts, as the control layer needs it."""
+"""Port: an engine, which runs attempts on a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured, kept over time, as the control layer needs it."""
+"""Port: the history of measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured, and who measures it, as the control layer needs it."""
+"""Port: readings of GPUs and nodes, and the collectors that take them."""
 
 from __future__ import annotations
 

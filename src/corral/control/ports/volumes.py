@@ -1,4 +1,4 @@
-"""Where volumes are kept, as the control layer needs it: each engine has its own kind of storage."""
+"""Port: the storage of volumes; each engine has its own kind."""
 
 from __future__ import annotations
 

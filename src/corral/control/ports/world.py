@@ -1,4 +1,4 @@
-"""Time, job directories, files of reports, notices and tests of GPUs, as the control layer needs them."""
+"""Ports: time, job directories, files of reports, notices, and tests of GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept about jobs: what they run, their attempts, what they used."""
+"""Records of jobs: specs, attempts and usage."""
 
 from __future__ import annotations
 

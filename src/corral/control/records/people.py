@@ -1,4 +1,4 @@
-"""What is kept about people: who they are, what they may do and hold, and how they sign in."""
+"""Records of users: profiles, permissions, quotas, and sign-in."""
 
 from __future__ import annotations
 

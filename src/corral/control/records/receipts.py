@@ -1,4 +1,4 @@
-"""What is kept of a preemption: for both sides to see, long after it is over."""
+"""Records of preemptions, which both owners can read later."""
 
 from __future__ import annotations
 

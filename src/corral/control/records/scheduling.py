@@ -1,4 +1,4 @@
-"""What is kept of reservations beyond what the scheduler needs to decide."""
+"""Records of reservations, with fields that the scheduler does not need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept about storage that jobs mount: volumes, with whom they are shared, and the buckets behind some."""
+"""Records of volumes, their shares, and object stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What could be better, and who used how much: loads what an analysis looks at, and has it decided.
+"""Analysis: possible improvements and the usage of users. Loads the data and calls the core.
 
 Nothing is changed. What was measured lately comes from the history; when the history is unavailable, the rest is shown
 all the same, with a note.

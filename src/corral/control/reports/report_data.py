@@ -1,4 +1,4 @@
-"""What a report says, as values. `report_building` makes them from records; `corral.reporting` draws them.
+"""The content of a report, as values. `report_numbers` computes them from records; `corral.reporting` draws them.
 
 Every number that is a share or a mean is a property of the sums behind it, so that parts add up to the whole.
 """

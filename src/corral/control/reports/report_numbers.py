@@ -1,4 +1,4 @@
-"""From what was recorded to what a report says: pure sums over one span, and over the one before it.
+"""Computes the numbers of a report from records: pure sums over one span, and over the one before it.
 
 What an attempt held is known to the second and is cut at the borders of the span. What was measured is known per
 attempt only; of an attempt that crosses a border it counts in proportion to the time held on this side.

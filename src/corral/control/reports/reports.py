@@ -1,4 +1,4 @@
-"""What operators do with reports and their schedules, and what the server writes down while it makes one.
+"""Reports and their schedules: requests of operators, and the state of a report while the server makes it.
 
 A report is asked for here and made by the server, outside of any transaction. It is `working` until then; a server
 that dies over one finds it working at the next start and makes it again.

@@ -1,4 +1,4 @@
-"""What queues may be guaranteed: together never more than their pool has. What a guarantee means is in the core."""
+"""Guaranteed GPUs of queues: together never more than their pool has. The core applies guarantees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators do with queues."""
+"""Queues, managed by operators and by the configuration file."""
 
 from __future__ import annotations
 

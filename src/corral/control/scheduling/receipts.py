@@ -1,5 +1,4 @@
-"""How the receipt of a preemption goes on after its first line: what was saved, when the attempt ended, when its job
-came back.
+"""Changes of a preemption receipt after its first line: what was saved, when the attempt ended, when its job came back.
 
 Pure: takes a receipt and an event of its job, and returns the changed receipt. The caller stores it.
 """

@@ -1,5 +1,5 @@
-"""Which GPUs a reservation gets, of those that are asked for: the ones that are named, or so many; or what is in the
-way, with numbers."""
+"""Chooses the GPUs of a reservation: the named ones, or a number of them; or explains with numbers why there are too
+few."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of run times when a server starts: the latest completed runs, as the store has them."""
+"""Run times that are known when a server starts: the latest completed runs in the store."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Advice for jobs that wait, of which every piece was tried: the snapshot with the change goes through the scheduler,
-and only what lets the job start now, or at an earlier planned start, is shown.
+"""Suggestions for waiting jobs. Each is tried: the scheduler plans the snapshot with the change, and only changes that
+let the job start now, or at an earlier planned start, are shown.
 
 Trying costs time of the thread that also decides: the number of trials is bounded, and the caller says when to stop.
 """

@@ -1,4 +1,4 @@
-"""What people look at: answers made from the state alone, without a read from the store."""
+"""Views of the scheduler: answers from the state alone, without a read from the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With whom volumes and datasets are shared: who sees them, who may change what is in them."""
+"""Shares of volumes and datasets: which users and groups may read and write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is dropped when it is old enough, so that the store does not grow for ever."""
+"""Deletes old rows, so that the store does not grow for ever."""
 
 from __future__ import annotations
 

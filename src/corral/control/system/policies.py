@@ -1,4 +1,4 @@
-"""The installation's settings as use cases need them, free of how they are written down."""
+"""The installation's settings as use cases need them, independent of the format of the configuration file."""
 
 from __future__ import annotations
 

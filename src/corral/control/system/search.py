@@ -1,4 +1,4 @@
-"""Finding anything by a part of its id or name, for who knows what they look for but not where it is.
+"""Search over all types of objects by a part of an id or name.
 
 Decides what a caller finds: no more than the lists of the same things would show them. What matches best goes first:
 the very name, then what begins with the text, then what contains it. Every type of thing gets its share of the places,

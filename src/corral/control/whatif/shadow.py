@@ -1,4 +1,4 @@
-"""A candidate's rules in the shadow of the live ones: what would it have started?
+"""Shadow policy: plans every cycle again with candidate rules, and records which jobs would have started instead.
 
 The shadow follows the journal. Each entry brings the changes since the one before; they are applied with the
 candidate's queues and rules in place of the real ones, and the cycle is decided again. Every decision is made from the

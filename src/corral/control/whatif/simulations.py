@@ -1,4 +1,4 @@
-"""What operators do with what-if questions, and what the server writes down while it answers one.
+"""Simulations (what-if questions): requests of operators, and the state of a simulation while it runs.
 
 A question is asked here and answered by a process of its own, one at a time. It is `waiting`, then `working`; a server
 that dies over one begins it again at the next start, and gives it up when that happens too often.

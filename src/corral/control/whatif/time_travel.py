@@ -1,4 +1,4 @@
-"""The snapshot as it was: rebuilt out of the journal, to say why a job waited then.
+"""Time travel: rebuilds a past snapshot from the journal, to explain why a job waited then.
 
 The journal has an entry for every cycle that decided something, with the changes since the entry before. Of a moment
 between two entries the first is known, and of the changes that came after it those that bear a time: they happened in

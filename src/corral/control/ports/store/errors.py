@@ -1,4 +1,4 @@
-"""What can be wrong with writing."""
+"""Errors of the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has a store: the home that may act on it, and where its engines have their places.
+"""The holder of a store: the home that may write to it, and the directories of its engines.
 
 Two servers on one store would run every job twice. A server in another home is therefore refused unless an operator
 says that it takes over.

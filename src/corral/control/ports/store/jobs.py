@@ -1,4 +1,4 @@
-"""Tables of jobs and of what came of them."""
+"""Tables of jobs, attempts, events, usage, receipts and scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of what scheduling keeps beside jobs."""
+"""Tables of reservations and past estimates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of what-if questions and of what the shadow would have done."""
+"""Tables of simulations and of the differences of a shadow policy."""
 
 from __future__ import annotations
 
