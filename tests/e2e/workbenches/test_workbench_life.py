@@ -116,7 +116,7 @@ def test_an_unused_one_is_stopped(server: CorralServer) -> None:
         http.post("/workbenches", json={"name": "forgotten", "idle_stop": 1}).raise_for_status()
     stopped = until_state(server, "carl", "forgotten", "stopped")
     assert stopped["job"]["end_reason"] == "evicted"
-    assert "nobody used it" in stopped["message"]
+    assert "it was not used" in stopped["message"]
 
 
 def test_one_that_computes_is_not_idle(server: CorralServer) -> None:

@@ -1,4 +1,4 @@
-"""Whether a transaction that is under way may still be committed.
+"""Notes about the transaction of a connection: whether it may still be committed, and how many statements wrote rows.
 
 A batch that turned out stale may have been written in part, and PostgreSQL turns the commit of a failed transaction
 silently into a rollback. So every error is noted with its connection; the transaction can then only be
@@ -7,13 +7,33 @@ rolled back, and says so even when the caller swallowed the error.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
+from typing import Any
+
+from sqlalchemy import Connection, Engine, event
 
 _KEY = "corral.refusal"
+_CHANGES = "corral.changes"
+_WRITES = ("INSERT", "UPDATE", "DELETE")
 
 
 def begin_work(connection: Connection) -> None:
     connection.info.pop(_KEY, None)
+    connection.info[_CHANGES] = 0
+
+
+def count_changes(engine: Engine) -> None:
+    """Count the statements that write rows, for `changes_made`."""
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def count(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith(_WRITES):
+            connection.info[_CHANGES] = connection.info.get(_CHANGES, 0) + 1
+
+
+def changes_made(connection: Connection) -> int:
+    """How many statements of this transaction wrote rows so far."""
+    changes: int = connection.info.get(_CHANGES, 0)
+    return changes
 
 
 def refuse(connection: Connection, error: BaseException) -> BaseException:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
-from corral.control.records import JobSpec, MountSpec
+from corral.control.records import TASK_LABEL, TASK_MODE_LABEL, JobSpec, MountSpec
 from corral.core.model import Allocation, Grant, Request
 from corral.core.snapshot.codec import from_plain, to_plain
 
@@ -138,7 +138,17 @@ def decode_spec(text: str) -> JobSpec:
     document = from_json(text)
     document["command"] = tuple(document.get("command", ()))
     document["mounts"] = tuple(from_plain(MountSpec, mount) for mount in document.get("mounts", ()))
+    if TASK_LABEL in document.get("labels", ()):
+        _move_task(document)
     return JobSpec(**{name: value for name, value in document.items() if name in _SPEC_DEFAULTS})
+
+
+def _move_task(document: dict[str, Any]) -> None:
+    """Rows of earlier versions have a task's name and mode among the labels."""
+    labels = dict(document["labels"])
+    document["task"] = labels.pop(TASK_LABEL)
+    document["task_mode"] = labels.pop(TASK_MODE_LABEL, "")
+    document["labels"] = labels
 
 
 #: What a field of a spec is when it is not kept; a command is always kept.

@@ -91,7 +91,7 @@ def test_both_owners_get_a_receipt_and_the_engine_is_called_once(desk: Desk, dec
     assert (stopping.state, stopping.stopping_for) == (JobState.STOPPING, EndReason.PREEMPTED)
     assert stopping.preempted_for == waiting.id
     assert stopping.message == (
-        f"gives way to {waiting.id} (urgent) of bob: {WHY}; 30s of work on 4 GPUs is not saved yet"
+        f"is preempted for {waiting.id} (urgent) of bob: {WHY}; 30s of work on 4 GPUs is not saved yet"
     )
     (receipt,) = receipts(desk, victim)
     assert receipts(desk, waiting) == [receipt]

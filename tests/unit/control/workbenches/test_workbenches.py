@@ -168,7 +168,7 @@ def test_an_unused_one_is_stopped_once_with_the_reason(desk: Desk) -> None:
     desk.hear(desk.job(job.id), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
     ended = desk.job(job.id)
     assert (ended.state, ended.end_reason) == (JobState.STOPPED, EndReason.EVICTED)
-    assert "nobody used it for 2 h" in ended.message
+    assert "it was not used for 2 h" in ended.message
 
 
 def test_one_without_a_limit_or_of_another_attempt_is_left_alone(desk: Desk) -> None:

@@ -65,9 +65,9 @@ class NodeDrains:
         if not self._may_not:
             run_directory.write_text(self._root / name, f"{reason}\n")
 
-    def release(self, name: str, *, whoever_withheld: bool) -> None:
+    def release(self, name: str, *, force: bool) -> None:
         node = self._node(name)
-        must_change = node is not None and (_is_ours(node) or (whoever_withheld and is_withheld(node)))
+        must_change = node is not None and (_is_ours(node) or (force and is_withheld(node)))
         if must_change and not self._set(name, is_withheld=False, reason=""):
             return
         (self._root / name).unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from corral.control.reports.analysis import past_of, picture_of, preview_defragmentation, run_analysis
+from corral.control.reports.analysis import past_of, preview_defragmentation, run_analysis, snapshot_of
 from corral.core.quantities import parse_duration
 from corral.core.reports.analysis.model import AnalysisRules
 from corral.server.auth.callers import Context, Operator
@@ -34,7 +34,7 @@ async def get_analysis(caller: Operator, context: Context, period: Period = "7d"
     """Findings with evidence and a proposal, and GPU-hours and energy by user, group, queue and GPU model."""
     seconds = _seconds(period)
     now = context.clock.now()
-    picture = await context.inspect(picture_of)
+    picture = await context.inspect(snapshot_of)
     past = await context.read(past_of, now - seconds, now)
     found = await asyncio.to_thread(
         run_analysis, picture, past, context.history, now - seconds, now, analysis_rules(context)
@@ -45,7 +45,7 @@ async def get_analysis(caller: Operator, context: Context, period: Period = "7d"
 @router.get("/analysis/defragmentation", operation_id="get_defragmentation", responses=problems(403))
 async def get_defragmentation(caller: Operator, context: Context) -> DefragmentationView:
     """Moves of running jobs that would free whole nodes. Only a preview: nothing carries them out."""
-    picture = await context.inspect(picture_of)
+    picture = await context.inspect(snapshot_of)
     now, rules = context.clock.now(), analysis_rules(context)
     return defragmentation_view(await asyncio.to_thread(preview_defragmentation, picture, now, rules))
 
