@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corral.cli.jobs.jobs import amount
 from corral.cli.terminal import formats
 from corral.cli.terminal.terminal import Terminal, command, default_command
 
@@ -83,10 +82,10 @@ def _say_usage(terminal: Terminal, found: AnalysisView) -> None:
 def _usage_row(row: GpuHoursView) -> Sequence[str]:
     return (
         row["key"] or formats.NOTHING,
-        amount(row["gpu_hours"]),
+        formats.quantity(row["gpu_hours"]),
         formats.percent(row["utilization"]),
-        amount(row["idle_gpu_hours"]) if row["measured_gpu_hours"] else formats.NOTHING,
-        amount(row["energy_kwh"]) if row["measured_gpu_hours"] else formats.NOTHING,
+        formats.quantity(row["idle_gpu_hours"]) if row["measured_gpu_hours"] else formats.NOTHING,
+        formats.quantity(row["energy_kwh"]) if row["measured_gpu_hours"] else formats.NOTHING,
         str(row["jobs"]),
     )
 
@@ -116,7 +115,7 @@ def defragmentation(terminal: Terminal) -> None:
     if plan["helps"]:
         terminal.say(f"Would then find a place: {', '.join(plan['helps'])}")
     terminal.say(
-        f"Costs at most {amount(plan['lost_gpu_hours'])} GPU-hours of work since the last checkpoints."
+        f"Costs at most {formats.quantity(plan['lost_gpu_hours'])} GPU-hours of work since the last checkpoints."
         " This is a preview: nothing was moved."
     )
 
@@ -131,5 +130,5 @@ def _move_row(place: int, move: MoveView) -> Sequence[str]:
         move["from_node"],
         move["to_node"],
         formats.listed(gpus),
-        f"{amount(move['lost_gpu_hours'])} GPU-h",
+        f"{formats.quantity(move['lost_gpu_hours'])} GPU-h",
     )

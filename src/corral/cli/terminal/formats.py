@@ -88,3 +88,8 @@ def count(amount: float, noun: str, plural: str | None = None) -> str:
 
 def listed(parts: Sequence[str]) -> str:
     return ", ".join(parts) if parts else NOTHING
+
+
+def quantity(value: float) -> str:
+    """Small values with as many digits as they need: 12.34, 0.0042."""
+    return number(value) if value == 0 or abs(value) >= 1 else f"{value:.2g}"

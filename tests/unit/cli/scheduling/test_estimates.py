@@ -59,7 +59,7 @@ def test_nothing_to_tell_yet() -> None:
     nothing = ACCURACY | {"estimates": 0, "started": 0, "by_horizon": [], "before_p50": None, "before_p90": None}
     with scripted(lambda seen, n: as_json(nothing)) as server:
         result = corral("estimates", "--server", server.url)
-    assert "No estimated start has come yet" in result.output
+    assert "No estimate can be checked yet" in result.output
 
 
 def test_why_says_when_and_where_that_comes_from() -> None:
