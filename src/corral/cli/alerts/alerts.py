@@ -8,7 +8,7 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command, default_command
+from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -368,7 +368,7 @@ def reset_rule(terminal: Terminal, name: RuleArgument) -> None:
 def delete_rule(
     terminal: Terminal,
     name: RuleArgument,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete a rule; its alerts end. Rules that came with corral can be switched off instead."""
     terminal.confirm(f"Delete alert rule {name}?", assume_yes=yes)

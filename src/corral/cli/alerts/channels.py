@@ -9,7 +9,7 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.views import ChannelView, DeliveryView
@@ -90,7 +90,7 @@ def edit(
 def rm(
     terminal: Terminal,
     name: NameArgument,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete a channel. What waits to be sent there is given up."""
     terminal.confirm(f"Delete channel {name}?", assume_yes=yes)

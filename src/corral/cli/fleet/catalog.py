@@ -11,7 +11,7 @@ from corral.cli.scheduling.queues import NO_LIMIT
 from corral.cli.terminal import formats
 from corral.cli.terminal.arguments import amount, pairs
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.views import PackageView
@@ -21,7 +21,6 @@ package_app = typer.Typer(help="Sizes to pick from; managed by operators.", no_a
 
 FlavorArgument = Annotated[str, typer.Argument(metavar="FLAVOR", help="A flavor's name.")]
 PackageArgument = Annotated[str, typer.Argument(metavar="PACKAGE", help="A package's name.")]
-YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
 Models = Annotated[list[str] | None, typer.Option("--model", metavar="MODEL", help="A GPU model; repeatable.")]
 Labels = Annotated[list[str] | None, typer.Option("--label", metavar="K=V", help="A node label; repeatable.")]
 Description = Annotated[str | None, typer.Option(help="A few words about it.")]

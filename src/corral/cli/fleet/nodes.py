@@ -10,7 +10,7 @@ import typer
 from corral.cli.fleet.drain_preview import show_preview
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command, default_command
+from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
 from corral.client.http.errors import ClientError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def drain(
 def rm(
     terminal: Terminal,
     nodes: NodesArgument,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Forget nodes that are gone for good, with what was decided about their GPUs (operators)."""
     terminal.confirm(f"Forget {formats.listed(nodes)} with the pools and the health of the GPUs?", assume_yes=yes)

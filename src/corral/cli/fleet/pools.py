@@ -9,7 +9,7 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.views import GpuView, PoolView
@@ -153,7 +153,7 @@ def move_gpus(
 def rm(
     terminal: Terminal,
     name: PoolArgument,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete a pool that no group has and nothing runs in; its GPUs go to default (operators)."""
     terminal.confirm(f"Delete pool {name} with its queues?", assume_yes=yes)

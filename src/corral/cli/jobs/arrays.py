@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from corral.client.views import JobView
 
 ArrayOption = Annotated[str | None, typer.Option("--array", metavar="NAME", help="All jobs of this array of yours.")]
-YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
 
 
 def submitted(array: Sequence[JobView]) -> str:

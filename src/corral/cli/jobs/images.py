@@ -9,7 +9,7 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.views import ImageView, RegistryLoginView
@@ -26,7 +26,6 @@ LoginOption = Annotated[
     str | None, typer.Option("--login", metavar="LOGIN", help="The login to pull the image with: `corral registry ls`.")
 ]
 Description = Annotated[str | None, typer.Option(help="What the image contains.")]
-YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
 PlatformOption = Annotated[
     bool, typer.Option("--platform", help="A login of the platform, for public images (operators).")
 ]

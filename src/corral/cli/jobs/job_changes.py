@@ -15,7 +15,7 @@ from corral.cli.jobs.job_texts import elastic_text, warning_text
 from corral.cli.jobs.jobs import JobArgument
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage, exit_code, problem, readable
-from corral.cli.terminal.terminal import Section, Terminal, command
+from corral.cli.terminal.terminal import Section, Terminal, YesOption, command
 from corral.client.http.errors import ApiProblem, ClientError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def stop(
     terminal: Terminal,
     jobs: SomeJobsArgument = None,
     array: arrays.ArrayOption = None,
-    yes: arrays.YesOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Stop jobs: SIGTERM, then SIGKILL after the grace time."""
     if array is None:
@@ -141,7 +141,7 @@ def rm(
     terminal: Terminal,
     jobs: SomeJobsArgument = None,
     array: arrays.ArrayOption = None,
-    yes: arrays.YesOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete ended jobs with their attempts and logs."""
     jobs = _chosen(terminal, jobs, array)

@@ -15,7 +15,7 @@ from corral.cli.jobs.submit import wait_for_end
 from corral.cli.terminal import formats
 from corral.cli.terminal.arguments import pairs
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 from corral.client.http.errors import ApiProblem
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def add(
 def rm(
     terminal: Terminal,
     presets: Annotated[list[str], typer.Argument(metavar="PRESET…", help="One or more names.")],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Remove presets (operators). Their jobs are not changed."""
     terminal.confirm(f"Remove {formats.count(len(presets), 'preset')}: {formats.listed(presets)}?", assume_yes=yes)

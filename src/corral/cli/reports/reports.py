@@ -11,7 +11,7 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command, default_command
+from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
 from corral.client.http.errors import ClientError
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def get(terminal: Terminal, report: ReportArgument, form: FormatOption = "html",
 def rm(
     terminal: Terminal,
     reports: Annotated[list[str], typer.Argument(metavar="REPORT…", help="One or more ids.")],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete reports and their files."""
     terminal.confirm(f"Delete {formats.count(len(reports), 'report')}: {formats.listed(reports)}?", assume_yes=yes)
@@ -275,7 +275,7 @@ def schedule_edit(
 def schedule_rm(
     terminal: Terminal,
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="One or more schedules.")],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete schedules. The reports that they made stay."""
     terminal.confirm(f"Delete {formats.count(len(names), 'schedule')}: {formats.listed(names)}?", assume_yes=yes)

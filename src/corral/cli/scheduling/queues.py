@@ -11,7 +11,7 @@ import typer
 from corral.cli.jobs.jobs import JobArgument
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Section, Terminal, command, default_command
+from corral.cli.terminal.terminal import Section, Terminal, YesOption, command, default_command
 
 if TYPE_CHECKING:
     from corral.client.client import Client
@@ -322,7 +322,7 @@ def _seconds(text: str) -> float | None:
 def rm(
     terminal: Terminal,
     names: Annotated[list[str], typer.Argument(metavar="QUEUE…", help="All of them or none are deleted.")],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete queues without waiting jobs (operators)."""
     terminal.confirm(f"Delete {formats.count(len(names), 'queue')}: {formats.listed(names)}?", assume_yes=yes)

@@ -10,7 +10,7 @@ import typer
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.moments import coming_moment
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.views import ReservationView
@@ -190,7 +190,7 @@ def edit(
 def rm(
     terminal: Terminal,
     name: NameArgument,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete a reservation; jobs on its GPUs continue (operators)."""
     terminal.confirm(f"Delete reservation {name}?", assume_yes=yes)

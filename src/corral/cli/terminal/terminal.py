@@ -73,6 +73,7 @@ TokenOption = Annotated[
     str | None,
     typer.Option("--token", metavar="TOKEN", help="Use this token, not the stored one.  [env: CORRAL_TOKEN]"),
 ]
+YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
 _SHARED: dict[str, Any] = {"output": OutputOption, "server": ServerOption, "token": TokenOption}
 
 

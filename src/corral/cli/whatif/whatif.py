@@ -14,7 +14,7 @@ from corral.cli.terminal import formats
 from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.moments import moment_option
 from corral.cli.terminal.option_groups import group_of, with_options
-from corral.cli.terminal.terminal import Terminal, command, default_command
+from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
 from corral.cli.whatif import scenarios
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def again(
 def rm(
     terminal: Terminal,
     simulations: Annotated[list[str], typer.Argument(metavar="SIMULATION…", help="One or more ids.")],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete questions and their answers; one that is being answered is cancelled."""
     terminal.confirm(

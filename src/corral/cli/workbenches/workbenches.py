@@ -17,7 +17,7 @@ from corral.cli.jobs.job_options import JobCommand
 from corral.cli.jobs.job_request import request_body, with_job_options
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 from corral.client.http.errors import ClientError
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def ssh(
 def rm(
     terminal: Terminal,
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Names or ids.")],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete stopped workbenches for good, with the files in their own directories."""
     question = (

@@ -119,7 +119,7 @@ def test_a_refusal_has_its_exit_code_and_a_message(answer: Answer, code: int, me
         ("quota set maria --memory much", "--memory: 'much' is not a size"),
         ("events --since soon", "--since: 'soon' is not a duration"),
         ("events --until 2026-13-01", "--until: '2026-13-01' is not a time"),
-        ("login", "--user: who signs in?"),
+        ("login", "--user: the user name is missing"),
         ("login --user maria", "there is no terminal to ask for a password"),
         ("jobs -w -o json", "--watch draws on the screen"),
         ("completion show tcsh", "shell: 'tcsh' is not supported"),
