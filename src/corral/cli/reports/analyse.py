@@ -1,4 +1,4 @@
-"""`corral analyse`: what could be better, who used how much, and moves that would free whole nodes."""
+"""`corral analyse`: findings about waste, usage, and moves that would free whole nodes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from corral.cli.terminal.terminal import Terminal, command, default_command
 if TYPE_CHECKING:
     from corral.client.views import AnalysisView, FindingView, GpuHoursView, MoveView
 
-app = typer.Typer(help="Find waste, and see who used how much.")
+app = typer.Typer(help="Find waste, and show usage.")
 
-#: Rows of each table of usage; all of them are in the JSON output.
+#: Rows of each usage table; the JSON output has all of them.
 SHOWN = 10
 USAGE_TITLES = ("{}", "GPU-HOURS>", "USE>", "IDLE>", "KWH>", "JOBS>")
 
@@ -31,10 +31,10 @@ USAGE_TITLES = ("{}", "GPU-HOURS>", "USE>", "IDLE>", "KWH>", "JOBS>")
 )
 def analyse(
     terminal: Terminal,
-    period: Annotated[str, typer.Option(metavar="DURATION", help="How far to look back.")] = "7d",
+    period: Annotated[str, typer.Option(metavar="DURATION", help="The period until now.")] = "7d",
 ) -> None:
-    """Find idle and oversized jobs, scattered GPUs, hot GPUs, pools out of balance and queues that starve; and see
-    GPU-hours and energy by user, group, queue and model (operators)."""
+    """Find idle and oversized jobs, scattered GPUs, hot GPUs, unbalanced pools and starving queues; and show GPU-hours
+    and energy by user, group, queue and model (operators)."""
     with terminal.client() as client:
         found = client.analysis.analyse(period=period)
     if terminal.as_json:
@@ -113,7 +113,7 @@ def defragmentation(terminal: Terminal) -> None:
             f" {freed['pool']}, of which {freed['free_before']} are free now."
         )
     if plan["helps"]:
-        terminal.say(f"Would then find a place: {', '.join(plan['helps'])}")
+        terminal.say(f"Could then start: {', '.join(plan['helps'])}")
     terminal.say(
         f"Costs at most {formats.quantity(plan['lost_gpu_hours'])} GPU-hours of work since the last checkpoints."
         " This is a preview: nothing was moved."
