@@ -67,7 +67,7 @@ def test_a_failed_job_is_told_to_its_owner_and_to_the_channel(
         assert deliveries[0]["alerts"] == [mine["id"]]
         shown = operator.ok("channel", "ls") + operator.ok("channel", "deliveries")
         assert "very-secret-path" not in shown + dump(server) + server.log()
-    assert "did not take it" in operator.run("channel", "test", "hook", code=1).out
+    assert "did not accept it" in operator.run("channel", "test", "hook", code=1).out
     for name in ("hook", "pager"):
         operator.ok("channel", "rm", name, "--yes")
 
