@@ -542,13 +542,13 @@ export interface paths {
         };
         /**
          * List Dataset Collections
-         * @description All long work on a target and its datasets, the newest first.
+         * @description All operations on a target and its datasets, the newest first.
          */
         get: operations["list_dataset_collections"];
         put?: never;
         /**
          * Collect Dataset Garbage
-         * @description Find what no version needs; unless it is a dry run, remove it. Safe while others commit.
+         * @description Find objects that no version needs; unless it is a dry run, remove them. Safe while others commit.
          */
         post: operations["collect_dataset_garbage"];
         delete?: never;
@@ -653,14 +653,14 @@ export interface paths {
         };
         /**
          * List Dataset Commits
-         * @description All long work on a dataset, the newest first: commits, verifications and pulls.
+         * @description All operations on a dataset, the newest first: commits, verifications and pulls.
          */
         get: operations["list_dataset_commits"];
         put?: never;
         /**
          * Commit Dataset
-         * @description Make a new version: of a directory that the server reads, or of objects that were sent before. It is `waiting`,
-         *     then `working`, until it is `ready` and has a version, or `failed`.
+         * @description Make a new version: of a directory that the server reads, or of objects that were sent before. The operation is
+         *     `waiting`, then `working`, until it is `ready` and has a version, or `failed`.
          */
         post: operations["commit_dataset"];
         delete?: never;
@@ -678,7 +678,7 @@ export interface paths {
         };
         /**
          * Get Dataset Commit
-         * @description How far a commit, a verification or a pull is, and what came of it.
+         * @description The progress of a commit, a verification or a pull, and its result.
          */
         get: operations["get_dataset_commit"];
         put?: never;
@@ -781,7 +781,7 @@ export interface paths {
         put?: never;
         /**
          * Pull Dataset
-         * @description Take over versions and tags that others have put into the dataset's Git repository.
+         * @description Copy versions and tags that others have pushed to the dataset's Git repository.
          */
         post: operations["pull_dataset"];
         delete?: never;
@@ -4677,67 +4677,6 @@ export interface components {
              */
             utilization: number | null;
         };
-        /** ErrandProgressView */
-        ErrandProgressView: {
-            /** Done Bytes */
-            done_bytes: number;
-            /** Done Files */
-            done_files: number;
-            /** Fraction */
-            fraction: number | null;
-            /** Phase */
-            phase: string;
-            /** Total Bytes */
-            total_bytes: number | null;
-            /** Total Files */
-            total_files: number | null;
-        };
-        /**
-         * ErrandView
-         * @description Long work on datasets: a commit, a verification, a collection of garbage.
-         */
-        ErrandView: {
-            /** Created At */
-            created_at: string;
-            /** Created By */
-            created_by: string;
-            /** Dataset */
-            dataset: string | null;
-            /** Ended At */
-            ended_at: string | null;
-            /** Error */
-            error: string;
-            /** Id */
-            id: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "commit" | "collect" | "verify" | "pull";
-            /** @description While it is working. */
-            progress: components["schemas"]["ErrandProgressView"] | null;
-            /**
-             * Result
-             * @description What came of it, once it is ready.
-             */
-            result: {
-                [key: string]: unknown;
-            } | null;
-            /** Started At */
-            started_at: string | null;
-            /**
-             * State
-             * @enum {string}
-             */
-            state: "waiting" | "working" | "ready" | "failed";
-            /** Target */
-            target: string;
-            /**
-             * Version
-             * @description The version that a commit made, or that is verified.
-             */
-            version: string | null;
-        };
         /** EstimateAccuracyView */
         EstimateAccuracyView: {
             /**
@@ -6527,13 +6466,6 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[ErrandView] */
-        ListView_ErrandView_: {
-            /** Items */
-            items: components["schemas"]["ErrandView"][];
-            /** Next Cursor */
-            next_cursor?: string | null;
-        };
         /** ListView[EventView] */
         ListView_EventView_: {
             /** Items */
@@ -6615,6 +6547,13 @@ export interface components {
         ListView_ObjectStoreView_: {
             /** Items */
             items: components["schemas"]["ObjectStoreView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** ListView[OperationView] */
+        ListView_OperationView_: {
+            /** Items */
+            items: components["schemas"]["OperationView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -7296,6 +7235,67 @@ export interface components {
          * @enum {string}
          */
         Operation: "edit" | "start";
+        /** OperationProgressView */
+        OperationProgressView: {
+            /** Done Bytes */
+            done_bytes: number;
+            /** Done Files */
+            done_files: number;
+            /** Fraction */
+            fraction: number | null;
+            /** Phase */
+            phase: string;
+            /** Total Bytes */
+            total_bytes: number | null;
+            /** Total Files */
+            total_files: number | null;
+        };
+        /**
+         * OperationView
+         * @description Long work on datasets: a commit, a verification, a collection of garbage.
+         */
+        OperationView: {
+            /** Created At */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Dataset */
+            dataset: string | null;
+            /** Ended At */
+            ended_at: string | null;
+            /** Error */
+            error: string;
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "commit" | "collect" | "verify" | "pull";
+            /** @description While it is working. */
+            progress: components["schemas"]["OperationProgressView"] | null;
+            /**
+             * Result
+             * @description What came of it, once it is ready.
+             */
+            result: {
+                [key: string]: unknown;
+            } | null;
+            /** Started At */
+            started_at: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "waiting" | "working" | "ready" | "failed";
+            /** Target */
+            target: string;
+            /**
+             * Version
+             * @description The version that a commit made, or that is verified.
+             */
+            version: string | null;
+        };
         /** OrderView */
         OrderView: {
             /** Lines */
@@ -13179,7 +13179,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListView_ErrandView_"];
+                    "application/json": components["schemas"]["ListView_OperationView_"];
                 };
             };
             /** @description Not signed in */
@@ -13250,7 +13250,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrandView"];
+                    "application/json": components["schemas"]["OperationView"];
                 };
             };
             /** @description The body cannot be read */
@@ -13345,7 +13345,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrandView"];
+                    "application/json": components["schemas"]["OperationView"];
                 };
             };
             /** @description Not signed in */
@@ -13875,7 +13875,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListView_ErrandView_"];
+                    "application/json": components["schemas"]["ListView_OperationView_"];
                 };
             };
             /** @description Not signed in */
@@ -13946,7 +13946,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrandView"];
+                    "application/json": components["schemas"]["OperationView"];
                 };
             };
             /** @description The body cannot be read */
@@ -14041,7 +14041,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrandView"];
+                    "application/json": components["schemas"]["OperationView"];
                 };
             };
             /** @description Not signed in */
@@ -14435,7 +14435,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrandView"];
+                    "application/json": components["schemas"]["OperationView"];
                 };
             };
             /** @description Not signed in */
@@ -15250,7 +15250,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrandView"];
+                    "application/json": components["schemas"]["OperationView"];
                 };
             };
             /** @description Not signed in */

@@ -13,16 +13,21 @@ from corral.cli.main import app
 
 #: Made once: the whole tree of commands takes longer to make than most commands to run.
 COMMAND = typer.main.get_command(app)
-typer.testing._get_command = lambda _: COMMAND
+setattr(typer.testing, "_get_command", lambda typer_instance: COMMAND)  # noqa: B010
 
-#: Nobody listens there: port 1 needs root, and nothing uses it.
-NOBODY = "http://127.0.0.1:1"
+#: No server listens there: port 1 needs root, and nothing uses it.
+NO_SERVER = "http://127.0.0.1:1"
 
 
 def corral(*args: str, stdin: str | None = None, **env: str) -> Result:
     """The result; an unexpected exception fails the test here instead of being kept in the result."""
     return CliRunner().invoke(
-        app, list(args), input=stdin, env={"CORRAL_SERVER": NOBODY, **env}, catch_exceptions=False, prog_name="corral"
+        app,
+        list(args),
+        input=stdin,
+        env={"CORRAL_SERVER": NO_SERVER, **env},
+        catch_exceptions=False,
+        prog_name="corral",
     )
 
 

@@ -320,8 +320,8 @@ def slurm_accounts(terminal: Terminal) -> Finding:
     names = [cluster.name for cluster in settings.cluster if cluster.engine == "slurm"]
     if not names:
         return _ok("Slurm", "no cluster of it is configured")
+    from corral.engines.slurm.root_users import REMEDY, root_on_nodes
     from corral.server.system.isolation import account_rules
-    from corral.server.system.slurm_accounts import REMEDY, root_on_nodes
 
     if who := root_on_nodes(account_rules(settings) if os.geteuid() == 0 else None):
         return _warn("Slurm", f"{formats.listed(names)}: {who}", f"{REMEDY[0].upper()}{REMEDY[1:]}.")

@@ -8,7 +8,7 @@ import pytest
 
 from corral.client.client import Client
 from corral.client.http.errors import NotFound, ServerUnreachable
-from corral.client.http.streams import LogEnd, LogText, Patience
+from corral.client.http.streams import PATIENCE_SECONDS, LogEnd, LogText, Patience
 from corral.client.jobs.jobs import exit_status
 from tests.unit.client.scripted_server import Answer, Seen, as_json, problem, scripted, stream
 
@@ -21,8 +21,8 @@ def end_event(state: str, exit_code: int | None) -> str:
     return f"event: end\ndata: {json.dumps({'state': state, 'exit_code': exit_code})}\n\n"
 
 
-def quick(**settings: float) -> Patience:
-    return Patience(sleep=lambda seconds: None, **settings)
+def quick(seconds: float = PATIENCE_SECONDS) -> Patience:
+    return Patience(sleep=lambda _: None, seconds=seconds)
 
 
 def test_a_log_continues_behind_the_last_piece_after_a_broken_connection() -> None:
