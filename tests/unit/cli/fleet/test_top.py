@@ -28,7 +28,7 @@ def line_of(shown: str, start: str) -> str:
     return next(line for line in shown.splitlines() if line.startswith(start))
 
 
-def test_a_frame_tells_totals_gpus_by_node_and_jobs() -> None:
+def test_a_frame_shows_totals_gpus_by_node_and_jobs() -> None:
     shown = text()
     assert "GPUs 4: 1 held, 3 free" in shown
     assert "1.2 kW" in shown
@@ -62,7 +62,7 @@ def test_what_is_old_or_unknown_is_never_shown_as_zero() -> None:
     assert "0%" not in blind.splitlines()[1]
 
 
-def test_a_server_that_went_away_is_told_with_the_age_of_the_data() -> None:
+def test_an_unreachable_server_is_shown_with_the_age_of_the_data() -> None:
     lines, _ = frame(snapshot(), Display(), width=80, height=24, now=NOW + 65, trouble="cannot reach http://c:8470")
     assert "AWAY, 1m5s old: cannot reach" in lines[0].plain
 

@@ -150,7 +150,7 @@ def test_an_empty_password_is_not_sent() -> None:
     assert "the password is empty" in result.stderr
 
 
-def test_a_broken_credentials_file_is_told_with_the_way_out(own_home: Path) -> None:
+def test_a_broken_credentials_file_is_reported_with_a_fix(own_home: Path) -> None:
     own_home.mkdir()
     (own_home / "credentials.json").write_text("garbage")
     for args in (["whoami"], ["login", "--user", "maria", "--password-stdin"], ["logout"]):
