@@ -3818,7 +3818,7 @@ export interface components {
             fired_at: string | null;
             /**
              * Folded Into
-             * @description The alert that explains this one: nobody was told of this one.
+             * @description The alert that explains this one; no notice was sent for this one.
              */
             folded_into: string | null;
             /** Id */
@@ -3827,7 +3827,7 @@ export interface components {
             note: string;
             /**
              * Owner
-             * @description Whose job it is about.
+             * @description Owner of the job that the alert is about.
              */
             owner: string | null;
             /** Pending Since */
@@ -3845,7 +3845,7 @@ export interface components {
             severity: "info" | "warning" | "critical";
             /**
              * Silenced
-             * @description A silence covers it: nobody was told.
+             * @description A silence covers the alert: no notice was sent.
              */
             silenced: boolean;
             /**
@@ -3859,7 +3859,7 @@ export interface components {
             text: string;
             /**
              * Unit
-             * @description Of the value, while the rule is known.
+             * @description Unit of the value; empty if the rule was removed.
              */
             unit: string;
             /**
@@ -3883,7 +3883,7 @@ export interface components {
             findings: components["schemas"]["FindingView"][];
             /**
              * Notes
-             * @description What could not be looked at.
+             * @description Data that was not available.
              */
             notes: string[];
             /** Since */
@@ -3898,7 +3898,7 @@ export interface components {
             array: string;
             /**
              * User
-             * @description Whose it is, if not the caller's; for operators.
+             * @description Owner of the job if it is not the caller; only operators can set it.
              */
             user?: string | null;
         };
@@ -3933,19 +3933,19 @@ export interface components {
             idle_gpu_hours: number;
             /**
              * Measured Gpu Hours
-             * @description The part of the GPU-hours of which readings tell.
+             * @description Share of the GPU-hours that have readings.
              */
             measured_gpu_hours: number;
             /**
              * Memory Peak Bytes
-             * @description The most that one of its GPUs had in use.
+             * @description Highest memory use of a single GPU.
              */
             memory_peak_bytes: number;
             /** Planned At */
             planned_at: string;
             /**
              * Utilization
-             * @description Mean use of the GPUs while it was measured; null if it never was.
+             * @description Mean utilisation of the GPUs while it was measured; null if it was never measured.
              */
             utilization: number | null;
         };
@@ -3968,7 +3968,7 @@ export interface components {
             planned_at: string;
             /** Started At */
             started_at: string | null;
-            /** @description What it has held and used. */
+            /** @description What the job has held and used. */
             usage?: components["schemas"]["UsageView"] | null;
         };
         /**
@@ -3985,7 +3985,7 @@ export interface components {
         };
         /**
          * Changes
-         * @description What is different about the cluster; an empty body is the cluster as it is.
+         * @description Changes to the cluster; an empty body is the present cluster.
          */
         Changes: {
             /** Any Model */
@@ -4034,13 +4034,13 @@ export interface components {
             name: string;
             /**
              * Url
-             * @description An Apprise URL. Kept encrypted and never shown again.
+             * @description An Apprise URL. Stored encrypted and never shown again.
              */
             url: string;
         };
         /**
          * ChannelEdit
-         * @description What is left out stays as it is, the address too.
+         * @description Fields that are left out keep their values, the address too.
          */
         ChannelEdit: {
             /**
@@ -4061,7 +4061,7 @@ export interface components {
             min_severity?: "info" | "warning" | "critical";
             /**
              * Url
-             * @description An Apprise URL. Kept encrypted and never shown again.
+             * @description An Apprise URL. Stored encrypted and never shown again.
              * @default
              */
             url?: string;
@@ -4070,7 +4070,7 @@ export interface components {
         ChannelView: {
             /**
              * Address
-             * @description Without its secrets.
+             * @description The address without its secrets.
              */
             address: string;
             /** Created At */
@@ -4081,7 +4081,7 @@ export interface components {
             enabled: boolean;
             /**
              * From Config
-             * @description It comes from the configuration file and follows it.
+             * @description The channel is defined in the configuration file and can only be changed there.
              */
             from_config: boolean;
             /**
@@ -4098,7 +4098,7 @@ export interface components {
             detail: string;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix the problem.
              */
             hint: string;
             /** Name */
@@ -4113,19 +4113,19 @@ export interface components {
         CheckpointView: {
             /**
              * Attempt
-             * @description Which attempt saved it; null if that cannot be read any more.
+             * @description The attempt that saved the checkpoint; null if it cannot be read any more.
              */
             attempt: number | null;
             /**
              * Good
-             * @description As far as names and lengths tell; before an attempt resumes, every byte is read.
+             * @description Judged by file names and lengths; before an attempt resumes, every byte is checked.
              */
             good: boolean;
             /** Name */
             name: string;
             /**
              * Parts
-             * @description How many processes of a gang saved a part of it.
+             * @description Number of processes of a gang that saved a part.
              */
             parts: number;
             /**
@@ -4135,19 +4135,19 @@ export interface components {
             path: string | null;
             /**
              * Problem
-             * @description Why no attempt resumes from it.
+             * @description Why no attempt resumes from this checkpoint.
              */
             problem: string | null;
             /**
              * Saved At
-             * @description Null if that cannot be read any more.
+             * @description Null if it cannot be read any more.
              */
             saved_at: string | null;
             /** Size Bytes */
             size_bytes: number;
             /**
              * Step
-             * @description Steps done: where a program that resumes from it goes on.
+             * @description Number of steps done; a program that resumes from the checkpoint continues there.
              */
             step: number;
         };
@@ -4159,7 +4159,7 @@ export interface components {
             checksum: string;
             /**
              * Etag
-             * @description Of the content that the checksum was made of.
+             * @description Size of the content that the checksum was computed of.
              */
             etag: string;
             /** Path */
@@ -4171,14 +4171,14 @@ export interface components {
         ClusterView: {
             /**
              * Detail
-             * @description What is wrong, in the words of its engine; empty while it answers.
+             * @description The engine's error message; empty while the engine answers.
              */
             detail: string;
             /** Engine */
             engine: string;
             /**
              * Gpu Types
-             * @description Models of GPUs by what its own scheduler calls them, as far as set.
+             * @description GPU models by the names of the cluster's own scheduler, if configured.
              */
             gpu_types: {
                 [key: string]: string;
@@ -4189,7 +4189,7 @@ export interface components {
             gpus_free: number;
             /**
              * Gpus Taken
-             * @description Held by others, outside of corral.
+             * @description GPUs that are used outside of corral.
              */
             gpus_taken: number;
             /** Healthy */
@@ -4202,12 +4202,12 @@ export interface components {
             nodes_ready: number;
             /**
              * Observed At
-             * @description When it was last asked; null before the first time.
+             * @description When the engine was last observed; null before the first time.
              */
             observed_at: string | null;
             /**
              * Since
-             * @description Since when it answers, or does not, as far as this server has seen.
+             * @description Since when this server has seen the engine answer, or not answer.
              */
             since: string | null;
         };
@@ -4215,20 +4215,20 @@ export interface components {
         CollectionCreate: {
             /**
              * Dry Run
-             * @description Only say what would go.
+             * @description Only report what would be removed.
              * @default true
              */
             dry_run?: boolean;
             /**
              * Grace Seconds
-             * @description What is newer stays: somebody may be about to commit it.
+             * @description Newer objects are kept: a commit that is not finished may need them.
              * @default 86400
              */
             grace_seconds?: number;
         };
         /** CommitCreate */
         CommitCreate: {
-            /** @description What the server itself reads. */
+            /** @description The directory that the server reads. */
             from?: components["schemas"]["CommitSource"] | null;
             /**
              * Message
@@ -4237,17 +4237,17 @@ export interface components {
             message?: string;
             /**
              * Parent
-             * @description Refused if the newest version is another one; null: whatever is the newest.
+             * @description Refused if the newest version is another one; null: the newest version.
              */
             parent?: string | null;
             /**
              * Produced By
-             * @description The job that made it: its id or name.
+             * @description The job that made the version: its id or name.
              */
             produced_by?: string | null;
             /**
              * Tree
-             * @description Of files whose objects were sent before.
+             * @description The tree of files whose objects were sent before.
              */
             tree?: string | null;
         };
@@ -4258,12 +4258,12 @@ export interface components {
         CommitSource: {
             /**
              * Job
-             * @description name or id; the version then is known as made by it.
+             * @description Name or id; the version is then recorded as made by this job.
              */
             job?: string | null;
             /**
              * Path
-             * @description The directory within; empty: all of it.
+             * @description Path of the directory within; empty: all of it.
              * @default
              */
             path?: string;
@@ -4279,7 +4279,7 @@ export interface components {
             different: number;
             /**
              * Dropped
-             * @description Followed without deciding, because the shadow had fallen behind.
+             * @description Cycles that were skipped because the shadow policy had fallen behind.
              */
             dropped: number;
             /** Failed */
@@ -4303,14 +4303,14 @@ export interface components {
         };
         /**
          * CycleView
-         * @description Where in the journal an answer of the past comes from.
+         * @description The journal entries that an answer about the past is based on.
          */
         CycleView: {
             /** At */
             at: string;
             /**
              * Exact
-             * @description Everything that had happened is in the answer, and nothing else.
+             * @description Whether the answer contains exactly the changes up to that moment.
              */
             exact: boolean;
             /** Id */
@@ -4331,7 +4331,7 @@ export interface components {
             name: string;
             /**
              * Target
-             * @description Where it is kept.
+             * @description Target that the dataset is stored in.
              * @default default
              */
             target?: string;
@@ -4389,19 +4389,20 @@ export interface components {
         };
         /**
          * DatasetTargetEdit
-         * @description What may be changed; what is left out stays as it is. While there are datasets: a repository's token only.
+         * @description Changes to a target. Fields that are left out keep their values. If the target has datasets, only the address and
+         *     the token of its repository can be changed.
          */
         DatasetTargetEdit: {
             /** Storage */
             storage?: (components["schemas"]["DirectoryBody"] | components["schemas"]["ObjectStorageBody"]) | null;
             /**
              * Token
-             * @description Another one; empty: none.
+             * @description A new token; empty: no token.
              */
             token?: string | null;
             /**
              * Url
-             * @description Where the same repository is now.
+             * @description New address of the same repository.
              */
             url?: string | null;
         };
@@ -4415,7 +4416,7 @@ export interface components {
             created_by: string;
             /**
              * Datasets
-             * @description How many are kept through it.
+             * @description Number of datasets of this target.
              */
             datasets: number;
             metadata: components["schemas"]["MetadataView"];
@@ -4447,7 +4448,7 @@ export interface components {
             shares: components["schemas"]["DatasetShareView"][];
             /**
              * Size Bytes
-             * @description What all its versions together take.
+             * @description Bytes that all versions take together.
              */
             size_bytes: number;
             /**
@@ -4464,21 +4465,21 @@ export interface components {
         };
         /**
          * DefragmentationView
-         * @description A plan to look at. Nothing carries it out by itself.
+         * @description A proposed plan. It is not carried out automatically.
          */
         DefragmentationView: {
             /** Frees */
             frees: components["schemas"]["FreedNodeView"][];
             /**
              * Helps
-             * @description Waiting jobs that would find a place.
+             * @description Waiting jobs that would fit.
              */
             helps: string[];
             /** Lost Gpu Hours */
             lost_gpu_hours: number;
             /**
              * Moves
-             * @description In the order in which they can be made.
+             * @description In the order in which they can be carried out.
              */
             moves: components["schemas"]["MoveView"][];
         };
@@ -4549,7 +4550,7 @@ export interface components {
             to_version: string;
             /**
              * Truncated
-             * @description Whether there are more than are shown.
+             * @description Whether there are more changes than are shown.
              */
             truncated: boolean;
         };
@@ -4574,7 +4575,7 @@ export interface components {
         };
         /**
          * DirectoryBody
-         * @description A directory that the server sees; nodes too, where they are other machines.
+         * @description A directory that the server can reach, and the nodes too if they are other machines.
          */
         DirectoryBody: {
             /**
@@ -4591,34 +4592,34 @@ export interface components {
             back_at: string | null;
             /**
              * Displaced
-             * @description Whether it is still there then.
+             * @description Whether the job is expected to run still at that time.
              * @enum {string}
              */
             displaced: "surely" | "likely" | "possibly" | "no";
-            /** @description By runs like it that took at least as long; null if there were none. */
+            /** @description Estimated from similar runs that took at least as long; null if there were none. */
             ends_at: components["schemas"]["SpanView"] | null;
             /**
              * Goes To
-             * @description Nodes that have room for it; null when none is known.
+             * @description Nodes that the job would fit on; null if none is known.
              */
             goes_to: string[] | null;
             /** Gpu Count */
             gpu_count: number;
             /**
              * Gpus
-             * @description Its GPUs on the node.
+             * @description Number of the job's GPUs on the node.
              */
             gpus: string[];
             /** Id */
             id: string;
             /**
              * Limit At
-             * @description When its time limit ends it.
+             * @description End of the job's time limit.
              */
             limit_at: string | null;
             /**
              * Lost Gpu Seconds
-             * @description Since its last checkpoint, as far as it can be told.
+             * @description Work since the last known checkpoint.
              */
             lost_gpu_seconds: number;
             /** Name */
@@ -4634,12 +4635,12 @@ export interface components {
             at: string;
             /**
              * Capacity After
-             * @description Of each pool with GPUs on the node, without it.
+             * @description Each pool with GPUs on the node, and its GPUs without the node.
              */
             capacity_after: {
                 [key: string]: components["schemas"]["CapacityView"];
             };
-            /** @description When all have ended by themselves; null when that cannot be told. */
+            /** @description Estimated end of the last job; null if it cannot be estimated. */
             empty_at: components["schemas"]["SpanView"] | null;
             /** Jobs */
             jobs: components["schemas"]["DisplacedJobView"][];
@@ -4647,13 +4648,13 @@ export interface components {
             node: string;
             /**
              * Stranded
-             * @description Jobs that wait and could run nowhere else.
+             * @description Waiting jobs that can run on this node only.
              */
             stranded: components["schemas"]["StrandedView"][];
         };
         /** EffectView */
         EffectView: {
-            /** @description start: now. earlier: at a promised time that comes sooner than without it. */
+            /** @description start: the job would start now. earlier: its planned start would be earlier than without this. */
             outcome: components["schemas"]["Outcome"];
             /** Start At */
             start_at: string;
@@ -4666,14 +4667,14 @@ export interface components {
             min_gpus: number;
             /**
              * Next Gpus
-             * @description While it is resized: what its next attempt gets.
+             * @description While the job is resized: GPUs of its next attempt.
              */
             next_gpus: string[] | null;
             /** Resized At */
             resized_at: string | null;
             /**
              * Utilization
-             * @description Measured use of its GPUs lately; null: not known yet.
+             * @description Recently measured utilisation of the job's GPUs; null: not known yet.
              */
             utilization: number | null;
         };
@@ -4681,7 +4682,7 @@ export interface components {
         EstimateAccuracyView: {
             /**
              * Before P50
-             * @description Which part of them started by then; null: none can be judged yet.
+             * @description Share of the jobs that started by then; null: no estimate can be judged yet.
              */
             before_p50: number | null;
             /** Before P90 */
@@ -4690,17 +4691,17 @@ export interface components {
             by_horizon: components["schemas"]["HorizonAccuracyView"][];
             /**
              * Estimates
-             * @description Made since then; of those that still wait only the late ones are judged.
+             * @description Estimates made since then; of jobs that still wait, only those that are late are judged.
              */
             estimates: number;
             /**
              * Median Error Seconds
-             * @description Between p50 and the start, whichever was first.
+             * @description Difference between p50 and the start, whichever was first.
              */
             median_error_seconds: number | null;
             /**
              * Recent
-             * @description The latest first; of jobs that the caller may see.
+             * @description Estimates for jobs that the caller may see, the latest first.
              */
             recent: components["schemas"]["ToldView"][];
             /** Since */
@@ -4710,7 +4711,7 @@ export interface components {
         };
         /**
          * EstimateView
-         * @description When it is expected to start: half of such jobs do by p50, nine tenths by p90.
+         * @description The estimated start: half of such jobs start by p50, nine tenths by p90.
          */
         EstimateView: {
             /** P50 */
@@ -4758,7 +4759,7 @@ export interface components {
         };
         /**
          * ExpectedBackView
-         * @description When the job is expected to run again: half of the time not later, and nine times out of ten.
+         * @description When the job is expected to run again: by p50 in half of the cases, by p90 in nine of ten.
          */
         ExpectedBackView: {
             /** P50 */
@@ -4770,7 +4771,7 @@ export interface components {
         ExplainedEstimateView: {
             /**
              * Basis
-             * @description What the estimate comes from, in words.
+             * @description Explanation of the estimate.
              */
             basis: string;
             /** Made At */
@@ -4807,7 +4808,7 @@ export interface components {
         FileView: {
             /** Is Dir */
             is_dir: boolean;
-            /** @description `link`: leads out of the output directory; it cannot be downloaded. */
+            /** @description `link`: a link to a place outside of the output directory; it cannot be downloaded. */
             kind: components["schemas"]["OutputKind"];
             /** Modified At */
             modified_at: string;
@@ -4815,7 +4816,7 @@ export interface components {
             name: string;
             /**
              * Path
-             * @description From the output directory on.
+             * @description Path relative to the output directory.
              */
             path: string;
             /** Size Bytes */
@@ -4830,7 +4831,7 @@ export interface components {
         FindingView: {
             /**
              * Evidence
-             * @description The numbers behind it.
+             * @description The numbers that the finding is based on.
              */
             evidence: {
                 [key: string]: number | string;
@@ -4841,7 +4842,7 @@ export interface components {
             severity: components["schemas"]["Severity"];
             /**
              * Subject
-             * @description The job, GPU, queue or pool that it is about.
+             * @description The job, GPU, queue or pool that the finding is about.
              */
             subject: string;
             /** Text */
@@ -4865,7 +4866,7 @@ export interface components {
             };
             /**
              * Models
-             * @description GPU models that will do; none means any.
+             * @description Accepted GPU models; none means any.
              */
             models?: string[];
             /** Name */
@@ -4873,7 +4874,7 @@ export interface components {
         };
         /**
          * FlavorEdit
-         * @description What may be changed about a flavor; what is left out stays as it is.
+         * @description Changes to a flavor. Fields that are left out keep their values.
          */
         FlavorEdit: {
             /**
@@ -4890,7 +4891,7 @@ export interface components {
             };
             /**
              * Models
-             * @description GPU models that will do; none means any.
+             * @description Accepted GPU models; none means any.
              */
             models?: string[];
         };
@@ -4936,12 +4937,12 @@ export interface components {
         FoundView: {
             /**
              * Detail
-             * @description A few words that tell it from its namesakes.
+             * @description A short text that distinguishes items of the same name.
              */
             detail: string;
             /**
              * Id
-             * @description What its own route knows it by; of an image that somebody owns `owner/name`.
+             * @description Id for the item's own route; `owner/name` of an image that has an owner.
              */
             id: string;
             /** Title */
@@ -4984,24 +4985,24 @@ export interface components {
             kind: "git";
             /**
              * Token
-             * @description To push with, over HTTPS. Kept encrypted and never shown again.
+             * @description Token to push over HTTPS. Stored encrypted and never shown again.
              * @default
              */
             token?: string;
             /**
              * Url
-             * @description Of a repository; without a login in it.
+             * @description Address of the repository, without user name and password.
              */
             url: string;
         };
         /**
          * GpuColumns
-         * @description Every list has one place per GPU. `node`, `model`, `pool` and `owner` are places in the lists beside.
+         * @description Every list has one item per GPU. `node`, `model`, `pool` and `owner` are indexes into the lists of names.
          */
         GpuColumns: {
             /**
              * Allocated
-             * @description The part that jobs hold, 0 to 1.
+             * @description Share of the GPU that jobs hold, 0 to 1.
              */
             allocated: number[];
             /** Health */
@@ -5012,12 +5013,12 @@ export interface components {
             index: number[];
             /**
              * Job
-             * @description That job, where the caller may see it.
+             * @description That job, if the caller may see it.
              */
             job: (string | null)[];
             /**
              * Memory
-             * @description The used part, 0 to 1.
+             * @description Share of the GPU's memory in use, 0 to 1.
              */
             memory: (number | null)[];
             /** Model */
@@ -5026,7 +5027,7 @@ export interface components {
             node: number[];
             /**
              * Owner
-             * @description Whose job holds the largest part; null while it is free.
+             * @description Owner of the job that holds the largest share; null if the GPU is free.
              */
             owner: (number | null)[];
             /** Pool */
@@ -5038,12 +5039,12 @@ export interface components {
             power: (number | null)[];
             /**
              * Stale
-             * @description Never read, or too long ago to be believed.
+             * @description The GPU was never read, or its last reading is too old.
              */
             stale: boolean[];
             /**
              * Taken
-             * @description Others hold it, outside of corral.
+             * @description The GPU is used outside of corral.
              */
             taken: boolean[];
             /**
@@ -5063,12 +5064,12 @@ export interface components {
         GpuHoursView: {
             /**
              * Busy Gpu Hours
-             * @description Utilisation times time, of what was measured.
+             * @description Measured utilisation times time.
              */
             busy_gpu_hours: number;
             /**
              * Energy Kwh
-             * @description Of a job that crosses the border of the period, the part by its time.
+             * @description Of a job that began before the period or ended after it, the share by time.
              */
             energy_kwh: number;
             /** Gpu Hours */
@@ -5079,7 +5080,7 @@ export interface components {
             jobs: number;
             /**
              * Key
-             * @description The user, group, queue or GPU model; empty for what has none.
+             * @description The user, group, queue or GPU model; empty if there is none.
              */
             key: string;
             /** Measured Gpu Hours */
@@ -5089,7 +5090,7 @@ export interface components {
         };
         /**
          * GpuMapView
-         * @description Measured values are null where the device does not tell.
+         * @description Measured values are null if the device does not report them.
          */
         GpuMapView: {
             /** At */
@@ -5106,12 +5107,12 @@ export interface components {
         };
         /**
          * GpuMark
-         * @description An operator's word about a GPU.
+         * @description A GPU's health, set by an operator.
          */
         GpuMark: {
             /**
              * Health
-             * @description Suspect: no new work. Failed: its jobs move.
+             * @description Suspect: the GPU gets no new jobs. Failed: its jobs are moved, too.
              * @enum {string}
              */
             health: "suspect" | "failed";
@@ -5131,13 +5132,13 @@ export interface components {
             cluster: string;
             /**
              * Evidence
-             * @description What was seen, oldest first; also of times that are over.
+             * @description Observed problems, oldest first, also those that are over.
              */
             evidence: components["schemas"]["EvidenceView"][];
             health: components["schemas"]["GpuHealth"];
             /**
              * Health Since
-             * @description Null while it was always healthy.
+             * @description Null if the GPU was always healthy.
              */
             health_since: string | null;
             /** Id */
@@ -5148,7 +5149,7 @@ export interface components {
             jobs: components["schemas"]["HolderView"][];
             /**
              * Link Group
-             * @description GPUs of a node with the same name here are linked; empty while none is known.
+             * @description GPUs of a node with the same value are linked; empty if no link is known.
              */
             link_group: string;
             /** Memory Bytes */
@@ -5162,7 +5163,7 @@ export interface components {
             reading: components["schemas"]["ReadingView"] | null;
             /**
              * Taken
-             * @description Others hold it, outside of corral.
+             * @description The GPU is used outside of corral.
              */
             taken: boolean;
         };
@@ -5204,12 +5205,12 @@ export interface components {
             description?: string | null;
             /**
              * Move Users
-             * @description Leave the group that they are in for this one, at once.
+             * @description Users who leave their present group for this one.
              */
             move_users?: string[];
             /**
              * Pool
-             * @description Null detaches the pool; left out, it stays.
+             * @description Null detaches the pool; left out: unchanged.
              */
             pool?: string | null;
             /** Remove Users */
@@ -5246,7 +5247,7 @@ export interface components {
         HeldView: {
             /**
              * Held
-             * @description By everything unfinished, what waits included.
+             * @description Held by all unfinished jobs, including those that wait.
              */
             held: number;
             /**
@@ -5257,7 +5258,7 @@ export interface components {
         };
         /**
          * HolderView
-         * @description A job on a GPU or a node; of one that the caller may not see only whose it is and how large.
+         * @description A job on a GPU or a node; of a job that the caller may not see, only its owner and its size are shown.
          */
         HolderView: {
             /** Gpus */
@@ -5274,19 +5275,19 @@ export interface components {
         HorizonAccuracyView: {
             /**
              * Before P50
-             * @description Which part of them started by then; null: none can be judged yet.
+             * @description Share of the jobs that started by then; null: no estimate can be judged yet.
              */
             before_p50: number | null;
             /** Before P90 */
             before_p90: number | null;
             /**
              * Horizon
-             * @description How far ahead those estimates looked, such as `< 1 h`.
+             * @description Time between the estimate and the estimated start, such as `< 1 h`.
              */
             horizon: string;
             /**
              * Median Error Seconds
-             * @description Between p50 and the start, whichever was first.
+             * @description Difference between p50 and the start, whichever was first.
              */
             median_error_seconds: number | null;
             /** Started */
@@ -5294,7 +5295,7 @@ export interface components {
         };
         /**
          * HostView
-         * @description How a node is besides its GPUs; null where it does not tell. Rates are per second.
+         * @description Readings of a node apart from its GPUs; null if the node does not report them. Rates are per second.
          */
         HostView: {
             /** At */
@@ -5318,12 +5319,12 @@ export interface components {
         };
         /**
          * IdentityView
-         * @description Somebody whom a provider knows.
+         * @description An account of a provider.
          */
         IdentityView: {
             /**
              * Allowed
-             * @description The allow-list names them: they come in at their next sign-in.
+             * @description The allow-list contains the account: the next sign-in creates the user.
              */
             allowed: boolean;
             /** Email */
@@ -5336,14 +5337,14 @@ export interface components {
             provider: string;
             /**
              * Seen At
-             * @description When they last signed in, or tried to.
+             * @description Time of the last sign-in or of the last attempt.
              */
             seen_at: string | null;
             /** Subject */
             subject: string;
             /**
              * User
-             * @description The user, once on-boarded.
+             * @description The user, once the account is on-boarded.
              */
             user: string | null;
         };
@@ -5375,7 +5376,7 @@ export interface components {
             shared_users?: string[];
             /**
              * Visibility
-             * @description public: the platform's own, by operators.
+             * @description public: an image of the platform; only operators can create one.
              * @default private
              * @enum {string}
              */
@@ -5383,18 +5384,18 @@ export interface components {
         };
         /**
          * ImageEdit
-         * @description What may be changed about an image; what is left out stays as it is.
+         * @description Changes to an image. Fields that are left out keep their values.
          */
         ImageEdit: {
             /**
              * Address
-             * @description Where it is pulled from.
+             * @description Address that the image is pulled from.
              * @default
              */
             address?: string;
             /**
              * Credential
-             * @description The login of its owner's that it is pulled with; null: one that fits the registry.
+             * @description The owner's login that the image is pulled with; null: the login for the registry.
              */
             credential?: string | null;
             /**
@@ -5406,7 +5407,7 @@ export interface components {
             shared_groups?: string[];
             /**
              * Shared Users
-             * @description Who may use it, with the visibility shared.
+             * @description Users and groups that may use the image, if its visibility is shared.
              */
             shared_users?: string[];
             /**
@@ -5448,7 +5449,7 @@ export interface components {
         };
         /**
          * IsolationView
-         * @description How far jobs of different users are kept apart from each other and from the server.
+         * @description How jobs of different users are isolated from each other and from the server.
          */
         IsolationView: {
             /** Detail */
@@ -5458,12 +5459,12 @@ export interface components {
         };
         /**
          * JobArray
-         * @description One job for every index, called NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment.
+         * @description One job for every index, named NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment.
          */
         JobArray: {
             /**
              * After
-             * @description Jobs that must have completed before: ids, names of one's own, or names of one's own arrays.
+             * @description Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
              */
             after?: string[] | null;
             /**
@@ -5476,12 +5477,12 @@ export interface components {
             array: string;
             /**
              * Checkpoint Interval
-             * @description How often its program shall save its work; null: as the installation says.
+             * @description How often the program should save a checkpoint; null: the installation's default.
              */
             checkpoint_interval?: (number | string) | null;
             /**
              * Command
-             * @description Needed, unless a preset brings it.
+             * @description Required, unless a preset sets it.
              */
             command?: string[];
             /**
@@ -5495,7 +5496,7 @@ export interface components {
             } | null;
             /**
              * Flavor
-             * @description A kind of hardware out of the catalog.
+             * @description A flavor of the catalog.
              */
             flavor?: string | null;
             /**
@@ -5518,7 +5519,7 @@ export interface components {
             image?: string | null;
             /**
              * Kind
-             * @description Follows from what the job is; another one than that is refused.
+             * @description The kind follows from the other fields; any other value is refused.
              */
             kind?: ("workbench" | "training" | "distributed") | null;
             /** Labels */
@@ -5527,7 +5528,7 @@ export interface components {
             } | null;
             /**
              * Max Gpus
-             * @description Of an elastic job; null: as the installation says.
+             * @description Maximum of an elastic job; null: the installation's default.
              */
             max_gpus?: number | null;
             /** Max Retries */
@@ -5541,17 +5542,17 @@ export interface components {
             memory?: number | string;
             /**
              * Min Gpus
-             * @description Of an elastic job, which grows and shrinks; instead of gpus.
+             * @description Minimum of an elastic job, which grows and shrinks; instead of gpus.
              */
             min_gpus?: number | null;
             /**
              * Model
-             * @description GPU models that will do.
+             * @description Accepted GPU models.
              */
             model?: string | string[] | null;
             /**
              * Mounts
-             * @description Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+             * @description Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
              */
             mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
@@ -5563,24 +5564,24 @@ export interface components {
             nodes?: number;
             /**
              * Package
-             * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
+             * @description A package of the catalog, instead of gpus, cpus, memory and flavor.
              */
             package?: string | null;
             /**
              * Parameters
-             * @description What fills the preset's places; its defaults hold for the rest.
+             * @description Values for the preset's parameters; the others have their defaults.
              */
             parameters?: {
                 [key: string]: boolean | number | string;
             } | null;
             /**
              * Preemptible
-             * @description Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes what other queues are owed.
+             * @description Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets GPUs that are guaranteed to other queues.
              */
             preemptible?: boolean | null;
             /**
              * Preset
-             * @description A template that brings the command, and a size for what is not given here.
+             * @description A template that sets the command, and the size unless it is given here.
              */
             preset?: string | null;
             /** Priority */
@@ -5591,7 +5592,7 @@ export interface components {
             time?: (number | string) | null;
             /**
              * Venv
-             * @description A virtual environment or conda prefix on the nodes, whose programs come first.
+             * @description A virtual environment or conda prefix on the nodes; its programs are first in PATH.
              */
             venv?: string | null;
             /** Workdir */
@@ -5604,22 +5605,22 @@ export interface components {
         };
         /**
          * JobClone
-         * @description What is to be different about a clone; what is left out is as it was. Variables and labels are added.
+         * @description Changes for a clone. Fields that are left out keep the values of the original. Variables and labels are added.
          */
         JobClone: {
             /**
              * After
-             * @description Jobs that must have completed before: ids, names of one's own, or names of one's own arrays.
+             * @description Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
              */
             after?: string[] | null;
             /**
              * Checkpoint Interval
-             * @description How often its program shall save its work; null: as the installation says.
+             * @description How often the program should save a checkpoint; null: the installation's default.
              */
             checkpoint_interval?: (number | string) | null;
             /**
              * Command
-             * @description Needed, unless a preset brings it.
+             * @description Required, unless a preset sets it.
              */
             command?: string[];
             /**
@@ -5633,7 +5634,7 @@ export interface components {
             } | null;
             /**
              * Flavor
-             * @description A kind of hardware out of the catalog.
+             * @description A flavor of the catalog.
              */
             flavor?: string | null;
             /**
@@ -5656,7 +5657,7 @@ export interface components {
             image?: string | null;
             /**
              * Kind
-             * @description Follows from what the job is; another one than that is refused.
+             * @description The kind follows from the other fields; any other value is refused.
              */
             kind?: ("workbench" | "training" | "distributed") | null;
             /** Labels */
@@ -5665,7 +5666,7 @@ export interface components {
             } | null;
             /**
              * Max Gpus
-             * @description Of an elastic job; null: as the installation says.
+             * @description Maximum of an elastic job; null: the installation's default.
              */
             max_gpus?: number | null;
             /** Max Retries */
@@ -5679,17 +5680,17 @@ export interface components {
             memory?: number | string;
             /**
              * Min Gpus
-             * @description Of an elastic job, which grows and shrinks; instead of gpus.
+             * @description Minimum of an elastic job, which grows and shrinks; instead of gpus.
              */
             min_gpus?: number | null;
             /**
              * Model
-             * @description GPU models that will do.
+             * @description Accepted GPU models.
              */
             model?: string | string[] | null;
             /**
              * Mounts
-             * @description Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+             * @description Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
              */
             mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
@@ -5701,24 +5702,24 @@ export interface components {
             nodes?: number;
             /**
              * Package
-             * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
+             * @description A package of the catalog, instead of gpus, cpus, memory and flavor.
              */
             package?: string | null;
             /**
              * Parameters
-             * @description What fills the preset's places; its defaults hold for the rest.
+             * @description Values for the preset's parameters; the others have their defaults.
              */
             parameters?: {
                 [key: string]: boolean | number | string;
             } | null;
             /**
              * Preemptible
-             * @description Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes what other queues are owed.
+             * @description Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets GPUs that are guaranteed to other queues.
              */
             preemptible?: boolean | null;
             /**
              * Preset
-             * @description A template that brings the command, and a size for what is not given here.
+             * @description A template that sets the command, and the size unless it is given here.
              */
             preset?: string | null;
             /** Priority */
@@ -5729,7 +5730,7 @@ export interface components {
             time?: (number | string) | null;
             /**
              * Venv
-             * @description A virtual environment or conda prefix on the nodes, whose programs come first.
+             * @description A virtual environment or conda prefix on the nodes; its programs are first in PATH.
              */
             venv?: string | null;
             /** Workdir */
@@ -5739,7 +5740,7 @@ export interface components {
         JobCountsView: {
             /**
              * By State
-             * @description Every state, also those that no job is in.
+             * @description Every state, also states without jobs.
              */
             by_state: {
                 [key: string]: number;
@@ -5749,22 +5750,22 @@ export interface components {
         };
         /**
          * JobCreate
-         * @description A job as a user asks for it.
+         * @description A job to submit.
          */
         JobCreate: {
             /**
              * After
-             * @description Jobs that must have completed before: ids, names of one's own, or names of one's own arrays.
+             * @description Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
              */
             after?: string[] | null;
             /**
              * Checkpoint Interval
-             * @description How often its program shall save its work; null: as the installation says.
+             * @description How often the program should save a checkpoint; null: the installation's default.
              */
             checkpoint_interval?: (number | string) | null;
             /**
              * Command
-             * @description Needed, unless a preset brings it.
+             * @description Required, unless a preset sets it.
              */
             command?: string[];
             /**
@@ -5778,7 +5779,7 @@ export interface components {
             } | null;
             /**
              * Flavor
-             * @description A kind of hardware out of the catalog.
+             * @description A flavor of the catalog.
              */
             flavor?: string | null;
             /**
@@ -5801,7 +5802,7 @@ export interface components {
             image?: string | null;
             /**
              * Kind
-             * @description Follows from what the job is; another one than that is refused.
+             * @description The kind follows from the other fields; any other value is refused.
              */
             kind?: ("workbench" | "training" | "distributed") | null;
             /** Labels */
@@ -5810,7 +5811,7 @@ export interface components {
             } | null;
             /**
              * Max Gpus
-             * @description Of an elastic job; null: as the installation says.
+             * @description Maximum of an elastic job; null: the installation's default.
              */
             max_gpus?: number | null;
             /** Max Retries */
@@ -5824,17 +5825,17 @@ export interface components {
             memory?: number | string;
             /**
              * Min Gpus
-             * @description Of an elastic job, which grows and shrinks; instead of gpus.
+             * @description Minimum of an elastic job, which grows and shrinks; instead of gpus.
              */
             min_gpus?: number | null;
             /**
              * Model
-             * @description GPU models that will do.
+             * @description Accepted GPU models.
              */
             model?: string | string[] | null;
             /**
              * Mounts
-             * @description Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+             * @description Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
              */
             mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
@@ -5846,24 +5847,24 @@ export interface components {
             nodes?: number;
             /**
              * Package
-             * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
+             * @description A package of the catalog, instead of gpus, cpus, memory and flavor.
              */
             package?: string | null;
             /**
              * Parameters
-             * @description What fills the preset's places; its defaults hold for the rest.
+             * @description Values for the preset's parameters; the others have their defaults.
              */
             parameters?: {
                 [key: string]: boolean | number | string;
             } | null;
             /**
              * Preemptible
-             * @description Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes what other queues are owed.
+             * @description Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets GPUs that are guaranteed to other queues.
              */
             preemptible?: boolean | null;
             /**
              * Preset
-             * @description A template that brings the command, and a size for what is not given here.
+             * @description A template that sets the command, and the size unless it is given here.
              */
             preset?: string | null;
             /** Priority */
@@ -5874,7 +5875,7 @@ export interface components {
             time?: (number | string) | null;
             /**
              * Venv
-             * @description A virtual environment or conda prefix on the nodes, whose programs come first.
+             * @description A virtual environment or conda prefix on the nodes; its programs are first in PATH.
              */
             venv?: string | null;
             /** Workdir */
@@ -5893,7 +5894,7 @@ export interface components {
             dataset: string;
             /**
              * Name
-             * @description null if the dataset is gone, or the caller does not see it.
+             * @description null if the dataset was deleted, or the caller may not see it.
              */
             name: string | null;
             /** Owner */
@@ -5905,13 +5906,13 @@ export interface components {
         };
         /**
          * JobEdit
-         * @description What is to be different about a job that does not run yet; what is left out stays as it is. Its size can be
-         *     changed until it has started for the first time.
+         * @description Changes to a job that does not run yet. Fields that are left out keep their values. The job's size can be changed
+         *     until the job has started for the first time.
          */
         JobEdit: {
             /**
              * After
-             * @description Null: it waits for no other job.
+             * @description Null: the job depends on no other job.
              */
             after?: string[] | null;
             /**
@@ -5921,7 +5922,7 @@ export interface components {
             cpus?: number;
             /**
              * Flavor
-             * @description A kind of hardware out of the catalog; null: none in particular.
+             * @description A flavor of the catalog; null: no flavor.
              */
             flavor?: string | null;
             /**
@@ -5932,7 +5933,7 @@ export interface components {
             gpus?: number;
             /**
              * Max Gpus
-             * @description Makes it elastic, or changes how far it grows.
+             * @description Makes the job elastic, or changes its maximum.
              */
             max_gpus?: number | null;
             /**
@@ -5944,12 +5945,12 @@ export interface components {
             memory?: number | string;
             /**
              * Min Gpus
-             * @description Makes it elastic, or changes how far it shrinks.
+             * @description Makes the job elastic, or changes its minimum.
              */
             min_gpus?: number | null;
             /**
              * Model
-             * @description GPU models that will do; null: any.
+             * @description Accepted GPU models; null: any.
              */
             model?: string | string[] | null;
             /**
@@ -5959,12 +5960,12 @@ export interface components {
             nodes?: number;
             /**
              * Package
-             * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
+             * @description A package of the catalog, instead of gpus, cpus, memory and flavor.
              */
             package?: string | null;
             /**
              * Preemptible
-             * @description Until it has started for the first time. Null: as jobs of its kind usually are.
+             * @description Can be changed until the job has started for the first time. Null: the default of its kind.
              */
             preemptible?: boolean | null;
             /**
@@ -5974,12 +5975,12 @@ export interface components {
             priority?: number;
             /**
              * Queue
-             * @description Null: the right one of those that its user may use.
+             * @description Null: chosen among the queues that the user may use.
              */
             queue?: string | null;
             /**
              * Time
-             * @description Null: as long as the queue allows.
+             * @description Null: the queue's limit.
              */
             time?: (number | string) | null;
         };
@@ -6013,7 +6014,7 @@ export interface components {
         };
         /**
          * JobMove
-         * @description Put a job of one's own before or after another one of one's own.
+         * @description Move one of the caller's jobs before or after another one of the caller's jobs.
          */
         JobMove: {
             /** After */
@@ -6025,7 +6026,7 @@ export interface components {
         JobReceiptView: {
             /**
              * At
-             * @description When the job was told to save and end.
+             * @description When the job was asked to save and end.
              */
             at: string;
             /**
@@ -6035,7 +6036,7 @@ export interface components {
             attempt: number;
             /**
              * Back At
-             * @description When its next attempt was up.
+             * @description When the next attempt was running.
              */
             back_at: string | null;
             /**
@@ -6045,14 +6046,14 @@ export interface components {
             detail: string;
             /**
              * Ended At
-             * @description When its attempt was over and it waited again.
+             * @description When the attempt was over and the job waited again.
              */
             ended_at: string | null;
-            /** @description While it waits: when it is expected to run again. */
+            /** @description While the job waits: when it is expected to run again. */
             expected_back: components["schemas"]["ExpectedBackView"] | null;
             /**
              * For Job
-             * @description Who starts instead.
+             * @description The job that starts instead.
              */
             for_job: string;
             /** For Job Name */
@@ -6068,26 +6069,26 @@ export interface components {
             id: number;
             /**
              * Job
-             * @description Who gave way.
+             * @description The job that was preempted.
              */
             job: string;
             /** Job Name */
             job_name: string;
             /**
              * Lost Gpu Seconds
-             * @description Work that was saved nowhere when it was told; once `saved` is known, what was lost.
+             * @description Work that was not saved when the job was asked to end; once `saved` is known, the lost work.
              */
             lost_gpu_seconds: number;
             /**
              * Role
-             * @description Whether the job gave way, or others gave way to it.
+             * @description Whether the job was preempted, or other jobs were preempted for it.
              * @enum {string}
              */
             role: "preempted" | "preempting";
             rule: components["schemas"]["PreemptionRule"];
             /**
              * Saved
-             * @description Whether its program saved between the warning and its end; null until that is known.
+             * @description Whether the program saved between the warning and its end; null until known.
              */
             saved: boolean | null;
             /** User */
@@ -6095,7 +6096,7 @@ export interface components {
         };
         /**
          * JobRefView
-         * @description A job; of one that the caller may not see only whose it is.
+         * @description A job; of a job that the caller may not see, only the owner is shown.
          */
         JobRefView: {
             /** Id */
@@ -6107,7 +6108,7 @@ export interface components {
         };
         /**
          * JobResize
-         * @description How many GPUs a running elastic job shall go on with.
+         * @description The new number of GPUs of a running elastic job.
          */
         JobResize: {
             /** Gpus */
@@ -6122,7 +6123,7 @@ export interface components {
         JobView: {
             /**
              * After
-             * @description Jobs that must complete before it may start.
+             * @description Jobs that must complete before this job may start.
              */
             after: string[];
             allocation: components["schemas"]["AllocationView"] | null;
@@ -6133,24 +6134,24 @@ export interface components {
             attempt_id: string | null;
             /**
              * Checkpoint Interval Seconds
-             * @description How often its program shall save; null: as the installation says.
+             * @description How often the program should save a checkpoint; null: the installation's default.
              */
             checkpoint_interval_seconds: number | null;
             /**
              * Checkpointed At
-             * @description When its program last saved its work.
+             * @description When the program last saved a checkpoint.
              */
             checkpointed_at: string | null;
             /**
              * Command
-             * @description With env and workdir, shown to its owner and to operators only.
+             * @description The command, env and workdir are shown to the job's owner and to operators only.
              */
             command: string[];
             /** Cpus */
             cpus: number;
             /** Created At */
             created_at: string;
-            /** @description Of a job that grows and shrinks; gpus is what it has now, or its minimum. */
+            /** @description Set for an elastic job, which grows and shrinks; gpus is its present size, or its minimum. */
             elastic?: components["schemas"]["ElasticView"] | null;
             /** End Reason */
             end_reason: string | null;
@@ -6160,18 +6161,18 @@ export interface components {
             env: {
                 [key: string]: string;
             };
-            /** @description While it waits; null: it does not, or nobody can tell. */
+            /** @description Estimated start of a waiting job; null: the job does not wait, or no estimate exists. */
             estimated_start?: components["schemas"]["EstimatedStartView"] | null;
             /** Exit Code */
             exit_code: number | null;
             /**
              * Faults
-             * @description Faults of the platform in a row since it last saved; they are no retries.
+             * @description Platform failures in a row since the last checkpoint; they do not count as retries.
              */
             faults: number;
             /**
              * Flavor
-             * @description As it was picked; later changes of it don't matter.
+             * @description The package at submission; later changes of the package have no effect.
              */
             flavor: string | null;
             /** Gpus */
@@ -6180,7 +6181,7 @@ export interface components {
             grace_seconds: number;
             /** Id */
             id: string;
-            /** @description It holds GPUs, does nothing, and was told so; only told of a single job. */
+            /** @description Set if the owner was warned that the job does not use its GPUs; only set for a single job. */
             idle_warning?: components["schemas"]["IdleWarningView"] | null;
             /**
              * Image
@@ -6189,7 +6190,7 @@ export interface components {
             image?: string | null;
             /**
              * Kept
-             * @description It stays however old it becomes.
+             * @description Retention never removes a pinned job.
              * @default false
              */
             kept?: boolean;
@@ -6221,30 +6222,30 @@ export interface components {
             package: string | null;
             /**
              * Parameters
-             * @description What filled the template; shown as the command is.
+             * @description Values for the preset's parameters; shown to the same callers as the command.
              */
             parameters?: {
                 [key: string]: string;
             };
             /** Pinned At */
             pinned_at: string | null;
-            /** @description null: nothing is known of jobs like it. */
+            /** @description null: no similar job has completed yet. */
             predicted: components["schemas"]["PredictionView"] | null;
             /**
              * Preempted For
-             * @description The job that it makes, or made, room for, until it starts again.
+             * @description The job that this job was preempted for; set until this job starts again.
              */
             preempted_for: string | null;
             /** Preemptible */
             preemptible: boolean;
             /**
              * Preemptions
-             * @description How often it was preempted since its owner started it.
+             * @description Number of preemptions since the owner last started the job.
              */
             preemptions: number;
             /**
              * Preset
-             * @description The template that it was made from.
+             * @description The preset that the job was made from.
              */
             preset?: string | null;
             /** Priority */
@@ -6262,7 +6263,7 @@ export interface components {
             stopping_for: string | null;
             /** Time Limit Seconds */
             time_limit_seconds: number | null;
-            /** @description What it has held and used in all its attempts; only told of a single job. */
+            /** @description What the job has held and used in all its attempts; only set for a single job. */
             usage?: components["schemas"]["UsageView"] | null;
             /** User */
             user: string;
@@ -6275,7 +6276,7 @@ export interface components {
         JupyterView: {
             /**
              * Address
-             * @description At the console: leads a browser that is signed in to its own origin; programs send a token.
+             * @description Redirects a signed-in browser to the workbench's own origin; programs send a token.
              */
             address: string;
             /** Ready */
@@ -6305,7 +6306,7 @@ export interface components {
         LengthsView: {
             /**
              * Lengths
-             * @description In the order of the ids; null for one that is damaged or lost.
+             * @description In the order of the ids; null if the object is damaged or lost.
              */
             lengths: (number | null)[];
         };
@@ -6340,7 +6341,7 @@ export interface components {
         };
         /**
          * LimitsView
-         * @description What holds for everybody; null means no limit.
+         * @description Limits for all users; null means no limit.
          */
         LimitsView: {
             /** Max Gpus Per Job */
@@ -6359,14 +6360,14 @@ export interface components {
         };
         /**
          * LineView
-         * @description Jobs that wait for the same: one GPU model, on one node or as a gang.
+         * @description Jobs that wait for the same resources: one GPU model, on one node or as a gang.
          */
         LineView: {
             /** Jobs */
             jobs: components["schemas"]["OrderedJobView"][];
             /**
              * Length
-             * @description Jobs in the line; of a long one not all are shown.
+             * @description Number of jobs in the waiting line; of a long line not all jobs are shown.
              */
             length: number;
             /**
@@ -6379,12 +6380,12 @@ export interface components {
         };
         /**
          * LineageJobView
-         * @description A job in a dataset's lineage; it may be deleted by now.
+         * @description A job in a dataset's lineage; the job may have been deleted.
          */
         LineageJobView: {
             /**
              * Attempts
-             * @description Those that used it; empty for the job that made it.
+             * @description Versions that the job used; empty for the job that made the version.
              */
             attempts: number[];
             /** Id */
@@ -6393,7 +6394,7 @@ export interface components {
             last_at: string | null;
             /**
              * Name
-             * @description null if it is gone, or the caller may not see it.
+             * @description null if the job was deleted, or the caller may not see it.
              */
             name: string | null;
             /** User */
@@ -6759,7 +6760,7 @@ export interface components {
             attempt: number;
             /**
              * Line
-             * @description Counted from the oldest line that is kept.
+             * @description Number of the line, counted from the oldest line that is kept.
              */
             line: number;
             /**
@@ -6771,7 +6772,7 @@ export interface components {
             rank: number;
             /**
              * Text
-             * @description The line; of a long one the part around the match.
+             * @description The line; of a long line, the part around the match.
              */
             text: string;
         };
@@ -6779,7 +6780,7 @@ export interface components {
         LoginCreate: {
             /**
              * New Password
-             * @description Replaces the password, such as a one-time one.
+             * @description Replaces the password, for example a one-time password.
              */
             new_password?: string | null;
             /** Password */
@@ -6796,7 +6797,7 @@ export interface components {
         LoginPut: {
             /**
              * Platform
-             * @description For public images; by operators.
+             * @description For public images; only operators can set it.
              * @default false
              */
             platform?: boolean;
@@ -6804,7 +6805,7 @@ export interface components {
             registry: string;
             /**
              * Secret
-             * @description A password or token. Kept encrypted and never shown again.
+             * @description A password or token. Stored encrypted and never shown again.
              */
             secret: string;
             /** Username */
@@ -6814,7 +6815,7 @@ export interface components {
         LoginView: {
             /**
              * Csrf Token
-             * @description To be sent as X-CSRF-Token with every change.
+             * @description Send it in the header X-CSRF-Token with every change.
              */
             csrf_token?: string | null;
             /** Must Change Password */
@@ -6843,7 +6844,7 @@ export interface components {
             email: string;
             /**
              * Functions
-             * @description What the caller may do; operators may do everything.
+             * @description Functions that the caller may use; operators may use all.
              */
             functions: components["schemas"]["Function"][];
             /** Group */
@@ -6897,22 +6898,22 @@ export interface components {
         };
         /**
          * MountBody
-         * @description Something to be mounted, in parts.
+         * @description A mount, in parts.
          */
         MountBody: {
             /**
              * Mode
-             * @description Null: as such things usually are.
+             * @description Null: the default for this type of storage.
              */
             mode?: ("ro" | "rw") | null;
             /**
              * Path
-             * @description Where the job sees it; absolute.
+             * @description Absolute path in the job.
              */
             path: string;
             /**
              * Prefetch
-             * @description Of a bucket: fetch all of it before the program begins.
+             * @description For a bucket: fetch all of it before the program starts.
              * @default false
              */
             prefetch?: boolean;
@@ -6929,7 +6930,7 @@ export interface components {
         MountKind: "volume" | "dataset" | "local";
         /**
          * MountView
-         * @description Storage that a job sees.
+         * @description Storage that a job mounts.
          */
         MountView: {
             /** Dataset */
@@ -6964,7 +6965,7 @@ export interface components {
             job: string;
             /**
              * Lost Gpu Hours
-             * @description Work that is done again, at most: the time since the last checkpoint.
+             * @description Upper bound of the work that is repeated: the time since the last checkpoint.
              */
             lost_gpu_hours: number;
             /** Name */
@@ -6998,7 +6999,7 @@ export interface components {
             scopes: components["schemas"]["Scope"][];
             /**
              * Token
-             * @description Shown this once; only a hash of it is kept.
+             * @description Shown only once; only a hash is stored.
              */
             token: string;
         };
@@ -7036,19 +7037,19 @@ export interface components {
             memory_bytes: number;
             /**
              * Reason
-             * @description Why its engine gives it no work; empty where it does not tell.
+             * @description The engine's reason for giving the node no work; empty if the engine reports none.
              */
             reason: string;
             state: components["schemas"]["NodeState"];
             taken: components["schemas"]["TakenView"];
-            /** @description What an operator has said: ready, cordoned or draining. */
+            /** @description State set by an operator: ready, cordoned or draining. */
             withheld: components["schemas"]["NodeState"];
         };
         /** NodesAdded */
         NodesAdded: {
             /**
              * Cpus
-             * @description Left out: as many as the largest node has.
+             * @description Left out: the number of the largest node.
              */
             cpus?: number | null;
             /** Gpus */
@@ -7079,7 +7080,7 @@ export interface components {
             kind: "object";
             /**
              * Object Store
-             * @description By its name: `corral object-store ls`.
+             * @description Name of the object store: `corral object-store ls`.
              */
             object_store: string;
             /**
@@ -7106,12 +7107,12 @@ export interface components {
             bucket: string;
             /**
              * Endpoint
-             * @description Null: the provider's own.
+             * @description Null: the provider's default.
              */
             endpoint?: string | null;
             /**
              * Kind
-             * @description s3: S3 and what speaks like it, such as MinIO.
+             * @description s3: S3 and compatible services, such as MinIO.
              * @enum {string}
              */
             kind: "s3" | "gcs";
@@ -7119,7 +7120,7 @@ export interface components {
             name: string;
             /**
              * Prefix
-             * @description The part of the bucket that is opened.
+             * @description Prefix of the bucket that can be used.
              * @default
              */
             prefix?: string;
@@ -7130,14 +7131,14 @@ export interface components {
             region?: string;
             /**
              * Secret
-             * @description Of S3 the secret key, of GCS the account's key as JSON. Kept encrypted, never shown.
+             * @description For S3 the secret key, for GCS the account's key as JSON. Stored encrypted, never shown.
              * @default
              */
             secret?: string;
         };
         /**
          * ObjectStoreEdit
-         * @description What may be changed about how a bucket is reached; what is left out stays as it is.
+         * @description Changes to the access to a bucket. Fields that are left out keep their values.
          */
         ObjectStoreEdit: {
             /**
@@ -7174,7 +7175,7 @@ export interface components {
             detail: string;
             /**
              * Objects Seen
-             * @description Right below the prefix.
+             * @description Names directly below the prefix.
              */
             objects_seen: number;
             /** Ok */
@@ -7192,7 +7193,7 @@ export interface components {
             created_at: string;
             /**
              * Endpoint
-             * @description From here on for operators only; others see them empty.
+             * @description This field and the following ones are shown to operators only; for others they are empty.
              */
             endpoint: string | null;
             /** Has Secret */
@@ -7206,7 +7207,7 @@ export interface components {
             region: string;
             /**
              * Volumes
-             * @description How many volumes are parts of it.
+             * @description Number of volumes in this object store.
              */
             volumes: number;
         };
@@ -7221,7 +7222,7 @@ export interface components {
         OnboardCreate: {
             /**
              * Group
-             * @description Where newcomers are put; null means in no group.
+             * @description Group of new users; null means no group.
              * @default default
              */
             group?: string | null;
@@ -7252,7 +7253,7 @@ export interface components {
         };
         /**
          * OperationView
-         * @description Long work on datasets: a commit, a verification, a collection of garbage.
+         * @description A long operation on datasets: a commit, a verification, a pull or a garbage collection.
          */
         OperationView: {
             /** Created At */
@@ -7272,11 +7273,11 @@ export interface components {
              * @enum {string}
              */
             kind: "commit" | "collect" | "verify" | "pull";
-            /** @description While it is working. */
+            /** @description Set while the operation is working. */
             progress: components["schemas"]["OperationProgressView"] | null;
             /**
              * Result
-             * @description What came of it, once it is ready.
+             * @description The result, once the operation is ready.
              */
             result: {
                 [key: string]: unknown;
@@ -7302,23 +7303,23 @@ export interface components {
             lines: components["schemas"]["LineView"][];
             /**
              * Waiting For Others
-             * @description Jobs that come after others, and so stand in no line yet.
+             * @description Jobs that depend on others, and so are in no waiting line yet.
              */
             waiting_for_others: number;
         };
         /**
          * OrderedJobView
-         * @description A place in a line; of a job that the caller may not see only whose it is and how large.
+         * @description A position in a waiting line; of a job that the caller may not see, only its owner and its size are shown.
          */
         OrderedJobView: {
             /**
              * Cluster
-             * @description The only cluster where it may run; null: several will do.
+             * @description The only cluster in which the job may run; null: several.
              */
             cluster: string | null;
             /** Detail */
             detail: string;
-            /** @description When it is expected to start; null while nothing can be told. */
+            /** @description Estimated start; null while no estimate exists. */
             estimated_start: components["schemas"]["EstimatedStartView"] | null;
             /** Gpus */
             gpus: number;
@@ -7326,7 +7327,7 @@ export interface components {
             id: string | null;
             /**
              * Moved
-             * @description Its owner has given it a place among the own jobs.
+             * @description The owner has moved the job among the owner's own jobs.
              */
             moved: boolean;
             /** Name */
@@ -7360,7 +7361,7 @@ export interface components {
         OutputKind: "file" | "directory" | "link" | "other";
         /**
          * OverviewView
-         * @description The installation in a few numbers; what nobody tells is null, not zero.
+         * @description The installation in a few numbers; a value that no device reports is null, not zero.
          */
         OverviewView: {
             /** Alerts */
@@ -7371,7 +7372,7 @@ export interface components {
             allocation: number;
             /**
              * Cpu
-             * @description Mean use of the CPUs of the nodes that tell, 0 to 1.
+             * @description Mean CPU utilisation of the nodes that report it, 0 to 1.
              */
             cpu: number | null;
             /** Gpus */
@@ -7388,17 +7389,17 @@ export interface components {
             gpus_suspect: number;
             /**
              * Gpus Taken
-             * @description Held by others, outside of corral.
+             * @description GPUs that are used outside of corral.
              */
             gpus_taken: number;
             /**
              * Idle Gpus
-             * @description Held by jobs, and not used at this moment.
+             * @description GPUs that jobs hold and do not use at this moment.
              */
             idle_gpus: number;
             /**
              * Jobs
-             * @description By state; of one cluster without those that have ended.
+             * @description Number of jobs by state; for a single cluster, ended jobs are left out.
              */
             jobs: {
                 [key: string]: number;
@@ -7407,7 +7408,7 @@ export interface components {
             memory_total_bytes: number | null;
             /**
              * Memory Used Bytes
-             * @description Of the nodes that tell, as the total.
+             * @description Sum over the nodes that report it; the total likewise.
              */
             memory_used_bytes: number | null;
             /** Nodes */
@@ -7418,7 +7419,7 @@ export interface components {
             };
             /**
              * Power Limit Watts
-             * @description What the GPUs that tell may draw together.
+             * @description Sum of the power limits of the GPUs that report one.
              */
             power_limit_watts: number | null;
             /** Power Watts */
@@ -7437,7 +7438,7 @@ export interface components {
             wait_seconds_max: number | null;
             /**
              * Wait Seconds Median
-             * @description How long what waits now has waited so far.
+             * @description Time that the jobs which wait now have waited so far.
              */
             wait_seconds_median: number | null;
         };
@@ -7466,7 +7467,7 @@ export interface components {
             gpus?: number;
             /**
              * Kinds
-             * @description The job kinds it is offered to; none means every kind.
+             * @description Job kinds that the package is offered to; none means every kind.
              */
             kinds?: ("workbench" | "training" | "distributed" | "preset")[];
             /**
@@ -7480,14 +7481,14 @@ export interface components {
             name: string;
             /**
              * Rdma
-             * @description Only nodes with the label rdma=true.
+             * @description Use only nodes with the label rdma=true.
              * @default false
              */
             rdma?: boolean;
         };
         /**
          * PackageEdit
-         * @description What may be changed about a package; what is left out stays as it is.
+         * @description Changes to a package. Fields that are left out keep their values.
          */
         PackageEdit: {
             /**
@@ -7513,7 +7514,7 @@ export interface components {
             gpus?: number;
             /**
              * Kinds
-             * @description The job kinds it is offered to; none means every kind.
+             * @description Job kinds that the package is offered to; none means every kind.
              */
             kinds?: ("workbench" | "training" | "distributed" | "preset")[];
             /**
@@ -7525,7 +7526,7 @@ export interface components {
             memory_bytes?: number | string;
             /**
              * Rdma
-             * @description Only nodes with the label rdma=true.
+             * @description Use only nodes with the label rdma=true.
              * @default false
              */
             rdma?: boolean;
@@ -7534,7 +7535,7 @@ export interface components {
         PackageView: {
             /**
              * Available
-             * @description With this and the rest only when a kind is asked for.
+             * @description This field and the following ones are set only if a kind is given.
              */
             available?: boolean | null;
             /** Cpus */
@@ -7545,14 +7546,14 @@ export interface components {
             description: string;
             /**
              * Expected Wait Seconds
-             * @description Of the next one; null when unknown.
+             * @description Estimated start of the next job; null if unknown.
              */
             expected_wait_seconds?: number | null;
             /** Flavor */
             flavor: string | null;
             /**
              * Free Count
-             * @description Jobs of it that would start now.
+             * @description Number of jobs of this size that would start now.
              */
             free_count?: number | null;
             /** Gpus */
@@ -7570,12 +7571,12 @@ export interface components {
             name: string;
             /**
              * Queue
-             * @description Where the caller's job would wait.
+             * @description Queue in which the caller's job would wait.
              */
             queue?: string | null;
             /**
              * Queued
-             * @description Jobs that wait there for the same GPU model.
+             * @description Number of jobs that wait in that queue for the same GPU model.
              */
             queued?: number | null;
             /** Rdma */
@@ -7595,18 +7596,18 @@ export interface components {
         PanelKindView: {
             /**
              * Free
-             * @description Of these, in good order and held by nobody.
+             * @description GPUs of these that are healthy and free.
              */
             free: number;
             /**
              * Gap
-             * @description GPUs that the waiting ones ask for.
+             * @description GPUs that the waiting jobs ask for.
              */
             gap: number;
             kind: components["schemas"]["JobKind"];
             /**
              * Occupied
-             * @description GPUs that the running ones hold.
+             * @description GPUs that the running jobs hold.
              */
             occupied: number;
             /**
@@ -7631,7 +7632,7 @@ export interface components {
             items: components["schemas"]["PanelView"][];
             /**
              * Kinds
-             * @description The sums per kind, on every page.
+             * @description Totals per kind; the same on every page.
              */
             kinds: components["schemas"]["PanelKindView"][];
             /** Next Cursor */
@@ -7644,12 +7645,12 @@ export interface components {
         PanelView: {
             /**
              * Free
-             * @description Of these, in good order and held by nobody.
+             * @description GPUs of these that are healthy and free.
              */
             free: number;
             /**
              * Gap
-             * @description GPUs that the waiting ones ask for.
+             * @description GPUs that the waiting jobs ask for.
              */
             gap: number;
             kind: components["schemas"]["JobKind"];
@@ -7657,7 +7658,7 @@ export interface components {
             model: string;
             /**
              * Occupied
-             * @description GPUs that the running ones hold.
+             * @description GPUs that the running jobs hold.
              */
             occupied: number;
             /**
@@ -7687,7 +7688,7 @@ export interface components {
             choices: string[];
             /**
              * Default
-             * @description Null: it must be given.
+             * @description Null: the parameter is required.
              */
             default: boolean | number | string | null;
             /** Help */
@@ -7702,7 +7703,7 @@ export interface components {
         };
         /**
          * PartView
-         * @description One part of the server and how it is.
+         * @description One part of the server and its health.
          */
         PartView: {
             /** Detail */
@@ -7720,7 +7721,7 @@ export interface components {
             old: string;
             /**
              * Revoke Tokens
-             * @description Revoke all tokens of the user, but for the one that this request is sent with.
+             * @description Revoke all tokens of the user except the one of this request.
              * @default false
              */
             revoke_tokens?: boolean;
@@ -7746,7 +7747,7 @@ export interface components {
             description?: string | null;
             /**
              * Functions
-             * @description The whole set, replacing the one before.
+             * @description The complete set; it replaces the present one.
              */
             functions?: ("train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens")[] | null;
         };
@@ -7771,7 +7772,7 @@ export interface components {
             ahead_count: number;
             /** Detail */
             detail: string;
-            /** @description When it would start. */
+            /** @description When the job would start. */
             estimate?: components["schemas"]["EstimateView"] | null;
             /** Nodes */
             nodes: string[];
@@ -7784,10 +7785,10 @@ export interface components {
             reasons: components["schemas"]["ReasonView"][];
             /**
              * Start At
-             * @description Now, or when it is promised at the latest.
+             * @description Now, or the latest planned start.
              */
             start_at: string | null;
-            /** @description null: it would be refused. */
+            /** @description null: the job would be refused. */
             would_start?: components["schemas"]["WouldStartView"] | null;
         };
         /** PointView */
@@ -7799,7 +7800,7 @@ export interface components {
             at: string;
             /**
              * Count
-             * @description Readings behind it. A step without any has no point.
+             * @description Number of readings in the step. A step without readings has no point.
              */
             count: number;
             /** Least */
@@ -7818,7 +7819,7 @@ export interface components {
             description?: string;
             /**
              * Gpus
-             * @description Ids of GPUs of one model; they leave the pool they are in.
+             * @description Ids of GPUs of one model; they are removed from their present pool.
              */
             gpus?: string[];
             /** Name */
@@ -7842,7 +7843,7 @@ export interface components {
             group: string | null;
             /**
              * Model
-             * @description Null while it is empty, or where models are mixed (default only).
+             * @description Null if the pool is empty or has several models (default only).
              */
             model: string | null;
             /** Name */
@@ -7860,7 +7861,7 @@ export interface components {
             description?: string | null;
             /**
              * Gpus
-             * @description Exactly the GPUs that it shall have: what it loses goes to the pool default.
+             * @description The complete list of GPUs; GPUs that are not listed move to the pool default.
              */
             gpus?: string[] | null;
         };
@@ -7880,7 +7881,7 @@ export interface components {
             group: string | null;
             /**
              * Model
-             * @description Null while it is empty, or where models are mixed (default only).
+             * @description Null if the pool is empty or has several models (default only).
              */
             model: string | null;
             /** Name */
@@ -7894,12 +7895,12 @@ export interface components {
         };
         /**
          * PredictionView
-         * @description How long it was expected to run, from its next start on, when it was last queued.
+         * @description The predicted run time from the next start on, computed when the job was last queued.
          */
         PredictionView: {
             /**
              * Like
-             * @description What those runs have in common with it.
+             * @description What those runs have in common with the job.
              */
             like: string;
             /** P50 Seconds */
@@ -7908,13 +7909,13 @@ export interface components {
             p90_seconds: number;
             /**
              * Samples
-             * @description How many completed runs that is known from.
+             * @description Number of completed runs that the prediction is based on.
              */
             samples: number;
         };
         /**
          * PreemptingView
-         * @description A job that would be interrupted; of one that the caller may not see only the rule and the loss.
+         * @description A job that would be preempted; of a job that the caller may not see, only the rule and the loss are shown.
          */
         PreemptingView: {
             /** Job */
@@ -7943,7 +7944,7 @@ export interface components {
         PresetCreate: {
             /**
              * Replace
-             * @description Take the place of one of the same name.
+             * @description Replace a preset of the same name.
              * @default false
              */
             replace?: boolean;
@@ -7962,7 +7963,7 @@ export interface components {
             name?: string | null;
             /**
              * Overrides
-             * @description Other fields of a job: gpus, time, queue, env and so on.
+             * @description Other fields of the job: gpus, time, queue, env and so on.
              */
             overrides?: {
                 [key: string]: unknown;
@@ -7990,7 +7991,7 @@ export interface components {
             };
             /**
              * Gpus
-             * @description With the next ones: what its jobs ask for unless they say otherwise.
+             * @description This field and the next ones are defaults for the preset's jobs.
              */
             gpus: number;
             /** Image */
@@ -8003,7 +8004,7 @@ export interface components {
             parameters: components["schemas"]["ParameterView"][];
             /**
              * Shipped
-             * @description It comes with corral.
+             * @description The preset is part of corral.
              */
             shipped: boolean;
             /** Time Limit Seconds */
@@ -8014,7 +8015,7 @@ export interface components {
             venv: string | null;
             /**
              * Yaml
-             * @description As it was written; only told of a single one.
+             * @description The YAML file; only set for a single preset.
              */
             yaml?: string | null;
         };
@@ -8079,12 +8080,12 @@ export interface components {
         ProviderCreate: {
             /**
              * Allow
-             * @description Logins, e-mail addresses, @domains, or * for everybody the provider knows.
+             * @description Logins, e-mail addresses, @domains, or * for all accounts of the provider.
              */
             allow?: string[];
             /**
              * Api Token
-             * @description Kept encrypted and never shown again.
+             * @description Stored encrypted and never shown again.
              * @default
              */
             api_token?: string;
@@ -8092,7 +8093,7 @@ export interface components {
             client_id: string;
             /**
              * Client Secret
-             * @description Kept encrypted and never shown again.
+             * @description Stored encrypted and never shown again.
              * @default
              */
             client_secret?: string;
@@ -8103,7 +8104,7 @@ export interface components {
             enabled?: boolean;
             /**
              * Group
-             * @description Where newcomers are put; null means in no group.
+             * @description Group of new users; null means no group.
              * @default default
              */
             group?: string | null;
@@ -8111,7 +8112,7 @@ export interface components {
             id: string;
             /**
              * Issuer
-             * @description Its address; github.com and gitlab.com need none.
+             * @description The provider's address; not needed for github.com and gitlab.com.
              * @default
              */
             issuer?: string;
@@ -8122,7 +8123,7 @@ export interface components {
             kind: "github" | "gitlab" | "oidc";
             /**
              * Organisation
-             * @description A GitHub organisation or GitLab group to list members of.
+             * @description A GitHub organisation or GitLab group whose members are listed.
              * @default
              */
             organisation?: string;
@@ -8161,25 +8162,25 @@ export interface components {
             organisation: string;
             /**
              * Redirect Uri
-             * @description What the provider must know as the address to send people back to.
+             * @description The redirect address to register with the provider.
              */
             redirect_uri: string;
             /** Title */
             title: string;
             /**
              * Users
-             * @description Users who come from it.
+             * @description Number of users of this provider.
              */
             users: number;
         };
         /**
          * ProviderEdit
-         * @description What is left out stays as it is, the secrets too; null forgets a secret.
+         * @description Fields that are left out keep their values, the secrets too; null removes a secret.
          */
         ProviderEdit: {
             /**
              * Allow
-             * @description Logins, e-mail addresses, @domains, or * for everybody the provider knows.
+             * @description Logins, e-mail addresses, @domains, or * for all accounts of the provider.
              */
             allow?: string[];
             /** Api Token */
@@ -8198,7 +8199,7 @@ export interface components {
             enabled?: boolean;
             /**
              * Group
-             * @description Where newcomers are put; null means in no group.
+             * @description Group of new users; null means no group.
              */
             group?: string | null;
             /**
@@ -8226,7 +8227,7 @@ export interface components {
         };
         /**
          * ProviderView
-         * @description A way to sign in, for everybody.
+         * @description A sign-in provider, as it is shown before sign-in.
          */
         ProviderView: {
             /** Id */
@@ -8235,7 +8236,7 @@ export interface components {
             kind: string;
             /**
              * Login Url
-             * @description Where a browser goes to sign in.
+             * @description Address that a browser opens to sign in.
              */
             login_url: string;
             /** Title */
@@ -8243,7 +8244,7 @@ export interface components {
         };
         /**
          * QueueChanges
-         * @description What is different about a queue; what is left out stays as it is.
+         * @description Changes to a queue. Fields that are left out keep their values.
          */
         QueueChanges: {
             /** Blocking */
@@ -8275,12 +8276,12 @@ export interface components {
             blocking?: "strict" | "backfill";
             /**
              * Groups
-             * @description Groups that may use it beside the one that has its pool.
+             * @description Groups that may use the queue besides the group that owns its pool.
              */
             groups?: string[];
             /**
              * Guaranteed Gpus
-             * @description GPUs that come back to it when it needs them; together at most what its pool has.
+             * @description GPUs that the queue can reclaim; all guarantees together are at most the pool's GPUs.
              * @default 0
              */
             guaranteed_gpus?: number;
@@ -8315,7 +8316,7 @@ export interface components {
             pool?: string;
             /**
              * Preempts
-             * @description Jobs at its front take GPUs from those far behind them that run; with priority, shortest or weighted.
+             * @description Jobs at the front preempt running jobs that are far behind them; with priority, shortest or weighted.
              * @default false
              */
             preempts?: boolean;
@@ -8327,7 +8328,7 @@ export interface components {
         };
         /**
          * QueueEdit
-         * @description What may be changed about a queue; what is left out stays as it is, null takes a limit away.
+         * @description Changes to a queue. Fields that are left out keep their values; null removes a limit.
          */
         QueueEdit: {
             /**
@@ -8338,12 +8339,12 @@ export interface components {
             blocking?: "strict" | "backfill";
             /**
              * Groups
-             * @description Groups that may use it beside the one that has its pool.
+             * @description Groups that may use the queue besides the group that owns its pool.
              */
             groups?: string[];
             /**
              * Guaranteed Gpus
-             * @description GPUs that come back to it when it needs them; together at most what its pool has.
+             * @description GPUs that the queue can reclaim; all guarantees together are at most the pool's GPUs.
              * @default 0
              */
             guaranteed_gpus?: number;
@@ -8371,7 +8372,7 @@ export interface components {
             policy?: string;
             /**
              * Preempts
-             * @description Jobs at its front take GPUs from those far behind them that run; with priority, shortest or weighted.
+             * @description Jobs at the front preempt running jobs that are far behind them; with priority, shortest or weighted.
              * @default false
              */
             preempts?: boolean;
@@ -8386,7 +8387,7 @@ export interface components {
             blocking: components["schemas"]["Blocking"];
             /**
              * Borrowed Gpus
-             * @description What it holds beyond its guarantee, where queues of the pool have one: lent until they ask.
+             * @description GPUs borrowed beyond the guarantee, if queues of the pool have one; those queues can reclaim them.
              */
             borrowed_gpus: number;
             /** Groups */
@@ -8411,7 +8412,7 @@ export interface components {
             name: string;
             /**
              * Owed Gpus
-             * @description What it is guaranteed and does not hold.
+             * @description Guaranteed GPUs that the queue does not hold.
              */
             owed_gpus: number;
             /** Placement */
@@ -8431,7 +8432,7 @@ export interface components {
         };
         /**
          * QuotaPut
-         * @description The most that a user may hold with jobs of one kind; null means no limit.
+         * @description Limits on the resources that a user's jobs of one kind may hold; null means no limit.
          */
         QuotaPut: {
             /** Cpus */
@@ -8456,7 +8457,7 @@ export interface components {
         };
         /**
          * QuotaView
-         * @description The most that a user may hold with jobs of one kind; null means no limit.
+         * @description Limits on the resources that a user's jobs of one kind may hold; null means no limit.
          */
         QuotaView: {
             /** Cpus */
@@ -8468,12 +8469,12 @@ export interface components {
         };
         /**
          * QuotasBatch
-         * @description The same change for many users. What the quota leaves out stays as it is; null takes a limit away.
+         * @description The same change for many users. Limits that are left out stay unchanged; null removes a limit.
          */
         QuotasBatch: {
             /**
              * All
-             * @description Everybody, instead of naming users.
+             * @description All users, instead of a list of users.
              * @default false
              */
             all?: boolean;
@@ -8483,8 +8484,8 @@ export interface components {
         };
         /**
          * QuotasPut
-         * @description One entry per job kind; a kind that is left out has no limit afterwards. So for the types of volumes, unless
-         *     `volumes` is left out as a whole.
+         * @description One entry per job kind; a kind that is left out has no limit afterwards. The same holds for the types of volumes,
+         *     unless `volumes` is left out altogether.
          */
         QuotasPut: {
             distributed?: components["schemas"]["QuotaPut"] | null;
@@ -8505,7 +8506,7 @@ export interface components {
             energy_joules: number | null;
             /**
              * Lost
-             * @description It was there and does not answer any more.
+             * @description The GPU was found before and does not answer any more.
              */
             lost: boolean;
             /** Memory Clock Mhz */
@@ -8520,7 +8521,7 @@ export interface components {
             power_watts: number | null;
             /**
              * Processes
-             * @description How many processes use it.
+             * @description Number of processes that use the GPU.
              */
             processes: number;
             /** Remap Failed */
@@ -8553,12 +8554,12 @@ export interface components {
         };
         /**
          * ReceiptView
-         * @description One job gave way to another. Both owners see it, and operators do.
+         * @description One job was preempted for another. Both owners and operators see the receipt.
          */
         ReceiptView: {
             /**
              * At
-             * @description When the job was told to save and end.
+             * @description When the job was asked to save and end.
              */
             at: string;
             /**
@@ -8568,7 +8569,7 @@ export interface components {
             attempt: number;
             /**
              * Back At
-             * @description When its next attempt was up.
+             * @description When the next attempt was running.
              */
             back_at: string | null;
             /**
@@ -8578,14 +8579,14 @@ export interface components {
             detail: string;
             /**
              * Ended At
-             * @description When its attempt was over and it waited again.
+             * @description When the attempt was over and the job waited again.
              */
             ended_at: string | null;
-            /** @description While it waits: when it is expected to run again. */
+            /** @description While the job waits: when it is expected to run again. */
             expected_back: components["schemas"]["ExpectedBackView"] | null;
             /**
              * For Job
-             * @description Who starts instead.
+             * @description The job that starts instead.
              */
             for_job: string;
             /** For Job Name */
@@ -8601,20 +8602,20 @@ export interface components {
             id: number;
             /**
              * Job
-             * @description Who gave way.
+             * @description The job that was preempted.
              */
             job: string;
             /** Job Name */
             job_name: string;
             /**
              * Lost Gpu Seconds
-             * @description Work that was saved nowhere when it was told; once `saved` is known, what was lost.
+             * @description Work that was not saved when the job was asked to end; once `saved` is known, the lost work.
              */
             lost_gpu_seconds: number;
             rule: components["schemas"]["PreemptionRule"];
             /**
              * Saved
-             * @description Whether its program saved between the warning and its end; null until that is known.
+             * @description Whether the program saved between the warning and its end; null until known.
              */
             saved: boolean | null;
             /** User */
@@ -8682,25 +8683,25 @@ export interface components {
         ReservationCreate: {
             /**
              * Gpu Ids
-             * @description Or exactly these.
+             * @description Or the ids of the GPUs.
              */
             gpu_ids?: string[] | null;
             /**
              * Gpus
-             * @description So many: corral chooses, whole nodes first.
+             * @description Number of GPUs; corral chooses them, whole nodes first.
              */
             gpus?: number | null;
             /** Groups */
             groups?: string[];
             /**
              * Lends
-             * @description Whether preemptible jobs of others may use what owners do not.
+             * @description Whether preemptible jobs of others may use GPUs that the owners do not use.
              * @default true
              */
             lends?: boolean;
             /**
              * Model
-             * @description Of this model; left out, of the one that has most free.
+             * @description Model of the GPUs; left out: the model with most free GPUs.
              */
             model?: string | null;
             /** Name */
@@ -8714,12 +8715,12 @@ export interface components {
             pool: string;
             /**
              * Since
-             * @description Left out, or in the past: from now on.
+             * @description Left out, or in the past: now.
              */
             since?: string | null;
             /**
              * Until
-             * @description Left out: it stands until it is deleted.
+             * @description Left out: the reservation lasts until it is deleted.
              */
             until?: string | null;
             /** Users */
@@ -8743,7 +8744,7 @@ export interface components {
             since?: string | null;
             /**
              * Until
-             * @description Null lets it stand until it is deleted; left out, it stays.
+             * @description Null: the reservation lasts until it is deleted; left out: unchanged.
              */
             until?: string | null;
             /** Users */
@@ -8763,7 +8764,7 @@ export interface components {
             groups: string[];
             /**
              * In Force
-             * @description False when it is over, and for a standing one where nothing stands (dynamic).
+             * @description False once the reservation is over, and for a standing one if the strategy is dynamic.
              */
             in_force: boolean;
             /** Lends */
@@ -8779,7 +8780,7 @@ export interface components {
             name: string;
             /**
              * Nodes
-             * @description Its GPUs by node; those that are not there now are under ''.
+             * @description The GPUs by node; GPUs that are not present now are under ''.
              */
             nodes: {
                 [key: string]: string[];
@@ -8797,7 +8798,7 @@ export interface components {
             state: "upcoming" | "active" | "standing" | "over";
             /**
              * Until
-             * @description Null while it stands.
+             * @description Null if the reservation has no end.
              */
             until: string | null;
             /**
@@ -8839,7 +8840,7 @@ export interface components {
         Role: "operator" | "scientist";
         /**
          * RuleChanges
-         * @description What is different about the rules; an empty body is the cluster as it is.
+         * @description Changes to the rules; an empty body is the present cluster.
          */
         RuleChanges: {
             preemption?: components["schemas"]["PreemptionChanges"] | null;
@@ -8866,7 +8867,7 @@ export interface components {
             channels?: string[];
             /**
              * Clear Seconds
-             * @description It is over only when it has been for so long.
+             * @description The alert is resolved once the condition has not held for so long.
              * @default 60
              * @example 7200
              * @example 2h
@@ -8891,7 +8892,7 @@ export interface components {
             enabled?: boolean;
             /**
              * For Seconds
-             * @description It must last so long before anybody is told.
+             * @description The condition must hold for so long before the alert fires.
              * @default 0
              * @example 7200
              * @example 2h
@@ -8915,7 +8916,7 @@ export interface components {
             signal: string;
             /**
              * Subjects
-             * @description Only these subjects; * and ? stand for anything. Empty: all.
+             * @description Only these subjects; * and ? are wildcards. Empty: all.
              */
             subjects?: string[];
             /** Threshold */
@@ -8923,7 +8924,7 @@ export interface components {
         };
         /**
          * RuleEdit
-         * @description What is left out stays as it is.
+         * @description Fields that are left out keep their values.
          */
         RuleEdit: {
             /** Actions */
@@ -8935,7 +8936,7 @@ export interface components {
             channels?: string[];
             /**
              * Clear Seconds
-             * @description It is over only when it has been for so long.
+             * @description The alert is resolved once the condition has not held for so long.
              * @default 60
              * @example 7200
              * @example 2h
@@ -8960,7 +8961,7 @@ export interface components {
             enabled?: boolean;
             /**
              * For Seconds
-             * @description It must last so long before anybody is told.
+             * @description The condition must hold for so long before the alert fires.
              * @default 0
              * @example 7200
              * @example 2h
@@ -8985,7 +8986,7 @@ export interface components {
             signal?: string;
             /**
              * Subjects
-             * @description Only these subjects; * and ? stand for anything. Empty: all.
+             * @description Only these subjects; * and ? are wildcards. Empty: all.
              */
             subjects?: string[];
             /**
@@ -9088,7 +9089,7 @@ export interface components {
             enabled?: boolean;
             /**
              * Hour
-             * @description Of the day, in UTC.
+             * @description Hour of the day, in UTC.
              * @default 6
              */
             hour?: number;
@@ -9102,14 +9103,14 @@ export interface components {
             period?: "daily" | "weekly" | "monthly";
             /**
              * Weekday
-             * @description Monday is 0; only of weekly ones.
+             * @description Monday is 0; only for weekly schedules.
              * @default 0
              */
             weekday?: number;
         };
         /**
          * ScheduleEdit
-         * @description What may be changed about a schedule; what is left out stays as it is.
+         * @description Changes to a schedule. Fields that are left out keep their values.
          */
         ScheduleEdit: {
             /**
@@ -9124,7 +9125,7 @@ export interface components {
             enabled?: boolean;
             /**
              * Hour
-             * @description Of the day, in UTC.
+             * @description Hour of the day, in UTC.
              * @default 6
              */
             hour?: number;
@@ -9136,7 +9137,7 @@ export interface components {
             period?: "daily" | "weekly" | "monthly";
             /**
              * Weekday
-             * @description Monday is 0; only of weekly ones.
+             * @description Monday is 0; only for weekly schedules.
              * @default 0
              */
             weekday?: number;
@@ -9219,17 +9220,17 @@ export interface components {
             is_default: boolean;
             /**
              * Key
-             * @description Within its section, such as interval_seconds.
+             * @description Key within the section, such as interval_seconds.
              */
             key: string;
             /**
              * Source
-             * @description Where it came from: default, a line of the file, a variable, the command line.
+             * @description Source of the value: default, a line of the file, a variable, the command line.
              */
             source: string;
             /**
              * Value
-             * @description Null where there is none. Secrets are masked.
+             * @description Null if there is none. Secrets are masked.
              */
             value: unknown;
         };
@@ -9246,7 +9247,7 @@ export interface components {
             config_file: string | null;
             /**
              * Sections
-             * @description Those of corral.yaml, in its order.
+             * @description The sections of corral.yaml, in its order.
              */
             sections: components["schemas"]["SettingsSectionView"][];
         };
@@ -9342,7 +9343,7 @@ export interface components {
         Sign: "hot" | "idle" | "ecc" | "row_remap" | "xid" | "lost" | "self_test" | "operator" | "alert";
         /**
          * SignalView
-         * @description Something that a rule can watch.
+         * @description A signal that a rule can watch.
          */
         SignalView: {
             /** Description */
@@ -9371,7 +9372,7 @@ export interface components {
             reason?: string;
             /**
              * Rule
-             * @description A pattern of rule names: * and ? stand for anything.
+             * @description A pattern of rule names; * and ? are wildcards.
              * @default *
              */
             rule?: string;
@@ -9401,7 +9402,7 @@ export interface components {
         };
         /**
          * SimulationCreate
-         * @description The last `days`, or what was from `since` until `until` (now when left out), or `jobs` of a trace.
+         * @description The last `days`, or the span from `since` until `until` (now if left out), or `jobs` of a trace.
          */
         SimulationCreate: {
             base?: components["schemas"]["Changes"];
@@ -9454,7 +9455,7 @@ export interface components {
             /** Name */
             name: string;
             progress: components["schemas"]["ProgressView"];
-            /** @description Only of a single one that is ready. */
+            /** @description Only set for a single simulation that is ready. */
             result: components["schemas"]["ResultView"] | null;
             /** Since */
             since: string;
@@ -9470,12 +9471,12 @@ export interface components {
         SpanView: {
             /**
              * P50
-             * @description As likely as not by then.
+             * @description The job has ended by then with a probability of 50 %.
              */
             p50: string;
             /**
              * P90
-             * @description In nine of ten cases by then.
+             * @description The job has ended by then with a probability of 90 %.
              */
             p90: string;
         };
@@ -9498,7 +9499,7 @@ export interface components {
             name: string;
             /**
              * Public Key
-             * @description As in a file that ends in .pub.
+             * @description The content of a .pub file.
              */
             public_key: string;
         };
@@ -9519,7 +9520,7 @@ export interface components {
         SshView: {
             /**
              * Account
-             * @description Of the operating system; whom to log in as.
+             * @description Account of the operating system to log in with.
              */
             account: string | null;
             /**
@@ -9531,7 +9532,7 @@ export interface components {
             host: string;
             /**
              * Host Key
-             * @description What the server shows, for a file of known hosts.
+             * @description The SSH server's host key, for a known_hosts file.
              */
             host_key: string | null;
             /** Port */
@@ -9606,7 +9607,7 @@ export interface components {
         };
         /**
          * SuggestionView
-         * @description A change that helps: the scheduler was asked what it would do then.
+         * @description A change that helps, checked by running the scheduler with it.
          */
         SuggestionView: {
             change: components["schemas"]["SuggestedChangeView"];
@@ -9633,7 +9634,7 @@ export interface components {
         };
         /**
          * TakenView
-         * @description What of a node others hold, outside of corral.
+         * @description Resources of a node that are used outside of corral.
          */
         TakenView: {
             /** Cpus */
@@ -9673,7 +9674,7 @@ export interface components {
             name: string;
             /**
              * Scopes
-             * @description How far it reaches: look; look and change jobs and tasks; everything.
+             * @description Scope: read; read and change jobs and tasks; everything.
              * @default [
              *       "full"
              *     ]
@@ -9785,23 +9786,23 @@ export interface components {
         UploadCreate: {
             /**
              * Checksum
-             * @description Of the whole, if it is known already.
+             * @description Checksum of the whole file, if it is known already.
              */
             checksum?: string | null;
             /**
              * Modified At
-             * @description The file's own time; null: when it is complete.
+             * @description The file's modification time; null: the time at which the upload is completed.
              */
             modified_at?: string | null;
             /**
              * Part Bytes
-             * @description Of every part but the last. There may be 100000 parts.
+             * @description Size of every part except the last. There may be 100000 parts.
              * @default 8388608
              */
             part_bytes?: number;
             /**
              * Path
-             * @description From the volume's root on.
+             * @description Path relative to the volume's root.
              */
             path: string;
             /** Size */
@@ -9811,7 +9812,7 @@ export interface components {
         UploadView: {
             /**
              * Have
-             * @description The parts that are there already.
+             * @description Parts that were received already.
              */
             have: number[];
             /** Id */
@@ -9820,7 +9821,7 @@ export interface components {
             part_bytes: number;
             /**
              * Parts
-             * @description Their numbers begin with 0.
+             * @description Numbers of the parts, beginning with 0.
              */
             parts: number;
             /** Path */
@@ -9842,7 +9843,7 @@ export interface components {
         };
         /**
          * UsageView
-         * @description What was held and used, so far.
+         * @description Resources that were held and used so far.
          */
         UsageView: {
             /** Energy Kwh */
@@ -9853,17 +9854,17 @@ export interface components {
             idle_gpu_hours: number;
             /**
              * Measured Gpu Hours
-             * @description The part of the GPU-hours of which readings tell.
+             * @description Share of the GPU-hours that have readings.
              */
             measured_gpu_hours: number;
             /**
              * Memory Peak Bytes
-             * @description The most that one of its GPUs had in use.
+             * @description Highest memory use of a single GPU.
              */
             memory_peak_bytes: number;
             /**
              * Utilization
-             * @description Mean use of the GPUs while it was measured; null if it never was.
+             * @description Mean utilisation of the GPUs while it was measured; null if it was never measured.
              */
             utilization: number | null;
         };
@@ -9881,7 +9882,7 @@ export interface components {
             email?: string;
             /**
              * Group
-             * @description null means: in no group, and so without a pool.
+             * @description null means no group, and so no pool of a group.
              * @default default
              */
             group?: string | null;
@@ -9931,7 +9932,7 @@ export interface components {
             group: string | null;
             /**
              * Last Seen At
-             * @description To the minute; null if never, or not since signing out.
+             * @description Precise to the minute; null if never, or not since signing out.
              */
             last_seen_at: string | null;
             /** Must Change Password */
@@ -9948,7 +9949,7 @@ export interface components {
         VersionFileView: {
             /**
              * Digest
-             * @description What it holds, by its id.
+             * @description Id of the content.
              */
             digest: string | null;
             /** Executable */
@@ -10005,19 +10006,19 @@ export interface components {
             message: string;
             /**
              * New Bytes
-             * @description What it added to the storage.
+             * @description Bytes that this version added to the storage.
              */
             new_bytes: number;
             /**
              * Number
-             * @description Its place in the history, from 1 on.
+             * @description Number in the history, beginning with 1.
              */
             number: number;
             /** Parent */
             parent: string | null;
             /**
              * Produced By
-             * @description The id of the job that made it.
+             * @description Id of the job that made this version.
              */
             produced_by: string | null;
             /** Short */
@@ -10031,25 +10032,25 @@ export interface components {
         VolumeCreate: {
             /**
              * Cluster
-             * @description Null: the only one there is.
+             * @description Null: the only cluster.
              */
             cluster?: string | null;
             /** Name */
             name: string;
             /**
              * Object Store
-             * @description Of an object volume: the bucket that it is a part of.
+             * @description For an object volume: the object store.
              */
             object_store?: string | null;
             /**
              * Prefix
-             * @description Of an object volume: the part of the bucket that it shows.
+             * @description For an object volume: the prefix in the bucket.
              * @default
              */
             prefix?: string;
             /**
              * Size
-             * @description What it may hold; needed for block and filesystem.
+             * @description Capacity; required for block and filesystem.
              * @default 0
              * @example 17179869184
              * @example 16GiB
@@ -10064,24 +10065,24 @@ export interface components {
         };
         /**
          * VolumeEdit
-         * @description What may be changed about a volume; what is left out stays as it is.
+         * @description Changes to a volume. Fields that are left out keep their values.
          */
         VolumeEdit: {
             /**
              * Size
-             * @description A volume only grows.
+             * @description A volume can only grow.
              */
             size?: (number | string) | null;
         };
         /** VolumeFileView */
         VolumeFileView: {
-            /** @description `other`: a link that leads out, a device, or a name that is no text. */
+            /** @description `other`: a link to a place outside of the volume, a device, or a name that is not valid text. */
             kind: components["schemas"]["FileKind"];
             /** Modified At */
             modified_at: string;
             /**
              * Path
-             * @description From the volume's root on.
+             * @description Path relative to the volume's root.
              */
             path: string;
             /** Size */
@@ -10148,7 +10149,7 @@ export interface components {
         VolumeSharesPut: {
             /**
              * Shares
-             * @description With whom it is shared from now on, all of them.
+             * @description The complete list of users and groups that the volume is shared with.
              */
             shares: components["schemas"]["VolumeShareBody"][];
         };
@@ -10170,19 +10171,19 @@ export interface components {
             created_at: string;
             /**
              * Full
-             * @description Jobs that would write to it do not start.
+             * @description Jobs that would write to the volume do not start.
              */
             full: boolean;
             /** Id */
             id: string;
             /**
              * Jobs
-             * @description Live jobs that mount it, as far as the caller may see them.
+             * @description Live jobs that mount the volume and that the caller may see.
              */
             jobs: components["schemas"]["VolumeJobView"][];
             /**
              * May Write
-             * @description Whether the caller may.
+             * @description Whether the caller may write.
              */
             may_write: boolean;
             /** Measured At */
@@ -10208,14 +10209,14 @@ export interface components {
             shares: components["schemas"]["VolumeShareView"][];
             /**
              * Size Bytes
-             * @description What it may hold; 0 for a bucket, which has no limit here.
+             * @description Capacity; 0 for a bucket, which has no limit here.
              */
             size_bytes: number;
             state: components["schemas"]["VolumeState"];
             type: components["schemas"]["VolumeType"];
             /**
              * Used Bytes
-             * @description Null until it was measured.
+             * @description Null until the use was measured.
              */
             used_bytes: number | null;
         };
@@ -10227,17 +10228,17 @@ export interface components {
             ahead_count: number;
             /**
              * At
-             * @description The moment that was asked about; null for now.
+             * @description The moment in question; null for now.
              */
             at?: string | null;
             cycle?: components["schemas"]["CycleView"] | null;
-            /** @description When it is expected to start; null: it does not wait, or nobody can tell. */
+            /** @description Estimated start; null: the job does not wait, or no estimate exists. */
             estimate?: components["schemas"]["ExplainedEstimateView"] | null;
             /** Job Id */
             job_id: string;
             /**
              * Place
-             * @description What its place in the line comes from, in words; empty if it is in none.
+             * @description Explanation of the job's position in the waiting line; empty if the job is in none.
              */
             place: string;
             /** Planned Nodes */
@@ -10251,7 +10252,7 @@ export interface components {
             state: components["schemas"]["JobState"];
             /**
              * Suggestions
-             * @description For its owner and operators, the best first.
+             * @description Shown to the job's owner and to operators, the best first.
              */
             suggestions: components["schemas"]["SuggestionView"][];
             /** Summary */
@@ -10266,7 +10267,7 @@ export interface components {
         };
         /**
          * WorkbenchCreate
-         * @description A workbench as a user asks for it. What it runs is corral's business.
+         * @description A workbench to create. corral decides which programs it runs.
          */
         WorkbenchCreate: {
             /**
@@ -10293,7 +10294,7 @@ export interface components {
             hold?: boolean;
             /**
              * Idle Stop
-             * @description Stop it when nobody has used it for so long.
+             * @description Stop the workbench after so much time without use.
              */
             idle_stop?: (number | string) | null;
             /**
@@ -10322,7 +10323,7 @@ export interface components {
             model?: string | string[] | null;
             /**
              * Mounts
-             * @description Storage that it sees, such as data:/data.
+             * @description Storage of the workbench, such as data:/data.
              */
             mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
@@ -10335,7 +10336,7 @@ export interface components {
             queue?: string | null;
             /**
              * Ssh
-             * @description Let its owner's registered SSH keys log in.
+             * @description Allow the owner's registered SSH keys to log in.
              * @default false
              */
             ssh?: boolean;
@@ -10348,7 +10349,7 @@ export interface components {
             venv?: string | null;
             /**
              * Workdir
-             * @description Where it begins; a directory of its own that is kept until it is deleted.
+             * @description Working directory; default: a directory of its own, kept until the workbench is deleted.
              */
             workdir?: string | null;
         };
@@ -10358,7 +10359,7 @@ export interface components {
             id: string;
             /**
              * Idle Seconds
-             * @description For how long nobody has used it; null while it does not run.
+             * @description Time without use; null while the workbench does not run.
              */
             idle_seconds: number | null;
             /** Idle Stop Seconds */
@@ -10382,17 +10383,17 @@ export interface components {
         WouldStartView: {
             /**
              * After
-             * @description Jobs in front of it that the caller may see, the first ones.
+             * @description The first of the jobs ahead of it that the caller may see.
              */
             after: string[];
             /**
              * At
-             * @description Now, or the half of the estimate; null: nobody can tell.
+             * @description Now, or p50 of the estimate; null: no estimate exists.
              */
             at: string | null;
             /**
              * Nodes
-             * @description Where: for sure if it starts now, else as far as it is planned.
+             * @description Nodes: certain if the job starts now, otherwise of its planned start.
              */
             nodes: string[];
             /** Preempting */

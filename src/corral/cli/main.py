@@ -1,4 +1,4 @@
-"""The entry point: the command groups put together, help in sections, and usage errors like all other errors."""
+"""The entry point: assembles the command groups, prints help in sections, and reports usage errors."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from corral.cli.workbenches import workbenches
 
 #: The shell's completion script asks by setting this variable.
 COMPLETE_VARIABLE = "_CORRAL_COMPLETE"
-#: Options that may stand before the command and take the next word.
+#: Options before the command that take a value.
 VALUED_OPTIONS = frozenset({"-o", "--output", "--server", "--token"})
 
 
 class SectionedGroup(TyperGroup):
-    """Commands under the heading that each was registered with. Typer would draw this with Rich, which alone costs
-    more time than the rest of the help."""
+    """Lists commands under the heading of their section. Typer would draw this with Rich, which takes more time to load
+    than the rest of the help."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -52,7 +52,7 @@ class SectionedGroup(TyperGroup):
                 formatter.write_dl(rows)
 
     def main(self, args: Sequence[str] | None = None, *extra: Any, **settings: Any) -> Any:
-        """As Typer's, but a usage error becomes JSON when JSON was asked for."""
+        """As in Typer, but a usage error is printed as JSON if JSON output was requested."""
         typed = list(sys.argv[1:] if args is None else args)
         plain_help = self._plain_help(typed)
         if plain_help is not None:
@@ -70,8 +70,8 @@ class SectionedGroup(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
     def _plain_help(self, typed: Sequence[str]) -> str | None:
-        """The help of a command line that is nothing but a command's name and --help. Parsed in the normal way it would
-        take twice as long: Typer loads pydantic to check the options of the groups on the way."""
+        """The help for a command line that consists of a command's name and --help. Normal parsing takes twice as long,
+        because Typer loads pydantic to check the options of the groups."""
         if not typed or typed[-1] not in ("-h", "--help"):
             return None
         found: Any = self
@@ -178,7 +178,7 @@ def root(
 
 
 def _asks_for_json(typed: Sequence[str]) -> bool:
-    """Whether JSON was asked for on a command line that could not be parsed."""
+    """Whether a command line that could not be parsed requests JSON output."""
     own = " ".join(typed[: typed.index("--")] if "--" in typed else typed)
     return re.search(r"(^| )(-o ?|--output[ =])json( |$)", own) is not None
 
@@ -206,27 +206,27 @@ def main() -> None:
 
 
 def part_for(typed: Sequence[str]) -> typer.Typer:
-    """The application with what a command line begins with and nothing else, if there is such a command: Typer puts all
-    two hundred commands together before it looks at the first word, which takes longer than most of them."""
+    """The application with only the group that the command line names, if it exists: Typer assembles all two hundred
+    commands before it reads the first argument, which takes longer than most commands."""
     words = iter(typed)
     first = next((word for word in words if not _is_option(word, words)), None)
     asked = [group for group in app.registered_groups if first in _names(group)]
     if not asked:
-        return app  # to be told what there is
+        return app  # which prints the known commands
     part = copy(app)
     part.registered_groups = asked
     return part
 
 
 def _is_option(word: str, following: Iterator[str]) -> bool:
-    """With its value, which is taken from what follows."""
+    """Whether the word is an option; its value is removed from the following words."""
     if word in VALUED_OPTIONS:
         next(following, None)
     return word.startswith("-")
 
 
 def _names(group: Any) -> set[str | None]:
-    """Under which names its commands are found: its own, or theirs where it has none."""
+    """The names that select a group: its own name, or those of its commands if it has none."""
     if isinstance(group.name, str):
         return {group.name}
     return {entry.name for entry in group.typer_instance.registered_commands}

@@ -48,9 +48,9 @@ def test_a_failed_job_is_reported_to_its_owner_and_to_the_channel(
     with Webhook() as hook, SmtpServer() as mail:
         operator.ok("channel", "create", "hook", "--url-stdin", stdin=hook.url)
         operator.ok("channel", "create", "pager", "--url-stdin", "--min-severity", "critical", stdin=mail.url)
-        assert "took the test message" in operator.ok("channel", "test", "hook")
+        assert "accepted the test message" in operator.ok("channel", "test", "hook")
         assert mail.subjects == []
-        assert "took the test message" in operator.ok("channel", "test", "pager")
+        assert "accepted the test message" in operator.ok("channel", "test", "pager")
         job = ann.submit("--", "sh", "-c", "exit 3")
         ann.wait_for(job, "failed")
         wait_until(lambda: len(hook.titles) == 2, "the channel gets both notices")
@@ -67,7 +67,7 @@ def test_a_failed_job_is_reported_to_its_owner_and_to_the_channel(
         assert deliveries[0]["alerts"] == [mine["id"]]
         shown = operator.ok("channel", "ls") + operator.ok("channel", "deliveries")
         assert "very-secret-path" not in shown + dump(server) + server.log()
-    assert "did not take it" in operator.run("channel", "test", "hook", code=1).out
+    assert "did not accept it" in operator.run("channel", "test", "hook", code=1).out
     for name in ("hook", "pager"):
         operator.ok("channel", "rm", name, "--yes")
 
@@ -82,7 +82,7 @@ def test_an_alert_from_its_rule_to_its_end(operator: Person, ann: Person) -> Non
     number = str(alert["id"])
     ann.run("alert", "show", number, code=4)
     ann.run("alert", "ack", number, code=3)
-    assert "operator takes care of it" in operator.ok("alert", "ack", number, "--note", "use them")
+    assert "acknowledged by operator" in operator.ok("alert", "ack", number, "--note", "use them")
     assert operator.read("alert", "show", number)["note"] == "use them"
     operator.ok("alert", "rule", "edit", "room", "--at-least", "100")
     wait_until(lambda: not alerts(operator, "--rule", "room"), "it is over")

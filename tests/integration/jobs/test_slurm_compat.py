@@ -199,7 +199,7 @@ def test_options_need_no_dashes_before_them(ann: Shell) -> None:
     assert person.ok(compat, "squeue", "-h", "-t", "CD", "-j", wrapped, "-o", "%T").split() == ["COMPLETED"]
     person.ok(compat, "sinfo", "-h", "-o", "%P")
     person.ok(compat, "scancel", "--me")
-    assert "As the Slurm program takes" in person.ok(compat, "squeue", "--help")
+    assert "As for the Slurm program" in person.ok(compat, "squeue", "--help")
 
 
 def test_programs_of_others_are_not_overwritten(ann: Shell, tmp_path: Path) -> None:

@@ -306,7 +306,7 @@ def test_people_see_what_was_saved_and_can_ask_for_more(
     training = train(http, tmp_path / "training", "asked-to-save", checkpoint_interval="1h")
     training.trains(1)
     assert training.becomes("running")["checkpointed_at"] is None
-    assert "Nothing was saved" in operator.run("checkpoints", training.id, code=0).err
+    assert "No checkpoint was saved" in operator.run("checkpoints", training.id, code=0).err
     operator.ok("checkpoint", training.id)
     training.saves(1)
     (saved,) = training.checkpoints

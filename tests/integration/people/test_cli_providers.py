@@ -50,7 +50,7 @@ def test_a_provider_from_its_creation_to_its_end(server: CorralServer, operator:
     assert operator.ok("provider", "enable", "hub") == "hub: enabled\n"
     assert operator.read("provider", "test", "hub")["ok"]
 
-    assert "Nobody yet" in operator.run("provider", "people", "hub", code=0).err
+    assert "No people yet" in operator.run("provider", "people", "hub", code=0).err
     listed = operator.ok("provider", "people", "hub", "--refresh")
     assert all(login in listed for _, login, _ in MEMBERS)
     assert operator.ok("provider", "onboard", "hub", "ann-lee", "102") == (

@@ -154,7 +154,7 @@ def test_resized_by_hand(server: CorralServer, tmp_path: Path) -> None:
     assert (view["gpus"], view["elastic"]["min_gpus"], view["elastic"]["max_gpus"]) == (4, 2, 4)
     assert "2 to 4 GPUs" in shell.ok("show", job)
     assert "may have 2 to 4 GPUs" in shell.run("resize", job, "--gpus", "5", code=1).err
-    assert "goes on with 2" in shell.ok("resize", job, "--gpus", "2")
+    assert "continues with 2" in shell.ok("resize", job, "--gpus", "2")
     wait_until(lambda: shell.read("show", job)["attempt"] == 2, "its next attempt begins")
     view = shell.wait_for(job, "running")
     assert (view["gpus"], view["elastic"]["next_gpus"]) == (2, None)

@@ -1,4 +1,4 @@
-"""`corral alert`: what is wrong now, saying that it is taken care of, silences, and the rules behind it."""
+"""`corral alert`: list and acknowledge alerts, silence them, and manage their rules."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command, default_command
+from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corral.client.views import AlertView, RuleView
 
-app = typer.Typer(help="See alerts, take care of them, and manage their rules.")
+app = typer.Typer(help="List and acknowledge alerts, and manage their rules.")
 rule_app = typer.Typer(help="Manage alert rules (operators).", no_args_is_help=True)
 app.add_typer(rule_app, name="rule")
 
@@ -28,7 +28,7 @@ RuleArgument = Annotated[str, typer.Argument(metavar="RULE", help="A rule's name
 
 @default_command(app, examples=["corral alert", "corral alert ls --all", "corral alert ack 12"])
 def alert(terminal: Terminal) -> None:
-    """List what fires now; with a command, take care of it."""
+    """List the alerts that are not over; with a command, manage alerts."""
     _list(terminal, LIVE, (), None, None, 50)
 
 
@@ -37,16 +37,16 @@ def alert(terminal: Terminal) -> None:
 )
 def ls(
     terminal: Terminal,
-    all: Annotated[bool, typer.Option("-a", "--all", help="Also those that are over.")] = False,
+    all: Annotated[bool, typer.Option("-a", "--all", help="Also alerts that are over.")] = False,
     state: Annotated[list[str] | None, typer.Option(help="pending, firing or resolved; repeatable.")] = None,
     severity: Annotated[list[str] | None, typer.Option(help=f"{SEVERITIES}; repeatable.")] = None,
     rule: Annotated[str | None, typer.Option(metavar="RULE", help="Only of this rule.")] = None,
     subject: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only about this GPU, node, job or queue.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="At most N alerts.")] = 50,
 ) -> None:
-    """List alerts, newest first: those that are not over, unless you ask for more."""
+    """List alerts, newest first; without options those that are not over."""
     _list(terminal, state or (() if all else LIVE), severity or (), rule, subject, limit)
 
 
@@ -74,12 +74,12 @@ def _list(
             _attention(view),
             view["text"],
         ),
-        empty="No alerts." if set(states) != set(LIVE) else "Nothing fires. What was: corral alert ls --all",
+        empty="No alerts." if set(states) != set(LIVE) else "No alert is active. Past alerts: corral alert ls --all",
     )
 
 
 def _attention(view: AlertView) -> str:
-    """Who takes care of it, or why nobody was told."""
+    """The user who acknowledged the alert, or the reason why no notice was sent."""
     if view["acknowledged_by"]:
         return view["acknowledged_by"]
     return "silenced" if view["silenced"] else "folded" if view["folded_into"] else formats.NOTHING
@@ -103,9 +103,9 @@ def show(terminal: Terminal, alert: AlertArgument) -> None:
             ("Began", formats.ago(view["pending_since"], now)),
             ("Fired", formats.ago(view["fired_at"], now) if view["fired_at"] else ""),
             ("Over", formats.ago(view["resolved_at"], now) if view["resolved_at"] else ""),
-            ("Taken care of by", view["acknowledged_by"] or ""),
+            ("Acknowledged by", view["acknowledged_by"] or ""),
             ("Note", view["note"]),
-            ("Told", "nobody: it is silenced" if view["silenced"] else ""),
+            ("Notices", "none: it is silenced" if view["silenced"] else ""),
             ("Explained by", view["folded_into"] or ""),
         ],
     )
@@ -119,15 +119,15 @@ def _value(value: float, unit: str) -> str:
 def ack(
     terminal: Terminal,
     alerts: Annotated[list[int], typer.Argument(metavar="ALERT…", help="Numbers from `corral alert ls`.")],
-    note: Annotated[str, typer.Option(help="What you do about it.")] = "",
+    note: Annotated[str, typer.Option(help="What you do about the alert.")] = "",
 ) -> None:
-    """Say that you take care of alerts (operators)."""
+    """Acknowledge alerts: you take care of them (operators)."""
     with terminal.client() as client:
         done = [client.alerts.acknowledge(number, note) for number in alerts]
     if terminal.as_json:
         terminal.json({"items": done})
     for view in done:
-        terminal.say(f"#{view['id']} {view['rule']} {view['subject']}: {view['acknowledged_by']} takes care of it")
+        terminal.say(f"#{view['id']} {view['rule']} {view['subject']}: acknowledged by {view['acknowledged_by']}")
 
 
 @command(
@@ -141,11 +141,11 @@ def ack(
 def silence(
     terminal: Terminal,
     time: Annotated[str, typer.Option(metavar="DURATION", help="For how long, such as 2h.")],
-    rule: Annotated[str, typer.Option(metavar="PATTERN", help="Rules; * and ? stand for anything.")] = "*",
+    rule: Annotated[str, typer.Option(metavar="PATTERN", help="Rules; * and ? are wildcards.")] = "*",
     subject: Annotated[str, typer.Option(metavar="PATTERN", help="GPUs, nodes, queues, …")] = "*",
-    reason: Annotated[str, typer.Option(help="Why, for the others.")] = "",
+    reason: Annotated[str, typer.Option(help="The reason, for other operators.")] = "",
 ) -> None:
-    """Tell nobody about some alerts for a while (operators). What outlasts it is told then."""
+    """Send no notices of some alerts for a while (operators). Alerts that still fire afterwards are sent then."""
     with terminal.client() as client:
         view = client.alerts.silence({"rule": rule, "subject": subject, "duration": time, "reason": reason})
     terminal.answer(
@@ -214,14 +214,14 @@ def _condition(view: RuleView) -> str:
 
 @command(app, "signals", examples=["corral alert signals"])
 def signals(terminal: Terminal) -> None:
-    """List what rules can watch (operators)."""
+    """List the signals that rules can watch (operators)."""
     with terminal.client() as client:
         found = client.alerts.signals()
     terminal.table(
-        ("SIGNAL", "ABOUT A", "UNIT", "WHAT~"),
+        ("SIGNAL", "ABOUT A", "UNIT", "DESCRIPTION~"),
         found,
         lambda view: (view["name"], view["scope"], view["unit"] or formats.NOTHING, view["description"]),
-        empty="Nothing.",
+        empty="No signals.",
     )
 
 
@@ -231,21 +231,28 @@ Above = Annotated[float | None, typer.Option(metavar="N", help="Fire when the va
 Below = Annotated[float | None, typer.Option(metavar="N", help="Fire when the value is below this.")]
 AtLeast = Annotated[float | None, typer.Option(metavar="N", help="Fire when the value is this or more.")]
 AtMost = Annotated[float | None, typer.Option(metavar="N", help="Fire when the value is this or less.")]
-For = Annotated[str | None, typer.Option("--for", metavar="DURATION", help="It must last so long, such as 2m.")]
-Clear = Annotated[str | None, typer.Option("--clear", metavar="DURATION", help="It is over after so long.")]
+For = Annotated[
+    str | None, typer.Option("--for", metavar="DURATION", help="Fire after the condition held this long, such as 2m.")
+]
+Clear = Annotated[
+    str | None, typer.Option("--clear", metavar="DURATION", help="Resolve after the condition was false this long.")
+]
 SeverityOption = Annotated[str | None, typer.Option(help=f"{SEVERITIES}.")]
 Subjects = Annotated[
-    list[str] | None, typer.Option("--subject", metavar="PATTERN", help="Only these; * and ? match; repeatable.")
+    list[str] | None,
+    typer.Option("--subject", metavar="PATTERN", help="Only these subjects; * and ? are wildcards; repeatable."),
 ]
 ChannelsOption = Annotated[
-    list[str] | None, typer.Option("--channel", metavar="NAME", help="Tell only these channels; repeatable.")
+    list[str] | None, typer.Option("--channel", metavar="NAME", help="Send only to these channels; repeatable.")
 ]
 Actions = Annotated[
     list[str] | None,
     typer.Option("--action", help="cordon-node, mark-gpu, stop-job or requeue-job; repeatable."),
 ]
-Resolved = Annotated[bool | None, typer.Option("--tell-resolved/--no-tell-resolved", help="Tell also when it is over.")]
-Description = Annotated[str | None, typer.Option(help="What it means, for the others.")]
+Resolved = Annotated[
+    bool | None, typer.Option("--tell-resolved/--no-tell-resolved", help="Also send a notice when it is over.")
+]
+Description = Annotated[str | None, typer.Option(help="What the rule means, for other operators.")]
 
 
 @command(rule_app, "show", examples=["corral alert rule show gpu-temperature"])
@@ -256,15 +263,15 @@ def show_rule(terminal: Terminal, name: RuleArgument) -> None:
     terminal.facts(
         view,
         [
-            ("Rule", view["name"] + (" (came with corral)" if view["builtin"] else "")),
-            ("What", view["description"]),
+            ("Rule", view["name"] + (" (built in)" if view["builtin"] else "")),
+            ("Description", view["description"]),
             ("State", "on" if view["enabled"] else "off"),
             ("When", _condition(view)),
             ("For", formats.duration(view["for_seconds"])),
             ("Over after", formats.duration(view["clear_seconds"])),
             ("Severity", view["severity"]),
             ("Channels", formats.listed(view["channels"]) if view["channels"] else "all"),
-            ("Tells its end", "yes" if view["notify_resolved"] else "no"),
+            ("Notice at the end", "yes" if view["notify_resolved"] else "no"),
             ("Actions", formats.listed(view["actions"]) if view["actions"] else "none"),
         ],
     )
@@ -281,7 +288,7 @@ def show_rule(terminal: Terminal, name: RuleArgument) -> None:
 def create_rule(
     terminal: Terminal,
     name: RuleArgument,
-    signal: Annotated[str, typer.Option(help="What to watch, from `corral alert signals`.")],
+    signal: Annotated[str, typer.Option(help="The signal to watch, from `corral alert signals`.")],
     above: Above = None,
     below: Below = None,
     at_least: AtLeast = None,
@@ -326,16 +333,16 @@ def edit_rule(
     clear: Clear = None,
     severity: SeverityOption = None,
     subject: Subjects = None,
-    all_subjects: Annotated[bool, typer.Option("--all-subjects", help="No longer only some.")] = False,
+    all_subjects: Annotated[bool, typer.Option("--all-subjects", help="Watch all subjects again.")] = False,
     channel: ChannelsOption = None,
-    all_channels: Annotated[bool, typer.Option("--all-channels", help="Tell all channels.")] = False,
+    all_channels: Annotated[bool, typer.Option("--all-channels", help="Send to all channels.")] = False,
     action: Actions = None,
-    no_actions: Annotated[bool, typer.Option("--no-actions", help="Only tell.")] = False,
+    no_actions: Annotated[bool, typer.Option("--no-actions", help="Only send notices.")] = False,
     tell_resolved: Resolved = None,
     description: Description = None,
-    on: Annotated[bool | None, typer.Option("--on/--off", help="Switch it on or off.")] = None,
+    on: Annotated[bool | None, typer.Option("--on/--off", help="Switch the rule on or off.")] = None,
 ) -> None:
-    """Change a rule. What you don't name stays as it is."""
+    """Change a rule. Options that are not given stay as they are."""
     changes: dict[str, Any] = _threshold(above, below, at_least, at_most)
     changes |= _given(
         for_,
@@ -350,7 +357,7 @@ def edit_rule(
     if on is not None:
         changes["enabled"] = on
     if not changes:
-        raise WrongUsage("nothing to change", hint="corral alert rule edit --help lists what can be.")
+        raise WrongUsage("nothing to change", hint="corral alert rule edit --help lists what can be changed.")
     with terminal.client() as client:
         view = client.alerts.edit_rule(name, changes)
     terminal.answer(view, f"{view['name']} is {'on' if view['enabled'] else 'off'}: {_condition(view)}")
@@ -358,7 +365,7 @@ def edit_rule(
 
 @command(rule_app, "reset", examples=["corral alert rule reset gpu-temperature"])
 def reset_rule(terminal: Terminal, name: RuleArgument) -> None:
-    """Put a rule that came with corral back to what the settings say."""
+    """Reset a built-in rule to the settings."""
     with terminal.client() as client:
         view = client.alerts.reset_rule(name)
     terminal.answer(view, f"{view['name']} is {'on' if view['enabled'] else 'off'}: {_condition(view)}")
@@ -368,9 +375,9 @@ def reset_rule(terminal: Terminal, name: RuleArgument) -> None:
 def delete_rule(
     terminal: Terminal,
     name: RuleArgument,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
-    """Delete a rule; its alerts end. Rules that came with corral can be switched off instead."""
+    """Delete a rule; its alerts end. Built-in rules can be switched off instead."""
     terminal.confirm(f"Delete alert rule {name}?", assume_yes=yes)
     with terminal.client() as client:
         client.alerts.delete_rule(name)

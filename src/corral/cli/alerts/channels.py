@@ -1,4 +1,4 @@
-"""`corral channel`: where news go, by mail, chat or webhook (operators)."""
+"""`corral channel`: where notices are sent, by mail, chat or webhook (operators)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.views import ChannelView, DeliveryView
 
-app = typer.Typer(help="Manage where news go: mail, chats, webhooks (operators).", no_args_is_help=True)
+app = typer.Typer(help="Manage where notices are sent: mail, chats, webhooks (operators).", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A channel's name, from `corral channel ls`.")]
 UrlOption = Annotated[
     bool,
-    typer.Option("--url-stdin", help="Read its Apprise URL from a line of stdin; else you are asked for it."),
+    typer.Option("--url-stdin", help="Read the channel's Apprise URL from a line of stdin; else you are asked for it."),
 ]
 SeverityOption = Annotated[
-    str | None, typer.Option("--min-severity", help="The least that is sent there: info, warning or critical.")
+    str | None, typer.Option("--min-severity", help="The lowest severity that is sent: info, warning or critical.")
 ]
-Description = Annotated[str | None, typer.Option(help="Who reads it.")]
+Description = Annotated[str | None, typer.Option(help="Who reads the channel.")]
 
 
 @command(app, "ls", examples=["corral channel ls"])
@@ -36,7 +36,7 @@ def ls(terminal: Terminal) -> None:
         ("NAME", "STATE", "FROM SEVERITY", "ADDRESS~", "DESCRIPTION~?"),
         found,
         lambda view: (view["name"], _state(view), view["min_severity"], view["address"], view["description"]),
-        empty="No channels: nobody is told of alerts. Create one: corral channel create --help",
+        empty="No channels: no notices of alerts are sent. Create one: corral channel create --help",
     )
 
 
@@ -55,13 +55,13 @@ def create(
     min_severity: SeverityOption = None,
     description: Description = None,
 ) -> None:
-    """Create a channel. Its URL holds secrets, so it is never an argument."""
+    """Create a channel. The URL contains secrets, so it is never an argument."""
     body: dict[str, Any] = {"name": name, "url": _url(terminal, from_stdin=url_stdin)}
     body |= _given(min_severity, description)
     with terminal.client() as client:
         view = client.channels.create(body)
     terminal.answer(view, f"Created channel {view['name']} to {view['address']}")
-    terminal.note(f"Try it: corral channel test {view['name']}")
+    terminal.note(f"Test it: corral channel test {view['name']}")
 
 
 @command(app, "edit", examples=["corral channel edit ops --min-severity critical", "corral channel edit chat --off"])
@@ -71,9 +71,9 @@ def edit(
     url_stdin: UrlOption = False,
     min_severity: SeverityOption = None,
     description: Description = None,
-    on: Annotated[bool | None, typer.Option("--on/--off", help="Switch it on or off.")] = None,
+    on: Annotated[bool | None, typer.Option("--on/--off", help="Switch the channel on or off.")] = None,
 ) -> None:
-    """Change a channel. What you don't name stays as it is, the URL too."""
+    """Change a channel. Options that are not given stay as they are, also the URL."""
     changes: dict[str, Any] = _given(min_severity, description)
     if url_stdin:
         changes["url"] = _url(terminal, from_stdin=True)
@@ -90,9 +90,9 @@ def edit(
 def rm(
     terminal: Terminal,
     name: NameArgument,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
-    """Delete a channel. What waits to be sent there is given up."""
+    """Delete a channel. Notices that wait to be sent there are dropped."""
     terminal.confirm(f"Delete channel {name}?", assume_yes=yes)
     with terminal.client() as client:
         client.channels.delete(name)
@@ -101,7 +101,7 @@ def rm(
 
 @command(app, "test", examples=["corral channel test ops"])
 def test_channel(terminal: Terminal, name: NameArgument) -> None:
-    """Send a test message and say how it went."""
+    """Send a test message and show the result."""
     with terminal.client() as client:
         view = client.channels.test(name)
     terminal.answer(view, _outcome(view))
@@ -112,9 +112,9 @@ def test_channel(terminal: Terminal, name: NameArgument) -> None:
 def _outcome(view: DeliveryView) -> str:
     match view["state"]:
         case "sent":
-            return f"Channel {view['channel']} took the test message"
+            return f"Channel {view['channel']} accepted the test message"
         case "failed":
-            return f"Channel {view['channel']} did not take it: {view['error']}"
+            return f"Channel {view['channel']} did not accept it: {view['error']}"
         case _:
             return f"Channel {view['channel']} has not answered yet: corral channel deliveries {view['channel']}"
 
@@ -123,9 +123,9 @@ def _outcome(view: DeliveryView) -> str:
 def deliveries(
     terminal: Terminal,
     channel: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only of this channel.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="The newest so many.")] = 30,
+    limit: Annotated[int, typer.Option(min=1, help="At most N deliveries.")] = 30,
 ) -> None:
-    """List what was sent, waits to be sent, or was given up."""
+    """List notices that were sent, wait to be sent, or failed."""
     with terminal.client() as client:
         found = list(client.channels.deliveries(channel, limit=limit))
     now = terminal.now()
@@ -151,7 +151,7 @@ def resend(
     terminal: Terminal,
     delivery: Annotated[int, typer.Argument(metavar="DELIVERY", help="A number from `corral channel deliveries`.")],
 ) -> None:
-    """Try a notice that was given up again."""
+    """Send a failed notice again."""
     with terminal.client() as client:
         view = client.channels.resend(delivery)
     terminal.answer(view, f"Delivery {view['id']} to {view['channel']} is {view['state']}")
@@ -162,7 +162,7 @@ def _state(view: ChannelView) -> str:
 
 
 def _url(terminal: Terminal, *, from_stdin: bool) -> str:
-    """Never an argument: other users of the machine could read its secrets there."""
+    """Asked for or read from stdin, never an argument: other users of the machine could read the secrets."""
     if from_stdin:
         given = sys.stdin.readline().strip()
     elif terminal.is_interactive:

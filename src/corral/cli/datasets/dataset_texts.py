@@ -1,4 +1,4 @@
-"""What `corral dataset` tells people: pure functions. Machines read the JSON output instead."""
+"""The texts that `corral dataset` prints: pure functions."""
 
 from __future__ import annotations
 

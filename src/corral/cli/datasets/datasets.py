@@ -1,9 +1,9 @@
-"""`corral dataset`: versions of files, made, looked at, had as files again, and traced to the jobs that used them."""
+"""`corral dataset`: commit, show and check out versions of files, and trace them to the jobs that used them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,27 +14,26 @@ from corral.cli.datasets import dataset_texts
 from corral.cli.jobs.files import progress_of
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import Refused, WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.client import Client
-    from corral.client.views import DatasetView, ErrandView
+    from corral.client.views import DatasetView, OperationView
 
 app = typer.Typer(help="Keep versions of files: commit, diff, check out, mount into jobs.", no_args_is_help=True)
 
-NameArgument = Annotated[str, typer.Argument(metavar="DATASET", help="Its name, OWNER/NAME or id.")]
+NameArgument = Annotated[str, typer.Argument(metavar="DATASET", help="A dataset's name, OWNER/NAME or id.")]
 VersionArgument = Annotated[
     str, typer.Argument(metavar="DATASET[@VERSION]", help="VERSION: a tag, the first digits of an id, or latest.")
 ]
-YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
 
 
 @command(app, "create", examples=["corral dataset create digits", "corral dataset create faces --target forge"])
 def create(
     terminal: Terminal,
     name: Annotated[str, typer.Argument(metavar="NAME", help="2 to 63 letters, digits, '-' and '_'.")],
-    target: Annotated[str, typer.Option(help="Where it is kept: `corral target ls`.")] = "default",
-    description: Annotated[str, typer.Option(help="What is in it.")] = "",
+    target: Annotated[str, typer.Option(help="The target that stores it: `corral target ls`.")] = "default",
+    description: Annotated[str, typer.Option(help="What the dataset contains.")] = "",
 ) -> None:
     """Create an empty dataset."""
     with terminal.client() as client:
@@ -45,8 +44,8 @@ def create(
 @command(app, "ls", examples=["corral dataset ls", "corral dataset ls --mine"])
 def ls(
     terminal: Terminal,
-    mine: Annotated[bool, typer.Option("--mine", help="Only your own.")] = False,
-    target: Annotated[str | None, typer.Option(help="Only those that are kept there.")] = None,
+    mine: Annotated[bool, typer.Option("--mine", help="Only your own datasets.")] = False,
+    target: Annotated[str | None, typer.Option(help="Only datasets in this target.")] = None,
 ) -> None:
     """List your datasets and those that others share with you."""
     with terminal.client() as client:
@@ -105,24 +104,26 @@ def commit(
     directory: Annotated[
         Path | None, typer.Argument(metavar="[DIR]", help="A directory of this machine.", show_default=False)
     ] = None,
-    message: Annotated[str, typer.Option("-m", "--message", help="What is different about it.")] = "",
+    message: Annotated[str, typer.Option("-m", "--message", help="What has changed in this version.")] = "",
     volume: Annotated[
         str | None, typer.Option(metavar="VOLUME", help="Commit a directory of a volume instead.")
     ] = None,
     job: Annotated[
         str | None,
-        typer.Option(metavar="JOB", help="The job that made it; without DIR, what it wrote to its output directory."),
+        typer.Option(metavar="JOB", help="The job that made it; without DIR, the job's output directory is committed."),
     ] = None,
     path: Annotated[str, typer.Option(metavar="PATH", help="The directory in the volume or in the outputs.")] = "",
-    parent: Annotated[str | None, typer.Option(metavar="VERSION", help="Only if this is still the newest one.")] = None,
+    parent: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="Commit only if this is still the newest version.")
+    ] = None,
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="Tag the version, too.")] = None,
 ) -> None:
-    """Make a new version of a directory. Only what no version has yet is sent and stored."""
+    """Commit a directory as a new version. Only data that no version contains yet is sent and stored."""
     if (directory is not None) + (volume is not None) > 1 or not (directory or volume or job):
         raise WrongUsage("say what to commit: DIR, --volume or --job")
     if directory is not None and path:
         raise WrongUsage("--path is for --volume and --job")
-    # Within a job the version is the job's work, unless somebody says otherwise.
+    # Inside a job, that job is recorded as the maker of the version, unless --job names another.
     maker = job or (os.environ.get("CORRAL_JOB_ID") if directory is not None else None)
     body: dict[str, Any] = {"message": message, "parent": parent, "produced_by": maker}
     with terminal.client() as client:
@@ -132,7 +133,7 @@ def commit(
         else:
             source = {"volume": volume, "path": path} if volume is not None else {"job": job, "path": path}
             begun = client.datasets.commit(view["id"], {**body, "from": source})
-            operation = followed(terminal, client, begun, "committing")
+            operation = wait_for(terminal, client, begun, "committing")
         _check(operation, "the commit")
         found = client.datasets.version(view["id"], str(operation["version"]))
         if tag is not None:
@@ -151,9 +152,9 @@ def commit(
 def log(
     terminal: Terminal,
     dataset: NameArgument,
-    limit: Annotated[int | None, typer.Option("-n", "--limit", min=1, help="At most so many.")] = None,
+    limit: Annotated[int | None, typer.Option("-n", "--limit", min=1, help="At most N versions.")] = None,
 ) -> None:
-    """List the versions of a dataset, the newest first."""
+    """List the versions of a dataset, newest first."""
     with terminal.client() as client:
         found = list(client.datasets.log(client.datasets.find(dataset)["id"], limit=limit))
     now = terminal.now()
@@ -180,7 +181,7 @@ def diff(
     terminal: Terminal,
     dataset: NameArgument,
     old: Annotated[str | None, typer.Argument(metavar="[FROM]", help="Default: the version before.")] = None,
-    new: Annotated[str, typer.Argument(metavar="[TO]", help="Default: the newest one.")] = "latest",
+    new: Annotated[str, typer.Argument(metavar="[TO]", help="Default: the newest version.")] = "latest",
 ) -> None:
     """Show what changed between two versions."""
     with terminal.client() as client:
@@ -207,9 +208,9 @@ def diff(
 def checkout(
     terminal: Terminal,
     dataset: VersionArgument,
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Not there yet, or empty.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory that does not exist or is empty.")],
 ) -> None:
-    """Have a version as files here. Everything is checked on the way; run it again if it was interrupted."""
+    """Write the files of a version into a directory. Everything is verified. Run it again after an interruption."""
     from corral.client.datasets import dataset_transfer
 
     ref, version = _split(dataset)
@@ -232,10 +233,12 @@ def checkout(
 def tag(
     terminal: Terminal,
     dataset: NameArgument,
-    name: Annotated[str, typer.Argument(metavar="TAG", help="A word for a version; it can move later.")],
-    version: Annotated[str, typer.Argument(metavar="[VERSION]", help="Default: the newest one.")] = "latest",
+    name: Annotated[
+        str, typer.Argument(metavar="TAG", help="The tag's name; a tag can be moved to another version later.")
+    ],
+    version: Annotated[str, typer.Argument(metavar="[VERSION]", help="Default: the newest version.")] = "latest",
 ) -> None:
-    """Give a version a name."""
+    """Tag a version."""
     with terminal.client() as client:
         view = client.datasets.tag(client.datasets.find(dataset)["id"], name, version)
     terminal.answer(view, f"{dataset}@{name} is {view['version'][:12]}")
@@ -243,7 +246,7 @@ def tag(
 
 @command(app, "untag", examples=["corral dataset untag digits v1"])
 def untag(terminal: Terminal, dataset: NameArgument, name: Annotated[str, typer.Argument(metavar="TAG")]) -> None:
-    """Take a tag away. The version stays."""
+    """Remove a tag. The version stays."""
     with terminal.client() as client:
         client.datasets.untag(client.datasets.find(dataset)["id"], name)
     terminal.answer({"dataset": dataset, "tag": name, "deleted": True}, f"Removed tag {name} of {dataset}")
@@ -257,13 +260,15 @@ def untag(terminal: Terminal, dataset: NameArgument, name: Annotated[str, typer.
 def share(
     terminal: Terminal,
     dataset: NameArgument,
-    user: Annotated[list[str] | None, typer.Option(metavar="USER", help="Who may use it.")] = None,
-    group: Annotated[list[str] | None, typer.Option(metavar="GROUP", help="Which group may use it.")] = None,
-    write: Annotated[bool, typer.Option("--write", help="They may commit and tag, too.")] = False,
-    nobody: Annotated[bool, typer.Option("--nobody", help="Only you.")] = False,
+    user: Annotated[list[str] | None, typer.Option(metavar="USER", help="A user who may use it; repeatable.")] = None,
+    group: Annotated[
+        list[str] | None, typer.Option(metavar="GROUP", help="A group that may use it; repeatable.")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Allow them to commit and tag, too.")] = False,
+    unshare: Annotated[bool, typer.Option("--nobody", help="Share it with no user: only you see it.")] = False,
 ) -> None:
-    """Say with whom you share a dataset; whoever is not named does not see it any more."""
-    if nobody == bool(user or group):
+    """Replace the users and groups that a dataset is shared with."""
+    if unshare == bool(user or group):
         raise WrongUsage("say with whom: --user, --group, or --nobody")
     mode = "rw" if write else "ro"
     shares = [{"kind": "user", "name": name, "mode": mode} for name in user or []]
@@ -271,7 +276,9 @@ def share(
     with terminal.client() as client:
         view = client.datasets.share(client.datasets.find(dataset)["id"], shares)
     people = [f"{one['kind']} {one['name']} ({one['mode']})" for one in view["shares"]]
-    terminal.answer(view, f"{view['name']} is shared with {formats.listed(people)}" if people else "It is yours alone")
+    terminal.answer(
+        view, f"{view['name']} is shared with {formats.listed(people)}" if people else f"{view['name']} is not shared"
+    )
 
 
 @command(app, "rm", examples=["corral dataset rm digits"])
@@ -292,7 +299,9 @@ def rm(terminal: Terminal, dataset: NameArgument, yes: YesOption = False) -> Non
 def lineage(
     terminal: Terminal,
     dataset: Annotated[str | None, typer.Argument(metavar="[DATASET[@VERSION]]", show_default=False)] = None,
-    job: Annotated[str | None, typer.Option(metavar="JOB", help="What this job used and made instead.")] = None,
+    job: Annotated[
+        str | None, typer.Option(metavar="JOB", help="Show the versions that this job used and made instead.")
+    ] = None,
 ) -> None:
     """Show which jobs used which version, and which job made it."""
     if (dataset is None) == (job is None):
@@ -309,31 +318,32 @@ def lineage(
 
 @command(app, "verify", examples=["corral dataset verify digits", "corral dataset verify digits@v1"])
 def verify(terminal: Terminal, dataset: VersionArgument) -> None:
-    """Read everything of a version and compare it with its ids. Fails if something is damaged."""
+    """Read all data of a version and compare it with its digests. Fails if data is damaged."""
     ref, version = _split(dataset)
     with terminal.client() as client:
         view = client.datasets.find(ref)
         begun = client.datasets.verify(view["id"], version or "latest")
-        operation = followed(terminal, client, begun, "verifying")
+        operation = wait_for(terminal, client, begun, "verifying")
     _check(operation, "the verification")
     result = operation["result"] or {}
     if not result["ok"]:
         terminal.answer(operation, "\n".join(dataset_texts.damages(result)))
         raise typer.Exit(1)
-    terminal.answer(operation, f"{view['name']} is whole: {result['pieces']} pieces, {formats.size(result['bytes'])}")
+    terminal.answer(operation, f"{view['name']} is intact: {result['pieces']} pieces, {formats.size(result['bytes'])}")
 
 
 @command(app, "gc", examples=["corral dataset gc", "corral dataset gc --target forge --yes"])
 def gc(
     terminal: Terminal,
-    target: Annotated[str, typer.Option(help="Where to look.")] = "default",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go; the default.")] = False,
+    target: Annotated[str, typer.Option(help="The target to clean up.")] = "default",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed; the default.")] = False,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Remove it.")] = False,
     grace: Annotated[
-        str, typer.Option(metavar="DURATION", help="What is newer stays: somebody may be about to commit it.")
+        str,
+        typer.Option(metavar="DURATION", help="Keep newer data, which may belong to a commit that has not finished."),
     ] = "1d",
 ) -> None:
-    """Collect what no version needs any more (operators). Says what would go, unless --yes."""
+    """Remove data that no version needs any more (operators). Without --yes only shows what would be removed."""
     from corral.core.quantities import parse_duration
 
     if yes and dry_run:
@@ -344,38 +354,39 @@ def gc(
         raise WrongUsage(f"--grace: {error}") from None
     with terminal.client() as client:
         begun = client.datasets.collect(target, dry_run=not yes, grace_seconds=seconds)
-        operation = followed(terminal, client, begun, "collecting")
+        operation = wait_for(terminal, client, begun, "collecting")
     _check(operation, "the collection")
     terminal.answer(operation, dataset_texts.collected(target, operation["result"] or {}))
 
 
-# ------------------------------------------------------------------------------------------------ long work
+# ---------------------------------------------------------------- operations that take long
 
 
-def followed(terminal: Terminal, client: Client, operation: ErrandView, what: str) -> ErrandView:
-    """Wait for long work of the server's, with a bar."""
+def wait_for(terminal: Terminal, client: Client, operation: OperationView, what: str) -> OperationView:
+    """Wait for an operation of the server, with a progress bar."""
     with progress_of(terminal, what) as progress:
 
-        def show(view: ErrandView) -> None:
+        def show(view: OperationView) -> None:
             if view["progress"] is not None:
                 progress(view["progress"]["done_bytes"], view["progress"]["total_bytes"])
 
         return client.datasets.wait(operation, show)
 
 
-def _check(operation: ErrandView, what: str) -> None:
+def _check(operation: OperationView, what: str) -> None:
     if operation["state"] != "ready":
         raise Refused(f"{what} failed: {operation['error']}")
 
 
 def _commit_here(
     terminal: Terminal, client: Client, view: DatasetView, directory: Path, body: dict[str, Any]
-) -> ErrandView:
+) -> OperationView:
     from corral.client.datasets import dataset_transfer
 
     with _library_errors(), progress_of(terminal, view["name"]) as progress:
-        told: Callable[[Any], None] = lambda state: progress(state.bytes_done, state.bytes_total)  # noqa: E731
-        return dataset_transfer.commit(client, view["id"], directory, body, told)
+        return dataset_transfer.commit(
+            client, view["id"], directory, body, lambda state: progress(state.bytes_done, state.bytes_total)
+        )
 
 
 @contextmanager

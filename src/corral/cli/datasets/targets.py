@@ -1,4 +1,4 @@
-"""`corral target`: where datasets are kept."""
+"""`corral target`: the places that store datasets."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal.failures import Refused, WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.views import DatasetTargetView
 
-app = typer.Typer(help="Manage where datasets are kept.", no_args_is_help=True)
+app = typer.Typer(help="Manage the targets that store datasets.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="From `corral target ls`.")]
 TokenOption = Annotated[
@@ -42,7 +42,7 @@ def show(terminal: Terminal, name: NameArgument) -> None:
     lines = [
         ("Target", view["name"]),
         ("History", _history(view)),
-        ("Token", "kept" if view["metadata"]["has_token"] else ""),
+        ("Token", "stored" if view["metadata"]["has_token"] else ""),
         ("Files", _storage(view)),
         ("Datasets", str(view["datasets"])),
         ("Created by", view["created_by"]),
@@ -63,18 +63,18 @@ def show(terminal: Terminal, name: NameArgument) -> None:
 def create(
     terminal: Terminal,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Small letters, digits, '.', '_' and '-'.")],
-    directory: Annotated[str | None, typer.Option(metavar="PATH", help="Keep files in this directory.")] = None,
+    directory: Annotated[str | None, typer.Option(metavar="PATH", help="Store files in this directory.")] = None,
     object_store: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Keep files in this bucket: `corral object-store ls`.")
+        str | None, typer.Option(metavar="NAME", help="Store files in this bucket: `corral object-store ls`.")
     ] = None,
-    prefix: Annotated[str, typer.Option(help="Where in the bucket.")] = "",
-    git: Annotated[str | None, typer.Option(metavar="URL", help="Keep the history in this Git repository.")] = None,
-    branch: Annotated[str, typer.Option(help="Of the repository.")] = "main",
+    prefix: Annotated[str, typer.Option(help="The prefix in the bucket.")] = "",
+    git: Annotated[str | None, typer.Option(metavar="URL", help="Store the history in this Git repository.")] = None,
+    branch: Annotated[str, typer.Option(help="The branch of the repository.")] = "main",
     token_stdin: TokenOption = False,
 ) -> None:
-    """Create a target: a place for files, and for their history Git or corral's own store (operators)."""
+    """Create a target: a directory or bucket for files; Git or corral's own store for their history (operators)."""
     if (directory is None) == (object_store is None):
-        raise WrongUsage("say where the files are kept: --directory or --object-store")
+        raise WrongUsage("say where the files are stored: --directory or --object-store")
     if token_stdin and git is None:
         raise WrongUsage("--token-stdin is for --git")
     metadata: dict[str, Any] = {"kind": "store"}
@@ -99,17 +99,17 @@ def create(
 def edit(
     terminal: Terminal,
     name: NameArgument,
-    git: Annotated[str | None, typer.Option(metavar="URL", help="Where the same repository is now.")] = None,
+    git: Annotated[str | None, typer.Option(metavar="URL", help="The new address of the same repository.")] = None,
     token_stdin: TokenOption = False,
 ) -> None:
-    """Say where a repository is now, or give another token for it (operators)."""
+    """Change the address of a repository, or its token (operators)."""
     changes: dict[str, Any] = {}
     if git is not None:
         changes["url"] = git
     if token_stdin:
         changes["token"] = _token()
     if not changes:
-        raise WrongUsage("nothing to change", hint="corral target edit --help lists what can be.")
+        raise WrongUsage("nothing to change", hint="corral target edit --help lists what can be changed.")
     with terminal.client() as client:
         view = client.dataset_targets.edit(name, changes)
     terminal.answer(view, f"Target {view['name']}: history in {_history(view)}, files in {_storage(view)}")
@@ -117,7 +117,7 @@ def edit(
 
 @command(app, "test", examples=["corral target test forge"])
 def test(terminal: Terminal, name: NameArgument) -> None:
-    """Try whether a target can be reached (operators)."""
+    """Check whether a target can be reached (operators)."""
     with terminal.client() as client:
         found = client.dataset_targets.test(name)
     if not found["ok"]:
@@ -126,10 +126,8 @@ def test(terminal: Terminal, name: NameArgument) -> None:
 
 
 @command(app, "rm", examples=["corral target rm disk"])
-def rm(
-    terminal: Terminal, name: NameArgument, yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False
-) -> None:
-    """Delete a target that keeps no datasets (operators). What is stored there stays."""
+def rm(terminal: Terminal, name: NameArgument, yes: YesOption = False) -> None:
+    """Delete a target without datasets (operators). Files that are stored there stay."""
     terminal.confirm(f"Delete target {name}?", assume_yes=yes)
     with terminal.client() as client:
         client.dataset_targets.delete(name)
@@ -150,7 +148,7 @@ def _storage(view: DatasetTargetView) -> str:
 
 
 def _token() -> str:
-    """Never an argument: other users of the machine could read it there."""
+    """Read from stdin, never an argument: other users of the machine could read that."""
     given = sys.stdin.readline().strip()
     if not given:
         raise WrongUsage("the token is empty: pipe it in", hint='echo "$TOKEN" | corral target … --token-stdin')

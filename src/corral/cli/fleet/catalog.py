@@ -1,4 +1,4 @@
-"""`corral flavor` and `corral package`: what can be picked, and how much of it there is now."""
+"""`corral flavor` and `corral package`: kinds of hardware and sizes of jobs to choose from."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ from corral.cli.scheduling.queues import NO_LIMIT
 from corral.cli.terminal import formats
 from corral.cli.terminal.arguments import amount, pairs
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.views import PackageView
 
 flavor_app = typer.Typer(help="Kinds of hardware; managed by operators.", no_args_is_help=True)
-package_app = typer.Typer(help="Sizes to pick from; managed by operators.", no_args_is_help=True)
+package_app = typer.Typer(help="Sizes of jobs to choose from; managed by operators.", no_args_is_help=True)
 
 FlavorArgument = Annotated[str, typer.Argument(metavar="FLAVOR", help="A flavor's name.")]
 PackageArgument = Annotated[str, typer.Argument(metavar="PACKAGE", help="A package's name.")]
-YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
 Models = Annotated[list[str] | None, typer.Option("--model", metavar="MODEL", help="A GPU model; repeatable.")]
 Labels = Annotated[list[str] | None, typer.Option("--label", metavar="K=V", help="A node label; repeatable.")]
-Description = Annotated[str | None, typer.Option(help="A few words about it.")]
+Description = Annotated[str | None, typer.Option(help="A short description.")]
 Gpus = Annotated[float | None, typer.Option(metavar="N", help="GPUs; a fraction is a share of one.")]
 Cpus = Annotated[float | None, typer.Option(metavar="N", help="CPUs.")]
 Memory = Annotated[str | None, typer.Option(metavar="SIZE", help="Memory, such as 64GiB.")]
-Flavor = Annotated[str | None, typer.Option(help="The hardware it is of; none is any.")]
+Flavor = Annotated[str | None, typer.Option(help="The hardware of the package; none: any.")]
 Rdma = Annotated[bool | None, typer.Option("--rdma/--no-rdma", help="Only nodes with the label rdma=true.")]
 Kinds = Annotated[
-    list[str] | None, typer.Option("--kind", metavar="KIND", help="A job kind it is offered to; repeatable.")
+    list[str] | None, typer.Option("--kind", metavar="KIND", help="A job kind that may use it; repeatable.")
 ]
 
 
@@ -81,7 +80,7 @@ def edit_flavor(
     label: Labels = None,
     description: Description = None,
 ) -> None:
-    """Change a flavor (operators): later jobs only. The word none removes models or labels."""
+    """Change a flavor (operators), for later jobs only. The word none removes models or labels."""
     changes = _flavor_changes(model, label, description)
     if not changes:
         raise WrongUsage("nothing to change", hint="Give --model, --label or --description.")
@@ -93,10 +92,10 @@ def edit_flavor(
 @command(flavor_app, "rm", examples=["corral flavor rm a100", "corral flavor rm old older"])
 def rm_flavors(
     terminal: Terminal,
-    names: Annotated[list[str], typer.Argument(metavar="FLAVOR…", help="All of them, or none.")],
+    names: Annotated[list[str], typer.Argument(metavar="FLAVOR…", help="All of them or none are deleted.")],
     yes: YesOption = False,
 ) -> None:
-    """Delete flavors that no package is made of (operators)."""
+    """Delete flavors that no package uses (operators)."""
     terminal.confirm(f"Delete {formats.count(len(names), 'flavor')}: {formats.listed(names)}?", assume_yes=yes)
     with terminal.client() as client:
         client.catalog.delete_flavors(names)
@@ -108,10 +107,12 @@ def rm_flavors(
 )
 def list_packages(
     terminal: Terminal,
-    kind: Annotated[str | None, typer.Option(help="Only what you could have now for such a job.")] = None,
-    nodes: Annotated[int | None, typer.Option(metavar="N", help="With --kind distributed: on so many nodes.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="Only packages that you could use now for a job of this kind.")
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(metavar="N", help="With --kind distributed: on N nodes.")] = None,
 ) -> None:
-    """List the packages; with --kind those that you could have now, how many, and how soon."""
+    """List the packages; with --kind those that you could use now, how many are free, and the expected wait."""
     with terminal.client() as client:
         found = list(client.catalog.packages(kind=kind, nodes=nodes))
     size = ("NAME", "GPUS>", "CPUS>", "MEMORY>", "FLAVOR")
@@ -133,7 +134,7 @@ def list_packages(
             str(view["queued"]),
             "unknown" if view["expected_wait_seconds"] is None else formats.duration(view["expected_wait_seconds"]),
         ),
-        empty=f"There is no package that you could have now for a {kind} job. See your quota: corral quota show",
+        empty=f"There is no package that you could use now for a {kind} job. See your quota: corral quota show",
     )
 
 
@@ -177,7 +178,7 @@ def edit_package(
     kind: Kinds = None,
     description: Description = None,
 ) -> None:
-    """Change a package (operators): later jobs only. The word none removes flavor or kinds."""
+    """Change a package (operators), for later jobs only. The word none removes flavor or kinds."""
     changes = _package_changes(gpus, cpus, memory, flavor, rdma, kind, description)
     if not changes:
         raise WrongUsage("nothing to change", hint="`corral package edit --help` lists what can be changed.")
@@ -189,10 +190,10 @@ def edit_package(
 @command(package_app, "rm", examples=["corral package rm a100-x1", "corral package rm old older"])
 def rm_packages(
     terminal: Terminal,
-    names: Annotated[list[str], typer.Argument(metavar="PACKAGE…", help="All of them, or none.")],
+    names: Annotated[list[str], typer.Argument(metavar="PACKAGE…", help="All of them or none are deleted.")],
     yes: YesOption = False,
 ) -> None:
-    """Delete packages (operators). Jobs that were submitted with one are not touched."""
+    """Delete packages (operators). Jobs that were submitted with them are not changed."""
     terminal.confirm(f"Delete {formats.count(len(names), 'package')}: {formats.listed(names)}?", assume_yes=yes)
     with terminal.client() as client:
         client.catalog.delete_packages(names)

@@ -1,4 +1,4 @@
-"""`corral nodes drain --preview`: what draining nodes would displace."""
+"""`corral nodes drain --preview`: the jobs that a drain would displace."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def show_preview(terminal: Terminal, nodes: Sequence[str], at: str | None) -> No
         terminal.json(found[0] if len(found) == 1 else {"items": found})
         return
     for preview in found:
-        _tell(terminal, preview, now)
+        _show_one(terminal, preview, now)
 
 
-def _tell(terminal: Terminal, preview: DrainPreviewView, now: float) -> None:
+def _show_one(terminal: Terminal, preview: DrainPreviewView, now: float) -> None:
     there = sum(job["displaced"] != "no" for job in preview["jobs"])
     terminal.say(
         f"Draining {preview['node']} at {formats.local_time(preview['at'])} displaces"
         f" {formats.count(there, 'job') if there else 'nothing'}."
     )
     if preview["jobs"]:
-        terminal.say(f"Empty by itself: {_span(preview['empty_at'], now) or 'nobody knows when'}")
+        terminal.say(f"Empty by itself: {_span(preview['empty_at'], now) or 'unknown'}")
         terminal.table(TITLES, preview["jobs"], lambda job: _row(job, now), empty="")
     for job in preview["stranded"]:
         terminal.say(f"Stranded: {job['id']} ({job['name']}) of {job['user']}: {job['detail']}")

@@ -1,6 +1,6 @@
 """`corral drill`: make virtual GPUs and nodes fail, to see what happens then.
 
-Works on the machine of the server, through a file in its home: a drill is no request that anybody could send.
+Works only on the machine of the server, through a file in its home: no API request can start a drill.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ def overheat(
     temperature: Annotated[float, typer.Option(min=0, max=200, metavar="CELSIUS", help="How hot.")] = 97.0,
     home: HomeOption = None,
 ) -> None:
-    """Let a GPU be too hot."""
+    """Make a GPU too hot."""
     _change_gpu(terminal, home, gpu, f"{gpu} is at {temperature:g} °C now.", temperature=temperature)
 
 
 @command(app, "lose-gpu", connects=False, examples=["corral drill lose-gpu a10-001-gpu0"])
 def lose_gpu(terminal: Terminal, gpu: GpuArgument, home: HomeOption = None) -> None:
-    """Let a GPU be gone: it does not answer any more."""
-    _change_gpu(terminal, home, gpu, f"{gpu} does not answer any more.", lost=True)
+    """Make a GPU disappear: it does not respond any more."""
+    _change_gpu(terminal, home, gpu, f"{gpu} does not respond any more.", lost=True)
 
 
 @command(app, "hang", connects=False, examples=["corral drill hang a10-001-gpu0"])
 def hang(terminal: Terminal, gpu: GpuArgument, home: HomeOption = None) -> None:
-    """Let a GPU do nothing although a job holds it, as when the job hangs."""
-    _change_gpu(terminal, home, gpu, f"{gpu} does nothing any more.", idle=True)
+    """Make a GPU idle although a job holds it, as when the job hangs."""
+    _change_gpu(terminal, home, gpu, f"{gpu} is idle now.", idle=True)
 
 
 @command(app, "xid", connects=False, examples=["corral drill xid a10-001-gpu0 79"])
@@ -62,7 +62,7 @@ def xid(
     code: Annotated[int, typer.Argument(min=0, max=100_000, metavar="CODE", help="The driver's XID code.")],
     home: HomeOption = None,
 ) -> None:
-    """Let the driver report an error of a GPU, once. Repeat the command to have it reported again."""
+    """Make the driver report an error of a GPU, once. Repeat the command to report it again."""
     home = _home(home)
     faults = _faults(home)
     known = _known_gpu(home, gpu, faults)
@@ -76,11 +76,11 @@ def xid(
 def ecc(
     terminal: Terminal,
     gpu: GpuArgument,
-    errors: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="How many.")] = 1,
-    remap: Annotated[bool, typer.Option("--remap", help="A row could not be remapped either.")] = False,
+    errors: Annotated[int, typer.Option(min=1, max=1_000_000, metavar="N", help="The number of errors.")] = 1,
+    remap: Annotated[bool, typer.Option("--remap", help="Also report that a row could not be remapped.")] = False,
     home: HomeOption = None,
 ) -> None:
-    """Let a GPU have memory errors that could not be corrected."""
+    """Make a GPU report uncorrected memory errors."""
     text = f"{gpu} has {errors} uncorrected memory error{'s' if errors > 1 else ''}."
     _change_gpu(terminal, home, gpu, text, ecc_uncorrected=errors, remap_failed=remap)
 
@@ -91,7 +91,7 @@ def lose_node(
     node: Annotated[str, typer.Argument(metavar="NODE", help="A virtual node, as `corral nodes` lists it.")],
     home: HomeOption = None,
 ) -> None:
-    """Let a node be down. What runs on it is killed; `clear` brings the node back."""
+    """Make a node go down. Its jobs are killed; `clear` brings the node back."""
     home = _home(home)
     fleet = _fleet(home)
     if node not in fleet:
@@ -107,37 +107,37 @@ def clear(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One GPU or node; default: all.")] = None,
     home: HomeOption = None,
 ) -> None:
-    """End a drill: the GPU or node, or everything, is well again."""
+    """End a drill: the GPU or node, or all of them, work again."""
     from corral.engines.local.faults import Faults
 
     home = _home(home)
     if name is None:
         _fleet(home)
         _write(home, Faults())
-        terminal.answer(_shown(home), "Everything is well again.")
+        terminal.answer(_shown(home), "All GPUs and nodes work again.")
         return
     faults = _faults(home)
     if name not in faults.gpus and name not in faults.down:
         raise _unknown("drill on", name, [*faults.gpus, *faults.down])
     gpus = {gpu: fault for gpu, fault in faults.gpus.items() if gpu != name}
     _write(home, replace(faults, gpus=gpus, down=faults.down - {name}))
-    terminal.answer(_shown(home), f"{name} is well again.")
+    terminal.answer(_shown(home), f"{name} works again.")
 
 
 @command(app, "ls", connects=False, examples=["corral drill ls", "corral drill ls -o json"])
 def ls(terminal: Terminal, home: HomeOption = None) -> None:
-    """List what a drill has made fail."""
+    """List the GPUs and nodes that a drill has made fail."""
     body = _shown(_home(home))
     items = [{"name": name, "fault": fault} for name, fault in {**body["nodes"], **body["gpus"]}.items()]
     terminal.table(
         ("NAME", "FAULT~"),
         items,
-        lambda item: (item["name"], _words(item["fault"])),
+        lambda item: (item["name"], _fault_text(item["fault"])),
         empty="No drill is on. `corral drill --help` shows what can be made to fail.",
     )
 
 
-def _words(fault: Any) -> str:
+def _fault_text(fault: Any) -> str:
     if isinstance(fault, str):
         return fault
     return ", ".join(key if value is True else f"{key} {value}" for key, value in fault.items())
@@ -175,7 +175,7 @@ def _faults(home: Path) -> Faults:
     try:
         return read_faults(path)
     except (ValueError, OSError) as error:
-        raise Refused(f"{path} cannot be read: {error}", hint="`corral drill clear` begins anew.") from error
+        raise Refused(f"{path} cannot be read: {error}", hint="`corral drill clear` starts again.") from error
 
 
 def _write(home: Path, faults: Faults) -> None:
@@ -203,7 +203,7 @@ def _change_gpu(terminal: Terminal, given: Path | None, gpu: str, text: str, **f
 
 
 def _known_gpu(home: Path, gpu: str, faults: Faults) -> GpuFault:
-    """Its fault so far."""
+    """The faults of the GPU so far."""
     from corral.engines.local.faults import GpuFault
 
     gpus = [each for node in _fleet(home).values() for each in node]

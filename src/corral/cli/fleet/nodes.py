@@ -1,4 +1,4 @@
-"""`corral nodes` and `corral gpus`: the machines, and what operators do with them."""
+"""`corral nodes` and `corral gpus`: list nodes and GPUs, and manage them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import typer
 from corral.cli.fleet.drain_preview import show_preview
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command, default_command
+from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
 from corral.client.http.errors import ClientError
 
 if TYPE_CHECKING:
     from corral.client.client import Client
     from corral.client.views import GpuView, HolderView, NodeView, ReadingView
 
-nodes_app = typer.Typer(help="See the nodes; take them out of use and back; forget those that are gone.")
-gpus_app = typer.Typer(help="See the GPUs, their readings and their health; test, mark and reset them.")
+nodes_app = typer.Typer(help="List nodes; cordon, drain, uncordon and remove them.")
+gpus_app = typer.Typer(help="List GPUs with readings and health; test, mark and reset them.")
 
 GpuArgument = Annotated[str, typer.Argument(metavar="GPU", help="A GPU's id, from `corral gpus`.")]
 NodesArgument = Annotated[list[str], typer.Argument(metavar="NODE", help="Names of nodes.")]
@@ -29,7 +29,7 @@ NO_GPUS = "No GPUs here. Virtual ones to try things out: corral up --virtual-gpu
 
 @default_command(nodes_app, examples=["corral nodes", "corral nodes -o json", "corral nodes drain gpu-03"])
 def nodes(terminal: Terminal) -> None:
-    """List the nodes; with a command, take them out of use and back."""
+    """List the nodes; with a command, manage them."""
     _list_nodes(terminal)
 
 
@@ -77,7 +77,7 @@ def _holders(jobs: Sequence[HolderView]) -> str:
 
 @command(nodes_app, "cordon", examples=["corral nodes cordon gpu-03"])
 def cordon(terminal: Terminal, nodes: NodesArgument) -> None:
-    """Let nothing new start on a node; what runs goes on (operators)."""
+    """Start no new jobs on a node; running jobs continue (operators)."""
     _change(terminal, nodes, "cordon")
 
 
@@ -100,13 +100,13 @@ def drain(
     terminal: Terminal,
     nodes: NodesArgument,
     preview: Annotated[
-        bool, typer.Option("--preview", help="Only show what it would displace; nothing changes.")
+        bool, typer.Option("--preview", help="Only show which jobs it would displace; nothing changes.")
     ] = False,
     at: Annotated[
         str | None, typer.Option(metavar="WHEN", help="With --preview: at 18:00, in 2h, or an RFC 3339 time.")
     ] = None,
 ) -> None:
-    """Let a node empty: nothing new starts, what runs goes on to its end (operators)."""
+    """Drain a node: no new jobs start, running jobs continue to their end (operators)."""
     if preview:
         show_preview(terminal, nodes, at)
         return
@@ -119,10 +119,12 @@ def drain(
 def rm(
     terminal: Terminal,
     nodes: NodesArgument,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
-    """Forget nodes that are gone for good, with what was decided about their GPUs (operators)."""
-    terminal.confirm(f"Forget {formats.listed(nodes)} with the pools and the health of the GPUs?", assume_yes=yes)
+    """Remove nodes that do not come back, with the pools and health states of their GPUs (operators)."""
+    terminal.confirm(
+        f"Remove {formats.listed(nodes)} with the pools and the health states of the GPUs?", assume_yes=yes
+    )
     with terminal.client() as client:
         for node in nodes:
             client.fleet.remove_node(node)
@@ -138,8 +140,8 @@ def _change(terminal: Terminal, nodes: Sequence[str], action: str) -> None:
             view = client.fleet.change_node(node, action)
             changed.append(view)
             busy = f"; still there: {_holders(view['jobs'])}" if view["jobs"] else ""
-            said = view.get("withheld", view["state"])
-            later = f", and will be {said} when it is back" if view["state"] == "down" else ""
+            wanted = view.get("withheld", view["state"])
+            later = f", and will be {wanted} when it is back" if view["state"] == "down" else ""
             terminal.say(f"{view['id']} is {view['state']}{later}{busy}")
     if terminal.as_json:
         terminal.json({"items": changed})
@@ -154,7 +156,7 @@ GPU_TITLES = ("GPU~", "NODE?", "#>", "MODEL?", "HEALTH!", "USED>", "UTIL>", "MEM
     gpus_app, examples=["corral gpus", "corral gpus -w", "corral gpus -o json", "corral gpus reset-health GPU-1b2c"]
 )
 def gpus(terminal: Terminal, watch: Watch = False, interval: Interval = 2.0) -> None:
-    """List the GPUs with their latest readings; with a command, look at one, test it, or say how it is."""
+    """List the GPUs with their latest readings; with a command, show, test or mark one."""
     _list_gpus(terminal, watch, interval)
 
 
@@ -182,7 +184,7 @@ def _watch_gpus(terminal: Terminal, client: Client, interval: float) -> None:
 
     from corral.cli.terminal import tables
 
-    # Read once before: a server that was never there is an error, one that goes away later is only news.
+    # Read once before drawing: an unreachable server is an error at the start, and only a notice later.
     found, read_at = list(client.fleet.gpus()), terminal.now()
 
     def draw() -> RenderableType:
@@ -202,7 +204,7 @@ def _gpu_row(gpu: GpuView) -> Sequence[str]:
     reading = gpu["reading"]
     utilization = memory = temperature = power = formats.NOTHING
     if reading is not None:
-        # a question mark, not only a colour: the number is old
+        # an old value has a question mark, not only a colour
         old = "?" if reading["stale"] else ""
         utilization = formats.percent(reading["utilization"]) + old
         memory = formats.size(reading["memory_used_bytes"]) + old
@@ -227,7 +229,7 @@ def _gpu_row(gpu: GpuView) -> Sequence[str]:
 
 @command(gpus_app, "show", examples=["corral gpus show GPU-1b2c", "corral gpus show GPU-1b2c -o json"])
 def show_gpu(terminal: Terminal, gpu: GpuArgument) -> None:
-    """Show everything about one GPU: its reading, and what speaks against it."""
+    """Show everything about one GPU: its readings, and the evidence of faults."""
     with terminal.client() as client:
         view = client.fleet.gpu(gpu)
     terminal.facts(view, _gpu_facts(view, terminal.now()))
@@ -264,33 +266,33 @@ def _gpu_facts(gpu: GpuView, now: float) -> list[tuple[str, str]]:
 
 
 def _reading_facts(reading: ReadingView, now: float) -> list[tuple[str, str]]:
-    """What the device tells; what it does not tell is left out."""
+    """The values that the device reports; values that it does not report are left out."""
     corrected, uncorrected = reading.get("ecc_corrected"), reading.get("ecc_uncorrected")
     rows, clock = reading.get("remapped_rows"), reading.get("sm_clock_mhz")
     temperature, power, limit = reading["temperature_celsius"], reading["power_watts"], reading.get("power_limit_watts")
     memory = f"{formats.size(reading['memory_used_bytes'])} of {formats.size(reading['memory_total_bytes'])}"
-    failed = "; one could not be replaced" if reading.get("remap_failed") else ""
+    failed = "; one could not be remapped" if reading.get("remap_failed") else ""
     return [
-        ("Read", formats.at_and_ago(reading["at"], now) + (", too old to be believed" if reading["stale"] else "")),
-        ("Lost", "it does not answer any more" if reading.get("lost") else ""),
+        ("Read", formats.at_and_ago(reading["at"], now) + (", stale" if reading["stale"] else "")),
+        ("Lost", "it does not respond" if reading.get("lost") else ""),
         ("In use", formats.percent(reading["utilization"]) if reading["utilization"] is not None else ""),
         ("Memory", memory if reading["memory_used_bytes"] is not None else ""),
         ("Temperature", f"{temperature:.0f} °C" if temperature is not None else ""),
         ("Power", f"{power:.0f} W" + (f" of {limit:.0f} W" if limit else "") if power is not None else ""),
         ("Clock", f"{clock:.0f} MHz" if clock is not None else ""),
-        ("Held down by", ", ".join(reading.get("throttle_reasons", []))),
+        ("Throttled by", ", ".join(reading.get("throttle_reasons", []))),
         (
             "Memory errors",
             f"{uncorrected} not corrected, {corrected or 0} corrected" if uncorrected is not None else "",
         ),
-        ("Replaced rows", f"{rows}{failed}" if rows is not None else ""),
+        ("Remapped rows", f"{rows}{failed}" if rows is not None else ""),
         ("Processes", str(reading["processes"]) if reading.get("processes") else ""),
     ]
 
 
 @command(gpus_app, "reset-health", examples=["corral gpus reset-health GPU-1b2c"])
 def reset_health(terminal: Terminal, gpu: GpuArgument) -> None:
-    """Take a suspect or failed GPU back into use after it was repaired (operators)."""
+    """Mark a suspect or failed GPU as healthy after a repair (operators)."""
     with terminal.client() as client:
         view = client.fleet.reset_gpu_health(gpu)
     terminal.answer(view, f"{view['id']} is {view['health']}")
@@ -298,7 +300,7 @@ def reset_health(terminal: Terminal, gpu: GpuArgument) -> None:
 
 @command(gpus_app, "self-test", examples=["corral gpus self-test GPU-1b2c"])
 def self_test(terminal: Terminal, gpu: GpuArgument) -> None:
-    """Put a free GPU to the test: it is healthy again if it passes (operators). Exit code 1 if it fails."""
+    """Run a self-test of a free GPU: it is healthy again if it passes (operators). Exit code 1 if it fails."""
     if terminal.is_interactive and not terminal.as_json:
         terminal.note("Testing; this can take a minute ...")
     with terminal.client() as client:
@@ -323,11 +325,11 @@ def mark(
     terminal: Terminal,
     gpu: GpuArgument,
     health: Annotated[
-        str, typer.Argument(metavar="HEALTH", help="suspect: no new work. failed: its jobs go elsewhere, too.")
+        str, typer.Argument(metavar="HEALTH", help="suspect: no new jobs. failed: its jobs are also moved away.")
     ],
-    reason: Annotated[str, typer.Option(help="Why; it is shown with the GPU.")],
+    reason: Annotated[str, typer.Option(help="The reason, which is shown with the GPU.")],
 ) -> None:
-    """Say that a GPU is not to be trusted (operators)."""
+    """Mark a GPU as suspect or failed (operators)."""
     with terminal.client() as client:
         view = client.fleet.mark_gpu(gpu, health, reason)
     busy = f"; still there: {_holders(view['jobs'])}" if view["jobs"] else ""

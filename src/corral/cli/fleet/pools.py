@@ -1,4 +1,4 @@
-"""`corral pool`: which GPUs belong together."""
+"""`corral pool`: pools of GPUs."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.views import GpuView, PoolView
 
-app = typer.Typer(help="See pools of GPUs; manage them (operators).", no_args_is_help=True)
+app = typer.Typer(help="List pools of GPUs; manage them (operators).", no_args_is_help=True)
 
 PoolArgument = Annotated[str, typer.Argument(metavar="POOL", help="A pool's name.")]
 GpuOption = Annotated[
     list[str] | None, typer.Option("--gpu", metavar="GPU", help="A GPU's id (see corral gpus); repeatable.")
 ]
-NodeOption = Annotated[list[str] | None, typer.Option("--node", metavar="NODE", help="All its GPUs; repeatable.")]
-DescriptionOption = Annotated[str | None, typer.Option(help="What it is for.")]
+NodeOption = Annotated[
+    list[str] | None, typer.Option("--node", metavar="NODE", help="All GPUs of this node; repeatable.")
+]
+DescriptionOption = Annotated[str | None, typer.Option(help="What the pool is for.")]
 
 
 @command(app, "ls", examples=["corral pool ls", "corral pool ls -o json"])
 def ls(terminal: Terminal) -> None:
-    """List the pools with what is free in them."""
+    """List the pools with their free GPUs."""
     with terminal.client() as client:
         found = list(client.pools.list())
     terminal.table(
@@ -53,7 +55,7 @@ def _model(view: PoolView) -> str:
 
 @command(app, "show", examples=["corral pool show big", "corral pool show default -o json"])
 def show(terminal: Terminal, name: PoolArgument) -> None:
-    """Show one pool with its GPUs and what runs on them."""
+    """Show one pool with its GPUs and their jobs."""
     with terminal.client() as client:
         view = client.pools.get(name)
     terminal.facts(
@@ -110,10 +112,10 @@ def edit(
     name: PoolArgument,
     gpu: GpuOption = None,
     node: NodeOption = None,
-    empty: Annotated[bool, typer.Option("--empty", help="Give all its GPUs back to default.")] = False,
+    empty: Annotated[bool, typer.Option("--empty", help="Move all its GPUs to the pool default.")] = False,
     description: DescriptionOption = None,
 ) -> None:
-    """Change a pool; --gpu and --node say exactly what it has, and the rest goes to default (operators)."""
+    """Change a pool (operators). --gpu and --node replace its GPUs; the others move to the pool default."""
     if empty and (gpu or node):
         raise WrongUsage("--empty excludes --gpu and --node")
     changes: dict[str, Any] = {} if description is None else {"description": description}
@@ -140,7 +142,7 @@ def move_gpus(
     gpu: GpuOption = None,
     node: NodeOption = None,
 ) -> None:
-    """Move GPUs into a pool from wherever they are: all of them or none (operators)."""
+    """Move GPUs from their pools into this one: all of them or none (operators)."""
     wanted = _gpus(terminal, [*(gpus or ()), *(gpu or ())], node)
     if not wanted:
         raise WrongUsage("nothing to move", hint="Name GPUs, or give --node.")
@@ -153,9 +155,9 @@ def move_gpus(
 def rm(
     terminal: Terminal,
     name: PoolArgument,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
-    """Delete a pool that no group has and nothing runs in; its GPUs go to default (operators)."""
+    """Delete a pool without group and jobs; its GPUs move to the pool default (operators)."""
     terminal.confirm(f"Delete pool {name} with its queues?", assume_yes=yes)
     with terminal.client() as client:
         client.pools.delete(name)
@@ -163,7 +165,7 @@ def rm(
 
 
 def _gpus(terminal: Terminal, gpus: list[str] | None, nodes: list[str] | None) -> list[str]:
-    """The ids that were named, and those of all GPUs on the nodes that were named."""
+    """The ids of the named GPUs, and of all GPUs on the named nodes."""
     wanted = list(gpus or ())
     if nodes:
         with terminal.client() as client:

@@ -1,4 +1,4 @@
-"""`corral status`: the whole installation on one page, totals, nodes, and what runs where."""
+"""`corral status`: the whole installation on one page: totals, nodes and running jobs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ RULE = "-" * 40
 
 @command(app, "status", section=Section.CLUSTER, examples=["corral status", "corral status -o json"])
 def status(terminal: Terminal) -> None:
-    """Show nodes, free and allocated GPUs, and what runs where."""
+    """Show nodes, free and allocated GPUs, and running jobs."""
     from corral.client.jobs.jobs import HOLDING_STATES
 
     with terminal.client() as client:
         overview = client.fleet.overview()
         nodes = list(client.fleet.nodes())
         holding = list(client.jobs.list(states=HOLDING_STATES, sort="id"))
-        # a task's job has a name of its own; people know it by the task's
+        # users know the job of a task by the task's name
         names = {view["job"]["id"]: view["task"] for view in client.tasks.list()}
     if terminal.as_json:
         terminal.json(_document(overview, nodes, holding, names))
@@ -66,7 +66,7 @@ def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView],
 
 
 def _troubles(overview: OverviewView) -> list[str]:
-    """What an operator should look at, and with which command."""
+    """Problems for an operator, with the command that shows them."""
     alerts = [f"{count} {severity}" for severity, count in reversed(overview["alerts"].items()) if count]
     counted = [
         (overview["gpus_failed"], "failed: corral gpus"),
@@ -78,7 +78,7 @@ def _troubles(overview: OverviewView) -> list[str]:
 
 
 def _active(overview: OverviewView) -> int:
-    """Everybody's; of others' jobs most users see no more than their number."""
+    """The jobs of all users; most users see only the number of other users' jobs."""
     from corral.client.jobs.jobs import HOLDING_STATES
 
     return sum(overview["jobs"].get(state, 0) for state in HOLDING_STATES)

@@ -1,4 +1,4 @@
-"""`corral top`: the fleet live in a terminal. What a frame looks like is decided in `topview`."""
+"""`corral top`: the fleet live in a terminal. `top_view` draws the frames."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ClientError
 
 if TYPE_CHECKING:
-    from corral.cli.fleet.top_view import Look, Picture, Sort
+    from corral.cli.fleet.top_view import Display, Snapshot, Sort
     from corral.client.client import Client
 
 app = typer.Typer()
 
-#: Of the jobs that wait, so many are fetched; the rest is a number.
+#: Waiting jobs that are fetched; the others are only counted.
 WAITING_SHOWN = 100
 _SORTS = ("node", "use", "memory", "heat")
 
@@ -40,8 +40,8 @@ def top(
     if sort not in _SORTS:
         raise WrongUsage(f"--sort: {sort!r} is none of {', '.join(_SORTS)}")
     with terminal.client() as client:
-        # The first one here: a server that was never there is an error, one that goes away later is only news.
-        first = _picture(client, terminal.now)
+        # The first snapshot is fetched here: an unreachable server is an error at the start, and only a notice later.
+        first = _fetch_snapshot(client, terminal.now)
         if terminal.as_json:
             terminal.json(_document(first))
             return
@@ -53,11 +53,11 @@ def top(
             _watch(client, first, Sort(sort), interval, terminal.now)
 
 
-def _picture(client: Client, now: Callable[[], float]) -> Picture:
-    from corral.cli.fleet.top_view import Picture
+def _fetch_snapshot(client: Client, now: Callable[[], float]) -> Snapshot:
+    from corral.cli.fleet.top_view import Snapshot
     from corral.client.jobs.jobs import HOLDING_STATES
 
-    return Picture(
+    return Snapshot(
         at=now(),
         server=client.server,
         overview=client.fleet.overview(),
@@ -67,42 +67,42 @@ def _picture(client: Client, now: Callable[[], float]) -> Picture:
     )
 
 
-def _document(picture: Picture) -> dict[str, Any]:
+def _document(snapshot: Snapshot) -> dict[str, Any]:
     from corral.cli.terminal import formats
 
     return {
-        "at": formats.rfc3339(picture.at),
-        "server": picture.server,
-        "overview": picture.overview,
-        "nodes": list(picture.nodes),
-        "running": list(picture.running),
-        "waiting": list(picture.waiting),
+        "at": formats.rfc3339(snapshot.at),
+        "server": snapshot.server,
+        "overview": snapshot.overview,
+        "nodes": list(snapshot.nodes),
+        "running": list(snapshot.running),
+        "waiting": list(snapshot.waiting),
     }
 
 
-def _print_once(picture: Picture, sort: Sort, now: float) -> None:
+def _print_once(snapshot: Snapshot, sort: Sort, now: float) -> None:
     from corral.cli.fleet.top_view import whole
     from corral.cli.terminal.tables import UNLIMITED_COLUMNS, terminal_console
 
     console = terminal_console()
-    # Bars as wide as a pipe would allow help nobody.
+    # A pipe has no width; the bars would be useless there.
     width = console.width if console.width < UNLIMITED_COLUMNS else 120
-    for line in whole(picture, sort, width=width, now=now):
+    for line in whole(snapshot, sort, width=width, now=now):
         line.rstrip()
         console.print(line, no_wrap=True, crop=False)
 
 
 class _Watcher:
-    """Fetches pictures on a thread of its own, so that keys are answered while the server is not."""
+    """Fetches snapshots in a separate thread, so that keys work while the server does not answer."""
 
     def __init__(
-        self, fetch: Callable[[], Picture], first: Picture, interval_seconds: float, tell: Callable[[], None]
+        self, fetch: Callable[[], Snapshot], first: Snapshot, interval_seconds: float, notify: Callable[[], None]
     ) -> None:
         self._fetch = fetch
         self._interval = interval_seconds
-        self._tell = tell
+        self._notify = notify
         self._ending = threading.Event()
-        self.picture = first
+        self.snapshot = first
         self.trouble = ""
         self._thread = threading.Thread(target=self._run, name="top", daemon=True)
 
@@ -110,67 +110,67 @@ class _Watcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Not waited for: it may hang in a request, and has nothing to lose."""
+        """Does not wait for the thread, which may hang in a request."""
         self._ending.set()
 
     def _run(self) -> None:
         while not self._ending.wait(self._interval):
             try:
-                self.picture = self._fetch()
+                self.snapshot = self._fetch()
                 self.trouble = ""
             except ClientError as error:
                 self.trouble = error.message
             if not self._ending.is_set():
-                self._tell()
+                self._notify()
 
 
-def _watch(client: Client, first: Picture, sort: Sort, interval: float, now: Callable[[], float]) -> None:
+def _watch(client: Client, first: Snapshot, sort: Sort, interval: float, now: Callable[[], float]) -> None:
     from rich.console import Group
     from rich.live import Live
 
-    from corral.cli.fleet.top_view import Look, frame
+    from corral.cli.fleet.top_view import Display, frame
     from corral.cli.terminal.keyboard import keyboard
     from corral.cli.terminal.tables import terminal_console
 
     console = terminal_console()
-    look = Look(sort=sort)
+    display = Display(sort=sort)
     with keyboard() as keys:
-        watcher = _Watcher(lambda: _picture(client, now), first, interval, keys.wake)
+        watcher = _Watcher(lambda: _fetch_snapshot(client, now), first, interval, keys.wake)
         with Live(console=console, screen=True, auto_refresh=False, transient=True) as live:
             watcher.start()
             try:
                 while True:
                     width, height = console.size
-                    lines, look = frame(
-                        watcher.picture, look, width=width, height=height, now=now(), trouble=watcher.trouble
+                    lines, display = frame(
+                        watcher.snapshot, display, width=width, height=height, now=now(), trouble=watcher.trouble
                     )
                     live.update(Group(*lines), refresh=True)
                     pressed = keys.wait(max(1.0, interval))
                     if pressed in ("q", "Q", "escape"):
                         return
-                    look = _moved(look, pressed, height)
+                    display = _moved(display, pressed, height)
             finally:
                 watcher.stop()
 
 
-def _moved(look: Look, pressed: str | None, height: int) -> Look:
+def _moved(display: Display, pressed: str | None, height: int) -> Display:
     page = max(1, height // 2)
     match pressed:
         case "j" | "down":
-            return look.scrolled(1)
+            return display.scrolled(1)
         case "k" | "up":
-            return look.scrolled(-1)
+            return display.scrolled(-1)
         case " " | "page-down":
-            return look.scrolled(page)
+            return display.scrolled(page)
         case "b" | "page-up":
-            return look.scrolled(-page)
+            return display.scrolled(-page)
         case "g" | "home":
-            return look.to_start()
+            return display.to_start()
         case "G" | "end":
-            return look.to_end()
+            return display.to_end()
         case "s":
-            return look.next_sort()
+            return display.next_sort()
         case "tab":
-            return look.next_pane()
+            return display.next_pane()
         case _:
-            return look
+            return display

@@ -1,7 +1,6 @@
-"""One frame of `corral top`: what was seen, and the size of the terminal in, lines out. Pure.
+"""One frame of `corral top`: a pure function of the snapshot and the size of the terminal.
 
-A number that is too old is shown as old, and one that is not known as "-", never as zero. Colour only repeats what
-the words and bars say.
+A stale value is shown as stale, and an unknown value as "-", never as zero. Colour only repeats text and bars.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ NARROWEST = 60
 FEWEST_LINES = 8
 #: degrees Celsius
 WARM, TOO_HOT = 75, 85
-_NOTHING_RUNS = "Nothing runs and nothing waits."
+_NO_JOBS = "No jobs run or wait."
 
 
 class Sort(StrEnum):
@@ -39,81 +38,81 @@ class Pane(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Picture:
-    """What the server said at one moment."""
+class Snapshot:
+    """The answers of the server at one moment."""
 
     at: float
     server: str
     overview: OverviewView
     nodes: Sequence[NodeView]
-    #: those that hold resources, and the first of those that wait
+    #: jobs that hold resources, and the first of the waiting ones
     running: Sequence[JobView]
     waiting: Sequence[JobView]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
-    """What the person wants to see of it."""
+class Display:
+    """What the user has chosen to see: sort order, pane and scroll offsets."""
 
     sort: Sort = Sort.NODE
     focus: Pane = Pane.GPUS
     gpu_offset: int = 0
     job_offset: int = 0
 
-    def scrolled(self, lines: int) -> Look:
-        """Never before the beginning; a place behind the end is drawn as the end."""
+    def scrolled(self, lines: int) -> Display:
+        """Never before the beginning; an offset after the end is drawn as the end."""
         if self.focus is Pane.GPUS:
             return replace(self, gpu_offset=max(0, self.gpu_offset + lines))
         return replace(self, job_offset=max(0, self.job_offset + lines))
 
-    def to_end(self) -> Look:
+    def to_end(self) -> Display:
         return self.scrolled(1_000_000)
 
-    def to_start(self) -> Look:
+    def to_start(self) -> Display:
         return self.scrolled(-1_000_000_000)
 
-    def next_sort(self) -> Look:
+    def next_sort(self) -> Display:
         order = list(Sort)
         return replace(self, sort=order[(order.index(self.sort) + 1) % len(order)], gpu_offset=0)
 
-    def next_pane(self) -> Look:
+    def next_pane(self) -> Display:
         return replace(self, focus=Pane.JOBS if self.focus is Pane.GPUS else Pane.GPUS)
 
 
 def frame(
-    picture: Picture, look: Look, *, width: int, height: int, now: float, trouble: str = ""
-) -> tuple[list[Text], Look]:
-    """Exactly the terminal's lines, and the look with its places inside what there is to scroll."""
+    snapshot: Snapshot, display: Display, *, width: int, height: int, now: float, trouble: str = ""
+) -> tuple[list[Text], Display]:
+    """The lines of the terminal, and the display with its offsets limited to the content."""
     if width < NARROWEST or height < FEWEST_LINES:
         said = f"The terminal is too small: {width}×{height}; needed are {NARROWEST}×{FEWEST_LINES}. q quits."
-        return [Text(said[index : index + width]) for index in range(0, len(said), width)][:height], look
-    header = _header(picture, width, now, trouble)
-    jobs = job_lines(picture, width, now)
+        return [Text(said[index : index + width]) for index in range(0, len(said), width)][:height], display
+    header = _header(snapshot, width, now, trouble)
+    jobs = job_lines(snapshot, width, now)
     room = height - len(header) - 1
-    # A third is enough to see who is next; what they don't need the GPUs get.
+    # A third is enough to see the next jobs; the GPUs get the rest.
     job_room = min(len(jobs), max(3, room // 3))
-    gpus = gpu_lines(picture, look.sort, width, now)
+    gpus = gpu_lines(snapshot, display.sort, width, now)
     gpu_room = room - job_room
-    gpu_offset = min(look.gpu_offset, max(0, len(gpus) - gpu_room))
-    job_offset = min(look.job_offset, max(0, len(jobs) - job_room))
-    look = replace(look, gpu_offset=gpu_offset, job_offset=job_offset)
+    gpu_offset = min(display.gpu_offset, max(0, len(gpus) - gpu_room))
+    job_offset = min(display.job_offset, max(0, len(jobs) - job_room))
+    display = replace(display, gpu_offset=gpu_offset, job_offset=job_offset)
     shown = gpus[gpu_offset : gpu_offset + gpu_room]
     shown += [Text("")] * (gpu_room - len(shown))
     shown += jobs[job_offset : job_offset + job_room]
-    footer = _footer(look, _place(gpu_offset, gpu_room, len(gpus)), _place(job_offset, job_room, len(jobs)))
+    footer = _footer(display, _place(gpu_offset, gpu_room, len(gpus)), _place(job_offset, job_room, len(jobs)))
     lines = [*header, *shown, footer]
     for line in lines:
         line.truncate(width, overflow="ellipsis")
-    return lines, look
+    return lines, display
 
 
-def whole(picture: Picture, sort: Sort, *, width: int, now: float) -> list[Text]:
-    """Everything at once, however long: for a pipe or a log."""
+def whole(snapshot: Snapshot, sort: Sort, *, width: int, now: float) -> list[Text]:
+    """All lines, for a pipe or a log."""
     lines = [
-        *_header(picture, width, now, ""),
-        *gpu_lines(picture, sort, width, now),
+        *_header(snapshot, width, now, ""),
+        *gpu_lines(snapshot, sort, width, now),
         Text(""),
-        *job_lines(picture, width, now),
+        *job_lines(snapshot, width, now),
     ]
     for line in lines:
         line.truncate(width, overflow="ellipsis")
@@ -123,14 +122,14 @@ def whole(picture: Picture, sort: Sort, *, width: int, now: float) -> list[Text]
 # ---------------------------------------------------------------------------------------------- header and footer
 
 
-def _header(picture: Picture, width: int, now: float, trouble: str) -> list[Text]:
-    view = picture.overview
-    first = Text("corral ", style="bold").append(picture.server, style="not bold")
-    age = max(0.0, now - picture.at)
+def _header(snapshot: Snapshot, width: int, now: float, trouble: str) -> list[Text]:
+    view = snapshot.overview
+    first = Text("corral ", style="bold").append(snapshot.server, style="not bold")
+    age = max(0.0, now - snapshot.at)
     if trouble:
         first.append(f"  AWAY, {formats.duration(age)} old: {trouble}", style="bold red")
     else:
-        first.append(f"  {formats.clock(picture.at)}", style="not bold")
+        first.append(f"  {formats.clock(snapshot.at)}", style="not bold")
     use = view["utilization"]
     second = Text(f"GPUs {view['gpus']}: {formats.number(view['gpus_allocated'])} held, {view['gpus_free']} free")
     second.append("   use ")
@@ -162,12 +161,12 @@ def _holding(view: OverviewView) -> int:
     return sum(view["jobs"].get(state, 0) for state in ("starting", "running", "stopping"))
 
 
-def _footer(look: Look, gpus: str, jobs: str) -> Text:
+def _footer(display: Display, gpus: str, jobs: str) -> Text:
     line = Text("q quit  j/k ↑/↓ scroll  space/b page  ", style="dim")
-    line.append(f"s sort: {look.sort}  ", style="not dim")
+    line.append(f"s sort: {display.sort}  ", style="not dim")
     for pane, place in ((Pane.GPUS, gpus), (Pane.JOBS, jobs)):
-        mark = "▸" if look.focus is pane else " "
-        line.append(f"{mark}{pane} {place}  ", style="bold not dim" if look.focus is pane else "not dim")
+        mark = "▸" if display.focus is pane else " "
+        line.append(f"{mark}{pane} {place}  ", style="bold not dim" if display.focus is pane else "not dim")
     return line.append("tab changes")
 
 
@@ -178,24 +177,24 @@ def _place(offset: int, room: int, length: int) -> str:
 # ---------------------------------------------------------------------------------------------- GPUs
 
 
-def gpu_lines(picture: Picture, sort: Sort, width: int, now: float) -> list[Text]:
-    """By node under the node's own line, or all in one list with the most of something first."""
-    if not picture.nodes:
+def gpu_lines(snapshot: Snapshot, sort: Sort, width: int, now: float) -> list[Text]:
+    """GPUs grouped by node, or one list sorted by a measure, largest first."""
+    if not snapshot.nodes:
         return [Text("No nodes. What is wrong: corral doctor")]
     if sort is Sort.NODE:
         lines = []
-        for node in picture.nodes:
+        for node in snapshot.nodes:
             lines.append(_node_line(node))
             lines += [_gpu_line(gpu, f"  {gpu['index']:>2}", width, now) for gpu in node["gpus"]]
         return lines
-    gpus = [gpu for node in picture.nodes for gpu in node["gpus"]]
+    gpus = [gpu for node in snapshot.nodes for gpu in node["gpus"]]
     longest = min(24, max((len(gpu["id"]) for gpu in gpus), default=0))
     ordered = sorted(gpus, key=lambda gpu: -_MEASURES[sort](gpu["reading"]))
     return [_gpu_line(gpu, f"{gpu['id'][-longest:]:<{longest}}", width, now) for gpu in ordered]
 
 
 def _known(value: Callable[[ReadingView], float | None]) -> Callable[[ReadingView | None], float]:
-    """What is not known, or too old, comes last."""
+    """Unknown and stale values come last."""
 
     def measure(reading: ReadingView | None) -> float:
         found = None if reading is None or reading["stale"] else value(reading)
@@ -252,17 +251,17 @@ def _held_by(jobs: Iterable[HolderView]) -> str:
 # ---------------------------------------------------------------------------------------------- jobs
 
 
-def job_lines(picture: Picture, width: int, now: float) -> list[Text]:
-    if not picture.running and not picture.waiting:
-        return [Text(_NOTHING_RUNS, style="dim")]
+def job_lines(snapshot: Snapshot, width: int, now: float) -> list[Text]:
+    if not snapshot.running and not snapshot.waiting:
+        return [Text(_NO_JOBS, style="dim")]
     title = f"{'JOB':<9} {'NAME':<18} {'USER':<10} {'STATE':<9} {'GPUS':>4} {'TIME':>8}  WHERE"
     lines = [Text(f"{title:<{width}}", style="bold")]
-    for job in picture.running:
+    for job in snapshot.running:
         since = job["started_at"] or job["queued_at"]
         nodes = [grant["node"] for grant in job["allocation"]["grants"]] if job["allocation"] else []
         lines.append(_job_line(job, since, formats.listed(nodes), now))
-    lines += [_job_line(job, job["queued_at"], f"queue {job['queue']}", now) for job in picture.waiting]
-    hidden = picture.overview["queued"] - len(picture.waiting)
+    lines += [_job_line(job, job["queued_at"], f"queue {job['queue']}", now) for job in snapshot.waiting]
+    hidden = snapshot.overview["queued"] - len(snapshot.waiting)
     if hidden > 0:
         lines.append(Text(f"… and {hidden} more that wait", style="dim"))
     return lines
@@ -280,7 +279,7 @@ def _job_line(job: JobView, since: str | None, where: str, now: float) -> Text:
 
 
 def _bar(part: float | None, width: int) -> Text:
-    """Brackets show how long it could be; an unknown part is no empty bar."""
+    """A bar in brackets; an unknown value is shown as a question mark, not as an empty bar."""
     if part is None:
         return Text("[" + "?".center(width) + "]", style="dim")
     full = round(min(1.0, max(0.0, part)) * width)

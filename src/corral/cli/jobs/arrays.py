@@ -1,4 +1,4 @@
-"""Arrays on the command line: submitted in one go, waited for together, found again by their name."""
+"""Arrays on the command line: the text after a submission, dry runs, and the jobs of an array."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from corral.client.views import JobView
 
 ArrayOption = Annotated[str | None, typer.Option("--array", metavar="NAME", help="All jobs of this array of yours.")]
-YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
 
 
 def submitted(array: Sequence[JobView]) -> str:
@@ -30,9 +29,9 @@ def submitted(array: Sequence[JobView]) -> str:
 
 
 def plan_body(terminal: Terminal, body: Mapping[str, Any]) -> dict[str, Any]:
-    """One of the jobs stands for all: they are alike."""
+    """The request of a dry run: one job of an array, because all of them are equal."""
     if "array" in body:
-        terminal.note(f"Of array {body['array']} one job is tried out.")
+        terminal.note(f"The plan is for one job of array {body['array']}.")
     return {key: value for key, value in body.items() if key not in ("array", "name")}
 
 
@@ -45,6 +44,6 @@ def jobs_of(client: Client, array: str) -> list[JobView]:
 
 
 def _belongs(job: JobView, array: str) -> bool:
-    """A clone has the index of its original, but another name."""
+    """Whether the job is of the array. A clone has the index of its original, but another name."""
     of = job.get("array")
     return of is not None and of["name"] == array and job["name"] == f"{array}-{of['index']}"

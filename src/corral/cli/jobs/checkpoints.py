@@ -1,4 +1,4 @@
-"""`corral checkpoints` and `corral checkpoint`: what a job's program has saved, and asking it to save now."""
+"""`corral checkpoints` and `corral checkpoint`: list a job's checkpoints, and request one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ app = typer.Typer()
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or the name of one of yours.")]
 
 TITLES = ("NAME", "STEP>", "SAVED>", "SIZE>", "ATTEMPT>", "GOOD~")
-NOTHING_SAVED = "Nothing was saved with the checkpoint helper. How a program saves: docs/how-to/jobs/checkpoints.md"
+NOTHING_SAVED = (
+    "No checkpoint was saved with the checkpoint helper. How a program saves: docs/how-to/jobs/checkpoints.md"
+)
 
 
 @command(
@@ -28,7 +30,7 @@ NOTHING_SAVED = "Nothing was saved with the checkpoint helper. How a program sav
     examples=["corral checkpoints j-12", "corral checkpoints resnet -o json"],
 )
 def checkpoints(terminal: Terminal, job: JobArgument) -> None:
-    """List what a job's program has saved, the newest first: the next attempt resumes from the first good one."""
+    """List a job's checkpoints, newest first. The next attempt resumes from the first good one."""
     with terminal.client() as client:
         saved = list(client.jobs.checkpoints(job))
     now = terminal.now()
@@ -37,14 +39,14 @@ def checkpoints(terminal: Terminal, job: JobArgument) -> None:
 
 @command(app, "checkpoint", section=Section.DAILY, examples=["corral checkpoint j-12"])
 def checkpoint(terminal: Terminal, job: JobArgument) -> None:
-    """Ask a running job to save its work now; a program with the checkpoint helper does so after its present step."""
+    """Ask a running job to save a checkpoint; a program with the checkpoint helper does so after its current step."""
     with terminal.client() as client:
         view = client.jobs.request_checkpoint(job)
     terminal.answer(view, f"{view['id']} was asked to save. See it: corral checkpoints {view['id']}")
 
 
 def last_checkpoint(job: JobView, saved: Sequence[CheckpointView], now: float) -> str:
-    """A line of `corral show`: `3m20s ago (step 1200)`. Programs with formats of their own have no steps to tell."""
+    """A line of `corral show`: `3m20s ago (step 1200)`, without the step for programs with their own formats."""
     at = job.get("checkpointed_at")
     if at is None:
         return ""

@@ -8,7 +8,7 @@ import typer
 
 from corral.cli.jobs.job_options import JobCommand
 from corral.cli.jobs.job_request import request_body, with_flags, with_job_options
-from corral.cli.jobs.submit import submitted
+from corral.cli.jobs.job_texts import submitted
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ApiProblem
 

@@ -1,4 +1,4 @@
-"""`corral files`: what a job wrote into its output directory, listed and saved here."""
+"""`corral files`: list and save the files that a job wrote into its output directory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Progress = Callable[[int, "int | None"], None]
 
 
 class _ListsByDefault(TyperGroup):
-    """`corral files JOB` is `corral files ls JOB`; no job has a name as short as a command's."""
+    """`corral files JOB` means `corral files ls JOB`; job names are longer than the names of the commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and not args[0].startswith("-") and args[0] not in self.commands:
@@ -34,7 +34,7 @@ class _ListsByDefault(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_ListsByDefault, help="What a job wrote into CORRAL_OUTPUT_DIR: list it, save it here.", no_args_is_help=True
+    cls=_ListsByDefault, help="List and save the files that a job wrote into CORRAL_OUTPUT_DIR.", no_args_is_help=True
 )
 
 
@@ -42,10 +42,10 @@ app = typer.Typer(
 def ls(
     terminal: Terminal,
     job: JobArgument,
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A directory; default: all of it.")] = "",
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 1000,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A directory; default: the whole output directory.")] = "",
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N files.")] = 1000,
 ) -> None:
-    """List the files of a job, while it runs and after; `corral files JOB` does the same."""
+    """List the files of a running or ended job; `corral files JOB` does the same."""
     now = terminal.now()
     with terminal.client() as client:
         found = list(client.files.list(job, path, limit=limit))
@@ -58,7 +58,7 @@ def ls(
             formats.size(view["size_bytes"]) if view["kind"] == "file" else formats.NOTHING,
             formats.ago(view["modified_at"], now),
         ),
-        empty="No files. A job leaves them in the directory that CORRAL_OUTPUT_DIR names.",
+        empty="No files. A job writes them into the directory that CORRAL_OUTPUT_DIR names.",
     )
 
 
@@ -72,10 +72,10 @@ def get(
     job: JobArgument,
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a directory; default: everything.")] = "",
     directory: Annotated[
-        Path, typer.Option("-d", "--directory", metavar="DIR", help="Where to save it; default: here.")
+        Path, typer.Option("-d", "--directory", metavar="DIR", help="Where to save it; default: the current directory.")
     ] = Path(),
 ) -> None:
-    """Save a file of a job here; of a directory everything that is in it."""
+    """Save a file or a whole directory of a job on this machine."""
     name = Path(path).name or f"{job}-outputs"
     target = directory / name
     with terminal.client() as client, saving(directory) as draft:
@@ -91,7 +91,7 @@ def get(
 
 @contextmanager
 def saving(directory: Path) -> Iterator[IO[bytes]]:
-    """A file beside the place where it will be, so that half of it is never there under its name."""
+    """A temporary file in the target directory, so that no incomplete file ever has the final name."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(prefix=".corral-", dir=directory, delete=False) as draft:
@@ -104,17 +104,17 @@ def saving(directory: Path) -> Iterator[IO[bytes]]:
 
 
 def keep(draft: IO[bytes], target: Path) -> None:
-    """Give it its name."""
+    """Rename the temporary file to its final name."""
     draft.flush()
-    # As other files: the draft was for its owner only.
+    # The mode of other new files: the temporary file was readable by its owner only.
     os.chmod(draft.fileno(), 0o666 & ~_mask())
     os.replace(draft.name, target)
 
 
 def _unpack(draft: IO[bytes], target: Path) -> None:
-    """Only plain files, directories and links that stay inside: whatever the archive says, nothing is put elsewhere.
+    """Extract only regular files, directories and links that stay inside, so that nothing is written elsewhere.
 
-    Python's own filter for this is missing in 3.11.0 to 3.11.3, and so in Debian 12.
+    Python's own filter is missing in 3.11.0 to 3.11.3, and so in Debian 12.
     """
     import tarfile
 
@@ -123,12 +123,12 @@ def _unpack(draft: IO[bytes], target: Path) -> None:
     try:
         with tarfile.open(fileobj=draft, mode="r:gz") as archive:
             members = [member for member in archive.getmembers() if _is_harmless(member)]
-            # Links last: no file is written through one.
+            # Links last, so that no file is written through a link.
             for member in sorted(members, key=lambda member: member.issym()):
                 member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
                 archive.extract(member, target, set_attrs=not member.isdir())
     except (tarfile.TarError, EOFError) as error:
-        raise Refused(f"cannot unpack what was received: {error}") from error
+        raise Refused(f"cannot unpack the received archive: {error}") from error
 
 
 def _is_harmless(member: TarInfo) -> bool:
@@ -137,7 +137,7 @@ def _is_harmless(member: TarInfo) -> bool:
         return False
     if not member.issym():
         return member.isfile() or member.isdir()
-    # Steps up are counted at the beginning only: behind a directory that is a link itself they lead anywhere.
+    # `..` is accepted only at the beginning: after a directory that is itself a link it could lead anywhere.
     steps = member.linkname.split("/")
     up = next((index for index, step in enumerate(steps) if step != ".."), len(steps))
     return not member.linkname.startswith("/") and up < len(parts) and ".." not in steps[up:]
@@ -145,7 +145,7 @@ def _is_harmless(member: TarInfo) -> bool:
 
 @contextmanager
 def progress_of(terminal: Terminal, name: str) -> Iterator[Progress]:
-    """A bar for people who wait; nothing for programs."""
+    """A progress bar at a terminal; nothing for programs."""
     if terminal.as_json or not sys.stderr.isatty():
         yield lambda done, total: None
         return

@@ -1,4 +1,4 @@
-"""`corral image` and `corral registry`: what jobs run in, and the logins that it is pulled with."""
+"""`corral image` and `corral registry`: images for jobs, and logins to the registries of images."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.views import ImageView, RegistryLoginView
@@ -19,14 +19,16 @@ registry_app = typer.Typer(help="Manage your logins to registries.", no_args_is_
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="An image's name, from `corral image ls`.")]
 OwnerOption = Annotated[
-    str | None, typer.Option(help="Whose, if several have one of this name; default: yours, or a public one.")
+    str | None,
+    typer.Option(help="The owner, if several users have an image of this name; default: you, else the public one."),
 ]
 LoginOption = Annotated[
-    str | None, typer.Option("--login", metavar="LOGIN", help="The login to pull it with: `corral registry ls`.")
+    str | None, typer.Option("--login", metavar="LOGIN", help="The login to pull the image with: `corral registry ls`.")
 ]
-Description = Annotated[str | None, typer.Option(help="What is in it.")]
-YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
-PlatformOption = Annotated[bool, typer.Option("--platform", help="The platform's, for public images (operators).")]
+Description = Annotated[str | None, typer.Option(help="What the image contains.")]
+PlatformOption = Annotated[
+    bool, typer.Option("--platform", help="A login of the platform, for public images (operators).")
+]
 
 
 @command(app, "ls", examples=["corral image ls"])
@@ -70,16 +72,20 @@ def show(terminal: Terminal, name: NameArgument, owner: OwnerOption = None) -> N
 def create(
     terminal: Terminal,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Small letters, digits, '.', '_' and '-'.")],
-    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Where it is pulled from.")],
-    public: Annotated[bool, typer.Option("--public", help="Offer it to everybody (operators).")] = False,
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="The address that the image is pulled from.")],
+    public: Annotated[bool, typer.Option("--public", help="Offer the image to all users (operators).")] = False,
     login: LoginOption = None,
-    share_user: Annotated[list[str] | None, typer.Option(metavar="USER", help="Who may use it too.")] = None,
-    share_group: Annotated[list[str] | None, typer.Option(metavar="GROUP", help="Which group may use it too.")] = None,
+    share_user: Annotated[
+        list[str] | None, typer.Option(metavar="USER", help="A user who may use it too; repeatable.")
+    ] = None,
+    share_group: Annotated[
+        list[str] | None, typer.Option(metavar="GROUP", help="A group that may use it too; repeatable.")
+    ] = None,
     description: Description = None,
 ) -> None:
     """Give an image a name, to run jobs in it and to share it."""
     if public and (share_user or share_group):
-        raise WrongUsage("--public and --share-… exclude each other: everybody sees a public image")
+        raise WrongUsage("--public and --share-… exclude each other: all users see a public image")
     shared = bool(share_user or share_group)
     body: dict[str, Any] = {
         "name": name,
@@ -99,16 +105,16 @@ def edit(
     terminal: Terminal,
     name: NameArgument,
     owner: OwnerOption = None,
-    address: Annotated[str | None, typer.Option(help="Where it is pulled from.")] = None,
+    address: Annotated[str | None, typer.Option(help="The address that the image is pulled from.")] = None,
     login: LoginOption = None,
     description: Description = None,
 ) -> None:
-    """Change an image. What you don't name stays as it is."""
+    """Change an image. Options that are not given stay as they are."""
     changes = _given(login, description)
     if address is not None:
         changes["address"] = address
     if not changes:
-        raise WrongUsage("nothing to change", hint="corral image edit --help lists what can be.")
+        raise WrongUsage("nothing to change", hint="corral image edit --help lists what can be changed.")
     with terminal.client() as client:
         view = client.images.edit(name, changes, owner=owner)
     terminal.answer(view, f"Image {view['name']} is {view['address']}")
@@ -126,15 +132,17 @@ def edit(
 def share(
     terminal: Terminal,
     name: NameArgument,
-    user: Annotated[list[str] | None, typer.Option(metavar="USER", help="Who may use it.")] = None,
-    group: Annotated[list[str] | None, typer.Option(metavar="GROUP", help="Which group may use it.")] = None,
-    nobody: Annotated[bool, typer.Option("--nobody", help="Only you.")] = False,
+    user: Annotated[list[str] | None, typer.Option(metavar="USER", help="A user who may use it; repeatable.")] = None,
+    group: Annotated[
+        list[str] | None, typer.Option(metavar="GROUP", help="A group that may use it; repeatable.")
+    ] = None,
+    unshare: Annotated[bool, typer.Option("--nobody", help="Share it with no user: only you see it.")] = False,
 ) -> None:
-    """Say with whom you share an image; whoever is not named does not see it any more."""
-    if nobody == bool(user or group):
+    """Replace the users and groups that an image is shared with."""
+    if unshare == bool(user or group):
         raise WrongUsage("say with whom: --user, --group, or --nobody")
     changes = {
-        "visibility": "private" if nobody else "shared",
+        "visibility": "private" if unshare else "shared",
         "shared_users": user or [],
         "shared_groups": group or [],
     }
@@ -148,7 +156,7 @@ def share(
 
 @command(app, "rm", examples=["corral image rm train"])
 def rm(terminal: Terminal, name: NameArgument, owner: OwnerOption = None, yes: YesOption = False) -> None:
-    """Delete an image's name. What the registry has stays there."""
+    """Delete an image from corral. The registry keeps it."""
     terminal.confirm(f"Delete image {name}?", assume_yes=yes)
     with terminal.client() as client:
         client.images.delete(name, owner=owner)
@@ -171,7 +179,7 @@ def logins(terminal: Terminal) -> None:
             _whose(view),
             formats.ago(view["created_at"], now),
         ),
-        empty="No logins. Keep one: corral registry login --help",
+        empty="No logins. Store one: corral registry login --help",
     )
 
 
@@ -185,15 +193,17 @@ def logins(terminal: Terminal) -> None:
 )
 def login(
     terminal: Terminal,
-    registry: Annotated[str, typer.Argument(metavar="REGISTRY", help="Its host, with a port if it has one.")],
-    user: Annotated[str, typer.Option(help="Your name there.")],
-    name: Annotated[str | None, typer.Option(help="What to call the login; default: the registry's name.")] = None,
+    registry: Annotated[
+        str, typer.Argument(metavar="REGISTRY", help="The registry's host, with a port if it has one.")
+    ],
+    user: Annotated[str, typer.Option(help="Your user name at the registry.")],
+    name: Annotated[str | None, typer.Option(help="The login's name; default: the registry's name.")] = None,
     password_stdin: Annotated[
         bool, typer.Option("--password-stdin", help="Read the password or token from a line of stdin.")
     ] = False,
     platform: PlatformOption = False,
 ) -> None:
-    """Keep a login, so that jobs pull your images of that registry. The password is kept encrypted."""
+    """Store a login, so that jobs can pull your images from that registry. The password is stored encrypted."""
     body = {
         "registry": registry,
         "username": user,
@@ -202,7 +212,7 @@ def login(
     }
     with terminal.client() as client:
         view = client.images.put_login(name or registry.replace(":", "-").lower(), body)
-    terminal.answer(view, f"Kept login {view['name']}: {view['username']} at {view['registry']}")
+    terminal.answer(view, f"Stored login {view['name']}: {view['username']} at {view['registry']}")
 
 
 @command(registry_app, "logout", examples=["corral registry logout work"])
@@ -242,7 +252,7 @@ def _given(login_name: str | None, description: str | None) -> dict[str, Any]:
 
 
 def _secret(terminal: Terminal, *, from_stdin: bool) -> str:
-    """Never an argument: other users of the machine could read it there."""
+    """Asked for or read from stdin, never an argument: other users of the machine could read that."""
     if from_stdin:
         given = sys.stdin.readline().strip()
     elif terminal.is_interactive:

@@ -1,4 +1,4 @@
-"""`corral stop`, `start`, `requeue`, `resize`, `extend`, `edit`, `keep`, `rm`: changing jobs, or a whole array."""
+"""`corral stop`, `start`, `requeue`, `resize`, `extend`, `edit`, `keep`, `rm`: change jobs, or a whole array."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import typer
 from corral.cli.jobs import arrays
 from corral.cli.jobs.job_options import JobCommand
 from corral.cli.jobs.job_request import request_body, with_flags, with_job_options
-from corral.cli.jobs.jobs import JobArgument, elastic_text, warning_text
+from corral.cli.jobs.job_texts import elastic_text, warning_text
+from corral.cli.jobs.jobs import JobArgument
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage, exit_code, problem, readable
-from corral.cli.terminal.terminal import Section, Terminal, command
+from corral.cli.terminal.terminal import Section, Terminal, YesOption, command
 from corral.client.http.errors import ApiProblem, ClientError
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ def stop(
     terminal: Terminal,
     jobs: SomeJobsArgument = None,
     array: arrays.ArrayOption = None,
-    yes: arrays.YesOption = False,
+    yes: YesOption = False,
 ) -> None:
-    """Stop jobs: a warning (SIGTERM), the grace time, then the end."""
+    """Stop jobs: SIGTERM, then SIGKILL after the grace time."""
     if array is None:
         _each(terminal, _named(jobs), lambda client, job: client.jobs.stop(job), _state_text)
         return
@@ -64,7 +65,7 @@ def start(terminal: Terminal, jobs: SomeJobsArgument = None, array: arrays.Array
 
 @command(app, "requeue", section=Section.DAILY, examples=["corral requeue j-12"])
 def requeue(terminal: Terminal, jobs: JobsArgument) -> None:
-    """Send running jobs back to their queue: they save, end, and go on later from their last checkpoint."""
+    """Requeue running jobs: they save, end, and later resume from their last checkpoint."""
     _each(terminal, jobs, lambda client, job: client.jobs.requeue(job), _state_text)
 
 
@@ -74,7 +75,7 @@ def resize(
     job: JobArgument,
     gpus: Annotated[int, typer.Option(metavar="N", help="Within its minimum and maximum.")],
 ) -> None:
-    """Let a running elastic job go on with more or fewer GPUs: it is warned, saves, and starts again."""
+    """Change the number of GPUs of a running elastic job: it is warned, saves, and starts again."""
     with terminal.client() as client:
         view = client.jobs.resize(job, gpus)
     terminal.answer(view, f"{view['id']} is {view['state']}: {elastic_text(view.get('elastic'), terminal.now())}")
@@ -82,7 +83,7 @@ def resize(
 
 @command(app, "extend", section=Section.DAILY, examples=["corral extend j-12"])
 def extend(terminal: Terminal, job: JobArgument) -> None:
-    """Ask for more time for a job that was warned because it does nothing; once."""
+    """Give more time, once, to a job that was warned because it is idle."""
     with terminal.client() as client:
         view = client.jobs.extend(job)
     terminal.answer(view, f"{view['id']}: {warning_text(view.get('idle_warning'), terminal.now())}")
@@ -121,11 +122,11 @@ def edit(terminal: Terminal, job: JobArgument, **typed: Any) -> None:
 def keep(
     terminal: Terminal,
     jobs: JobsArgument,
-    off: Annotated[bool, typer.Option("--off", help="Let them go when they are too old.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Let them expire again.")] = False,
 ) -> None:
-    """Keep jobs with their logs and files, however old they become."""
+    """Keep jobs with their logs and files beyond the retention time."""
     if off:
-        _each(terminal, jobs, lambda client, job: client.jobs.let_go(job), lambda view: f"{view['id']} goes in time")
+        _each(terminal, jobs, lambda client, job: client.jobs.let_go(job), lambda view: f"{view['id']} expires again")
     else:
         _each(terminal, jobs, lambda client, job: client.jobs.keep(job), lambda view: f"{view['id']} is kept")
 
@@ -140,7 +141,7 @@ def rm(
     terminal: Terminal,
     jobs: SomeJobsArgument = None,
     array: arrays.ArrayOption = None,
-    yes: arrays.YesOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete ended jobs with their attempts and logs."""
     jobs = _chosen(terminal, jobs, array)
@@ -180,8 +181,7 @@ def _each(
     change: Callable[[Client, str], JobView],
     text: Callable[[JobView], str],
 ) -> None:
-    """One after the other; one that is refused does not keep the rest from being done. The first refusal gives the
-    exit code."""
+    """Change jobs in order. A refused change does not stop the others; the first refusal gives the exit code."""
     done, failed = [], list[ClientError]()
     with terminal.client() as client:
         for job in jobs:

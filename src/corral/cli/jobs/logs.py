@@ -1,4 +1,4 @@
-"""`corral logs`: the output of a job, once, as it is written, searched, or saved as a file."""
+"""`corral logs`: print, follow, search or save the output of a job."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ _NUMBER = re.compile(r"\d{1,9}")
 def logs(
     terminal: Terminal,
     job: JobArgument,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job ends; exit like it.")] = False,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Print new output until the job ends; exit with its exit code.")
+    ] = False,
     tail: Annotated[int | None, typer.Option(min=0, metavar="N", help="Begin with the last N lines.")] = None,
     attempt: Annotated[str | None, typer.Option(metavar="N|all", help="This attempt; default: the latest.")] = None,
     rank: Annotated[
@@ -46,25 +48,23 @@ def logs(
     ] = None,
     all_ranks: Annotated[bool, typer.Option("--all-ranks", help="The same as --rank all.")] = False,
     search: Annotated[
-        str | None, typer.Option("-s", "--search", metavar="TEXT", help="Only lines that have this text.")
+        str | None, typer.Option("-s", "--search", metavar="TEXT", help="Only lines that contain this text.")
     ] = None,
-    regex: Annotated[bool, typer.Option("-E", "--regex", help="With --search: it is a regular expression.")] = False,
-    ignore_case: Annotated[
-        bool, typer.Option("-i", "--ignore-case", help="With --search: large and small letters are the same.")
-    ] = False,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="With --search: at most so many lines.")] = 1000,
+    regex: Annotated[bool, typer.Option("-E", "--regex", help="With --search: TEXT is a regular expression.")] = False,
+    ignore_case: Annotated[bool, typer.Option("-i", "--ignore-case", help="With --search: case-insensitive.")] = False,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="With --search: at most N lines.")] = 1000,
     download: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Save it; of several attempts or ranks a .tar.gz.")
+        Path | None, typer.Option(metavar="FILE", help="Save it in a file; several attempts or ranks as a .tar.gz.")
     ] = None,
     raw: Annotated[
-        bool, typer.Option("--raw", help="At a terminal, too, print it as it is: colours, and whatever else it does.")
+        bool, typer.Option("--raw", help="Print control characters unchanged at a terminal, too, such as colours.")
     ] = False,
 ) -> None:
     """Print a job's output, search it on the server, or save it.
 
-    With -f it goes on over restarts of the server and of the job, and exits with the job's own exit code. A search that
-    finds nothing exits with 4. At a terminal, characters that would act on it are shown as symbols; pipes and files get
-    the bytes as they are.
+    -f continues over restarts of the server and of the job, and exits with the job's exit code. A search that finds
+    nothing exits with 4. At a terminal, control characters are shown as symbols; pipes and files receive the bytes
+    unchanged.
     """
     rank = ALL if all_ranks else rank
     for flag, value, least in (("--attempt", attempt, 1), ("--rank", rank, 0)):
@@ -104,15 +104,15 @@ def _print(
     elif text:
         _write(terminal, text, raw)
     elif client.jobs.get(job)["ended_at"] is not None:
-        terminal.note(f"It has left no output. How it ended: corral show {job}")
+        terminal.note(f"The job has no output. How it ended: corral show {job}")
     else:
-        terminal.note(f"No output yet. Wait for it: corral logs -f {job}. How the job is: corral show {job}")
+        terminal.note(f"No output yet. Wait for it: corral logs -f {job}. The job's state: corral show {job}")
 
 
 def _print_all(
     terminal: Terminal, client: Client, job: str, attempt: str | None, rank: str | None, tail: int | None, raw: bool
 ) -> None:
-    """One after the other, each under its name."""
+    """Several logs in order, each under a heading."""
     view = client.jobs.get(job)
     latest = [view["attempt"]] if view["attempt"] else []
     attempts = range(1, view["attempt"] + 1) if attempt == ALL else latest if attempt is None else [int(attempt)]
@@ -149,7 +149,7 @@ def _search(
     limit: int,
     raw: bool,
 ) -> None:
-    """Lines as they are found, with their numbers, and with the log where there are several."""
+    """Prints matching lines as they are found, with line numbers; with attempt and rank if there are several logs."""
     found = client.jobs.search_log(
         job, text, attempt=attempt, rank=rank, regex=regex, ignore_case=ignore_case, limit=limit
     )
@@ -181,7 +181,7 @@ def _download(
 
 
 def _follow(terminal: Terminal, job: str, attempt: int | None, rank: int, tail: int | None, raw: bool) -> None:
-    """As JSON, every piece is a line of its own and the last one is the end."""
+    """Prints the log as it is written. As JSON, every part is one line, and the last line is the end of the job."""
     from corral.client.http.streams import LogText, Patience
     from corral.client.jobs.jobs import exit_status
 

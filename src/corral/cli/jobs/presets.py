@@ -1,4 +1,4 @@
-"""`corral preset`: trainings that are ready to run, with their parameters."""
+"""`corral preset`: list, run and add presets, which are trainings that are ready to run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import typer
 
 from corral.cli.jobs.job_options import JobCommand
 from corral.cli.jobs.job_request import flag_of, request_body, with_job_options
-from corral.cli.jobs.submit import submitted, wait_for_end
+from corral.cli.jobs.job_texts import submitted
+from corral.cli.jobs.submit import wait_for_end
 from corral.cli.terminal import formats
 from corral.cli.terminal.arguments import pairs
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 from corral.client.http.errors import ApiProblem
 
 if TYPE_CHECKING:
@@ -48,9 +49,9 @@ def ls(terminal: Terminal) -> None:
 def show(
     terminal: Terminal,
     preset: PresetArgument,
-    yaml: Annotated[bool, typer.Option("--yaml", help="As it is written: to make one's own of it.")] = False,
+    yaml: Annotated[bool, typer.Option("--yaml", help="As YAML, to start your own preset from.")] = False,
 ) -> None:
-    """Show what a preset runs, and what can be chosen."""
+    """Show a preset with its parameters."""
     with terminal.client() as client:
         view = client.presets.get(preset)
     if yaml and not terminal.as_json:
@@ -60,7 +61,7 @@ def show(
     if not terminal.as_json:
         terminal.say("")
         terminal.table(
-            ("PARAMETER", "TYPE", "DEFAULT~", "ALLOWED~", "WHAT IT IS~"),
+            ("PARAMETER", "TYPE", "DEFAULT~", "ALLOWED~", "DESCRIPTION~"),
             view["parameters"],
             lambda parameter: (
                 parameter["name"],
@@ -113,7 +114,7 @@ def run(
 def add(
     terminal: Terminal,
     file: Annotated[Path, typer.Option("-f", "--file", metavar="FILE", help="The template, in YAML.")],
-    replace: Annotated[bool, typer.Option("--replace", help="Take the place of one of the same name.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a preset of the same name.")] = False,
 ) -> None:
     """Add a preset of your own (operators)."""
     try:
@@ -133,9 +134,9 @@ def add(
 def rm(
     terminal: Terminal,
     presets: Annotated[list[str], typer.Argument(metavar="PRESET…", help="One or more names.")],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
-    """Remove presets (operators). Jobs that were made from them are not touched."""
+    """Remove presets (operators). Their jobs are not changed."""
     terminal.confirm(f"Remove {formats.count(len(presets), 'preset')}: {formats.listed(presets)}?", assume_yes=yes)
     with terminal.client() as client:
         for preset in presets:
@@ -187,7 +188,7 @@ def _with_flags(error: ApiProblem) -> ApiProblem:
 
 
 def _in_the_file(error: ApiProblem, file: Path) -> ApiProblem:
-    """The lines that the server names, as lines of the file."""
+    """The server's error with the name of the file before the line numbers."""
     named = []
     for field, message in error.field_errors:
         match = _LINE.fullmatch(message)

@@ -12,6 +12,7 @@ import typer
 from corral.cli.jobs import arrays
 from corral.cli.jobs.job_options import JobCommand
 from corral.cli.jobs.job_request import request_body, with_flags, with_job_options
+from corral.cli.jobs.job_texts import state_line, submitted
 from corral.cli.scheduling.estimates import expected_text
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
@@ -21,7 +22,7 @@ from corral.client.http.errors import ApiProblem, ServerUnreachable
 if TYPE_CHECKING:
     from corral.cli.jobs.job_file import JobFile
     from corral.client.client import Client
-    from corral.client.views import AttemptView, JobArray, JobCreate, JobView, PlanView
+    from corral.client.views import JobArray, JobCreate, JobView, PlanView
 
 app = typer.Typer()
 
@@ -122,15 +123,8 @@ def _merged(job_file: JobFile | None, flags: Mapping[str, Any]) -> dict[str, Any
     return body
 
 
-def submitted(job: JobView) -> str:
-    follow = f"Follow it: corral logs -f {job['id']}"
-    if job["state"] == "created":
-        follow = f"Queue it: corral start {job['id']}"
-    return f"Submitted {job['id']} ({job['name']}), {job['state']}. {follow}"
-
-
 def _show_plan(terminal: Terminal, plan: PlanView) -> None:
-    """A refusal is an answer like the others, but scripts should notice it."""
+    """A refusal is printed like other answers, but exits with 1 so that scripts notice it."""
     if terminal.as_json:
         terminal.json(plan)
     else:
@@ -139,7 +133,7 @@ def _show_plan(terminal: Terminal, plan: PlanView) -> None:
             "wait": "It would wait",
             "refuse": "It would be refused",
         }.get(plan["outcome"], plan["outcome"])
-        # a job that would start needs no explanation
+        # a job that would start now needs no explanation
         explained = plan["detail"] and plan["outcome"] != "start"
         terminal.say(f"{outcome}: {plan['detail']}" if explained else f"{outcome}.")
         if plan["nodes"]:
@@ -156,7 +150,7 @@ def _show_plan(terminal: Terminal, plan: PlanView) -> None:
 
 
 def _start_lines(plan: PlanView, now: float) -> list[str]:
-    """When it would start, after whom, and who would be interrupted for it."""
+    """When the job would start, after which jobs, and which jobs it would preempt."""
     lines = []
     if (expected := plan.get("estimate")) and plan["outcome"] == "wait":
         lines.append(f"expected to start {expected_text(expected, now)}")
@@ -171,7 +165,7 @@ def _start_lines(plan: PlanView, now: float) -> list[str]:
 
 
 def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView]) -> None:
-    """Until all of them have ended; the first one that did not complete gives the exit code."""
+    """Wait until all jobs have ended; the first job that did not complete gives the exit code."""
     from corral.client.http.streams import Patience
     from corral.client.jobs.jobs import exit_status
 
@@ -197,21 +191,3 @@ def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView]) ->
         terminal.json(ended[0] if len(jobs) == 1 else {"items": ended})
     codes = [exit_status(view["state"], view["exit_code"]) for view in ended]
     raise typer.Exit(next((code for code in codes if code), 0))
-
-
-def state_line(job: JobView) -> str:
-    """A job's state with where it runs or how it ended."""
-    line: str = job["state"]
-    if job["allocation"] is not None and job["state"] in ("starting", "running"):
-        line += f" on {formats.listed([grant['node'] for grant in job['allocation']['grants']])}"
-    how = end_text(job) if job["state"] in ("completed", "failed", "stopped") else ""
-    return f"{line} ({how})" if how else line
-
-
-def end_text(ended: JobView | AttemptView) -> str:
-    """How a job or an attempt ended, each thing once: `exit code 3`, `timed_out; exit code 143; killed by SIGTERM`."""
-    code = "" if ended["exit_code"] is None else f"exit code {ended['exit_code']}"
-    # with a code, that there is one says nothing more; engines repeat it in their message
-    reason = "" if code and ended["end_reason"] == "exit_code" else ended["end_reason"]
-    message = "" if ended["message"] == code else ended["message"]
-    return "; ".join(part for part in (reason, code, message) if part)

@@ -1,4 +1,4 @@
-"""Tasks: hold GPUs under a task's name, start a program on them later, give them back."""
+"""`corral allocate`, `start-program` and `release`: hold GPUs for a task, start a program on them, release them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from corral.cli.fleet.status import held_gpus
-from corral.cli.jobs.submit import state_line
+from corral.cli.jobs.job_texts import state_line
 from corral.cli.terminal import formats
 from corral.cli.terminal.terminal import Section, Terminal, command
 
@@ -23,12 +23,14 @@ TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="The task's na
 def allocate(
     terminal: Terminal,
     task: TaskArgument,
-    gpus: Annotated[int | None, typer.Option(min=1, metavar="N", help="How many; without it, automatically.")] = None,
+    gpus: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The number of GPUs; default: chosen automatically.")
+    ] = None,
 ) -> None:
     """Hold GPUs for a task.
 
-    Without --gpus corral gives what is free within the automatic limit; with it, within the manual limit. More than
-    allowed is refused, and nothing changes.
+    Without --gpus corral allocates free GPUs up to the automatic limit; with it, up to the manual limit. A request for
+    more is refused, and nothing changes.
     """
     with terminal.client() as client:
         view = client.tasks.allocate(task, gpus=gpus)
@@ -59,7 +61,9 @@ def start_program(
     cmd: Annotated[
         list[str] | None, typer.Argument(metavar="CMD", help="Default: the configured program_template.")
     ] = None,
-    workdir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where it runs; default: here.")] = None,
+    workdir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The program's working directory; default: the current one.")
+    ] = None,
 ) -> None:
     """Start a program on a task's GPUs."""
     with terminal.client() as client:
@@ -69,7 +73,7 @@ def start_program(
 
 @command(app, "release", section=Section.TASKS, examples=["corral release training_task_1"])
 def release(terminal: Terminal, task: TaskArgument) -> None:
-    """Give a task's GPUs back; a program on them is stopped."""
+    """Release a task's GPUs; a program on them is stopped."""
     with terminal.client() as client:
         job = client.tasks.release(task)
     terminal.answer(job, f"Task {task}: released ({job['id']} is {job['state']})")

@@ -1,4 +1,4 @@
-"""`corral exporter`: the GPUs of one node for Prometheus, or for a corral server on another machine."""
+"""`corral exporter`: serves the readings of a node's GPUs to Prometheus or to a corral server on another machine."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ app = typer.Typer()
 def exporter(
     terminal: Terminal,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "0.0.0.0",
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="0 takes a free one.")] = 9400,
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="PORT", help="The port; 0 chooses a free one.")] = 9400,
     virtual_gpus: Annotated[
-        str | None, typer.Option(metavar="NxMODEL", help="Virtual GPUs under work instead of real ones.")
+        str | None, typer.Option(metavar="NxMODEL", help="Busy virtual GPUs instead of real ones.")
     ] = None,
     interval: Annotated[float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="How often to read.")] = 1.0,
 ) -> None:
@@ -85,6 +85,6 @@ def _virtual(text: str) -> tuple[list[Collector], Places]:
     places = {
         gpu.id: GpuPlace(index=gpu.index, model=gpu.model, host=node.id) for node in fleet.nodes() for gpu in node.gpus
     }
-    # Nobody tells an exporter who holds what: all of them work, so that there is something to see.
+    # An exporter does not know which GPUs are allocated: all virtual GPUs are shown as busy.
     busy = dict.fromkeys(places, 1.0)
     return [VirtualCollector(fleet, lambda: busy)], lambda: places

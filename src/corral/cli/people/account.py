@@ -1,4 +1,4 @@
-"""Signing in and out, one's own password and one's own tokens."""
+"""`corral login`, `logout`, `whoami`, `profile`, `passwd` and `token`: your own account."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ token_app = typer.Typer(help="Manage your own API tokens.", no_args_is_help=True
 )
 def login(
     terminal: Terminal,
-    user: Annotated[str | None, typer.Option(help="Who you are; asked for if not given.")] = None,
+    user: Annotated[str | None, typer.Option(help="Your user name; asked for if not given.")] = None,
     password_stdin: Annotated[
-        bool, typer.Option("--password-stdin", help="Read the password from stdin; after a one-time one your own.")
+        bool,
+        typer.Option(
+            "--password-stdin", help="Read the password from stdin; after a one-time password also your new one."
+        ),
     ] = False,
 ) -> None:
     """Sign in: a token for this server is stored for the next commands, readable by you only.
@@ -47,11 +50,11 @@ def login(
 
     if user is None:
         if not terminal.is_interactive:
-            raise WrongUsage("--user: who signs in?", hint="corral login --user NAME --password-stdin")
+            raise WrongUsage("--user: the user name is missing", hint="corral login --user NAME --password-stdin")
         user = str(typer.prompt("User", err=True))
     store = terminal.credentials()
     with terminal.client(anonymous=True) as client:
-        # a broken file must be found before a token is made that could not be kept
+        # a broken file must be found before the server creates a token that could not be stored
         before = store.get(client.server)
         password = terminal.password("Password", from_stdin=password_stdin)
         view = _signed_in(terminal, client, user, password, from_stdin=password_stdin)
@@ -60,7 +63,7 @@ def login(
         store.put(client.server, Credential(user=view["user"], token=token))
         server = client.server
     if before is not None:
-        # the replaced token is of no use to anybody any more; if it cannot be revoked, it just expires
+        # the replaced token is not needed any more; if it cannot be revoked, it expires
         with contextlib.suppress(ClientError), terminal.client(token=before.token) as old:
             old.people.logout()
     terminal.answer(
@@ -70,7 +73,7 @@ def login(
 
 
 def _signed_in(terminal: Terminal, client: Client, user: str, password: str, *, from_stdin: bool) -> LoginView:
-    """Asks for a new password where the given one is for one use."""
+    """Asks for a new password if the given one is a one-time password."""
     token_name = f"cli on {os.uname().nodename}"[:60]
     try:
         return client.people.login(user, password, token_name=token_name)
@@ -84,19 +87,19 @@ def _signed_in(terminal: Terminal, client: Client, user: str, password: str, *, 
 
 @command(app, "logout", section=Section.PEOPLE, examples=["corral logout"])
 def logout(terminal: Terminal) -> None:
-    """Sign out: the stored token is revoked and forgotten."""
+    """Sign out: the stored token is revoked and deleted."""
     from corral.client.http.transport import server_address
 
     server = server_address(terminal.server)
     removed = terminal.credentials().remove(server)
     if removed is None:
-        terminal.answer({"server": server, "signed_out": False}, f"Nobody was signed in to {server}.")
+        terminal.answer({"server": server, "signed_out": False}, f"You were not signed in to {server}.")
         return
     try:
         with terminal.client(token=removed.token) as client:
             client.people.logout()
     except ClientError as error:
-        terminal.note(f"The token is forgotten here, but could not be revoked: {error.message}")
+        terminal.note(f"The stored token is deleted, but could not be revoked: {error.message}")
     terminal.answer({"server": server, "signed_out": True}, f"Signed out of {server}.")
 
 
@@ -118,10 +121,10 @@ def whoami(terminal: Terminal) -> None:
 )
 def profile(
     terminal: Terminal,
-    display_name: Annotated[str | None, typer.Option(help="Your name, as others read it.")] = None,
+    display_name: Annotated[str | None, typer.Option(help="Your name, as other users see it.")] = None,
     email: Annotated[str | None, typer.Option(help="Your e-mail address.")] = None,
 ) -> None:
-    """Show who you are and what you may do; change your name and address."""
+    """Show your account and your permissions; change your name and e-mail address."""
     changes = {key: value for key, value in (("display_name", display_name), ("email", email)) if value is not None}
     with terminal.client() as client:
         me = client.people.edit_me(changes) if changes else client.people.me()
@@ -133,7 +136,7 @@ def profile(
             ("E-mail", me["email"]),
             ("Role", me["role"]),
             ("Group", me["group"] or "in no group"),
-            ("Pool", me["pool"] or "none: your jobs have no GPUs"),
+            ("Pool", me["pool"] or "none: your jobs get no GPUs"),
             ("Permission group", me["permission_group"]),
             ("May", formats.listed(me["functions"])),
             ("Signs in with", me["provider"]),
@@ -150,14 +153,16 @@ def profile(
 def passwd(
     terminal: Terminal,
     password_stdin: Annotated[
-        bool, typer.Option("--password-stdin", help="Read the old and the new one from stdin, a line each.")
+        bool, typer.Option("--password-stdin", help="Read the old and the new password from stdin, one line each.")
     ] = False,
     revoke_tokens: Annotated[
         bool | None,
-        typer.Option("--revoke-tokens/--keep-tokens", help="Whether your other tokens end, too; asked if not given."),
+        typer.Option(
+            "--revoke-tokens/--keep-tokens", help="Whether to revoke your other tokens, too; asked for if not given."
+        ),
     ] = None,
 ) -> None:
-    """Change your own password. All your sessions in browsers end; your other tokens if you want."""
+    """Change your own password. All your browser sessions end; your other tokens if you want."""
     old = terminal.password("Old password", from_stdin=password_stdin)
     new = terminal.password("New password", from_stdin=password_stdin, confirm=True)
     if revoke_tokens is None:
@@ -197,11 +202,13 @@ def list_tokens(terminal: Terminal) -> None:
 )
 def create_token(
     terminal: Terminal,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the token is for.")],
     scope: Annotated[
         list[str] | None, typer.Option(help="read, jobs (submit and change jobs) or full (the default).")
     ] = None,
-    expires: Annotated[str | None, typer.Option(metavar="TIME", help="How long it is valid, such as 90d.")] = None,
+    expires: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long the token is valid, such as 90d.")
+    ] = None,
     expires_in_days: Annotated[int | None, typer.Option(min=1, metavar="N", help="The same in days.")] = None,
 ) -> None:
     """Create a token for a program. It is shown once."""

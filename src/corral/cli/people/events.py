@@ -1,4 +1,4 @@
-"""`corral events` and `corral scores`: what happened, and how much everyone used lately."""
+"""`corral events`: the audit log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-TITLES = ("AT", "WHO", "WHAT", "TO", "DETAIL~")
+TITLES = ("AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL~")
 
 
 @command(
@@ -38,17 +38,17 @@ def events(
     terminal: Terminal,
     actor: Annotated[str | None, typer.Option(help="Only by this user.")] = None,
     action: Annotated[str | None, typer.Option(help="Only of this kind, such as job.submitted.")] = None,
-    subject: Annotated[str | None, typer.Option(help="Only about this thing, such as j-12.")] = None,
-    since: Annotated[str | None, typer.Option(metavar="WHEN", help="From then on: RFC 3339, or 2h for 2h ago.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to then.")] = None,
-    search: Annotated[str | None, typer.Option(metavar="TEXT", help="Only with this text somewhere in it.")] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on with what happens next.")] = False,
+    subject: Annotated[str | None, typer.Option(help="Only about this object, such as j-12.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="WHEN", help="Only since: RFC 3339, or 2h for 2h ago.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Only until.")] = None,
+    search: Annotated[str | None, typer.Option(metavar="TEXT", help="Only events that contain this text.")] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N events.")] = 50,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Print new events as they happen.")] = False,
     export: Annotated[
-        str | None, typer.Option(metavar="csv|jsonl", help="Print everything that matches as a file (operators).")
+        str | None, typer.Option(metavar="csv|jsonl", help="Print all matching events in this format (operators).")
     ] = None,
 ) -> None:
-    """Show the audit log: who did what to which thing, the newest last."""
+    """Show the audit log: actor, action and object, newest last."""
     now = terminal.now()
     if follow and (export or search):
         raise WrongUsage("--follow goes with neither --search nor --export")
@@ -76,7 +76,7 @@ def events(
             return
         for event in past:
             _say_event(terminal, event)
-        # without a past there is no place to continue from: the stream begins with the next event
+        # without a past event the stream begins with the next one
         for event in client.events.follow(after=past[-1]["id"] if past else None):
             if _matches(event, actor, action, subject):
                 _say_event(terminal, event)

@@ -1,4 +1,4 @@
-"""`corral group`: who shares which pool (operators)."""
+"""`corral group`: groups of users and their pools (operators)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 app = typer.Typer(help="Manage groups of users who share a pool (operators).", no_args_is_help=True)
 
 NO_POOL = "none"
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="A group's name.")]
-DescriptionOption = Annotated[str | None, typer.Option(help="Who they are.")]
+DescriptionOption = Annotated[str | None, typer.Option(help="Who is in the group.")]
 
 
 @command(app, "ls", examples=["corral group ls", "corral group ls -o json"])
@@ -24,7 +24,7 @@ def ls(terminal: Terminal) -> None:
     with terminal.client() as client:
         found = list(client.groups.list())
     terminal.table(
-        ("NAME", "POOL", "USERS>", "WHO~", "DESCRIPTION~?"),
+        ("NAME", "POOL", "USERS>", "MEMBERS~", "DESCRIPTION~?"),
         found,
         lambda view: (
             view["name"],
@@ -58,7 +58,7 @@ def create(
     terminal: Terminal,
     name: GroupArgument,
     user: Annotated[
-        list[str] | None, typer.Option("--user", metavar="USER", help="Somebody who is in no group; repeatable.")
+        list[str] | None, typer.Option("--user", metavar="USER", help="A user who is in no group; repeatable.")
     ] = None,
     pool: Annotated[str | None, typer.Option(metavar="POOL", help="A pool that no group has.")] = None,
     description: DescriptionOption = None,
@@ -85,12 +85,12 @@ def create(
 def edit(
     terminal: Terminal,
     name: GroupArgument,
-    add: Annotated[list[str] | None, typer.Option("--add", metavar="USER", help="Repeatable.")] = None,
-    remove: Annotated[list[str] | None, typer.Option("--remove", metavar="USER", help="Repeatable.")] = None,
+    add: Annotated[list[str] | None, typer.Option("--add", metavar="USER", help="A user; repeatable.")] = None,
+    remove: Annotated[list[str] | None, typer.Option("--remove", metavar="USER", help="A user; repeatable.")] = None,
     pool: Annotated[str | None, typer.Option(metavar="POOL", help="The word none detaches the pool.")] = None,
     description: DescriptionOption = None,
 ) -> None:
-    """Change who is in a group, or its pool. Jobs that wait stay, and say if they miss their pool."""
+    """Change the users of a group, or its pool. Waiting jobs stay; `corral why` shows if they have no pool any more."""
     given: dict[str, Any] = {"add_users": add, "remove_users": remove, "description": description}
     changes = {key: value for key, value in given.items() if value is not None}
     if pool is not None:
@@ -106,7 +106,7 @@ def edit(
 def rm(
     terminal: Terminal,
     name: GroupArgument,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete a group without users and without a pool."""
     terminal.confirm(f"Delete group {name}?", assume_yes=yes)

@@ -1,4 +1,4 @@
-"""`corral permission-group`: what users may do (operators). `corral key`: one's own SSH public keys."""
+"""`corral permission-group`: permissions of users (operators). `corral key`: your own SSH public keys."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
-group_app = typer.Typer(help="Manage what users may do (operators).", no_args_is_help=True)
+group_app = typer.Typer(help="Manage permissions of users (operators).", no_args_is_help=True)
 key_app = typer.Typer(help="Manage your own SSH public keys.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A permission group's name.")]
@@ -21,10 +21,10 @@ FunctionsOption = Annotated[
     typer.Option(
         "--function",
         metavar="FUNCTION",
-        help="train, distribute, workbench, tasks, volumes, datasets, images, see-others-jobs or tokens; repeat it.",
+        help="train, distribute, workbench, tasks, volumes, datasets, images, see-others-jobs or tokens; repeatable.",
     ),
 ]
-DescriptionOption = Annotated[str | None, typer.Option(help="What it is for.")]
+DescriptionOption = Annotated[str | None, typer.Option(help="What the group is for.")]
 
 
 @command(group_app, "ls", examples=["corral permission-group ls", "corral permission-group ls -o json"])
@@ -71,10 +71,10 @@ def edit_group(
     terminal: Terminal,
     name: NameArgument,
     function: FunctionsOption = None,
-    none: Annotated[bool, typer.Option("--none", help="Take every function away.")] = False,
+    none: Annotated[bool, typer.Option("--none", help="Remove all functions.")] = False,
     description: DescriptionOption = None,
 ) -> None:
-    """Replace a permission group's functions, or its description. It holds at once."""
+    """Replace a permission group's functions or description. The change applies at once."""
     if function and none:
         raise WrongUsage("--function and --none exclude each other")
     changes: dict[str, Any] = {}
@@ -93,7 +93,7 @@ def edit_group(
 def assign_group(
     terminal: Terminal,
     name: NameArgument,
-    users: Annotated[list[str], typer.Argument(metavar="USER...", help="Who comes into it.")],
+    users: Annotated[list[str], typer.Argument(metavar="USER...", help="Users to put into the group.")],
 ) -> None:
     """Put users into a permission group, all of them or none."""
     with terminal.client() as client:
@@ -105,7 +105,7 @@ def assign_group(
 def delete_group(
     terminal: Terminal,
     name: NameArgument,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete a permission group without users."""
     terminal.confirm(f"Delete permission group {name}?", assume_yes=yes)
@@ -142,12 +142,12 @@ def list_keys(terminal: Terminal) -> None:
 def add_key(
     terminal: Terminal,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The file that ends in .pub, or - for stdin.")],
-    name: Annotated[str | None, typer.Option(help="What you call it.  [default: the key's comment]")] = None,
+    name: Annotated[str | None, typer.Option(help="The key's name.  [default: the key's comment]")] = None,
 ) -> None:
     """Add an SSH public key."""
     text = _read(file)
     if "PRIVATE KEY" in text:
-        # Not even sent: it must not leave this machine.
+        # A private key is not even sent: it must not leave this machine.
         raise WrongUsage(f"{file} is a private key: never give it away", hint=f"Add the public one: {file}.pub")
     words_of_key = text.split(None, 2)
     comment = words_of_key[2].strip() if len(words_of_key) > 2 else ""

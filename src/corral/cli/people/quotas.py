@@ -1,4 +1,4 @@
-"""`corral quota`: how much everybody may hold, and holds; and `corral scores`: how much they have had lately."""
+"""`corral quota`: limits of users and what they hold; and `corral scores`: fair-share scores."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def show(
     terminal: Terminal,
     user: Annotated[str | None, typer.Argument(metavar="USER", help="Default: you.")] = None,
 ) -> None:
-    """Show the most that a user may hold, and what unfinished jobs hold of it."""
+    """Show a user's quota, and how much of it unfinished jobs hold."""
     with terminal.client() as client:
-        # everyone may see their own; other people's are for operators
+        # all users may see their own quota; only operators see those of others
         quota = client.quotas.mine() if user is None else client.quotas.get(user)
     if terminal.as_json:
         terminal.json(quota)
@@ -50,7 +50,7 @@ def show(
 
 @command(app, "ls", examples=["corral quota ls", "corral quota ls -o json"])
 def ls(terminal: Terminal) -> None:
-    """List everybody's quota of GPUs per job kind, and what is held of it (operators)."""
+    """List the GPU quotas of all users per job kind, and how much of them is held (operators)."""
     with terminal.client() as client:
         found = list(client.quotas.list())
     terminal.table(
@@ -75,8 +75,8 @@ def set_quota(
     terminal: Terminal,
     user: Annotated[str | None, typer.Argument(metavar="USER", help="A user's name.")] = None,
     users: Annotated[str | None, typer.Option(metavar="A,B,…", help="Several users, the same change for each.")] = None,
-    everybody: Annotated[bool, typer.Option("--all", help="The same change for everybody.")] = False,
-    kind: Annotated[str, typer.Option(help="The job kind it is for.")] = "training",
+    all_users: Annotated[bool, typer.Option("--all", help="The same change for all users.")] = False,
+    kind: Annotated[str, typer.Option(help="The job kind that the limits are for.")] = "training",
     gpus: Annotated[str | None, typer.Option(metavar="N", help="Most GPUs; the word none removes the limit.")] = None,
     cpus: Annotated[str | None, typer.Option(metavar="N", help="Most CPUs, or none.")] = None,
     memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Most memory, or none.")] = None,
@@ -85,7 +85,7 @@ def set_quota(
         typer.Option(metavar="TYPE=SIZE", help="Most bytes of block, filesystem, local or object; repeatable."),
     ] = None,
 ) -> None:
-    """Set the most that users may hold; what is not named stays. What runs is not touched."""
+    """Set the quotas of users. Limits that are not given stay as they are; running jobs are not changed."""
     limits: dict[str, float | int | None] = {}
     if gpus is not None:
         limits["gpus"] = _amount("--gpus", gpus)
@@ -98,7 +98,7 @@ def set_quota(
         quota["volumes"] = _volume_limits(volume)
     if not quota:
         raise WrongUsage("nothing to set", hint="Give --gpus, --cpus, --memory or --volume.")
-    names = _users(user, users, everybody=everybody)
+    names = _users(user, users, all_users=all_users)
     with terminal.client() as client:
         views = client.quotas.edit(names, quota)
     if terminal.as_json:
@@ -117,12 +117,12 @@ def set_quota(
 )
 def scores(
     terminal: Terminal,
-    user: Annotated[str | None, typer.Argument(metavar="USER", help="Show how this user's score went.")] = None,
-    model: Annotated[str | None, typer.Option(metavar="MODEL", help="Of one GPU model only.")] = None,
+    user: Annotated[str | None, typer.Argument(metavar="USER", help="Show the history of this user's scores.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="MODEL", help="Only of this GPU model.")] = None,
     since: Annotated[str, typer.Option(metavar="DURATION", help="How far back.")] = "24h",
-    points: Annotated[int, typer.Option(metavar="N", help="At most so many points per model.")] = 25,
+    points: Annotated[int, typer.Option(metavar="N", help="At most N points per model.")] = 25,
 ) -> None:
-    """Show the scores behind the fair-share order: lower goes first; or the course of one user's."""
+    """Show the scores of the fair-share order, lower goes first; or the history of one user's scores."""
     from corral.core.quantities import parse_duration
 
     try:
@@ -142,10 +142,10 @@ def scores(
                 empty="No scores yet: they begin with the first job that holds a GPU.",
             )
             return
-        course = list(client.scores.history(user, model=model, since=formats.rfc3339(begin), points=points))
+        history = list(client.scores.history(user, model=model, since=formats.rfc3339(begin), points=points))
     terminal.table(
         ("MODEL", "AT", "SCORE>", "GPUS>"),
-        course,
+        history,
         lambda view: (
             view["model"],
             formats.local_time(view["at"]),
@@ -156,11 +156,11 @@ def scores(
     )
 
 
-def _users(user: str | None, users: str | None, *, everybody: bool) -> Sequence[str] | None:
-    """Whose quota is meant; None is everybody's."""
-    if (user is not None) + (users is not None) + everybody != 1:
+def _users(user: str | None, users: str | None, *, all_users: bool) -> Sequence[str] | None:
+    """The users whose quota is changed; None means all users."""
+    if (user is not None) + (users is not None) + all_users != 1:
         raise WrongUsage("say whose quota it is", hint="Give one of USER, --users A,B and --all.")
-    if everybody:
+    if all_users:
         return None
     names = [user] if user is not None else [name.strip() for name in (users or "").split(",")]
     return [name for name in names if name]

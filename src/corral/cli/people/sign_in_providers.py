@@ -1,4 +1,4 @@
-"""`corral provider`: signing in with GitHub, GitLab or any OIDC provider, and on-boarding its people (operators)."""
+"""`corral provider`: sign-in with GitHub, GitLab or any OIDC provider, and on-boarding of its users (operators)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +21,9 @@ NO_GROUP = "none"
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A provider's id, from `corral provider ls`.")]
 KindOption = Annotated[str, typer.Option(help="github, gitlab or oidc.")]
-TitleOption = Annotated[str | None, typer.Option(help="What the button says.  [default: the id]")]
+TitleOption = Annotated[str | None, typer.Option(help="The text of the button.  [default: the id]")]
 IssuerOption = Annotated[
-    str | None, typer.Option(metavar="URL", help="Its address; github.com and gitlab.com need none.")
+    str | None, typer.Option(metavar="URL", help="The provider's address; github.com and gitlab.com need none.")
 ]
 ClientOption = Annotated[str | None, typer.Option(metavar="ID", help="The client id that the provider gave out.")]
 SecretOption = Annotated[
@@ -31,9 +31,9 @@ SecretOption = Annotated[
 ]
 AllowOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="WHO", help="A login, e-mail address, @domain, or * that may come in; repeat it."),
+    typer.Option(metavar="WHO", help="A login, e-mail address, @domain, or * that may sign in; repeatable."),
 ]
-GroupOption = Annotated[str | None, typer.Option(help="Where newcomers are put, or the word none.  [default: default]")]
+GroupOption = Annotated[str | None, typer.Option(help="The group of new users, or the word none.  [default: default]")]
 OrganisationOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="A GitHub organisation or GitLab group whose members are listed.")
 ]
@@ -84,9 +84,9 @@ def create_provider(
     group: GroupOption = None,
     organisation: OrganisationOption = None,
     api_token_stdin: ApiTokenOption = False,
-    enable: Annotated[bool, typer.Option("--enable", help="Show it to people at once.")] = False,
+    enable: Annotated[bool, typer.Option("--enable", help="Enable the provider at once.")] = False,
 ) -> None:
-    """Create a provider. It is switched off until you have tested it."""
+    """Create a provider. It is disabled until you enable it after a test."""
     if client_secret_stdin and no_client_secret:
         raise WrongUsage("--client-secret-stdin and --no-client-secret exclude each other")
     ask = client_secret_stdin or (terminal.is_interactive and not no_client_secret)
@@ -118,20 +118,20 @@ def edit_provider(
     title: TitleOption = None,
     client_secret_stdin: SecretOption = False,
     allow: AllowOption = None,
-    allow_nobody: Annotated[bool, typer.Option("--allow-nobody", help="Empty the allow-list.")] = False,
+    clear_allow: Annotated[bool, typer.Option("--allow-nobody", help="Empty the allow-list.")] = False,
     group: GroupOption = None,
     organisation: OrganisationOption = None,
     api_token_stdin: ApiTokenOption = False,
 ) -> None:
-    """Change a provider. What you don't name stays as it is, the secrets too."""
+    """Change a provider. Options that are not given stay as they are, also the secrets."""
     changes: dict[str, Any] = {}
     if client_id is not None:
         changes["client_id"] = client_id
     if client_secret_stdin:
         changes["client_secret"] = terminal.password("Client secret", from_stdin=True)
-    changes.update(_given(terminal, issuer, title, [] if allow_nobody else allow, group, organisation, api_token_stdin))
+    changes.update(_given(terminal, issuer, title, [] if clear_allow else allow, group, organisation, api_token_stdin))
     if not changes:
-        raise WrongUsage("nothing to change", hint="corral provider edit --help lists what can be.")
+        raise WrongUsage("nothing to change", hint="corral provider edit --help lists what can be changed.")
     _edit(terminal, id, changes)
 
 
@@ -143,13 +143,13 @@ def enable(terminal: Terminal, id: IdArgument) -> None:
 
 @command(app, "disable", examples=["corral provider disable github"])
 def disable(terminal: Terminal, id: IdArgument) -> None:
-    """Keep people from signing in with a provider; who is signed in stays so."""
+    """Stop sign-in with a provider; users who are signed in stay signed in."""
     _edit(terminal, id, {"enabled": False})
 
 
 @command(app, "test", examples=["corral provider test github"])
 def test_provider(terminal: Terminal, id: IdArgument) -> None:
-    """Check a provider's settings, as far as that is possible without anybody signing in."""
+    """Check a provider's settings, as far as that is possible without a sign-in."""
     with terminal.client() as client:
         report = client.providers.test(id)
     if terminal.as_json:
@@ -171,7 +171,7 @@ def people(
     id: IdArgument,
     refresh: Annotated[bool, typer.Option("--refresh", help="Ask the provider for its members first.")] = False,
 ) -> None:
-    """List who can be on-boarded: the members that the provider lists, and who has tried to sign in."""
+    """List people that can be on-boarded: members that the provider lists, and people who tried to sign in."""
     with terminal.client() as client:
         found = list(client.providers.people(id, refresh=refresh))
     now = terminal.now()
@@ -186,7 +186,7 @@ def people(
             formats.ago(view["seen_at"], now) if view["seen_at"] else "never",
             view["subject"],
         ),
-        empty="Nobody yet. Let people try to sign in, or give the provider an organisation and an API token.",
+        empty="No people yet. Let people try to sign in, or give the provider an organisation and an API token.",
     )
 
 
@@ -201,7 +201,7 @@ def onboard(
     who: Annotated[list[str], typer.Argument(metavar="WHO...", help="Logins or subjects from `provider people`.")],
     group: GroupOption = None,
 ) -> None:
-    """Make users of people whom the provider knows, all or none of them."""
+    """Create users for people of a provider, all of them or none."""
     with terminal.client() as client:
         subjects = _subjects(list(client.providers.people(id)), who)
         made = client.providers.onboard(id, subjects, group=_group(group or "default"))
@@ -216,7 +216,7 @@ def onboard(
 def delete_provider(
     terminal: Terminal,
     id: IdArgument,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete a provider. Its users stay, but are signed out and need a password."""
     terminal.confirm(
@@ -260,15 +260,15 @@ def _state(view: ProviderDetailView) -> str:
 
 
 def _subjects(known: Sequence[IdentityView], wanted: Sequence[str]) -> list[str]:
-    """Subjects as they are; logins by whose they are, if that is clear."""
+    """The subjects of logins and subjects; a login must belong to one person."""
     subjects = {item["subject"] for item in known}
     found = []
-    for word in wanted:
-        of_login = [item["subject"] for item in known if item["login"].casefold() == word.casefold()]
-        if word in subjects or not of_login:
-            found.append(word)  # the server says if it does not know it
+    for name in wanted:
+        of_login = [item["subject"] for item in known if item["login"].casefold() == name.casefold()]
+        if name in subjects or not of_login:
+            found.append(name)  # the server reports unknown subjects
         elif len(of_login) == 1:
             found.append(of_login[0])
         else:
-            raise WrongUsage(f"{len(of_login)} people have the login {word!r}", hint="Name them by their subject.")
+            raise WrongUsage(f"{len(of_login)} people have the login {name!r}", hint="Name them by their subject.")
     return found

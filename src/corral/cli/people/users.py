@@ -1,4 +1,4 @@
-"""`corral user`: who may use the installation (operators)."""
+"""`corral user`: manage users (operators)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: The word for being in no group.
+#: The option value that means no group.
 NO_GROUP = "none"
 
 user_app = typer.Typer(help="Manage users (operators).", no_args_is_help=True)
 
 UserArgument = Annotated[str, typer.Argument(metavar="USER", help="A user's name.")]
 PermissionGroupOption = Annotated[
-    str | None, typer.Option(help="What the user may do, from `corral permission-group ls`.")
+    str | None, typer.Option(help="The user's permission group, from `corral permission-group ls`.")
 ]
 DisplayNameOption = Annotated[str | None, typer.Option(help="The full name.")]
 EmailOption = Annotated[str | None, typer.Option(help="The e-mail address.")]
-YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
 
 
 @command(user_app, "ls", examples=["corral user ls", "corral user ls --group vision", "corral user ls --search maria"])
@@ -100,7 +99,7 @@ def create_user(
     display_name: DisplayNameOption = None,
     email: EmailOption = None,
     password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
-    no_password: Annotated[bool, typer.Option("--no-password", help="Create it without one.")] = False,
+    no_password: Annotated[bool, typer.Option("--no-password", help="Create the user without a password.")] = False,
 ) -> None:
     """Create a user."""
     if password_stdin and no_password:
@@ -121,7 +120,7 @@ def create_user(
         )
     terminal.answer(view, f"Created {view['role']} {view['name']}.")
     if password is None:
-        terminal.note(f"Without a password nobody can sign in as {name}. Set one: corral user password {name}")
+        terminal.note(f"{name} cannot sign in without a password. Set one: corral user password {name}")
 
 
 @command(
@@ -165,7 +164,7 @@ def set_role(
 
 @command(user_app, "disable", examples=["corral user disable maria"])
 def disable(terminal: Terminal, name: UserArgument) -> None:
-    """Keep a user from signing in; running jobs go on."""
+    """Stop a user from signing in; running jobs continue."""
     _edit(terminal, name, {"disabled": True})
 
 

@@ -1,4 +1,4 @@
-"""`corral analyse`: what could be better, who used how much, and moves that would free whole nodes."""
+"""`corral analyse`: findings about waste, usage, and moves that would free whole nodes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corral.cli.jobs.jobs import amount
 from corral.cli.terminal import formats
 from corral.cli.terminal.terminal import Terminal, command, default_command
 
 if TYPE_CHECKING:
     from corral.client.views import AnalysisView, FindingView, GpuHoursView, MoveView
 
-app = typer.Typer(help="Find waste, and see who used how much.")
+app = typer.Typer(help="Find waste, and show usage.")
 
-#: Rows of each table of usage; all of them are in the JSON output.
+#: Rows of each usage table; the JSON output has all of them.
 SHOWN = 10
 USAGE_TITLES = ("{}", "GPU-HOURS>", "USE>", "IDLE>", "KWH>", "JOBS>")
 
@@ -32,10 +31,10 @@ USAGE_TITLES = ("{}", "GPU-HOURS>", "USE>", "IDLE>", "KWH>", "JOBS>")
 )
 def analyse(
     terminal: Terminal,
-    period: Annotated[str, typer.Option(metavar="DURATION", help="How far to look back.")] = "7d",
+    period: Annotated[str, typer.Option(metavar="DURATION", help="The period until now.")] = "7d",
 ) -> None:
-    """Find idle and oversized jobs, scattered GPUs, hot GPUs, pools out of balance and queues that starve; and see
-    GPU-hours and energy by user, group, queue and model (operators)."""
+    """Find idle and oversized jobs, scattered GPUs, hot GPUs, unbalanced pools and starving queues; and show GPU-hours
+    and energy by user, group, queue and model (operators)."""
     with terminal.client() as client:
         found = client.analysis.analyse(period=period)
     if terminal.as_json:
@@ -83,10 +82,10 @@ def _say_usage(terminal: Terminal, found: AnalysisView) -> None:
 def _usage_row(row: GpuHoursView) -> Sequence[str]:
     return (
         row["key"] or formats.NOTHING,
-        amount(row["gpu_hours"]),
+        formats.quantity(row["gpu_hours"]),
         formats.percent(row["utilization"]),
-        amount(row["idle_gpu_hours"]) if row["measured_gpu_hours"] else formats.NOTHING,
-        amount(row["energy_kwh"]) if row["measured_gpu_hours"] else formats.NOTHING,
+        formats.quantity(row["idle_gpu_hours"]) if row["measured_gpu_hours"] else formats.NOTHING,
+        formats.quantity(row["energy_kwh"]) if row["measured_gpu_hours"] else formats.NOTHING,
         str(row["jobs"]),
     )
 
@@ -114,9 +113,9 @@ def defragmentation(terminal: Terminal) -> None:
             f" {freed['pool']}, of which {freed['free_before']} are free now."
         )
     if plan["helps"]:
-        terminal.say(f"Would then find a place: {', '.join(plan['helps'])}")
+        terminal.say(f"Could then start: {', '.join(plan['helps'])}")
     terminal.say(
-        f"Costs at most {amount(plan['lost_gpu_hours'])} GPU-hours of work since the last checkpoints."
+        f"Costs at most {formats.quantity(plan['lost_gpu_hours'])} GPU-hours of work since the last checkpoints."
         " This is a preview: nothing was moved."
     )
 
@@ -131,5 +130,5 @@ def _move_row(place: int, move: MoveView) -> Sequence[str]:
         move["from_node"],
         move["to_node"],
         formats.listed(gpus),
-        f"{amount(move['lost_gpu_hours'])} GPU-h",
+        f"{formats.quantity(move['lost_gpu_hours'])} GPU-h",
     )

@@ -1,4 +1,4 @@
-"""`corral report`: how the GPUs were used, as a page, a PDF or data; once, or by a schedule."""
+"""`corral report`: reports on GPU usage as HTML, PDF or CSV; once, or on a schedule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command, default_command
+from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
 from corral.client.http.errors import ClientError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from corral.client.views import ReportView, ScheduleView
 
 app = typer.Typer(help="Make, keep and schedule reports on usage (operators).")
-schedule_app = typer.Typer(help="Reports that are made and sent by themselves.")
+schedule_app = typer.Typer(help="Manage reports that are made and sent on a schedule.")
 app.add_typer(schedule_app, name="schedule")
 
 FORMATS = ("html", "pdf", "csv")
@@ -30,7 +30,7 @@ NO_CHANNEL = "none"
 
 ReportArgument = Annotated[str, typer.Argument(metavar="REPORT", help="A report's id, such as r-0a1b2c3d4e.")]
 ScheduleArgument = Annotated[str, typer.Argument(metavar="NAME", help="A schedule's name.")]
-FormatOption = Annotated[str, typer.Option("--format", metavar="html|pdf|csv", help="What is saved.")]
+FormatOption = Annotated[str, typer.Option("--format", metavar="html|pdf|csv", help="The format of the file.")]
 FileOption = Annotated[
     str | None, typer.Option("-f", "--file", metavar="FILE", help="Where to save it; - is the standard output.")
 ]
@@ -51,8 +51,10 @@ def report(
     period: Annotated[
         str | None, typer.Option(metavar="DURATION", help="How far back, until now: 24h, 7d, 30d.  [default: 7d]")
     ] = None,
-    since: Annotated[str | None, typer.Option(metavar="WHEN", help="From then on (RFC 3339), not a period.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to then; now if left out.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="The beginning (RFC 3339), instead of a period.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="The end; default: now.")] = None,
     form: FormatOption = "html",
     file: FileOption = None,
 ) -> None:
@@ -69,7 +71,7 @@ def report(
 
 
 def _wait(terminal: Terminal, client: Client, asked: ReportView) -> ReportView:
-    """With a sign of life on a terminal; a report takes a second or so."""
+    """Shows a spinner on a terminal; a report takes about a second."""
     if terminal.as_json or not sys.stderr.isatty():
         made = client.reports.wait(asked["id"])
     else:
@@ -83,7 +85,7 @@ def _wait(terminal: Terminal, client: Client, asked: ReportView) -> ReportView:
 
 
 def _save(terminal: Terminal, client: Client, made: ReportView, form: str, file: str | None) -> None:
-    """To a file, and say so; or the bare content to the standard output."""
+    """Save the report in a file, or write it to the standard output."""
     if file == STDOUT and terminal.as_json:
         raise WrongUsage("-f - and -o json would mix in one output")
     content = client.reports.file(made["id"], form)
@@ -104,9 +106,9 @@ def _save(terminal: Terminal, client: Client, made: ReportView, form: str, file:
 @command(app, "ls", examples=["corral report ls", "corral report ls -o json"])
 def ls(
     terminal: Terminal,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N reports.")] = 50,
 ) -> None:
-    """List reports, the newest first."""
+    """List reports, newest first."""
     now = terminal.now()
     with terminal.client() as client:
         found = list(client.reports.list(limit=limit))
@@ -127,7 +129,7 @@ def ls(
 
 @command(app, "show", examples=["corral report show r-0a1b2c3d4e"])
 def show(terminal: Terminal, report: ReportArgument) -> None:
-    """Show what is known of one report."""
+    """Show the state of one report."""
     with terminal.client() as client:
         view = client.reports.get(report)
     now = terminal.now()
@@ -165,7 +167,7 @@ def get(terminal: Terminal, report: ReportArgument, form: FormatOption = "html",
 def rm(
     terminal: Terminal,
     reports: Annotated[list[str], typer.Argument(metavar="REPORT…", help="One or more ids.")],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete reports and their files."""
     terminal.confirm(f"Delete {formats.count(len(reports), 'report')}: {formats.listed(reports)}?", assume_yes=yes)
@@ -241,7 +243,7 @@ def schedule_create(
     channel: ChannelsOption = None,
     enabled: EnabledOption = None,
 ) -> None:
-    """Have a report made every day, week or month, and sent to channels."""
+    """Schedule a daily, weekly or monthly report, which is sent to channels."""
     body = {"name": name, **_changes(period, hour, weekday, channel, enabled)}
     with terminal.client() as client:
         view = client.reports.create_schedule(body)
@@ -262,7 +264,7 @@ def schedule_edit(
     channel: ChannelsOption = None,
     enabled: EnabledOption = None,
 ) -> None:
-    """Change a schedule. The word none takes all channels away."""
+    """Change a schedule. The word none removes all channels."""
     changes = _changes(period, hour, weekday, channel, enabled)
     if not changes:
         raise WrongUsage("nothing to change", hint="`corral report schedule edit --help` lists what can be changed.")
@@ -275,7 +277,7 @@ def schedule_edit(
 def schedule_rm(
     terminal: Terminal,
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="One or more schedules.")],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete schedules. The reports that they made stay."""
     terminal.confirm(f"Delete {formats.count(len(names), 'schedule')}: {formats.listed(names)}?", assume_yes=yes)
@@ -288,7 +290,7 @@ def schedule_rm(
 def _changes(
     period: str | None, hour: int | None, weekday: str | None, channels: Sequence[str] | None, enabled: bool | None
 ) -> dict[str, Any]:
-    """What was given, in the API's words."""
+    """The given options as fields of the API."""
     given: dict[str, Any] = {"period": period, "hour": hour, "enabled": enabled}
     if weekday is not None:
         found = [place for place, day in enumerate(WEEKDAYS) if len(weekday) > 1 and day.startswith(weekday.lower())]

@@ -1,4 +1,4 @@
-"""`corral estimates`: how good estimated starts have been."""
+"""`corral estimates`: the accuracy of estimated starts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-TITLES = ("LOOKED AHEAD", "STARTED>", "BEFORE P50>", "BEFORE P90>", "MEDIAN ERROR>")
-NOTHING = "No estimated start has come yet: nothing has waited, or nothing that waited has started."
+TITLES = ("HORIZON", "STARTED>", "BEFORE P50>", "BEFORE P90>", "MEDIAN ERROR>")
+NOTHING = "No estimate can be checked yet: no job has waited, or no job that waited has started."
 
 
 @command(
@@ -32,7 +32,7 @@ def estimates(
     terminal: Terminal,
     since: Annotated[str | None, typer.Option(metavar="WHEN", help="Made since: RFC 3339, or 2h for 2h ago.")] = None,
 ) -> None:
-    """Show how good estimated starts have been: of 10 jobs, 5 should start before p50 and 9 before p90."""
+    """Show the accuracy of estimated starts: of 10 jobs, 5 should start before p50 and 9 before p90."""
     with terminal.client() as client:
         view = client.estimates.accuracy(since=moment_option("--since", since, terminal.now()))
     if terminal.as_json:
@@ -69,6 +69,6 @@ def expected_text(estimate: EstimateView, now: float) -> str:
 
 
 def _clock(text: str, now: float) -> str:
-    """The time of day is enough within a day."""
+    """Within a day only the time of day."""
     at = formats.moment(text)
     return formats.clock(at) if abs(at - now) < 20 * 3600 else formats.local_time(text)

@@ -1,4 +1,4 @@
-"""`corral queue`, `pin`, `unpin` and `move`: who goes first, and changing it."""
+"""`corral queue`, `pin`, `unpin` and `move`: show queues, manage them, and change the order of waiting jobs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import typer
 from corral.cli.jobs.jobs import JobArgument
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Section, Terminal, command, default_command
+from corral.cli.terminal.terminal import Section, Terminal, YesOption, command, default_command
 
 if TYPE_CHECKING:
     from corral.client.client import Client
     from corral.client.views import LineView, OrderedJobView, OrderView, QueueView
 
-app = typer.Typer(help="See who goes first, and manage queues.")
+app = typer.Typer(help="Show the order of waiting jobs, and manage queues.")
 top = typer.Typer()
 
 QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="A queue's name.")]
@@ -27,7 +27,7 @@ NO_LIMIT = "none"
 
 @default_command(app, examples=["corral queue", "corral queue ls", "corral queue show default -o json"])
 def queue(terminal: Terminal) -> None:
-    """Show every queue's lines in the order in which jobs will start; with a command, manage queues."""
+    """Show the waiting lines of every queue, in order; with a command, manage queues."""
     with terminal.client() as client:
         orders = [(view, client.queues.order(view["name"])) for view in client.queues.list()]
     if terminal.as_json:
@@ -45,7 +45,7 @@ def _say_order(terminal: Terminal, queue: QueueView, order: OrderView) -> None:
     lines = [line for line in order["lines"] if line["jobs"]]
     others = order.get("waiting_for_others", 0)
     if not lines and not others:
-        terminal.say("  Nothing waits here.")
+        terminal.say("  No job waits here.")
     if others:
         terminal.say(f"  {formats.count(others, 'job')} of them wait for other jobs: corral jobs --state queued")
     for line in lines:
@@ -64,7 +64,7 @@ def _line_title(line: LineView) -> str:
 
 
 def _start_text(job: OrderedJobView, now: float) -> str:
-    """What is planned, or what is only expected."""
+    """The planned start, else the estimated start."""
     expected = job.get("estimated_start")
     if job["planned_start"] is None and expected:
         return f"~{formats.ago(expected['p50'], now)}"
@@ -117,7 +117,7 @@ def ls(terminal: Terminal) -> None:
 
 @command(app, "show", examples=["corral queue show default"])
 def show(terminal: Terminal, name: QueueArgument) -> None:
-    """Show one queue: its settings and its lines."""
+    """Show one queue: its settings and its waiting lines."""
     with terminal.client() as client:
         view, order = client.queues.get(name), client.queues.order(name)
     if terminal.as_json:
@@ -146,12 +146,12 @@ def _order_text(view: QueueView) -> str:
 
 
 def _guarantee_text(view: QueueView) -> str:
-    """What it is promised, and how that stands."""
+    """The guaranteed GPUs, and how many of them the queue holds, has borrowed or can reclaim."""
     parts = [formats.count(view["guaranteed_gpus"], "GPU"), f"holds {formats.number(view['held_gpus'])}"]
     if view["borrowed_gpus"]:
         parts.append(f"{formats.number(view['borrowed_gpus'])} of them borrowed")
     if view["owed_gpus"]:
-        parts.append(f"{formats.number(view['owed_gpus'])} can be had back")
+        parts.append(f"{formats.number(view['owed_gpus'])} can be reclaimed")
     return ", ".join(parts)
 
 
@@ -168,25 +168,31 @@ def _limits_text(view: QueueView) -> str:
     return "; ".join(texts) or "none"
 
 
-Policy = Annotated[str | None, typer.Option(help="Who goes first: fair-share, priority, fcfs, shortest or weighted.")]
+Policy = Annotated[
+    str | None, typer.Option(help="The order of waiting jobs: fair-share, priority, fcfs, shortest or weighted.")
+]
 Blocking = Annotated[str | None, typer.Option(help="backfill or strict.")]
 Placement = Annotated[str | None, typer.Option(help="fragmentation, pack, spread, round-robin or least-loaded.")]
-Weight = Annotated[float | None, typer.Option(help="Its weight against other queues; 2 counts as waiting twice.")]
-Guaranteed = Annotated[int | None, typer.Option(metavar="N", help="GPUs that it can always have back.")]
+Weight = Annotated[
+    float | None, typer.Option(help="The queue's weight against other queues; with 2 its waiting counts twice.")
+]
+Guaranteed = Annotated[int | None, typer.Option(metavar="N", help="GPUs that the queue can always reclaim.")]
 Preempts = Annotated[
     bool | None,
-    typer.Option("--preempts/--no-preempts", help="Jobs at its front take GPUs from running ones far behind them."),
+    typer.Option("--preempts/--no-preempts", help="Whether jobs at the front preempt running jobs far behind them."),
 ]
-MaxGpus = Annotated[str | None, typer.Option(metavar="N", help="GPUs that its jobs may hold together.")]
-MaxLength = Annotated[str | None, typer.Option(metavar="N", help="Jobs that may wait in it.")]
+MaxGpus = Annotated[str | None, typer.Option(metavar="N", help="GPUs that the queue's jobs may hold together.")]
+MaxLength = Annotated[str | None, typer.Option(metavar="N", help="Jobs that may wait in the queue.")]
 MaxTime = Annotated[str | None, typer.Option(metavar="DURATION", help="Longest run time of a job.")]
-Kinds = Annotated[list[str] | None, typer.Option("--kind", metavar="KIND", help="A kind that it takes; repeatable.")]
+Kinds = Annotated[list[str] | None, typer.Option("--kind", metavar="KIND", help="An accepted job kind; repeatable.")]
 Groups = Annotated[
     list[str] | None,
-    typer.Option("--group", metavar="GROUP", help="A group that may use it beside its pool's own; repeatable."),
+    typer.Option(
+        "--group", metavar="GROUP", help="A group that may use the queue, beside the group of its pool; repeatable."
+    ),
 ]
-MinJobGpus = Annotated[str | None, typer.Option(metavar="N", help="Smallest job that it takes.")]
-MaxJobGpus = Annotated[str | None, typer.Option(metavar="N", help="Largest job that it takes.")]
+MinJobGpus = Annotated[str | None, typer.Option(metavar="N", help="The smallest accepted job, in GPUs.")]
+MaxJobGpus = Annotated[str | None, typer.Option(metavar="N", help="The largest accepted job, in GPUs.")]
 
 
 @command(
@@ -201,7 +207,7 @@ MaxJobGpus = Annotated[str | None, typer.Option(metavar="N", help="Largest job t
 def create(
     terminal: Terminal,
     name: QueueArgument,
-    pool: Annotated[str | None, typer.Option(help="The pool whose GPUs it gives out.")] = None,
+    pool: Annotated[str | None, typer.Option(help="The pool whose GPUs the queue allocates.")] = None,
     policy: Policy = None,
     blocking: Blocking = None,
     placement: Placement = None,
@@ -279,7 +285,7 @@ def edit(
 
 
 def _changes(plain: dict[str, Any], limits: dict[str, str | None], max_time: str | None) -> dict[str, Any]:
-    """What was given, in the API's words; the word none becomes no limit."""
+    """The given options as fields of the API; the word none means no limit."""
     changes = {key: value for key, value in plain.items() if value is not None}
     for key in ("kinds", "groups"):
         if changes.get(key) == [NO_LIMIT]:
@@ -315,10 +321,10 @@ def _seconds(text: str) -> float | None:
 @command(app, "rm", examples=["corral queue rm night", "corral queue rm night weekend"])
 def rm(
     terminal: Terminal,
-    names: Annotated[list[str], typer.Argument(metavar="QUEUE…", help="All of them, or none.")],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    names: Annotated[list[str], typer.Argument(metavar="QUEUE…", help="All of them or none are deleted.")],
+    yes: YesOption = False,
 ) -> None:
-    """Delete queues that nothing waits in (operators)."""
+    """Delete queues without waiting jobs (operators)."""
     terminal.confirm(f"Delete {formats.count(len(names), 'queue')}: {formats.listed(names)}?", assume_yes=yes)
     with terminal.client() as client:
         client.queues.delete_many(names)
@@ -327,15 +333,15 @@ def rm(
 
 @command(top, "pin", section=Section.QUEUE, examples=["corral pin j-12"])
 def pin(terminal: Terminal, job: JobArgument) -> None:
-    """Put a waiting job to the front (operators); the later pin goes first."""
+    """Put a waiting job to the front (operators). The latest pin goes first."""
     with terminal.client() as client:
         view = client.jobs.pin(job)
-    terminal.answer(view, f"Pinned {view['id']}. Take it back: corral unpin {view['id']}")
+    terminal.answer(view, f"Pinned {view['id']}. Undo: corral unpin {view['id']}")
 
 
 @command(top, "unpin", section=Section.QUEUE, examples=["corral unpin j-12"])
 def unpin(terminal: Terminal, job: JobArgument) -> None:
-    """Put a pinned job back to its place (operators)."""
+    """Undo a pin (operators)."""
     with terminal.client() as client:
         view = client.jobs.unpin(job)
     terminal.answer(view, f"{view['id']} is no longer pinned")
@@ -347,10 +353,10 @@ def unpin(terminal: Terminal, job: JobArgument) -> None:
 def move(
     terminal: Terminal,
     job: JobArgument,
-    before: Annotated[str | None, typer.Option(metavar="JOB", help="To just before this one.")] = None,
-    after: Annotated[str | None, typer.Option(metavar="JOB", help="To just after this one.")] = None,
+    before: Annotated[str | None, typer.Option(metavar="JOB", help="Directly before this job.")] = None,
+    after: Annotated[str | None, typer.Option(metavar="JOB", help="Directly after this job.")] = None,
 ) -> None:
-    """Change the order of your own waiting jobs. Other people's jobs keep their places."""
+    """Change the order of your own waiting jobs. Jobs of other users keep their positions."""
     if (before is None) == (after is None):
         raise WrongUsage("give one of --before and --after")
     with terminal.client() as client:
@@ -360,5 +366,5 @@ def move(
 
 
 def _job_id(client: Client, job: str) -> str:
-    """The move is written in ids; people may say names."""
+    """The id of a job given by id or name: the API accepts only ids here."""
     return job if JOB_ID.fullmatch(job) else client.jobs.get(job)["id"]

@@ -1,4 +1,4 @@
-"""`corral receipts`: who gave way to whom, by which rule, and what it cost."""
+"""`corral receipts`: preemptions, with victim, preempting job, rule and cost."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 RULES = ("guarantee", "reservation", "order", "overrun", "move")
-TITLES = ("AT", "GAVE WAY", "USER", "GPUS>", "TO", "OF", "RULE", "LOST>", "SAVED?", "BACK", "WHY~")
-NOTHING = "No job has given way to another."
+TITLES = ("AT", "VICTIM", "USER", "GPUS>", "FOR", "OF", "RULE", "LOST>", "SAVED?", "BACK", "WHY~")
+NOTHING = "No job was preempted."
 
 
 @command(
@@ -36,14 +36,16 @@ NOTHING = "No job has given way to another."
 def receipts(
     terminal: Terminal,
     job: Annotated[
-        str | None, typer.Argument(metavar="[JOB]", help="Only where this job gave way, or others gave way to it.")
+        str | None, typer.Argument(metavar="[JOB]", help="Only preemptions of this job, or for this job.")
     ] = None,
-    since: Annotated[str | None, typer.Option(metavar="WHEN", help="From then on: RFC 3339, or 2h for 2h ago.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="Only since: RFC 3339, or 2h for 2 hours ago.")
+    ] = None,
     rule: Annotated[str | None, typer.Option(help="guarantee, reservation, order, overrun or move.")] = None,
-    user: Annotated[str | None, typer.Option(help="Only with a job of this user on either side.")] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
+    user: Annotated[str | None, typer.Option(help="Only with a job of this user, as victim or preempting job.")] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N receipts.")] = 50,
 ) -> None:
-    """Show the receipts of preemptions, the newest first: both sides see theirs, operators all."""
+    """Show preemptions, newest first. Users see those of their own jobs on either side, operators all."""
     if job is not None and (since or rule or user):
         raise WrongUsage("name a job or give filters, not both")
     if rule is not None and rule not in RULES:
@@ -81,7 +83,7 @@ def _row(receipt: ReceiptView, now: float) -> Sequence[str]:
 
 
 def lost_text(receipt: ReceiptView) -> str:
-    """GPU time, as long as one GPU would need for it; until it is known what was saved, at most that."""
+    """Lost GPU time; an upper bound until it is known whether the job saved a checkpoint."""
     lost = formats.duration(receipt["lost_gpu_seconds"])
     return lost if receipt["saved"] is not None else f"≤ {lost}"
 

@@ -1,4 +1,4 @@
-"""`corral reservation`: GPUs set aside for users and groups."""
+"""`corral reservation`: GPUs reserved for users and groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.moments import coming_moment
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.views import ReservationView
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 app = typer.Typer(help="See reserved GPUs; reserve them for users and groups (operators).", no_args_is_help=True)
 
 ALWAYS = "always"
-NOBODY = "none"
+NONE = "none"
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A reservation's name.")]
-GpusOption = Annotated[int | None, typer.Option("--gpus", min=1, metavar="N", help="So many; corral chooses which.")]
+GpusOption = Annotated[
+    int | None, typer.Option("--gpus", min=1, metavar="N", help="The number of GPUs; corral chooses which.")
+]
 GpuOption = Annotated[
-    list[str] | None, typer.Option("--gpu", metavar="GPU", help="Exactly this one (see corral gpus); repeatable.")
+    list[str] | None, typer.Option("--gpu", metavar="GPU", help="Exactly this GPU (see corral gpus); repeatable.")
 ]
 ModelOption = Annotated[str | None, typer.Option(metavar="MODEL", help="Of this GPU model.")]
 UserOption = Annotated[list[str] | None, typer.Option("--user", metavar="USER", help="For this user; repeatable.")]
@@ -31,7 +33,7 @@ GroupOption = Annotated[
     list[str] | None, typer.Option("--group", metavar="GROUP", help="For this group's users; repeatable.")
 ]
 FromOption = Annotated[
-    str | None, typer.Option("--from", metavar="WHEN", help="18:00, in 2h, or a date and time; now if left out.")
+    str | None, typer.Option("--from", metavar="WHEN", help="18:00, in 2h, or a date and time; default: now.")
 ]
 UntilOption = Annotated[
     str | None,
@@ -39,9 +41,11 @@ UntilOption = Annotated[
 ]
 LendOption = Annotated[
     bool | None,
-    typer.Option("--lend/--no-lend", help="Whether preemptible jobs of others may use what the owners do not."),
+    typer.Option(
+        "--lend/--no-lend", help="Whether preemptible jobs of other users may use GPUs that the owners do not use."
+    ),
 ]
-NoteOption = Annotated[str | None, typer.Option(help="What it is for.")]
+NoteOption = Annotated[str | None, typer.Option(help="What the reservation is for.")]
 
 
 @command(
@@ -50,9 +54,9 @@ NoteOption = Annotated[str | None, typer.Option(help="What it is for.")]
 def ls(
     terminal: Terminal,
     pool: Annotated[str | None, typer.Option(metavar="POOL", help="Only of this pool.")] = None,
-    over: Annotated[bool, typer.Option("--over", help="With those that are over.")] = False,
+    over: Annotated[bool, typer.Option("--over", help="With reservations that are over.")] = False,
 ) -> None:
-    """List the reservations and what is in use of them."""
+    """List reservations and how many of their GPUs are in use."""
     now = terminal.now()
     with terminal.client() as client:
         found = [view for view in client.reservations.list(pool=pool) if over or view["state"] != "over"]
@@ -142,7 +146,7 @@ def create(
     body = {"name": name, "pool": pool, **given, **_window(terminal, since, until)}
     with terminal.client() as client:
         view = client.reservations.create(body)
-    terminal.answer(view, f"Reserved {_told(view, terminal.now())}")
+    terminal.answer(view, f"Reserved {_reservation_text(view, terminal.now())}")
 
 
 @command(
@@ -167,28 +171,28 @@ def edit(
     lend: LendOption = None,
     note: NoteOption = None,
 ) -> None:
-    """Change a reservation. --user and --group say exactly whose it is; the word none means nobody (operators)."""
+    """Change a reservation (operators). --user and --group replace the owners; the word none removes all of them."""
     changes = _given(gpus, gpu, model, user, group, lend, note)
     with terminal.client() as client:
         if until is not None and since is None:
-            # "2h" means from its beginning on, or from now on if it has begun.
+            # "2h" counts from the beginning of the reservation, or from now if it has begun.
             begins = max(terminal.now(), formats.moment(client.reservations.get(name)["since"]))
             changes |= _window(terminal, None, until, begins)
         else:
             changes |= _window(terminal, since, until)
         if not changes:
-            raise WrongUsage("nothing to change", hint="`corral reservation edit --help` lists what can be.")
+            raise WrongUsage("nothing to change", hint="`corral reservation edit --help` lists what can be changed.")
         view = client.reservations.edit(name, changes)
-    terminal.answer(view, f"Changed: {_told(view, terminal.now())}")
+    terminal.answer(view, f"Changed: {_reservation_text(view, terminal.now())}")
 
 
 @command(app, "rm", examples=["corral reservation rm demo"])
 def rm(
     terminal: Terminal,
     name: NameArgument,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
-    """Delete a reservation; what runs on its GPUs goes on (operators)."""
+    """Delete a reservation; jobs on its GPUs continue (operators)."""
     terminal.confirm(f"Delete reservation {name}?", assume_yes=yes)
     with terminal.client() as client:
         client.reservations.delete(name)
@@ -207,7 +211,7 @@ def _given(
     given = {
         "gpus": gpus, "gpu_ids": gpu, "model": model, "users": user, "groups": group, "lends": lend, "note": note,
     }  # fmt: skip
-    return {key: [] if value == [NOBODY] else value for key, value in given.items() if value is not None}
+    return {key: [] if value == [NONE] else value for key, value in given.items() if value is not None}
 
 
 def _window(terminal: Terminal, since: str | None, until: str | None, begins: float | None = None) -> dict[str, Any]:
@@ -221,7 +225,7 @@ def _window(terminal: Terminal, since: str | None, until: str | None, begins: fl
     return found
 
 
-def _told(view: ReservationView, now: float) -> str:
+def _reservation_text(view: ReservationView, now: float) -> str:
     until = f"until {formats.local_time(view['until'])}" if view["until"] else "until it is deleted"
     begins = "from now on" if formats.moment(view["since"]) <= now else f"from {formats.local_time(view['since'])}"
     gpus = formats.count(view["gpu_count"], f"{view['model']} GPU")

@@ -1,4 +1,4 @@
-"""What `sbatch` scripts say, in corral's words: `#SBATCH` lines and options become the body of a submission. Pure."""
+"""Translates `sbatch` options and `#SBATCH` lines to the fields of a submission. Pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 
 from corral.core.jobs.arrays import parse_array
 
-#: How an interpreter takes a program as an argument.
+#: The option with which an interpreter accepts a program as an argument.
 _PROGRAM_FLAGS = {"sh": "-c", "bash": "-c", "dash": "-c", "zsh": "-c", "ksh": "-c", "python": "-c", "perl": "-e"}
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
-#: Options that change nothing here: who pays, who is told, how Slurm itself ranks or binds.
+#: Options without effect: accounting, mail, and how Slurm itself orders or binds.
 _WITHOUT_EFFECT = (
     ("-A", "--account"),
     ("-q", "--qos"),
@@ -38,16 +38,16 @@ _SIZES = {"": "MiB", "K": "KiB", "M": "MiB", "G": "GiB", "T": "TiB"}
 
 
 class NotUnderstood(Exception):
-    """The script or its options say something that corral cannot do; the message says what."""
+    """The script or its options request something that corral does not support; the message says what."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batch:
-    """What is to be submitted, and what was left out of it."""
+    """The submission, and notes about options without effect."""
 
     body: dict[str, Any]
     notes: tuple[str, ...] = ()
-    #: the type of GPU as Slurm calls it; "" for any
+    #: the GPU type in Slurm; "" for any
     gpu_type: str = ""
     is_parsable: bool = False
     waits: bool = False
@@ -56,7 +56,7 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Here:
-    """Where it is submitted from."""
+    """The directory and environment of the submission."""
 
     directory: str
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -114,13 +114,13 @@ def _parser() -> _Parser:
 
 
 def script_named(words: Sequence[str]) -> str | None:
-    """The file that is to be read, if one is named and nothing is wrapped."""
+    """The script file, if one is named and --wrap is not used."""
     given = _parser().parse_args(list(words))
     return None if given.wrap is not None else given.script
 
 
 def understood(words: Sequence[str], script: str | None, here: Here) -> Batch:
-    """What `sbatch WORDS` with this script asks for. Words of the command line win over the script's own lines."""
+    """The submission of `sbatch` with these arguments and script. The command line wins over lines of the script."""
     given = _parser().parse_args(list(words))
     if given.wrap is not None:
         if given.script is not None:
@@ -175,7 +175,7 @@ def _body(options: argparse.Namespace, here: Here, notes: list[str]) -> dict[str
         "gpus": gpus,
         "cpus": cpus,
         "workdir": options.chdir or here.directory,
-        "env": {**_exported(options, here), **_told(options, here, nodes, tasks_per_node)},
+        "env": {**_exported(options, here), **_slurm_variables(options, here, nodes, tasks_per_node)},
         "name": options.job_name,
         "memory": _memory(options, cpus, gpus),
         "time": _minutes(options.time),
@@ -207,15 +207,15 @@ def _tasks_per_node(options: argparse.Namespace, nodes: int) -> int:
 
 
 def models_for(gpu_type: str, known: Iterable[Mapping[str, str]]) -> list[str]:
-    """What corral calls a type of Slurm, by what its clusters say; any of several will do. Letters count as the same in
-    capitals, and a type of which nobody says anything is a model by itself, as on the cluster."""
+    """The GPU models that a GPU type of Slurm means, as the clusters report them (case-insensitive). A type that no
+    cluster reports is used as a model itself."""
     wanted = gpu_type.casefold()
     named = {model for types in known for kind, model in types.items() if wanted in (kind.casefold(), model.casefold())}
     return sorted(named) or [gpu_type.upper()]
 
 
 def _gpus(options: argparse.Namespace) -> tuple[int, str]:
-    """On each node, and of which type."""
+    """The number of GPUs on each node, and their type."""
     nodes = _nodes(options)
     tasks_per_node = _tasks_per_node(options, nodes)
     for text, times, among in (
@@ -243,7 +243,7 @@ def _gres(text: str | None) -> str:
 
 
 def _memory(options: argparse.Namespace, cpus: int, gpus: int) -> str | None:
-    """On each node. 0 means all of it to Slurm, which corral does not give out by accident."""
+    """The memory on each node. 0 means all of it in Slurm; corral ignores it."""
     for text, times in ((options.mem, 1), (options.mem_per_cpu, cpus), (options.mem_per_gpu, max(1, gpus))):
         if text and text != "0":
             found = re.fullmatch(r"(\d+)([KMGT]?)B?", text.upper())
@@ -291,12 +291,12 @@ def _after(text: str | None) -> list[str] | None:
 
 
 def _job_id(text: str) -> str:
-    """`sbatch --parsable` printed a plain number."""
+    """The job id of a number, as `sbatch --parsable` prints it."""
     return f"j-{text}" if text.isdigit() else text
 
 
 def _indexes(text: str | None) -> str | None:
-    """A limit of jobs at once is refused unless it limits nothing: ignored, it would flood what the limit protects."""
+    """A limit of concurrent jobs is refused unless it has no effect: without it, too many jobs would run."""
     if text is None:
         return None
     indexes, percent, limit = text.partition("%")
@@ -316,7 +316,8 @@ def _parsed_array(text: str) -> tuple[int, ...]:
 
 
 def _exported(options: argparse.Namespace, here: Here) -> dict[str, str]:
-    """`ALL` is what Slurm does unless told otherwise; corral does not send a laptop's whole environment along."""
+    """The variables that --export names. `ALL`, the default of Slurm, is ignored: corral does not send the whole
+    environment of the submitting machine."""
     found: dict[str, str] = {}
     for part in (options.export or "").split(","):
         name, equals, value = part.partition("=")
@@ -329,9 +330,9 @@ def _exported(options: argparse.Namespace, here: Here) -> dict[str, str]:
     return found
 
 
-def _told(options: argparse.Namespace, here: Here, nodes: int, tasks_per_node: int) -> dict[str, str]:
-    """What scripts for Slurm look for, wherever they run."""
-    told = {
+def _slurm_variables(options: argparse.Namespace, here: Here, nodes: int, tasks_per_node: int) -> dict[str, str]:
+    """Environment variables that scripts for Slurm expect."""
+    found = {
         "SLURM_SUBMIT_DIR": here.directory,
         "SLURM_JOB_NUM_NODES": str(nodes),
         "SLURM_NNODES": str(nodes),
@@ -340,20 +341,20 @@ def _told(options: argparse.Namespace, here: Here, nodes: int, tasks_per_node: i
         "SLURM_JOB_NAME": options.job_name,
     }
     if nodes > 1:
-        # The script itself runs within a step that has all of the job; what it starts shares that.
-        told["SLURM_OVERLAP"] = "1"
-    return told
+        # The script runs in a step with all resources of the job; steps that it starts share them.
+        found["SLURM_OVERLAP"] = "1"
+    return found
 
 
 def name_for(wanted: str, number: int) -> str:
-    """A name that corral takes. Slurm's may be short, and given again and again: the later ones get a number."""
+    """A valid name in corral. Names in Slurm may be short and used repeatedly: later ones get a number."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", wanted).strip("-")[:50] or "batch"
     is_fine = len(plain) >= 4 and not re.fullmatch(r"job-\d+", plain)
     return (plain if is_fine else f"batch-{plain}") + (f"-{number}" if number > 1 else "")
 
 
 def _command(script: str, options: argparse.Namespace, given: argparse.Namespace) -> list[str]:
-    """The script travels with the job: what is changed in the file later is for the next submission."""
+    """The script is part of the command: later changes of the file apply to the next submission."""
     first = script.partition("\n")[0]
     if not first.startswith("#!"):
         raise NotUnderstood("this does not look like a batch script: its first line must begin with #!")
@@ -367,7 +368,7 @@ def _command(script: str, options: argparse.Namespace, given: argparse.Namespace
     return command if _nodes(options) == 1 else ["/bin/sh", "-c", _ON_FIRST_NODE, "batch", *command]
 
 
-#: A batch script runs on the first node. The others wait until it is over, for what it starts there with srun.
+#: A batch script runs on the first node. The other nodes wait until it has ended, for steps that it starts with srun.
 _ON_FIRST_NODE = """over="$CORRAL_JOB_DIR/.batch-$CORRAL_ATTEMPT-over"
 if [ "${CORRAL_RANK:-0}" != 0 ]; then
   while [ ! -e "$over" ]; do sleep 1; done
@@ -381,7 +382,7 @@ exit $code
 
 
 def _prelude(options: argparse.Namespace) -> str:
-    """Outside of Slurm nobody sets these; within, they are set already. Output goes where the script asks for it."""
+    """Sets variables that are missing outside of Slurm, and redirects the output as the script requests."""
     lines = [
         'export SLURM_JOB_ID="${SLURM_JOB_ID:-${CORRAL_JOB_ID#j-}}" SLURM_NODEID="${SLURM_NODEID:-${CORRAL_RANK:-0}}"',
         'export SLURM_JOBID="$SLURM_JOB_ID" SLURM_PROCID="${SLURM_PROCID:-$SLURM_NODEID}"',
@@ -396,7 +397,7 @@ def _prelude(options: argparse.Namespace) -> str:
 
 
 def _array_lines(text: str) -> list[str]:
-    """The number of an array is that of its first job, and those of the others follow on it."""
+    """The number of an array is that of its first job; the numbers of the other jobs follow."""
     indexes = _parsed_array(text.partition("%")[0])
     return [
         f"corral_place=0; for corral_index in {' '.join(map(str, indexes))}; do",
@@ -407,7 +408,7 @@ def _array_lines(text: str) -> list[str]:
     ]
 
 
-#: Numbers are those that sbatch printed, also where Slurm itself runs the job under another one.
+#: Job numbers are those that sbatch printed, also if Slurm itself runs the job under another number.
 _PATTERNS = {
     "%j": '"${CORRAL_JOB_ID#j-}"',
     "%J": '"${CORRAL_JOB_ID#j-}"',
@@ -422,7 +423,7 @@ _PATTERNS = {
 
 
 def _file(pattern: str, options: argparse.Namespace) -> str:
-    """A file's name with the patterns that Slurm fills in, for a shell."""
+    """A file name with Slurm's patterns, as text for a shell."""
     parts = re.split(r"(%\d*[a-zA-Z%])", pattern)
     filled = []
     for part in parts:

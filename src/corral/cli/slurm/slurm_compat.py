@@ -1,7 +1,7 @@
-"""`corral slurm-compat`: sbatch, squeue, scancel and sinfo as people know them, over corral's queue.
+"""`corral slurm-compat`: sbatch, squeue, scancel and sinfo, which use corral's queues.
 
-Scripts for Slurm run unchanged: `corral slurm-compat install DIR` puts programs of those names into a directory for the
-PATH. What corral cannot do is refused in words; what has no effect here is said once on the standard error.
+Scripts for Slurm run unchanged: `corral slurm-compat install DIR` writes programs of those names into a directory for
+the PATH. Options that corral cannot support are refused; options without effect are reported once on stderr.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True)
 
 PROGRAMS = ("sbatch", "squeue", "scancel", "sinfo")
-#: of jobs that are not over
+#: The states of jobs that have not ended.
 _LIVE = ("created", "queued", "starting", "running", "stopping")
 
-_WORDS_HELP = "As the Slurm program takes them. Options of corral stand before: corral -o json slurm-compat squeue."
-FreeWords = Annotated[list[str] | None, typer.Argument(metavar="WORDS", help=_WORDS_HELP)]
+_ARGUMENTS_HELP = "As for the Slurm program. Options of corral come before: corral -o json slurm-compat squeue."
+FreeArguments = Annotated[list[str] | None, typer.Argument(metavar="ARGUMENTS", help=_ARGUMENTS_HELP)]
 
 
 @command(
     app,
     "sbatch",
     section=Section.DAILY,
-    all_words=True,
+    all_arguments=True,
     examples=["corral slurm-compat sbatch train.sh", "corral slurm-compat sbatch --gres=gpu:2 -t 2:00:00 train.sh 90"],
 )
-def sbatch(terminal: Terminal, given: FreeWords = None) -> None:
+def sbatch(terminal: Terminal, given: FreeArguments = None) -> None:
     """Submit a batch script with its #SBATCH lines to corral's queue."""
     typed = list(given or ())
     try:
@@ -68,12 +68,12 @@ def sbatch(terminal: Terminal, given: FreeWords = None) -> None:
         terminal.note(f"sbatch: {note}")
     body = batch.body
     with terminal.client() as client:
-        body = _in_reach(body, {queue["name"] for queue in client.queues.list()})
+        body = _with_partition(body, {queue["name"] for queue in client.queues.list()})
         if batch.gpu_type:
             body["model"] = models_for(batch.gpu_type, (one.get("gpu_types", {}) for one in client.fleet.clusters()))
         try:
             if "after" in body:
-                body["after"] = [job for text in body["after"] for job in _meant(client, text)]
+                body["after"] = [job for text in body["after"] for job in _jobs_of_number(client, text)]
             if batch.is_test:
                 one = {key: value for key, value in body.items() if key != "array"}
                 terminal.json(client.jobs.plan(cast("JobCreate", one)))
@@ -91,11 +91,11 @@ def sbatch(terminal: Terminal, given: FreeWords = None) -> None:
     app,
     "squeue",
     section=Section.DAILY,
-    all_words=True,
+    all_arguments=True,
     examples=["corral slurm-compat squeue --me", "corral slurm-compat squeue -u ann -t RUNNING -h -o '%i %j %T'"],
 )
-def squeue(terminal: Terminal, given: FreeWords = None) -> None:
-    """The jobs that wait and run, in Slurm's columns."""
+def squeue(terminal: Terminal, given: FreeArguments = None) -> None:
+    """List waiting and running jobs in Slurm's columns."""
     options = _options(
         "squeue",
         given,
@@ -116,7 +116,7 @@ def squeue(terminal: Terminal, given: FreeWords = None) -> None:
             )
         )
         numbers = [text for text in options.get("jobs", "").split(",") if text]
-        ids = {job for text in numbers for job in _meant(client, text)}
+        ids = {job for text in numbers for job in _jobs_of_number(client, text)}
     shown = [job for job in jobs if (not numbers or job["id"] in ids) and _is_called(job, options.get("name"))]
     if terminal.as_json:
         terminal.json({"items": shown})
@@ -132,10 +132,10 @@ def squeue(terminal: Terminal, given: FreeWords = None) -> None:
     app,
     "scancel",
     section=Section.DAILY,
-    all_words=True,
+    all_arguments=True,
     examples=["corral slurm-compat scancel 42", "corral slurm-compat scancel --me -t PENDING"],
 )
-def scancel(terminal: Terminal, given: FreeWords = None) -> None:
+def scancel(terminal: Terminal, given: FreeArguments = None) -> None:
     """Stop jobs."""
     options = _options(
         "scancel",
@@ -143,7 +143,7 @@ def scancel(terminal: Terminal, given: FreeWords = None) -> None:
         valued={"-u": "user", "--user": "user", "-n": "name", "--name": "name", "-t": "states", "--state": "states"},
         bare={"--me": "me", "-Q": "quiet", "--quiet": "quiet"},
     )
-    numbers = [text for word in options.pop("words", "").split() for text in word.split(",") if text]
+    numbers = [text for word in options.pop("arguments", "").split() for text in word.split(",") if text]
     if not numbers and not options.keys() & {"user", "me", "name"}:
         raise WrongUsage("scancel: which job? Give its number, --me, --user or --name")
     failed = False
@@ -156,7 +156,7 @@ def scancel(terminal: Terminal, given: FreeWords = None) -> None:
         else:
             for number in numbers:
                 try:
-                    jobs = _meant(client, number)
+                    jobs = _jobs_of_number(client, number)
                 except ApiProblem as error:
                     terminal.note(f"scancel: {number}: {error.message}")
                     failed = True
@@ -170,11 +170,11 @@ def scancel(terminal: Terminal, given: FreeWords = None) -> None:
     app,
     "sinfo",
     section=Section.DAILY,
-    all_words=True,
+    all_arguments=True,
     examples=["corral slurm-compat sinfo", "corral slurm-compat sinfo -h -o '%P %D %t'"],
 )
-def sinfo(terminal: Terminal, given: FreeWords = None) -> None:
-    """Nodes by queue and state, in Slurm's columns."""
+def sinfo(terminal: Terminal, given: FreeArguments = None) -> None:
+    """List nodes by queue and state in Slurm's columns."""
     options = _options(
         "sinfo",
         given,
@@ -197,16 +197,16 @@ def sinfo(terminal: Terminal, given: FreeWords = None) -> None:
 
 @command(app, "install", section=Section.DAILY, examples=["corral slurm-compat install ~/corral-bin"])
 def install(
-    terminal: Terminal, directory: Annotated[Path, typer.Argument(metavar="DIR", help="Made if it is not there.")]
+    terminal: Terminal, directory: Annotated[Path, typer.Argument(metavar="DIR", help="Created if it does not exist.")]
 ) -> None:
-    """Put programs called sbatch, squeue, scancel and sinfo into a directory for the PATH."""
+    """Write programs named sbatch, squeue, scancel and sinfo into a directory for the PATH."""
     paths = {name: directory / name for name in PROGRAMS}
     for path in paths.values():
         if path.exists() and "corral" not in path.read_text(errors="replace"):
-            raise WrongUsage(f"{path} is there already and is not corral's: choose another directory")
+            raise WrongUsage(f"{path} exists and is not from corral: choose another directory")
     directory.mkdir(parents=True, exist_ok=True)
     for name, path in paths.items():
-        # Behind -- everything is for the look-alike, --help too.
+        # After -- everything belongs to the Slurm command, --help too.
         program = f"{shlex.quote(sys.executable)} -m corral.cli.main slurm-compat {name}"
         path.write_text(f'#!/bin/sh\nexec {program} -- "$@"\n')
         path.chmod(0o755)
@@ -220,7 +220,7 @@ def install(
 
 
 def _input(typed: Sequence[str]) -> str | None:
-    """Without a file the script comes on the standard input, unless it is wrapped."""
+    """Without a file the script is read from stdin, except with --wrap."""
     is_wrapped = any(word == "--wrap" or word.startswith("--wrap=") for word in typed)
     return None if is_wrapped else sys.stdin.read()
 
@@ -233,7 +233,7 @@ def _read(name: str) -> str:
 
 
 def _submitted(client: Client, body: dict[str, Any]) -> list[JobView]:
-    """Under the name that the script gives it or, where a job of that name is there already, the next free one."""
+    """Submit under the script's name, or under the next free one if a job of that name exists."""
     wanted, number = body["name"], 1
     mine = client.jobs.list(user=client.people.me()["name"], name=name_for(wanted, 1))
     taken = {name for job in mine for name in (job["name"], job["array"]["name"] if job["array"] else None)}
@@ -244,14 +244,14 @@ def _submitted(client: Client, body: dict[str, Any]) -> list[JobView]:
         try:
             return send(client, named)
         except ApiProblem as error:
-            # another sbatch at the same moment was quicker
+            # another sbatch took the name at the same time
             if error.slug != "name-taken":
                 raise
             taken.add(name)
 
 
 def _all_stopped(terminal: Terminal, client: Client, jobs: Iterable[str], *, may_be_over: bool) -> bool:
-    """Of several, some may be over by now, or end because another one of them did."""
+    """Stop several jobs. Some may have ended already, or end because another of them did."""
     is_done = True
     for job in jobs:
         try:
@@ -263,8 +263,8 @@ def _all_stopped(terminal: Terminal, client: Client, jobs: Iterable[str], *, may
     return is_done
 
 
-def _meant(client: Client, text: str) -> list[str]:
-    """The jobs behind a number: of an array, whose number is that of its first job, all; `12_3` is one of them."""
+def _jobs_of_number(client: Client, text: str) -> list[str]:
+    """The jobs of a Slurm number. The number of an array is that of its first job and means all; `12_3` means one."""
     number, underscore, index = text.removeprefix("j-").partition("_")
     if not number.isdigit():
         return [text]
@@ -281,7 +281,7 @@ def _meant(client: Client, text: str) -> list[str]:
 
 
 def _is_called(job: JobView, name: str | None) -> bool:
-    """Under the name that was asked for: later jobs of it have a number behind it, and those of arrays their index."""
+    """Whether the job has this name; later jobs of the same name have a number after it, those of arrays an index."""
     if name is None or job["name"] == name:
         return True
     plain = name_for(name, 1)
@@ -289,8 +289,8 @@ def _is_called(job: JobView, name: str | None) -> bool:
     return own == plain or re.fullmatch(rf"{re.escape(plain)}-\d+", own) is not None
 
 
-def _in_reach(body: dict[str, Any], queues: set[str]) -> dict[str, Any]:
-    """A partition is the queue of that name or, where there is none, a label of the nodes in it."""
+def _with_partition(body: dict[str, Any], queues: set[str]) -> dict[str, Any]:
+    """A partition means the queue of that name or, without such a queue, a label of nodes."""
     queue = body.get("queue")
     if queue is None or queue in queues:
         return body
@@ -317,13 +317,13 @@ def _options(
         elif len(word) > 2 and word[:2] in valued and not word.startswith("--"):
             found[valued[word[:2]]] = word[2:]
         elif len(word) > 2 and word[:2] in bare and not word.startswith("--"):
-            # several letters in one word
+            # several options in one argument
             found[bare[word[:2]]] = "yes"
             left.insert(0, f"-{word[2:]}")
         elif word.startswith("-"):
             raise WrongUsage(f"{program}: corral does not know the option {word}")
         else:
-            found["words"] = f"{found.get('words', '')} {word}".strip()
+            found["arguments"] = f"{found.get('arguments', '')} {word}".strip()
     return found
 
 

@@ -1,4 +1,4 @@
-"""`corral cp` and `corral sync`: files between this machine, volumes and buckets."""
+"""`corral cp` and `corral sync`: copy files between this machine, volumes and buckets."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ app = typer.Typer()
     section=Section.DAILY,
     examples=[
         "corral cp weights.pt data:/models/                 a file into a directory of the volume data",
-        "corral cp -r images data:/                         a directory, with all that is in it",
-        "corral cp -r data:/runs/7 .                        and back",
+        "corral cp -r images data:/                         a directory with its contents",
+        "corral cp -r data:/runs/7 .                        back to this machine",
         "corral cp -r data:/images ann/shared:/images       from volume to volume, through this machine",
-        "corral cp -r bucket:/raw data:/raw --jobs 16       an object volume is a place like any other",
+        "corral cp -r bucket:/raw data:/raw --jobs 16       a bucket is used like any other volume",
     ],
 )
 def cp(
@@ -42,21 +42,19 @@ def cp(
         list[str],
         typer.Argument(metavar="SRC... DST", help="Paths of this machine, or VOLUME:/path, or OWNER/VOLUME:/path."),
     ],
-    recursive: Annotated[
-        bool, typer.Option("-r", "--recursive", help="Directories, with all that is in them.")
-    ] = False,
+    recursive: Annotated[bool, typer.Option("-r", "--recursive", help="Copy directories with their contents.")] = False,
     by_content: ChecksumOption = False,
     dry_run: DryRunOption = False,
     jobs: JobsOption = 8,
 ) -> None:
-    """Copy files to a volume, from one, or between two. Every file is verified by its checksum, and appears only when
-    it is whole. What is there already with the same size and time is not copied again, so an interrupted copy goes on
-    when the same command is run again."""
+    """Copy files to a volume, from a volume, or between volumes. Every file is verified by its checksum, and appears
+    only when it is complete. Files that exist with the same size and time are skipped, so running the same command
+    again continues an interrupted copy."""
     from corral.client.http.retries import Persistence
     from corral.client.storage.places import parse_place
 
     if len(places) < 2:
-        raise WrongUsage("say what to copy and where to", hint="Such as: corral cp weights.pt data:/models/")
+        raise WrongUsage("name a source and a target", hint="Such as: corral cp weights.pt data:/models/")
     *sources, target = [parse_place(text) for text in places]
     check_ends(sources, target)
     with terminal.client() as client:
@@ -75,26 +73,26 @@ def cp(
     "sync",
     section=Section.DAILY,
     examples=[
-        "corral sync images data:/images                    what is new or changed goes there",
-        "corral sync images data:/images --delete           and what is not here any more goes away there",
-        "corral sync images data:/images --delete --dry-run say what that would do",
-        "corral sync data:/results results                  the other way",
-        "corral sync data:/images bucket:/images --checksum by contents, not by times",
+        "corral sync images data:/images                    copy new and changed files",
+        "corral sync images data:/images --delete           also delete files that are not here",
+        "corral sync images data:/images --delete --dry-run show what that would do",
+        "corral sync data:/results results                  from the volume",
+        "corral sync data:/images bucket:/images --checksum compare contents, not times",
     ],
 )
 def sync(
     terminal: Terminal,
     source: Annotated[str, typer.Argument(metavar="SRC", help="A directory of this machine, or VOLUME:/path.")],
-    target: Annotated[str, typer.Argument(metavar="DST", help="The directory that becomes like it.")],
+    target: Annotated[str, typer.Argument(metavar="DST", help="The directory that becomes equal to SRC.")],
     delete: Annotated[
-        bool, typer.Option("--delete", help="Delete in DST what is not in SRC, after everything else succeeded.")
+        bool, typer.Option("--delete", help="Delete files in DST that are not in SRC, after everything else succeeded.")
     ] = False,
     by_content: ChecksumOption = False,
     dry_run: DryRunOption = False,
     jobs: JobsOption = 8,
 ) -> None:
-    """Make a directory like another: only what is new or changed is copied. A file is unchanged if its size and time
-    are the same; in a bucket, where files have the time at which they came, if it is not older."""
+    """Make a directory equal to another: only new and changed files are copied. A file is unchanged if size and time
+    are equal; in a bucket, where files have the time of their upload, if size is equal and it is not older."""
     from corral.client.http.retries import Persistence
     from corral.client.storage.places import parse_place
     from corral.client.storage.transfers import prepared
@@ -107,10 +105,10 @@ def sync(
         (source_side, source_path), (target_side, target_path) = sides.side(origin), sides.side(place)
         found, there = source_side.entry(source_path), target_side.entry(target_path)
         if found is None or found.kind != "dir":
-            why = "is not there" if found is None else "is a file"
-            raise WrongUsage(f"{source} {why}: sync takes directories", hint="For a file use corral cp.")
+            why = "does not exist" if found is None else "is a file"
+            raise WrongUsage(f"{source} {why}: sync copies directories", hint="For a file use corral cp.")
         if there is not None and there.kind != "dir":
-            raise WrongUsage(f"{target} is a file: sync takes directories", hint="For a file use corral cp.")
+            raise WrongUsage(f"{target} is a file: sync copies directories", hint="For a file use corral cp.")
         task = prepared(source_side, source_path, target_side, target_path, delete=delete, by_content=by_content)
         carry_out(terminal, persistence, [task], jobs=jobs, dry_run=dry_run)
 
@@ -124,7 +122,7 @@ def _is_directory(sides: Sides, place: Place) -> bool:
 
 
 def _copy_task(sides: Sides, source: Place, target: Place, *, into: bool, recursive: bool, by_content: bool) -> Task:
-    """`into`: the target is a directory, and what is copied keeps its name in it."""
+    """`into`: the target is a directory, and the source keeps its name in it."""
     from corral.client.storage.transfers import joined, prepared, prepared_file
 
     source_side, source_path = sides.side(source)

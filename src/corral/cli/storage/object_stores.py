@@ -1,4 +1,4 @@
-"""`corral object-store`: the buckets that volumes can be parts of (operators)."""
+"""`corral object-store`: the buckets that object volumes use (operators)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from corral.client.views import ObjectStoreView
 
-app = typer.Typer(help="Manage the buckets that volumes can be parts of.", no_args_is_help=True)
+app = typer.Typer(help="Manage the buckets that object volumes use.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A name, from `corral object-store ls`.")]
 EndpointOption = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Its address, such as https://minio.lab.org; none: the provider's."),
+    typer.Option(metavar="URL", help="The address, such as https://minio.lab.org; none: the provider's own."),
 ]
-RegionOption = Annotated[str | None, typer.Option(help="Of S3.")]
-AccessKeyOption = Annotated[str | None, typer.Option(metavar="KEY", help="Of S3; its secret is asked for.")]
+RegionOption = Annotated[str | None, typer.Option(help="The region of S3.")]
+AccessKeyOption = Annotated[
+    str | None, typer.Option(metavar="KEY", help="The access key of S3; its secret is asked for.")
+]
 SecretOption = Annotated[
     bool, typer.Option("--secret-stdin", help="Read the secret key, or a GCS account's key as JSON, from stdin.")
 ]
@@ -30,7 +32,7 @@ SecretOption = Annotated[
 
 @command(app, "ls", examples=["corral object-store ls", "corral object-store ls -o json"])
 def ls(terminal: Terminal) -> None:
-    """List the object stores. How they are reached is shown to operators."""
+    """List the object stores. Operators see their endpoints, too."""
     with terminal.client() as client:
         found = list(client.object_stores.list())
     terminal.table(
@@ -69,16 +71,16 @@ def show(terminal: Terminal, name: NameArgument) -> None:
 def create(
     terminal: Terminal,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Small letters, digits, '.', '_' and '-'.")],
-    bucket: Annotated[str, typer.Option(help="The bucket's own name.")],
-    kind: Annotated[str, typer.Option(help="s3 (and what speaks like it, such as MinIO), or gcs.")] = "s3",
+    bucket: Annotated[str, typer.Option(help="The bucket's name.")],
+    kind: Annotated[str, typer.Option(help="s3 (and compatible stores such as MinIO), or gcs.")] = "s3",
     endpoint: EndpointOption = None,
     region: RegionOption = None,
-    prefix: Annotated[str | None, typer.Option(help="The part of the bucket that is opened.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="Only this part of the bucket is used.")] = None,
     access_key: AccessKeyOption = None,
     secret_stdin: SecretOption = False,
-    allow_write: Annotated[bool, typer.Option("--allow-write", help="Let jobs write to it.")] = False,
+    allow_write: Annotated[bool, typer.Option("--allow-write", help="Allow jobs to write to it.")] = False,
 ) -> None:
-    """Open a bucket for volumes (operators). Without a secret it is read without signing in."""
+    """Make a bucket available for volumes (operators). Without a secret it is read anonymously."""
     body: dict[str, Any] = {"name": name, "kind": kind, "bucket": bucket, "allow_write": allow_write}
     given = {"endpoint": endpoint, "region": region, "prefix": prefix, "access_key": access_key}
     body.update({key: value for key, value in given.items() if value is not None})
@@ -109,7 +111,7 @@ def edit(
         bool | None, typer.Option("--allow-write/--read-only", help="Whether jobs may write to it.")
     ] = None,
 ) -> None:
-    """Change how a bucket is reached (operators). What you don't name stays as it is."""
+    """Change the connection to a bucket (operators). Options that are not given stay as they are."""
     given = {"region": region, "access_key": access_key, "allow_write": allow_write}
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if endpoint is not None:
@@ -117,7 +119,7 @@ def edit(
     if secret_stdin or access_key is not None:
         changes["secret"] = _secret(terminal, from_stdin=secret_stdin)
     if not changes:
-        raise WrongUsage("nothing to change", hint="corral object-store edit --help lists what can be.")
+        raise WrongUsage("nothing to change", hint="corral object-store edit --help lists what can be changed.")
     with terminal.client() as client:
         view = client.object_stores.edit(name, changes)
     terminal.answer(view, f"Changed object store {view['name']} ({_mode(view)}).")
@@ -125,28 +127,26 @@ def edit(
 
 @command(app, "test", examples=["corral object-store test lab"])
 def test(terminal: Terminal, name: NameArgument) -> None:
-    """Ask the bucket what is in it, and say what is wrong if it does not answer (operators)."""
+    """List the bucket as a test, and show the reason if that fails (operators)."""
     with terminal.client() as client:
         view = client.object_stores.test(name)
-    seen = f": {formats.count(view['objects_seen'], 'entry', 'entries')} right below it" if view["ok"] else ""
+    seen = f": {formats.count(view['objects_seen'], 'entry', 'entries')} at its top level" if view["ok"] else ""
     terminal.answer(view, f"{'ok' if view['ok'] else 'failed'}: {view['detail']}{seen}")
     if not view["ok"]:
         raise typer.Exit(1)
 
 
 @command(app, "rm", examples=["corral object-store rm lab"])
-def rm(
-    terminal: Terminal, name: NameArgument, yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False
-) -> None:
-    """Forget an object store (operators). Nothing in the bucket is touched."""
-    terminal.confirm(f"Forget object store {name}?", assume_yes=yes)
+def rm(terminal: Terminal, name: NameArgument, yes: YesOption = False) -> None:
+    """Remove an object store from corral (operators). The bucket is not changed."""
+    terminal.confirm(f"Remove object store {name}?", assume_yes=yes)
     with terminal.client() as client:
         client.object_stores.delete(name)
-    terminal.answer({"deleted": name}, f"Forgot object store {name}")
+    terminal.answer({"deleted": name}, f"Removed object store {name}")
 
 
 def _secret(terminal: Terminal, *, from_stdin: bool) -> str:
-    """A GCS account's key has many lines."""
+    """All of stdin: the key of a GCS account has many lines."""
     if from_stdin:
         return sys.stdin.read().strip()
     return terminal.password("Secret", from_stdin=False)
@@ -165,7 +165,7 @@ def _facts(view: ObjectStoreView, now: float) -> list[tuple[str, str]]:
         ("Endpoint", view["endpoint"] or ""),
         ("Region", view["region"]),
         ("Access key", view["access_key"]),
-        ("Secret", "kept" if view["has_secret"] else ""),
+        ("Secret", "stored" if view["has_secret"] else ""),
         ("Mode", _mode(view)),
         ("Volumes", str(view["volumes"])),
         ("Created", formats.at_and_ago(view["created_at"], now)),

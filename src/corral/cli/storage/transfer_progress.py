@@ -1,4 +1,4 @@
-"""What `corral cp` and `corral sync` have in common: places, the progress bar, and how the outcome is told."""
+"""The common parts of `corral cp` and `corral sync`: sources and targets, the progress bar, and the summary."""
 
 from __future__ import annotations
 
@@ -23,21 +23,29 @@ if TYPE_CHECKING:
     from corral.client.storage.transfers import Summary, Task
     from corral.client.views import VolumeView
 
-#: More are counted, not named.
+#: Failed files that are named; more are only counted.
 _NAMED = 20
 INTERRUPTED = 130
 
 JobsOption = Annotated[
-    int, typer.Option("-j", "--jobs", min=1, max=64, metavar="N", help="So many files, or parts of them, at once.")
+    int,
+    typer.Option(
+        "-j",
+        "--jobs",
+        min=1,
+        max=64,
+        metavar="N",
+        help="The number of files, or parts of files, that are transferred in parallel.",
+    ),
 ]
 ChecksumOption = Annotated[
     bool, typer.Option("--checksum", help="Compare contents where sizes are equal, not the times of files.")
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 
 
 class Sides:
-    """The two ends of transfers, each volume asked for once."""
+    """The two ends of transfers; every volume is looked up once."""
 
     def __init__(self, client: Client, persistence: Persistence) -> None:
         self._client = client
@@ -45,7 +53,7 @@ class Sides:
         self._volumes: dict[str, VolumeView] = {}
 
     def side(self, place: Place) -> tuple[Side, str]:
-        """Of a place of this machine its directory is the side; of a volume its root."""
+        """The side and the path on it. A local path is its own root; a path in a volume is relative to the volume."""
         from corral.client.storage.places import LocalSide, VolumeSide
 
         if place.volume is None:
@@ -66,12 +74,13 @@ def _checked(path: str) -> str:
 def check_ends(sources: list[Place], target: Place) -> None:
     if target.volume is None and any(source.volume is None for source in sources):
         raise WrongUsage(
-            "one of both places must be a volume, such as data:/images", hint="For two places of this machine use cp."
+            "source or target must be a volume, such as data:/images",
+            hint="Between two directories of this machine use cp.",
         )
 
 
 def carry_out(terminal: Terminal, persistence: Persistence, tasks: list[Task], *, jobs: int, dry_run: bool) -> None:
-    """Show the plan, or do it and tell what became of it."""
+    """Show the plan, or execute it and print the summary."""
     from corral.client.storage.transfers import Transfer
 
     if dry_run:
@@ -81,13 +90,13 @@ def carry_out(terminal: Terminal, persistence: Persistence, tasks: list[Task], *
         try:
             summary = Transfer(persistence, progress, jobs).run(tasks)
         except KeyboardInterrupt:
-            terminal.note("Interrupted. What has arrived is kept: run the same again to go on.")
+            terminal.note("Interrupted. Transferred files are kept: run the same command again to continue.")
             raise typer.Exit(INTERRUPTED) from None
-    _tell(terminal, summary)
+    _show_summary(terminal, summary)
 
 
 def _show_plans(terminal: Terminal, tasks: list[Task]) -> None:
-    """One line for everything that would be done, as rsync does."""
+    """One line for every action, as rsync does."""
     from corral.client.storage.transfers import joined
 
     lines: list[tuple[str, str]] = []
@@ -115,7 +124,7 @@ def _show_plans(terminal: Terminal, tasks: list[Task]) -> None:
     terminal.say(f"Would copy {formats.count(copies, 'file')} ({formats.size(sizes)}); {skipped} unchanged.")
 
 
-def _tell(terminal: Terminal, summary: Summary) -> None:
+def _show_summary(terminal: Terminal, summary: Summary) -> None:
     if terminal.as_json:
         terminal.json(
             {
@@ -130,26 +139,26 @@ def _tell(terminal: Terminal, summary: Summary) -> None:
             }
         )
     else:
-        terminal.say(_in_words(summary))
+        terminal.say(_summary_text(summary))
         if summary.left_out:
-            terminal.note(f"Not carried, because they are links or no files: {_some(summary.left_out)}")
+            terminal.note(f"Not copied, because they are links or special files: {_some(summary.left_out)}")
         if summary.failed:
             terminal.note(f"Error: {formats.count(len(summary.failed), 'file')} failed:")
             for path, why in sorted(summary.failed.items())[:_NAMED]:
                 terminal.note(f"  {path}: {why}")
             if len(summary.failed) > _NAMED:
                 terminal.note(f"  … and {len(summary.failed) - _NAMED} more")
-            terminal.note("Hint: run the same again; what has arrived is not sent again.")
+            terminal.note("Hint: run the same command again; transferred files are not sent again.")
     if summary.failed:
         raise typer.Exit(REFUSED)
 
 
-def _in_words(summary: Summary) -> str:
+def _summary_text(summary: Summary) -> str:
     rate = summary.bytes / summary.seconds if summary.seconds else 0.0
     text = f"Copied {formats.count(summary.files, 'file')} ({formats.size(summary.bytes)}"
     text += f" in {formats.duration(summary.seconds)}, {formats.size(int(rate))}/s)"
     if summary.resumed_bytes:
-        text += f"; {formats.size(summary.resumed_bytes)} were there from before"
+        text += f"; {formats.size(summary.resumed_bytes)} were transferred before"
     if summary.skipped:
         text += f"; {summary.skipped} unchanged"
     if summary.deleted:
@@ -163,7 +172,7 @@ def _some(paths: list[str]) -> str:
 
 
 class _Quiet:
-    """For programs."""
+    """No progress bar, for programs."""
 
     def planned(self, files: int, size_bytes: int) -> None:
         pass
@@ -176,7 +185,7 @@ class _Quiet:
 
 
 class _Bar:
-    """Bytes, rate, what is left of the time, and files."""
+    """A progress bar with bytes, rate, remaining time and files."""
 
     def __init__(self, update: Callable[..., None]) -> None:
         self._update = update

@@ -1,4 +1,4 @@
-"""`corral volume files` and `corral volume rm-file`: what is in a volume."""
+"""`corral volume files` and `corral volume rm-file`: list and delete files of a volume."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import typer
 from corral.cli.storage.volumes import VolumeArgument
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 
 def register(app: typer.Typer) -> None:
-    """Into the group of volumes."""
+    """Add the commands to `corral volume`."""
     command(
         app,
         "files",
@@ -32,7 +32,7 @@ def files(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A directory; default: the whole volume.")] = "",
     recursive: Annotated[bool, typer.Option("-r", "--recursive", help="Everything below it.")] = False,
 ) -> None:
-    """List the files of a volume; `corral cp` fetches and brings them."""
+    """List the files of a volume; `corral cp` copies them."""
     now = terminal.now()
     with terminal.client() as client:
         found = client.volume_files.find(volume)
@@ -46,7 +46,7 @@ def files(
             formats.size(view["size"]) if view["kind"] == "file" else formats.NOTHING,
             formats.ago(view["modified_at"], now),
         ),
-        empty=f"No files. Bring some with: corral cp FILE {volume}:/",
+        empty=f"No files. Copy some: corral cp FILE {volume}:/",
     )
 
 
@@ -54,16 +54,16 @@ def rm_file(
     terminal: Terminal,
     volume: VolumeArgument,
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a directory in it.")],
-    recursive: Annotated[bool, typer.Option("-r", "--recursive", help="A directory with all that is in it.")] = False,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    recursive: Annotated[bool, typer.Option("-r", "--recursive", help="A directory with its contents.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete a file of a volume, or an empty directory."""
     target = path.strip("/")
     if not target:
-        raise WrongUsage("say which file", hint="The whole volume goes with: corral volume rm")
+        raise WrongUsage("say which file", hint="To delete the whole volume: corral volume rm")
     with terminal.client() as client:
         found = client.volume_files.find(volume)
         if recursive:
-            terminal.confirm(f"Delete {found['name']}:/{target} with all that is in it?", assume_yes=yes)
+            terminal.confirm(f"Delete {found['name']}:/{target} with its contents?", assume_yes=yes)
         client.volume_files.delete(found["id"], target, recursive=recursive)
     terminal.answer({"volume": found["id"], "path": target, "deleted": True}, f"Deleted {found['name']}:/{target}")

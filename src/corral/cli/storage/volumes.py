@@ -1,4 +1,4 @@
-"""`corral volume`: storage that jobs mount and that outlives them."""
+"""`corral volume`: storage that jobs mount and that stays after they end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,10 +24,9 @@ VolumeArgument = Annotated[
 ]
 UserOption = Annotated[list[str] | None, typer.Option(metavar="USER", help="A user; repeatable.")]
 GroupOption = Annotated[list[str] | None, typer.Option(metavar="GROUP", help="A group; repeatable.")]
-YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
 
-#: how long a new volume is waited for
-MADE_SECONDS = 10.0
+#: How long `create` waits until the new volume is ready.
+READY_SECONDS = 10.0
 
 
 @command(
@@ -45,24 +44,24 @@ def create(
     type: Annotated[
         str, typer.Option(help="block: one writer or many readers; filesystem: many of both; object: a bucket.")
     ] = "filesystem",
-    size: Annotated[str | None, typer.Option(help="What it may hold, such as 100GiB; not of a bucket.")] = None,
-    cluster: Annotated[str | None, typer.Option(help="Where it is; default: the only one there is.")] = None,
+    size: Annotated[str | None, typer.Option(help="Its largest size, such as 100GiB; not for a bucket.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="The cluster that stores it; default: the only cluster.")] = None,
     object_store: Annotated[
         str | None, typer.Option("--object-store", metavar="NAME", help="The bucket: `corral object-store ls`.")
     ] = None,
-    prefix: Annotated[str | None, typer.Option(help="The part of the bucket that it shows.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="The part of the bucket that the volume contains.")] = None,
 ) -> None:
     """Create a volume of your own, within your quota."""
     flags = {"size": size, "cluster": cluster, "object_store": object_store, "prefix": prefix}
     body: dict[str, Any] = {"name": name, "type": type, **{key: one for key, one in flags.items() if one is not None}}
     with terminal.client() as client:
-        view = _made(client, client.volumes.create(body))
+        view = _ready(client, client.volumes.create(body))
     terminal.answer(view, f"Created volume {view['name']} ({view['id']}), {view['state']}. Mount it: {_mount(view)}")
 
 
-def _made(client: Client, view: VolumeView) -> VolumeView:
-    """As it is when it can be used: the next command is often one that copies into it. A slow cluster goes on alone."""
-    until = time.monotonic() + MADE_SECONDS
+def _ready(client: Client, view: VolumeView) -> VolumeView:
+    """Wait until the volume can be used, because the next command often copies into it; at most READY_SECONDS."""
+    until = time.monotonic() + READY_SECONDS
     while view["state"] == "creating" and time.monotonic() < until:
         time.sleep(0.05)
         view = client.volumes.get(view["id"])
@@ -76,9 +75,9 @@ def _made(client: Client, view: VolumeView) -> VolumeView:
 )
 def ls(
     terminal: Terminal,
-    mine: Annotated[bool, typer.Option("--mine", help="Only your own.")] = False,
+    mine: Annotated[bool, typer.Option("--mine", help="Only your own volumes.")] = False,
     type: Annotated[str | None, typer.Option(help="block, filesystem or object.")] = None,
-    owner: Annotated[str | None, typer.Option(metavar="USER", help="Only this user's.")] = None,
+    owner: Annotated[str | None, typer.Option(metavar="USER", help="Only volumes of this user.")] = None,
 ) -> None:
     """List your volumes and those that others share with you; operators see all."""
     filters = {"mine": True if mine else None, "type": type, "owner": owner}
@@ -105,7 +104,7 @@ def ls(
 
 @command(app, "show", examples=["corral volume show data", "corral volume show ann/data -o json"])
 def show(terminal: Terminal, volume: VolumeArgument) -> None:
-    """Show one volume: what is in it, with whom it is shared, and which jobs mount it."""
+    """Show one volume: its size, the users that it is shared with, and the jobs that mount it."""
     with terminal.client() as client:
         view = client.volumes.get(volume)
     terminal.facts(view, _facts(view, terminal.now()))
@@ -115,9 +114,9 @@ def show(terminal: Terminal, volume: VolumeArgument) -> None:
 def resize(
     terminal: Terminal,
     volume: VolumeArgument,
-    size: Annotated[str, typer.Argument(metavar="SIZE", help="What it may hold from now on, such as 200GiB.")],
+    size: Annotated[str, typer.Argument(metavar="SIZE", help="The new size, such as 200GiB.")],
 ) -> None:
-    """Make a volume larger. It never shrinks."""
+    """Make a volume larger. A volume cannot be made smaller."""
     with terminal.client() as client:
         view = client.volumes.resize(volume, size)
     terminal.answer(view, f"Volume {view['name']} may hold {formats.size(view['size_bytes'])}")
@@ -133,9 +132,9 @@ def share(
     volume: VolumeArgument,
     user: UserOption = None,
     group: GroupOption = None,
-    write: Annotated[bool, typer.Option("--write", help="To write as well; default: to read.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Allow writing; default: only reading.")] = False,
 ) -> None:
-    """Share a volume with users or groups, beside those that it is shared with already."""
+    """Share a volume with more users or groups."""
     named = _named(user, group)
     mode: ShareMode = "rw" if write else "ro"
     with terminal.client() as client:
@@ -152,14 +151,14 @@ def unshare(
     volume: VolumeArgument,
     user: UserOption = None,
     group: GroupOption = None,
-    everybody: Annotated[bool, typer.Option("--all", help="With nobody any more.")] = False,
+    all_shares: Annotated[bool, typer.Option("--all", help="Remove all shares.")] = False,
 ) -> None:
-    """Share a volume no longer. Jobs that run keep what they have."""
-    if everybody and (user or group):
+    """Remove shares of a volume. Running jobs keep their mounts."""
+    if all_shares and (user or group):
         raise WrongUsage("--all and --user or --group exclude each other")
-    named = [] if everybody else _named(user, group)
+    named = [] if all_shares else _named(user, group)
     with terminal.client() as client:
-        before = [] if everybody else client.volumes.get(volume)["shares"]
+        before = [] if all_shares else client.volumes.get(volume)["shares"]
         missing = [name for kind, name in named if (kind, name) not in {(one["kind"], one["name"]) for one in before}]
         if missing:
             raise WrongUsage(f"it is not shared with {formats.listed(missing)}", hint=f"corral volume show {volume}")
@@ -169,7 +168,7 @@ def unshare(
 
 @command(app, "rm", examples=["corral volume rm data"])
 def rm(terminal: Terminal, volume: VolumeArgument, yes: YesOption = False) -> None:
-    """Delete a volume with all that is in it; of a bucket only the name goes."""
+    """Delete a volume with its files; the objects of a bucket stay."""
     with terminal.client() as client:
         view = client.volumes.get(volume)
         lost = "" if view["used_bytes"] is None else f", and {formats.size(view['used_bytes'])} with it"
@@ -192,8 +191,8 @@ def _mount(view: VolumeView) -> str:
 
 
 def _shared(shares: Sequence[VolumeShareView]) -> str:
-    told = [f"{'group ' if one['kind'] == 'group' else ''}{one['name']} ({one['mode']})" for one in shares]
-    return formats.listed(told) if told else "nobody"
+    shown = [f"{'group ' if one['kind'] == 'group' else ''}{one['name']} ({one['mode']})" for one in shares]
+    return formats.listed(shown) if shown else "no user"
 
 
 def _facts(view: VolumeView, now: float) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""`corral about` and `corral licence`: what the server is, how its parts are, and whom it is licensed to."""
+"""`corral about` and `corral licence`: the server's version, the health of its parts, and its licence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ licence_app = typer.Typer(help="See the licence; set it (operators).", no_args_i
 
 @command(app, "about", section=Section.CLUSTER, examples=["corral about", "corral about -o json"])
 def about(terminal: Terminal) -> None:
-    """Show the server's version, its parts and how they are, and its licence."""
+    """Show the server's version, the health of its parts, and its licence."""
     with terminal.client() as client:
         view = client.system.about()
     parts = [(part["name"].capitalize(), part["detail"] or "ok") for part in view["parts"]]
@@ -30,7 +30,7 @@ def about(terminal: Terminal) -> None:
             ("Version", view["version"]),
             ("Build", view["build"]),
             ("Running for", formats.duration(view["uptime_seconds"])),
-            ("Kept in", " ".join(str(value) for value in view["store"].values())),
+            ("Store", " ".join(str(value) for value in view["store"].values())),
             ("Engines", formats.listed(view["engines"])),
             *parts,
             ("Isolation", isolation["detail"] if isolation is not None else "not reported"),
@@ -41,9 +41,9 @@ def about(terminal: Terminal) -> None:
 
 @command(licence_app, "show", examples=["corral licence show"])
 def show_licence(terminal: Terminal) -> None:
-    """Show the licence. Nothing depends on it."""
+    """Show the licence. No function depends on it."""
     with terminal.client() as client:
-        _tell(terminal, client.system.about()["licence"])
+        _show(terminal, client.system.about()["licence"])
 
 
 @command(licence_app, "set", examples=["corral licence set corral-licence-1.eyJ…", "corral licence set - < licence"])
@@ -51,10 +51,10 @@ def set_licence(
     terminal: Terminal,
     text: Annotated[str, typer.Argument(metavar="TOKEN", help="The licence token, or - for stdin.")],
 ) -> None:
-    """Keep a licence token on the server (operators)."""
+    """Store a licence token on the server (operators)."""
     given = sys.stdin.read().strip() if text == "-" else text
     with terminal.client() as client:
-        _tell(terminal, client.system.set_licence(given))
+        _show(terminal, client.system.set_licence(given))
 
 
 @command(licence_app, "rm", examples=["corral licence rm"])
@@ -65,5 +65,5 @@ def remove_licence(terminal: Terminal) -> None:
     terminal.answer({"deleted": True}, "Removed the licence. Everything works without one.")
 
 
-def _tell(terminal: Terminal, view: LicenceView) -> None:
+def _show(terminal: Terminal, view: LicenceView) -> None:
     terminal.answer(view, f"{view['state']}: {view['detail']}")

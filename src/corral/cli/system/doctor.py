@@ -1,7 +1,7 @@
-"""`corral doctor`: is everything in place, and what to do about what is not.
+"""`corral doctor`: checks the set-up, and shows how to fix problems.
 
-Each check is one small function that gives a Finding; `CHECKS` is the list of them. A check never
-raises: what keeps it from looking is itself a finding.
+Each check is one small function that returns a Finding; `CHECKS` lists them. A check never raises: an error in a check
+is itself a finding.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Finding:
     check: str
     verdict: Verdict
     detail: str
-    #: how to mend it
+    #: how to fix it
     fix: str = ""
 
 
 @command(app, "doctor", section=Section.SETUP, examples=["corral doctor", "corral doctor -o json"])
 def doctor(terminal: Terminal) -> None:
-    """Check the set-up of this machine and of the server, and say how to fix what is wrong."""
+    """Check the set-up of this machine and of the server, and show how to fix problems."""
     findings = [check(terminal) for check in CHECKS]
     failed = sum(finding.verdict is Verdict.FAIL for finding in findings)
     warned = sum(finding.verdict is Verdict.WARN for finding in findings)
@@ -98,7 +98,7 @@ def python_version(terminal: Terminal) -> Finding:
 
 
 def _settings() -> Settings | str:
-    """The settings of a server started here, or why there are none."""
+    """The settings of a server on this machine, or the error in them."""
     from corral.server.settings.config_file import ConfigError
     from corral.server.settings.settings import load_settings
 
@@ -111,7 +111,7 @@ def _settings() -> Settings | str:
 def configuration(terminal: Terminal) -> Finding:
     settings = _settings()
     if isinstance(settings, str):
-        return _fail("Configuration", settings, "Mend that line; `corral config check FILE` tells when it is good.")
+        return _fail("Configuration", settings, "Fix that line; `corral config check FILE` checks it again.")
     return _ok("Configuration", str(settings.config_file or "defaults"))
 
 
@@ -136,7 +136,7 @@ def home_writable(terminal: Terminal) -> Finding:
         return _fail(
             "Home", f"{home} cannot be written", "Set CORRAL_HOME to a directory of yours, or change its owner."
         )
-    return _ok("Home", f"{home}" if place == home else f"{home} (will be made)")
+    return _ok("Home", f"{home}" if place == home else f"{home} (will be created)")
 
 
 def free_disk(terminal: Terminal) -> Finding:
@@ -149,12 +149,12 @@ def free_disk(terminal: Terminal) -> Finding:
 
 
 def disk_limits(terminal: Terminal) -> Finding:
-    """What jobs may take of the disk, and how that is enforced."""
+    """The disk limits of jobs, and how they are enforced."""
     from corral.server.settings.disk_limits import disk_limits as limits_of
 
     settings = _settings()
     if isinstance(settings, str) or not settings.home.is_dir():
-        return _warn("Disk limits", "not looked at: there is no home, or the configuration cannot be used")
+        return _warn("Disk limits", "not checked: there is no home, or the configuration cannot be used")
     limits = limits_of(settings)
     job = "no limit" if limits.job_bytes is None else formats.size(limits.job_bytes)
     files = "any number of files" if limits.job_files is None else f"{limits.job_files} files"
@@ -170,7 +170,7 @@ def disk_limits(terminal: Terminal) -> Finding:
 def database(terminal: Terminal) -> Finding:
     settings = _settings()
     if isinstance(settings, str):
-        return _warn("Database", "not looked at: the configuration cannot be used")
+        return _warn("Database", "not checked: the configuration cannot be used")
     url = settings.database_url
     if not url.startswith("postgres"):
         return _ok("Database", "SQLite, in the home")
@@ -198,7 +198,7 @@ def server_reachable(terminal: Terminal) -> Finding:
     except NotSignedIn:
         return _ok("Server", f"{terminal.server} answers")
     except ClientError as error:
-        return _fail("Server", error.message, error.hint or "Look at the server's log.")
+        return _fail("Server", error.message, error.hint or "See the server's log.")
     if about["version"] != version_text():
         return _warn(
             "Server",
@@ -217,7 +217,7 @@ def signed_in(terminal: Terminal) -> Finding:
     except NotSignedIn:
         return _fail("Sign-in", "not signed in", "Run `corral login`.")
     except ServerUnreachable:
-        return _warn("Sign-in", "not looked at: the server cannot be reached")
+        return _warn("Sign-in", "not checked: the server cannot be reached")
     except ClientError as error:
         return _fail("Sign-in", error.message, error.hint or "Run `corral login`.")
     if me["must_change_password"]:
@@ -226,13 +226,13 @@ def signed_in(terminal: Terminal) -> Finding:
 
 
 def clock(terminal: Terminal) -> Finding:
-    """Times in tables are worked out here from times that the server gave."""
+    """Tables show times relative to this machine's clock, so it must agree with the server's."""
     try:
         with terminal.client() as client:
             before = terminal.now()
             about = client.system.about()
     except ClientError:
-        return _warn("Clock", "not compared: the server did not tell its time")
+        return _warn("Clock", "not compared: the server did not answer")
     server_now = formats.moment(about["started_at"]) + about["uptime_seconds"]
     off = server_now - (before + terminal.now()) / 2
     if abs(off) > CLOCK_SECONDS:
@@ -252,7 +252,9 @@ def gpus(terminal: Terminal) -> Finding:
         count, driver = pynvml.nvmlDeviceGetCount(), pynvml.nvmlSystemGetDriverVersion()
         names = sorted({str(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(i))) for i in range(count)})
     except pynvml.NVMLError as error:
-        return _warn("GPUs", f"NVML is there but fails: {error}", "`nvidia-smi` should list the GPUs; reboot if not.")
+        return _warn(
+            "GPUs", f"NVML is installed but fails: {error}", "`nvidia-smi` should list the GPUs; reboot if not."
+        )
     finally:
         pynvml.nvmlShutdown()
     return _ok("GPUs", f"{count} ({formats.listed(names)}), driver {driver}")
@@ -278,7 +280,7 @@ def cgroup_limits(terminal: Terminal) -> Finding:
 
 
 def isolation(terminal: Terminal) -> Finding:
-    """As the server knows it, or as one that is started here would have it."""
+    """As the server reports it; without a server, as a server on this machine would have it."""
     try:
         with terminal.client() as client:
             known = client.system.about().get("isolation")
@@ -290,7 +292,7 @@ def isolation(terminal: Terminal) -> Finding:
 
         settings = _settings()
         if isinstance(settings, str):
-            return _warn("Isolation", "not looked at: the configuration cannot be used")
+            return _warn("Isolation", "not checked: the configuration cannot be used")
         here = separated(account_rules(settings) if os.geteuid() == 0 else None)
         separation, detail = here.separation.value, here.detail
     if separation == "single_user":
@@ -314,7 +316,7 @@ def containers(terminal: Terminal) -> Finding:
 def slurm_accounts(terminal: Terminal) -> Finding:
     settings = _settings()
     if isinstance(settings, str):
-        return _warn("Slurm", "not looked at: the configuration cannot be used")
+        return _warn("Slurm", "not checked: the configuration cannot be used")
     names = [cluster.name for cluster in settings.cluster if cluster.engine == "slurm"]
     if not names:
         return _ok("Slurm", "no cluster of it is configured")

@@ -1,4 +1,4 @@
-"""`corral up`: the server in the foreground. Everything it does is decided in `corral.server`."""
+"""`corral up`: runs the server in the foreground. `corral.server` does all of the work."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def up(
     ] = None,
     host: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Where to listen; default 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(metavar="PORT", help="Default 8470.  [env: CORRAL_PORT]")] = None,
-    home: Annotated[Path | None, typer.Option(metavar="DIR", help="Where state lives.  [env: CORRAL_HOME]")] = None,
+    home: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The directory of the server's state.  [env: CORRAL_HOME]")
+    ] = None,
     virtual_gpus: Annotated[
         str | None, typer.Option(metavar="NxMODEL", help="Virtual GPUs instead of real ones, such as 8xA100-80G.")
     ] = None,
@@ -47,16 +49,18 @@ def up(
     ] = False,
     take_over: Annotated[
         bool,
-        typer.Option("--take-over", help="Act on a store that is another home's, whose server must not run any more."),
+        typer.Option(
+            "--take-over", help="Use a store that belongs to another home, whose server must not run any more."
+        ),
     ] = False,
 ) -> None:
-    """Start the server on this machine, until Ctrl-C. Jobs go on without it and are found again."""
+    """Run the server on this machine until Ctrl-C. Jobs continue without it, and the next server finds them."""
     from corral.server.settings.config_file import ConfigError
     from corral.server.settings.settings import default_home, load_settings
     from corral.server.wiring.run import serve
 
     if demo and home is None and not os.environ.get("CORRAL_HOME"):
-        # its users and jobs have no place in the store of a real installation
+        # the demo's users and jobs must not get into the store of a real installation
         home = default_home(os.environ).with_name("corral-demo")
     overrides = {
         "home": home,
@@ -72,5 +76,5 @@ def up(
     try:
         serve(settings, demo=demo, take_over=take_over)
     except SystemExit as end:
-        # the server has said why
+        # the server has printed the reason
         raise typer.Exit(end.code if isinstance(end.code, int) else REFUSED) from end

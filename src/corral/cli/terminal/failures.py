@@ -1,4 +1,4 @@
-"""How a command fails: which exit code scripts can trust, and what the person reads on stderr."""
+"""Exit codes of commands, and the error messages on stderr."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ EXIT_CODES = (
 
 
 class Refused(ClientError):
-    """The command itself says no."""
+    """The command itself refuses, not the server."""
 
 
 class WrongUsage(ClientError):
-    """What was typed, or written in a file, cannot be understood."""
+    """The arguments or a file of the command are wrong."""
 
 
 def exit_code(error: ClientError) -> int:
@@ -48,7 +48,7 @@ def exit_code(error: ClientError) -> int:
 
 
 def readable(error: ClientError) -> str:
-    """One message: what went wrong, in which field, and what to do about it."""
+    """The error as text: what is wrong, in which field, and what to do."""
     fields = error.field_errors if isinstance(error, ApiProblem) else []
     if isinstance(error, ApiProblem) and len(fields) > 1:
         lines = [f"Error: {error.title}", *(f"  {field}: {message}" for field, message in fields)]
@@ -62,7 +62,7 @@ def readable(error: ClientError) -> str:
 
 
 def problem(error: ClientError) -> str:
-    """The same as one JSON problem."""
+    """The error as a JSON problem."""
     body: dict[str, Any]
     if isinstance(error, ApiProblem):
         body = {**error.problem, "status": error.status}

@@ -1,4 +1,4 @@
-"""Numbers, times and sizes in words for people: pure functions. Machines read the JSON output instead."""
+"""Numbers, times and sizes as text for people: pure functions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def moment(text: str) -> float:
 
 
 def ago(text: str | None, now: float) -> str:
-    """How long since then, or how long until: `3m20s ago`, `in 2h5m`."""
+    """The time since or until then: `3m20s ago`, `in 2h5m`."""
     if text is None:
         return NOTHING
     seconds = now - moment(text)
@@ -62,14 +62,14 @@ def between(start: str | None, end: str | None, now: float) -> str:
 
 
 def local_time(text: str | None) -> str:
-    """The moment on this machine's clock, with its zone."""
+    """The local time of this machine, with its zone."""
     if text is None:
         return NOTHING
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def clock(seconds: float) -> str:
-    """The time of day on this machine's clock."""
+    """The local time of day."""
     return datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S")
 
 
@@ -88,3 +88,8 @@ def count(amount: float, noun: str, plural: str | None = None) -> str:
 
 def listed(parts: Sequence[str]) -> str:
     return ", ".join(parts) if parts else NOTHING
+
+
+def quantity(value: float) -> str:
+    """Small values with as many digits as they need: 12.34, 0.0042."""
+    return number(value) if value == 0 or abs(value) >= 1 else f"{value:.2g}"

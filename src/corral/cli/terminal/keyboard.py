@@ -1,4 +1,4 @@
-"""Single keys from a terminal, and the terminal put back as it was, whatever happens."""
+"""Reads single keys from a terminal, and restores the terminal in every case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-#: What terminals send for keys that have no character.
+#: The sequences that terminals send for keys without a character.
 _SEQUENCES = {
     "\x1b[A": "up",
     "\x1bOA": "up",
@@ -30,7 +30,7 @@ _SEQUENCES = {
     "\t": "tab",
     "\x1b": "escape",
 }
-#: How long the rest of such a sequence may take to arrive, over a slow line.
+#: How long the rest of such a sequence may take to arrive over a slow connection.
 _SEQUENCE_SECONDS = 0.05
 
 
@@ -43,12 +43,12 @@ class Keyboard:
         self._wake = wake
 
     def wake(self) -> None:
-        # Full means that it wakes already, closed that nobody waits any more.
+        # A full pipe wakes the reader already; a closed pipe has no reader.
         with suppress(OSError):
             os.write(self._wake, b"!")
 
     def wait(self, seconds: float) -> str | None:
-        """The name of the key; None when something else happened, or nothing in that time. The end of input is a q."""
+        """The name of the key; None after another event or the timeout. The end of input counts as q."""
         ready, _, _ = select.select([self._keys_from, self._woken_by], [], [], seconds)
         if self._woken_by in ready:
             os.read(self._woken_by, 1024)
@@ -68,7 +68,7 @@ class Keyboard:
 
 @contextmanager
 def keyboard() -> Iterator[Keyboard]:
-    """Keys come one by one and are not shown. Needs a terminal on stdin."""
+    """Switches the terminal to single keys without echo. Needs a terminal on stdin."""
     keys_from = sys.stdin.fileno()
     before = termios.tcgetattr(keys_from)
     woken_by, wake = os.pipe()
@@ -79,7 +79,7 @@ def keyboard() -> Iterator[Keyboard]:
         keys.wake()
 
     def ended(number: int, where: FrameType | None) -> None:
-        # Left as an exception, so that everything on the way out tidies up.
+        # An exception, so that all context managers clean up.
         raise SystemExit(128 + number)
 
     handlers: dict[int, Any] = {}

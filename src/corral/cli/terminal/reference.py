@@ -1,6 +1,6 @@
 """Writes the page `docs/reference/cli.md` from the commands: `python -m corral.cli.terminal.reference`.
 
-Decides the form of the page. What it says is the help of each command, so that the two cannot disagree.
+The page contains the help of each command, so that both always agree.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ INTRODUCTION = """\
 This page is generated from the commands: after a change run
 `python -m corral.cli.terminal.reference > docs/reference/cli.md`. A test fails while it is out of date.
 
-## What all commands share
+## Common to all commands
 
 - `-o json` prints JSON for programs, `-o table` (the default) text for people, before or after the command's name.
   Answers go to stdout; notes and errors go to stderr.
 - `--server URL` or `CORRAL_SERVER` names the server. Without them it is `http://127.0.0.1:8470`, with the port of
   `CORRAL_PORT` if that is set.
-- `--token TOKEN` or `CORRAL_TOKEN` signs in. Without them the token of `corral login` is used. It is kept per server in
-  `credentials.json` under `CORRAL_HOME`, or else in the user's config directory, readable by its owner only.
+- `--token TOKEN` or `CORRAL_TOKEN` signs in. Without them the token of `corral login` is used. It is stored per server
+  in `credentials.json` under `CORRAL_HOME`, or else in the user's config directory, readable by its owner only.
 - JOB is a job's id (`j-12`), or the name of one of your own jobs.
-- Tables are cut at the width of the terminal, never wrapped. In a pipe they are whole; `COLUMNS` sets a width.
+- Tables are cut at the width of the terminal, never wrapped. In a pipe they are not cut; `COLUMNS` sets a width.
 - Times are shown relative to now; the JSON has them in full, as RFC 3339 in UTC.
 
 ## Exit codes
@@ -61,9 +61,9 @@ server's `status` and numbers where it refused, and `hint`.
 
 ## The job file
 
-`corral submit -f job.yaml` reads the same words as the flags. Flags win; `env` and `label` of both are put together. A
-command that is a list is run as it is, a command that is a text is run by `/bin/sh -c`. A relative `workdir` is meant
-from the file's directory.
+`corral submit -f job.yaml` has the same keys as the flags. Flags win; `env` and `label` of both are merged. A
+command that is a list is run directly, a command that is a text is run by `/bin/sh -c`. A relative `workdir` is
+relative to the file's directory.
 
 ```yaml
 name: resnet
@@ -86,7 +86,7 @@ def reference() -> str:
     """The whole page."""
     codes = "".join(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES)
     root: Any = typer.main.get_command(app)
-    # wherever it is made, the page is the same: no width of a terminal, no colour
+    # the page does not depend on the terminal: fixed width, no colour
     settings = {**root.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH, "color": False}
     ctx = root.context_class(root, info_name="corral", **settings)
     return INTRODUCTION + codes + AFTER_EXIT_CODES + "".join(_sections(ctx))

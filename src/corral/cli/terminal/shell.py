@@ -15,7 +15,7 @@ completion_app = typer.Typer(help="Completion of commands and options in your sh
 
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 ShellArgument = Annotated[
-    str | None, typer.Argument(metavar="SHELL", help="bash, zsh, fish or powershell; default: the one you are in.")
+    str | None, typer.Argument(metavar="SHELL", help="bash, zsh, fish or powershell; default: your current shell.")
 ]
 
 
@@ -39,14 +39,14 @@ def version(terminal: Terminal) -> None:
         with terminal.client() as client:
             server: str | None = client.system.about()["version"]
     except ClientError:
-        # the server is not what was asked about: its absence is an answer too
+        # the version of the command is printed without a server, too
         server = None
     suffix = f" (server {server})" if server else ""
     terminal.answer({"version": own, "server_version": server, "server": terminal.server}, f"corral {own}{suffix}")
 
 
 def prepare_completion() -> None:
-    """Teach Typer the shells before it answers one of them."""
+    """Register the supported shells with Typer before completion runs."""
     from typer.completion import completion_init  # type: ignore[attr-defined]
 
     completion_init()
@@ -82,7 +82,7 @@ def _shell(given: str | None) -> str:
     chosen = given or os.path.basename(os.environ.get("SHELL", ""))
     if chosen not in SHELLS:
         raise WrongUsage(
-            f"shell: {chosen!r} is not supported" if chosen else "shell: cannot tell which shell you use",
+            f"shell: {chosen!r} is not supported" if chosen else "shell: cannot detect which shell you use",
             hint=f"Name one: {', '.join(SHELLS)}.",
         )
     return chosen

@@ -1,6 +1,6 @@
-"""Tables for people, drawn by Rich: one line per row, cut where the terminal ends, whole when piped.
+"""Tables for people, drawn by Rich: one line per row, cut at the width of the terminal, not cut in a pipe.
 
-Imported only by commands that draw one, because Rich takes longer to load than most commands take to run.
+Only commands that print a table import this module, because Rich takes longer to load than most commands take to run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rich.text import Text
 
 from corral.core.visible_text import visible, visible_line
 
-#: The colour goes with the word, never instead of it.
+#: The colour is shown with the text, never instead of it.
 STYLES = {
     "running": "green",
     "completed": "green",
@@ -51,11 +51,11 @@ STYLES = {
     "stopped": "dim",
     "created": "dim",
 }
-#: No terminal to cut at: rows are as wide as they are.
+#: The width without a terminal: rows are not cut.
 UNLIMITED_COLUMNS = 10_000
 #: Blanks between two columns.
 GAP = 2
-#: A flexible cell that is cut further says nothing any more.
+#: A flexible cell is not cut to less than this.
 SHORTEST_FLEXIBLE = 14
 
 
@@ -64,9 +64,9 @@ class Column:
     title: str
     #: numbers are aligned at their end
     is_number: bool = False
-    #: gives way first when the terminal is narrow
+    #: cut first when the terminal is narrow
     is_flexible: bool = False
-    #: coloured by its word
+    #: coloured by its text
     is_state: bool = False
     #: left out first when even short cells do not fit
     is_extra: bool = False
@@ -97,7 +97,7 @@ def terminal_console(*, to_stderr: bool = False) -> Console:
 
 
 class _VisibleConsole(Console):
-    """Draws what users wrote so that none of it acts on the terminal, whatever it is a part of."""
+    """Makes control characters in text of users visible, so that they do not act on the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -106,7 +106,7 @@ class _VisibleConsole(Console):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _FittedTable:
-    """A table that knows only when it is drawn how wide it may be."""
+    """A table that is fitted to the width at the time it is drawn."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[str]]
@@ -133,8 +133,8 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Renderabl
 
 
 def fitting(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The places of the columns to draw: a few readable ones rather than all of them as stumps. Extras go first, then
-    the last ones; the first column and states stay."""
+    """The indexes of the columns to draw: a few readable ones instead of all of them cut short. Extra columns are
+    dropped first, then the last ones; the first column and states stay."""
     floors = []
     for place, column in enumerate(columns):
         widest = max([cell_len(column.title), *(cell_len(row[place]) for row in rows)])
@@ -163,12 +163,12 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
         return
     with console.capture() as drawn:
         console.print(table(columns, rows))
-    # Rich fills up the last column; a pipe is better off without the blanks
+    # Rich pads the last column with blanks, which a pipe does not need
     console.file.writelines(line.rstrip() + "\n" for line in drawn.get().splitlines())
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Names and values below each other; an empty value is left out. Values may be longer than a line."""
+    """One line for each name and value; an empty value is left out. Values may be longer than a line."""
     shown = [(name, value) for name, value in facts if value]
     width = max((len(name) for name, _ in shown), default=0)
     console = terminal_console()
@@ -179,7 +179,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def watch(draw: Callable[[], RenderableType], interval_seconds: float) -> None:
-    """Draw again and again until Ctrl-C. `draw` gives what to show."""
+    """Redraw at an interval until Ctrl-C. `draw` returns what to show."""
     with Live(draw(), console=terminal_console(), auto_refresh=False, vertical_overflow="ellipsis") as live:
         while True:
             time.sleep(interval_seconds)

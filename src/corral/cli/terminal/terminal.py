@@ -1,7 +1,7 @@
-"""What every command shares: the output format, the server and token to use, and how answers and errors are shown.
+"""The common part of all commands: output format, server and token, and how answers and errors are shown.
 
-`command` registers a function as a command with these options and turns its errors into exit codes. Nothing heavy is
-imported here: `corral --help` has to answer at once.
+`command` registers a function as a command with these options and turns its errors into exit codes. This module imports
+nothing that loads slowly, so that `corral --help` answers at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from corral.client.client import Client
     from corral.client.http.credentials import CredentialFile
 
-#: Where the options given before a command's name wait for the command.
+#: The key under which options given before a command's name are stored for the command.
 OPTIONS_KEY = "corral.options"
 
 
@@ -73,11 +73,12 @@ TokenOption = Annotated[
     str | None,
     typer.Option("--token", metavar="TOKEN", help="Use this token, not the stored one.  [env: CORRAL_TOKEN]"),
 ]
+YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
 _SHARED: dict[str, Any] = {"output": OutputOption, "server": ServerOption, "token": TokenOption}
 
 
 class Terminal:
-    """The person or the script in front of a command."""
+    """The user or the script that runs a command: its input, output and options."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -91,7 +92,7 @@ class Terminal:
 
     @property
     def is_interactive(self) -> bool:
-        """Someone is there to answer a question."""
+        """Whether a user can answer questions."""
         return sys.stdin.isatty() and sys.stderr.isatty()
 
     def now(self) -> float:
@@ -110,29 +111,30 @@ class Terminal:
         return Client.from_environment(self.server, token or self._options.token)
 
     def say(self, text: str) -> None:
-        """An answer in words, for people; programs have asked for JSON instead."""
+        """Print text for people; prints nothing with JSON output."""
         if not self.as_json:
             typer.echo(visible(text))
 
     def note(self, text: str) -> None:
-        """Beside the answer, so that a pipe does not get it."""
+        """Print a note to stderr, so that a pipe does not receive it."""
         typer.echo(visible(text), err=True)
 
     def json(self, value: Any) -> None:
         typer.echo(visible_json(json.dumps(value, indent=2, ensure_ascii=False)))
 
     def json_line(self, value: Any) -> None:
-        """One of many, as it comes."""
+        """Print one object as one line, for a stream of objects."""
         typer.echo(visible_json(json.dumps(value, ensure_ascii=False)))
         sys.stdout.flush()
 
     def raw(self, text: str) -> None:
-        """What a program or a person wrote, without a line break of our own: as it is in a pipe, visible to people."""
+        """Print text of a program or user without an added line break: unchanged in a pipe, with visible control
+        characters at a terminal."""
         sys.stdout.write(visible_log(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
 
     def answer(self, value: Any, text: str) -> None:
-        """The thing itself as JSON, or what happened in words."""
+        """Print the object as JSON, or the text."""
         if self.as_json:
             self.json(value)
         else:
@@ -141,7 +143,7 @@ class Terminal:
     def table(
         self, titles: Sequence[str], items: Sequence[Any], row: Callable[[Any], Sequence[str]], *, empty: str
     ) -> None:
-        """Items as JSON or as a table (see `tables.columns` for the marks); `empty` says what to do next."""
+        """Print items as JSON or as a table (see `tables.columns` for the marks), or `empty` if there are none."""
         if self.as_json:
             self.json({"items": list(items)})
         elif not items:
@@ -152,7 +154,7 @@ class Terminal:
             tables.print_table(tables.columns(*titles), [row(item) for item in items])
 
     def facts(self, value: Any, facts: Iterable[tuple[str, str]]) -> None:
-        """One thing as JSON, or its properties below each other."""
+        """Print one object as JSON, or one property per line."""
         if self.as_json:
             self.json(value)
         else:
@@ -161,14 +163,14 @@ class Terminal:
             tables.print_facts(facts)
 
     def confirm(self, question: str, *, assume_yes: bool) -> None:
-        """Ask before something that cannot be undone. A script is not asked: it has no one to answer."""
+        """Ask before an action that cannot be undone. Scripts are not asked."""
         if assume_yes or not self.is_interactive:
             return
         if not typer.confirm(visible(question), err=True):
             raise typer.Exit(1)
 
     def password(self, prompt: str, *, from_stdin: bool, confirm: bool = False) -> str:
-        """Never an argument: other users of the machine could read it there."""
+        """Asked for or read from stdin, never an argument: other users of the machine could read that."""
         if from_stdin:
             given = sys.stdin.readline().rstrip("\r\n")
         elif self.is_interactive:
@@ -192,18 +194,18 @@ def command(
     section: Section | None = None,
     connects: bool = True,
     free_arguments: bool = False,
-    all_words: bool = False,
+    all_arguments: bool = False,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function `(terminal, …)` as a command. `free_arguments` leaves everything from the first argument on
-    to the command that is to be run; `all_words` leaves it everything but `--help`, whatever it looks like: the shared
-    options are given before its name then."""
-    settings: dict[str, Any] = {"allow_interspersed_args": False} if free_arguments or all_words else {}
-    if all_words:
+    """Register a function `(terminal, …)` as a command. With `free_arguments`, everything from the first argument on
+    belongs to the program to run. With `all_arguments`, everything but `--help` does; the shared options are then given
+    before the command's name."""
+    settings: dict[str, Any] = {"allow_interspersed_args": False} if free_arguments or all_arguments else {}
+    if all_arguments:
         settings |= {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         app.command(name, epilog=_examples(examples), rich_help_panel=section, context_settings=settings or None)(
-            _with_terminal(function, shared={} if all_words else _SHARED if connects else {"output": OutputOption})
+            _with_terminal(function, shared={} if all_arguments else _SHARED if connects else {"output": OutputOption})
         )
         return function
 
@@ -213,7 +215,7 @@ def command(
 def default_command(
     app: typer.Typer, *, examples: Sequence[str]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register what a group does when no command of it is named."""
+    """Register the function of a group that is called without a command."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         app.callback(invoke_without_command=True, epilog=_examples(examples))(_with_terminal(function, shared=_SHARED))
@@ -250,7 +252,7 @@ def _with_terminal(function: Callable[..., None], *, shared: Mapping[str, Any]) 
         *(parameter.replace(kind=keyword) for parameter in own),
         *(inspect.Parameter(key, keyword, default=None, annotation=kind) for key, kind in shared.items()),
     ]
-    # Typer reads the wrapper's signature, so both ways of asking for it have to agree
+    # Typer reads the signature and the annotations of the wrapper, so both have to agree
     del run.__wrapped__
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -258,5 +260,5 @@ def _with_terminal(function: Callable[..., None], *, shared: Mapping[str, Any]) 
 
 
 def keep_options(ctx: typer.Context, options: Options) -> None:
-    """Options given before the command's name hold for the command."""
+    """Store options that were given before the command's name for the command."""
     ctx.meta[OPTIONS_KEY] = options

@@ -1,4 +1,4 @@
-"""`corral shadow`: a policy that decides beside the live one, and what it would have done otherwise."""
+"""`corral shadow`: a second policy that decides every cycle without effect, and its differences from the live one."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Try another policy beside the live one, without effect (operators).")
 
-LimitOption = Annotated[int, typer.Option(min=0, max=500, metavar="N", help="Differences that are listed.")]
+LimitOption = Annotated[int, typer.Option(min=0, max=500, metavar="N", help="At most N differences.")]
 
 
 @default_command(app, examples=["corral shadow", "corral shadow start --policy shortest", "corral shadow stop"])
 def shadow(terminal: Terminal, limit: LimitOption = 20) -> None:
-    """Show what the shadow would have decided otherwise; with a command, start or stop it."""
+    """Show the decisions in which the shadow policy differs; with a command, start or stop it."""
     _show(terminal, limit)
 
 
@@ -40,21 +40,21 @@ def start(terminal: Terminal, **typed: Any) -> None:
     """Decide every cycle a second time with changed rules, and record the differences. Replaces a running shadow."""
     changes = scenarios.rule_changes(group_of(scenarios.RuleOptions, typed))
     if not changes:
-        raise WrongUsage("nothing is different", hint="Say what, such as --policy shortest.")
+        raise WrongUsage("nothing is different", hint="Give a change, such as --policy shortest.")
     with terminal.client() as client:
         view = client.shadow.start(changes)
-    terminal.answer(view, f"In the shadow: {view['words']}. Look at it: corral shadow show")
+    terminal.answer(view, f"Shadow policy: {view['words']}. Show it: corral shadow show")
 
 
 @command(app, "show", examples=["corral shadow show", "corral shadow show --limit 100 -o json"])
 def show(terminal: Terminal, limit: LimitOption = 20) -> None:
-    """Show what the shadow would have decided otherwise, the newest first."""
+    """Show the decisions in which the shadow policy differs, newest first."""
     _show(terminal, limit)
 
 
 @command(app, "stop", examples=["corral shadow stop"])
 def stop(terminal: Terminal) -> None:
-    """Stop the shadow. What it found stays readable until the next one is started."""
+    """Stop the shadow policy. Its differences can be shown until the next one is started."""
     with terminal.client() as client:
         client.shadow.stop()
     terminal.answer({"stopped": True}, "Stopped the shadow")
@@ -86,7 +86,7 @@ def _say_counts(terminal: Terminal, view: ShadowView) -> None:
     share = f" ({counts['different'] / counts['seen'] * 100:.0f}%)" if counts["seen"] else ""
     text = f"{counts['different']} of {formats.count(counts['seen'], 'cycle')} would have been different{share}"
     if counts["dropped"]:
-        text += f"; {counts['dropped']} were not decided, because it had fallen behind"
+        text += f"; {counts['dropped']} were not decided, because the shadow policy was behind"
     if counts["failed"]:
-        text += f"; its process was begun anew {formats.count(counts['failed'], 'time')}"
+        text += f"; its process was restarted {formats.count(counts['failed'], 'time')}"
     terminal.say(text)

@@ -1,4 +1,4 @@
-"""`corral whatif`: what would have been with another policy, quota or fleet; answered beside the live system."""
+"""`corral whatif`: replays past jobs with another policy, quota or fleet, without effect on the live system."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from corral.cli.terminal import formats
 from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.moments import moment_option
 from corral.cli.terminal.option_groups import group_of, with_options
-from corral.cli.terminal.terminal import Terminal, command, default_command
+from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
 from corral.cli.whatif import scenarios
 
 if TYPE_CHECKING:
     from corral.client.client import Client
     from corral.client.views import ShareView, SimulationView
 
-app = typer.Typer(help="Ask what would have been with other rules or another fleet (operators).")
+app = typer.Typer(help="Replay past jobs with other rules or another fleet (operators).")
 
-#: Groups and users in the tables; all of them are in the JSON output.
+#: Groups and users in the tables; the JSON output has all of them.
 SHOWN = 10
-OVER_BADLY = {"failed": "failed", "interrupted": "was interrupted", "cancelled": "was cancelled"}
+UNSUCCESSFUL = {"failed": "failed", "interrupted": "was interrupted", "cancelled": "was cancelled"}
 
-SimulationArgument = Annotated[str, typer.Argument(metavar="SIMULATION", help="Its id, such as s-12.")]
+SimulationArgument = Annotated[str, typer.Argument(metavar="SIMULATION", help="A simulation's id, such as s-12.")]
 
 
 @default_command(
@@ -47,16 +47,16 @@ def whatif(
     terminal: Terminal,
     days: Annotated[float | None, typer.Option(metavar="N", help="How far back, until now.  [default: 7]")] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="From then on: a time, or 3d for 3 days ago.")
+        str | None, typer.Option(metavar="WHEN", help="The beginning: a time, or 3d for 3 days ago.")
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to then; now if left out.")] = None,
-    trace: Annotated[str | None, typer.Option(metavar="FILE", help="Jobs of a trace in place of the history.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="The end; default: now.")] = None,
+    trace: Annotated[str | None, typer.Option(metavar="FILE", help="Jobs of a trace instead of the history.")] = None,
     *,
-    name: Annotated[str, typer.Option(metavar="TEXT", help="What to call it.")] = "",
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Don't wait for the answer.")] = False,
+    name: Annotated[str, typer.Option(metavar="TEXT", help="A name for the simulation.")] = "",
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Don't wait for the result.")] = False,
     **typed: Any,
 ) -> None:
-    """Replay past jobs with changed rules or another fleet, and compare both runs; with a command, show the answers."""
+    """Replay past jobs with changed rules or another fleet, and compare both runs; with a command, show the results."""
     candidate = scenarios.rule_changes(group_of(scenarios.RuleOptions, typed))
     candidate |= scenarios.fleet_changes(group_of(scenarios.FleetOptions, typed))
     if not candidate:
@@ -71,9 +71,9 @@ def whatif(
     with terminal.client() as client:
         asked = client.simulations.create(body)
         if no_wait:
-            terminal.answer(asked, f"Asked as {asked['id']}. Look at it: corral whatif show {asked['id']}")
+            terminal.answer(asked, f"Asked as {asked['id']}. Show it: corral whatif show {asked['id']}")
             return
-        _tell(terminal, _waited(terminal, client, asked))
+        _show_result(terminal, _waited(terminal, client, asked))
 
 
 def _window(terminal: Terminal, days: float | None, since: str | None, until: str | None) -> dict[str, Any]:
@@ -123,20 +123,20 @@ def _traced(terminal: Terminal, trace: str) -> list[dict[str, Any]]:
 
 
 def _waited(terminal: Terminal, client: Client, asked: SimulationView) -> SimulationView:
-    with _progress(terminal, asked) as look:
+    with _progress(terminal, asked) as update:
         try:
-            done = client.simulations.wait(asked["id"], on_poll=look)
+            done = client.simulations.wait(asked["id"], on_poll=update)
         except KeyboardInterrupt:
-            terminal.note(f"\nIt goes on. Look at it: corral whatif show {asked['id']}")
+            terminal.note(f"\nIt continues. Show it: corral whatif show {asked['id']}")
             raise typer.Exit(130) from None
-    if done["state"] in OVER_BADLY:
-        raise Refused(f"simulation {done['id']} {OVER_BADLY[done['state']]}: {done['error'] or 'by an operator'}")
+    if done["state"] in UNSUCCESSFUL:
+        raise Refused(f"simulation {done['id']} {UNSUCCESSFUL[done['state']]}: {done['error'] or 'by an operator'}")
     return done
 
 
 @contextmanager
 def _progress(terminal: Terminal, asked: SimulationView) -> Iterator[Callable[[SimulationView], None]]:
-    """A bar on a terminal: how much of both runs is done."""
+    """A progress bar on a terminal, for both runs together."""
     from corral.cli.terminal import tables
 
     console = tables.terminal_console(to_stderr=True)
@@ -156,20 +156,20 @@ def _progress(terminal: Terminal, asked: SimulationView) -> Iterator[Callable[[S
     )
     task = bar.add_task(asked["id"], total=1.0, phase=asked["state"])
 
-    def look(simulation: SimulationView) -> None:
+    def update(simulation: SimulationView) -> None:
         progress = simulation["progress"]
         bar.update(task, completed=progress["fraction"], phase=progress["phase"])
 
     with bar:
-        yield look
+        yield update
 
 
 @command(app, "ls", examples=["corral whatif ls", "corral whatif ls -o json"])
 def ls(
     terminal: Terminal,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N simulations.")] = 50,
 ) -> None:
-    """List questions, the newest first, with the mean wait in both runs."""
+    """List simulations, newest first, with the mean wait in both runs."""
     now = terminal.now()
     with terminal.client() as client:
         found = list(client.simulations.list(limit=limit))
@@ -184,7 +184,7 @@ def ls(
             *_waits(view),
             view["name"],
         ),
-        empty="Nothing was asked yet. Ask: corral whatif --policy shortest",
+        empty="No simulations yet. Start one: corral whatif --policy shortest",
     )
 
 
@@ -197,11 +197,11 @@ def _waits(view: SimulationView) -> tuple[str, str]:
 
 @command(app, "show", examples=["corral whatif show s-12", "corral whatif show s-12 -o json"])
 def show(terminal: Terminal, simulation: SimulationArgument) -> None:
-    """Show an answer, or how far it is."""
+    """Show a result, or the progress."""
     with terminal.client() as client:
         view = client.simulations.get(simulation)
     if view["result"] is not None:
-        _tell(terminal, view)
+        _show_result(terminal, view)
         return
     progress = view["progress"]
     terminal.facts(
@@ -223,7 +223,7 @@ def show(terminal: Terminal, simulation: SimulationArgument) -> None:
 
 @command(app, "cancel", examples=["corral whatif cancel s-12"])
 def cancel(terminal: Terminal, simulation: SimulationArgument) -> None:
-    """Give up a question that waits or is being answered."""
+    """Cancel a simulation that waits or runs."""
     with terminal.client() as client:
         view = client.simulations.cancel(simulation)
     terminal.answer(view, f"Cancelled {view['id']}")
@@ -233,24 +233,24 @@ def cancel(terminal: Terminal, simulation: SimulationArgument) -> None:
 def again(
     terminal: Terminal,
     simulation: SimulationArgument,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Don't wait for the answer.")] = False,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Don't wait for the result.")] = False,
 ) -> None:
-    """Ask the same once more, of the cluster as it is now."""
+    """Run the same simulation again, with the current state of the cluster."""
     with terminal.client() as client:
         asked = client.simulations.again(simulation)
         if no_wait:
-            terminal.answer(asked, f"Asked as {asked['id']}. Look at it: corral whatif show {asked['id']}")
+            terminal.answer(asked, f"Asked as {asked['id']}. Show it: corral whatif show {asked['id']}")
             return
-        _tell(terminal, _waited(terminal, client, asked))
+        _show_result(terminal, _waited(terminal, client, asked))
 
 
 @command(app, "rm", examples=["corral whatif rm s-12"])
 def rm(
     terminal: Terminal,
     simulations: Annotated[list[str], typer.Argument(metavar="SIMULATION…", help="One or more ids.")],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
-    """Delete questions and their answers; one that is being answered is cancelled."""
+    """Delete simulations with their results; a running one is cancelled."""
     terminal.confirm(
         f"Delete {formats.count(len(simulations), 'simulation')}: {formats.listed(simulations)}?", assume_yes=yes
     )
@@ -260,10 +260,10 @@ def rm(
     terminal.answer({"deleted": simulations}, f"Deleted {formats.listed(simulations)}")
 
 
-# ---------------------------------------------------------------- the answer
+# ---------------------------------------------------------------- the result
 
 
-def _tell(terminal: Terminal, view: SimulationView) -> None:
+def _show_result(terminal: Terminal, view: SimulationView) -> None:
     result = view["result"]
     assert result is not None
     if terminal.as_json:
@@ -280,7 +280,7 @@ def _tell(terminal: Terminal, view: SimulationView) -> None:
     for reason, count in notes.items():
         terminal.note(f"Left out: {formats.count(count, 'job')} ({reason})")
     if result["estimated_jobs"]:
-        terminal.note(f"Of {formats.count(result['estimated_jobs'], 'job')} the run time is a prediction.")
+        terminal.note(f"The run time of {formats.count(result['estimated_jobs'], 'job')} is a prediction.")
     terminal.say("")
     rows = [
         (item["label"], _amount(item["unit"], item["base"]), _amount(item["unit"], item["candidate"]), _change(item))
@@ -313,7 +313,7 @@ def _amount(unit: str, value: float | None) -> str:
 
 
 def _change(item: Any) -> str:
-    """In percent, and whether that is better."""
+    """The change in percent, and whether it is an improvement."""
     if not item["change"]:
         return "="
     amount = f"{item['percent']:+.1f}%" if item["percent"] is not None else f"{item['change']:+g}"
@@ -321,7 +321,7 @@ def _change(item: Any) -> str:
 
 
 def _say_shares(terminal: Terminal, title: str, shares: Sequence[ShareView]) -> None:
-    """Both runs side by side, for each; of a single one there is nothing to compare."""
+    """Both runs side by side for each user, group or queue; a single one is not shown."""
     if len(shares) < 2:
         return
     terminal.say("")

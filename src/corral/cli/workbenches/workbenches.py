@@ -17,7 +17,7 @@ from corral.cli.jobs.job_options import JobCommand
 from corral.cli.jobs.job_request import request_body, with_job_options
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
-from corral.cli.terminal.terminal import Terminal, command
+from corral.cli.terminal.terminal import Terminal, YesOption, command
 from corral.client.http.errors import ClientError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Workbenches: Jupyter and SSH on GPUs, for as long as you need.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A workbench's name or id.")]
-#: How long a command waits for a workbench to be ready; one that must queue for longer is told so.
+#: How long a command waits until a workbench is ready.
 READY_SECONDS = 120.0
 
 
@@ -68,7 +68,7 @@ def create(
 
 @command(app, "ls", examples=["corral workbench ls", "corral workbench ls -o json"])
 def list_workbenches(terminal: Terminal) -> None:
-    """List your workbenches, stopped ones too; operators see everybody's."""
+    """List your workbenches, also stopped ones; operators see those of all users."""
     with terminal.client() as client:
         found = list(client.workbenches.list())
     terminal.table(
@@ -89,7 +89,7 @@ def start(terminal: Terminal, name: NameArgument) -> None:
 
 @command(app, "stop", examples=["corral workbench stop bench"])
 def stop(terminal: Terminal, name: NameArgument) -> None:
-    """Stop a workbench and give its GPUs back. Its settings and its files stay; what runs in it ends."""
+    """Stop a workbench and release its GPUs. Settings and files stay; its processes end."""
     with terminal.client() as client:
         view = client.workbenches.stop(name)
     terminal.answer(view, f"Workbench {view['name']} ({view['id']}) is {view['state']}.")
@@ -103,7 +103,7 @@ def open_workbench(
 ) -> None:
     """Print the address of a workbench's Jupyter, and open it where there is a browser.
 
-    The address is the console's: who opens it signs in as always, and is led to the workbench's own.
+    The address leads to the console, which redirects to the workbench after the sign-in.
     """
     with terminal.client() as client:
         view = _ready(terminal, client, name)
@@ -149,8 +149,8 @@ def ssh(
     with tempfile.TemporaryDirectory(prefix="corral-ssh-") as directory:
         known_hosts = Path(directory) / "known_hosts"
         known_hosts.write_text(f"{_alias(view)} {view['ssh']['host_key']}\n")
-        own_words = [*(cmd or [])][1:] if cmd and cmd[0] == "--" else cmd or []
-        command_line = ssh_command(program, view, view["ssh"], known_hosts, identity, own_words)
+        remote_command = [*(cmd or [])][1:] if cmd and cmd[0] == "--" else cmd or []
+        command_line = ssh_command(program, view, view["ssh"], known_hosts, identity, remote_command)
         code = subprocess.run(command_line, check=False).returncode
     raise typer.Exit(code if code >= 0 else 128 - code)
 
@@ -159,7 +159,7 @@ def ssh(
 def rm(
     terminal: Terminal,
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Names or ids.")],
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete stopped workbenches for good, with the files in their own directories."""
     question = (
@@ -175,7 +175,7 @@ def rm(
 def ssh_command(
     program: str, view: WorkbenchView, ssh: SshView, known_hosts: Path, identity: Path | None, cmd: Sequence[str]
 ) -> list[str]:
-    """The command line that logs in, and nowhere else."""
+    """The command line of ssh; it accepts only the host key of this workbench."""
     options = {
         "UserKnownHostsFile": str(known_hosts),
         "GlobalKnownHostsFile": os.devnull,
@@ -188,7 +188,7 @@ def ssh_command(
         line += ["-o", f"{key}={value}"]
     if identity is not None:
         line += ["-i", str(identity), "-o", "IdentitiesOnly=yes"]
-    # As ssh itself: the shell at the other end reads the words as one text.
+    # As with ssh itself, the remote shell reads the arguments as one text.
     return [*line, f"{ssh['account']}@{ssh['host']}", *cmd]
 
 
@@ -197,15 +197,15 @@ def _alias(view: WorkbenchView) -> str:
 
 
 def _ready(terminal: Terminal, client: Client, name: str) -> WorkbenchView:
-    """The workbench once it can be reached; refused if that will not happen soon."""
+    """Wait until the workbench can be reached; raises if that will not happen soon."""
 
-    def tell(view: WorkbenchView) -> None:
+    def show_state(view: WorkbenchView) -> None:
         if view["state"] in ("queued", "starting"):
             terminal.note(f"Workbench {view['name']} is {view['state']} …")
 
     from corral.client.workbenches.workbenches import is_ready
 
-    view = client.workbenches.wait_ready(name, seconds=READY_SECONDS, on_change=tell)
+    view = client.workbenches.wait_ready(name, seconds=READY_SECONDS, on_change=show_state)
     if is_ready(view):
         return view
     hint = {

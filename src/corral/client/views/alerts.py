@@ -17,13 +17,13 @@ class AlertView(TypedDict):
     scope: str
     severity: Literal["info", "warning", "critical"]
     state: Literal["pending", "firing", "resolved"]
-    #: Of the value, while the rule is known.
+    #: Unit of the value; empty if the rule was removed.
     unit: str
     #: When it began.
     value: float
     worst: float
     text: str
-    #: Whose job it is about.
+    #: Owner of the job that the alert is about.
     owner: str | None
     pending_since: str
     fired_at: str | None
@@ -31,15 +31,15 @@ class AlertView(TypedDict):
     acknowledged_at: str | None
     acknowledged_by: str | None
     note: str
-    #: A silence covers it: nobody was told.
+    #: A silence covers the alert: no notice was sent.
     silenced: bool
-    #: The alert that explains this one: nobody was told of this one.
+    #: The alert that explains this one; no notice was sent for this one.
     folded_into: str | None
 
 
 class ChannelCreate(TypedDict):
     name: str
-    #: An Apprise URL. Kept encrypted and never shown again.
+    #: An Apprise URL. Stored encrypted and never shown again.
     url: str
     description: NotRequired[str]
     enabled: NotRequired[bool]
@@ -47,23 +47,23 @@ class ChannelCreate(TypedDict):
 
 
 class ChannelEdit(TypedDict):
-    """What is left out stays as it is, the address too."""
+    """Fields that are left out keep their values, the address too."""
 
     description: NotRequired[str]
     enabled: NotRequired[bool]
     min_severity: NotRequired[Literal["info", "warning", "critical"]]
-    #: An Apprise URL. Kept encrypted and never shown again.
+    #: An Apprise URL. Stored encrypted and never shown again.
     url: NotRequired[str]
 
 
 class ChannelView(TypedDict):
     name: str
-    #: Without its secrets.
+    #: The address without its secrets.
     address: str
     enabled: bool
     min_severity: Literal["info", "warning", "critical"]
     description: str
-    #: It comes from the configuration file and follows it.
+    #: The channel is defined in the configuration file and can only be changed there.
     from_config: bool
     created_at: str
 
@@ -107,7 +107,7 @@ class RuleView(TypedDict):
 
 
 class SignalView(TypedDict):
-    """Something that a rule can watch."""
+    """A signal that a rule can watch."""
 
     name: str
     scope: str
@@ -132,36 +132,36 @@ class RuleCreate(TypedDict):
     actions: NotRequired[list[Literal["cordon-node", "mark-gpu", "stop-job", "requeue-job"]]]
     #: Only these channels. Empty: all.
     channels: NotRequired[list[str]]
-    #: It is over only when it has been for so long.
+    #: The alert is resolved once the condition has not held for so long.
     clear_seconds: NotRequired[float | str]
     comparison: NotRequired[Literal["above", "below", "at-least", "at-most"]]
     description: NotRequired[str]
     enabled: NotRequired[bool]
-    #: It must last so long before anybody is told.
+    #: The condition must hold for so long before the alert fires.
     for_seconds: NotRequired[float | str]
     notify_resolved: NotRequired[bool]
     severity: NotRequired[Literal["info", "warning", "critical"]]
-    #: Only these subjects; * and ? stand for anything. Empty: all.
+    #: Only these subjects; * and ? are wildcards. Empty: all.
     subjects: NotRequired[list[str]]
 
 
 class RuleEdit(TypedDict):
-    """What is left out stays as it is."""
+    """Fields that are left out keep their values."""
 
     actions: NotRequired[list[Literal["cordon-node", "mark-gpu", "stop-job", "requeue-job"]]]
     #: Only these channels. Empty: all.
     channels: NotRequired[list[str]]
-    #: It is over only when it has been for so long.
+    #: The alert is resolved once the condition has not held for so long.
     clear_seconds: NotRequired[float | str]
     comparison: NotRequired[Literal["above", "below", "at-least", "at-most"]]
     description: NotRequired[str]
     enabled: NotRequired[bool]
-    #: It must last so long before anybody is told.
+    #: The condition must hold for so long before the alert fires.
     for_seconds: NotRequired[float | str]
     notify_resolved: NotRequired[bool]
     severity: NotRequired[Literal["info", "warning", "critical"]]
     signal: NotRequired[str]
-    #: Only these subjects; * and ? stand for anything. Empty: all.
+    #: Only these subjects; * and ? are wildcards. Empty: all.
     subjects: NotRequired[list[str]]
     threshold: NotRequired[float]
 
@@ -170,7 +170,7 @@ class SilenceCreate(TypedDict):
     #: For how long from now.
     duration: float | str
     reason: NotRequired[str]
-    #: A pattern of rule names: * and ? stand for anything.
+    #: A pattern of rule names; * and ? are wildcards.
     rule: NotRequired[str]
     #: A pattern of subjects, such as gpu-node-3*.
     subject: NotRequired[str]

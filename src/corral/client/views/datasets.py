@@ -7,18 +7,18 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 
 class CollectionCreate(TypedDict):
-    #: Only say what would go.
+    #: Only report what would be removed.
     dry_run: NotRequired[bool]
-    #: What is newer stays: somebody may be about to commit it.
+    #: Newer objects are kept: a commit that is not finished may need them.
     grace_seconds: NotRequired[float]
 
 
 class CommitSource(TypedDict):
     """A directory of a volume, or of what a job wrote into its output directory."""
 
-    #: name or id; the version then is known as made by it.
+    #: Name or id; the version is then recorded as made by this job.
     job: NotRequired[str | None]
-    #: The directory within; empty: all of it.
+    #: Path of the directory within; empty: all of it.
     path: NotRequired[str]
     #: name, owner/name or id.
     volume: NotRequired[str | None]
@@ -39,7 +39,7 @@ CommitCreate = TypedDict(
 class DatasetCreate(TypedDict):
     name: str
     description: NotRequired[str]
-    #: Where it is kept.
+    #: Target that the dataset is stored in.
     target: NotRequired[str]
 
 
@@ -59,7 +59,7 @@ class DatasetSharesPut(TypedDict):
 
 
 class DirectoryBody(TypedDict):
-    """A directory that the server sees; nodes too, where they are other machines."""
+    """A directory that the server can reach, and the nodes too if they are other machines."""
 
     kind: Literal["directory"]
     path: str
@@ -69,10 +69,10 @@ class GitMetadataBody(TypedDict):
     """In a Git repository, where plain git can read it."""
 
     kind: Literal["git"]
-    #: Of a repository; without a login in it.
+    #: Address of the repository, without user name and password.
     url: str
     branch: NotRequired[str]
-    #: To push with, over HTTPS. Kept encrypted and never shown again.
+    #: Token to push over HTTPS. Stored encrypted and never shown again.
     token: NotRequired[str]
 
 
@@ -80,7 +80,7 @@ class ObjectStorageBody(TypedDict):
     """A bucket, or a part of one."""
 
     kind: Literal["object"]
-    #: By its name: `corral object-store ls`.
+    #: Name of the object store: `corral object-store ls`.
     object_store: str
     prefix: NotRequired[str]
 
@@ -98,12 +98,13 @@ class DatasetTargetCreate(TypedDict):
 
 
 class DatasetTargetEdit(TypedDict):
-    """What may be changed; what is left out stays as it is. While there are datasets: a repository's token only."""
+    """Changes to a target. Fields that are left out keep their values. If the target has datasets, only the address and
+    the token of its repository can be changed."""
 
     storage: NotRequired[DirectoryBody | ObjectStorageBody | None]
-    #: Another one; empty: none.
+    #: A new token; empty: no token.
     token: NotRequired[str | None]
-    #: Where the same repository is now.
+    #: New address of the same repository.
     url: NotRequired[str | None]
 
 
@@ -127,7 +128,7 @@ class DatasetTargetView(TypedDict):
     metadata: MetadataView
     storage: StorageView
     built_in: bool
-    #: How many are kept through it.
+    #: Number of datasets of this target.
     datasets: int
     created_by: str
     created_at: str | None
@@ -142,7 +143,7 @@ class DatasetShareView(TypedDict):
 class VersionView(TypedDict):
     id: str
     short: str
-    #: Its place in the history, from 1 on.
+    #: Number in the history, beginning with 1.
     number: int
     message: str
     author: str
@@ -150,10 +151,10 @@ class VersionView(TypedDict):
     parent: str | None
     files: int
     bytes: int
-    #: What it added to the storage.
+    #: Bytes that this version added to the storage.
     new_bytes: int
     tree: str
-    #: The id of the job that made it.
+    #: Id of the job that made this version.
     produced_by: str | None
     tags: list[str]
 
@@ -168,7 +169,7 @@ class DatasetView(TypedDict):
     latest: VersionView | None
     #: Tag to version.
     tags: dict[str, str]
-    #: What all its versions together take.
+    #: Bytes that all versions take together.
     size_bytes: int
     #: Shown to its owner and to operators only.
     shares: list[DatasetShareView]
@@ -194,45 +195,15 @@ class DiffView(TypedDict):
     changed_count: int
     bytes_added: int
     bytes_removed: int
-    #: Whether there are more than are shown.
+    #: Whether there are more changes than are shown.
     truncated: bool
-
-
-class ErrandProgressView(TypedDict):
-    phase: str
-    fraction: float | None
-    done_files: int
-    done_bytes: int
-    total_files: int | None
-    total_bytes: int | None
-
-
-class ErrandView(TypedDict):
-    """Long work on datasets: a commit, a verification, a collection of garbage."""
-
-    id: str
-    kind: Literal["commit", "collect", "verify", "pull"]
-    target: str
-    dataset: str | None
-    state: Literal["waiting", "working", "ready", "failed"]
-    #: While it is working.
-    progress: ErrandProgressView | None
-    #: The version that a commit made, or that is verified.
-    version: str | None
-    #: What came of it, once it is ready.
-    result: dict[str, Any] | None
-    error: str
-    created_by: str
-    created_at: str
-    started_at: str | None
-    ended_at: str | None
 
 
 class JobDatasetView(TypedDict):
     """A version that a job used or made."""
 
     dataset: str
-    #: null if the dataset is gone, or the caller does not see it.
+    #: null if the dataset was deleted, or the caller may not see it.
     name: str | None
     owner: str | None
     version: str
@@ -248,18 +219,18 @@ class JobLineageView(TypedDict):
 
 
 class LengthsView(TypedDict):
-    #: In the order of the ids; null for one that is damaged or lost.
+    #: In the order of the ids; null if the object is damaged or lost.
     lengths: list[int | None]
 
 
 class LineageJobView(TypedDict):
-    """A job in a dataset's lineage; it may be deleted by now."""
+    """A job in a dataset's lineage; the job may have been deleted."""
 
     id: str
-    #: null if it is gone, or the caller may not see it.
+    #: null if the job was deleted, or the caller may not see it.
     name: str | None
     user: str | None
-    #: Those that used it; empty for the job that made it.
+    #: Versions that the job used; empty for the job that made the version.
     attempts: list[int]
     last_at: str | None
 
@@ -281,6 +252,36 @@ class LineageView(TypedDict):
     next_cursor: NotRequired[str | None]
 
 
+class OperationProgressView(TypedDict):
+    phase: str
+    fraction: float | None
+    done_files: int
+    done_bytes: int
+    total_files: int | None
+    total_bytes: int | None
+
+
+class OperationView(TypedDict):
+    """A long operation on datasets: a commit, a verification, a pull or a garbage collection."""
+
+    id: str
+    kind: Literal["commit", "collect", "verify", "pull"]
+    target: str
+    dataset: str | None
+    state: Literal["waiting", "working", "ready", "failed"]
+    #: Set while the operation is working.
+    progress: OperationProgressView | None
+    #: The version that a commit made, or that is verified.
+    version: str | None
+    #: The result, once the operation is ready.
+    result: dict[str, Any] | None
+    error: str
+    created_by: str
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+
+
 class VersionFileView(TypedDict):
     name: str
     path: str
@@ -290,7 +291,7 @@ class VersionFileView(TypedDict):
     executable: bool
     #: Of a link.
     target: str | None
-    #: What it holds, by its id.
+    #: Id of the content.
     digest: str | None
 
 

@@ -18,9 +18,9 @@ class CapacityView(TypedDict):
 
 
 class SpanView(TypedDict):
-    #: As likely as not by then.
+    #: The job has ended by then with a probability of 50 %.
     p50: str
-    #: In nine of ten cases by then.
+    #: The job has ended by then with a probability of 90 %.
     p90: str
 
 
@@ -28,19 +28,19 @@ class DisplacedJobView(TypedDict):
     id: str
     name: str
     user: str
-    #: Its GPUs on the node.
+    #: Number of the job's GPUs on the node.
     gpus: list[str]
     gpu_count: int
-    #: By runs like it that took at least as long; null if there were none.
+    #: Estimated from similar runs that took at least as long; null if there were none.
     ends_at: SpanView | None
-    #: When its time limit ends it.
+    #: End of the job's time limit.
     limit_at: str | None
-    #: Whether it is still there then.
+    #: Whether the job is expected to run still at that time.
     displaced: Literal["surely", "likely", "possibly", "no"]
-    #: Since its last checkpoint, as far as it can be told.
+    #: Work since the last known checkpoint.
     lost_gpu_seconds: float
     preemptible: bool
-    #: Nodes that have room for it; null when none is known.
+    #: Nodes that the job would fit on; null if none is known.
     goes_to: list[str] | None
     back_at: str | None
 
@@ -55,12 +55,12 @@ class StrandedView(TypedDict):
 class DrainPreviewView(TypedDict):
     node: str
     at: str
-    #: When all have ended by themselves; null when that cannot be told.
+    #: Estimated end of the last job; null if it cannot be estimated.
     empty_at: SpanView | None
     jobs: list[DisplacedJobView]
-    #: Jobs that wait and could run nowhere else.
+    #: Waiting jobs that can run on this node only.
     stranded: list[StrandedView]
-    #: Of each pool with GPUs on the node, without it.
+    #: Each pool with GPUs on the node, and its GPUs without the node.
     capacity_after: dict[str, CapacityView]
 
 
@@ -69,17 +69,17 @@ class FlavorCreate(TypedDict):
     description: NotRequired[str]
     #: Labels that a node must have.
     labels: NotRequired[dict[str, str]]
-    #: GPU models that will do; none means any.
+    #: Accepted GPU models; none means any.
     models: NotRequired[list[str]]
 
 
 class FlavorEdit(TypedDict):
-    """What may be changed about a flavor; what is left out stays as it is."""
+    """Changes to a flavor. Fields that are left out keep their values."""
 
     description: NotRequired[str]
     #: Labels that a node must have.
     labels: NotRequired[dict[str, str]]
-    #: GPU models that will do; none means any.
+    #: Accepted GPU models; none means any.
     models: NotRequired[list[str]]
 
 
@@ -98,7 +98,7 @@ GpuHealth = Literal["healthy", "suspect", "failed"]
 
 
 class GpuColumns(TypedDict):
-    """Every list has one place per GPU. `node`, `model`, `pool` and `owner` are places in the lists beside."""
+    """Every list has one item per GPU. `node`, `model`, `pool` and `owner` are indexes into the lists of names."""
 
     id: list[str]
     node: list[int]
@@ -106,22 +106,22 @@ class GpuColumns(TypedDict):
     model: list[int]
     pool: list[int]
     health: list[GpuHealth]
-    #: The part that jobs hold, 0 to 1.
+    #: Share of the GPU that jobs hold, 0 to 1.
     allocated: list[float]
-    #: Whose job holds the largest part; null while it is free.
+    #: Owner of the job that holds the largest share; null if the GPU is free.
     owner: list[int | None]
-    #: That job, where the caller may see it.
+    #: That job, if the caller may see it.
     job: list[str | None]
     utilization: list[float | None]
-    #: The used part, 0 to 1.
+    #: Share of the GPU's memory in use, 0 to 1.
     memory: list[float | None]
     #: Celsius.
     temperature: list[float | None]
     #: Watts.
     power: list[float | None]
-    #: Others hold it, outside of corral.
+    #: The GPU is used outside of corral.
     taken: list[bool]
-    #: Never read, or too long ago to be believed.
+    #: The GPU was never read, or its last reading is too old.
     stale: list[bool]
 
 
@@ -135,7 +135,7 @@ class MapNodeView(TypedDict):
 
 
 class GpuMapView(TypedDict):
-    """Measured values are null where the device does not tell."""
+    """Measured values are null if the device does not report them."""
 
     at: str
     nodes: list[MapNodeView]
@@ -146,9 +146,9 @@ class GpuMapView(TypedDict):
 
 
 class GpuMark(TypedDict):
-    """An operator's word about a GPU."""
+    """A GPU's health, set by an operator."""
 
-    #: Suspect: no new work. Failed: its jobs move.
+    #: Suspect: the GPU gets no new jobs. Failed: its jobs are moved, too.
     health: Literal["suspect", "failed"]
     reason: str
 
@@ -169,7 +169,7 @@ class EvidenceView(TypedDict):
 
 
 class HolderView(TypedDict):
-    """A job on a GPU or a node; of one that the caller may not see only whose it is and how large."""
+    """A job on a GPU or a node; of a job that the caller may not see, only its owner and its size are shown."""
 
     id: str | None
     name: str | None
@@ -195,9 +195,9 @@ class ReadingView(TypedDict):
     ecc_uncorrected: int | None
     remapped_rows: int | None
     remap_failed: bool | None
-    #: How many processes use it.
+    #: Number of processes that use the GPU.
     processes: int
-    #: It was there and does not answer any more.
+    #: The GPU was found before and does not answer any more.
     lost: bool
 
 
@@ -209,15 +209,15 @@ class GpuView(TypedDict):
     model: str
     memory_bytes: int
     health: GpuHealth
-    #: Null while it was always healthy.
+    #: Null if the GPU was always healthy.
     health_since: str | None
-    #: What was seen, oldest first; also of times that are over.
+    #: Observed problems, oldest first, also those that are over.
     evidence: list[EvidenceView]
     pool: str
-    #: GPUs of a node with the same name here are linked; empty while none is known.
+    #: GPUs of a node with the same value are linked; empty if no link is known.
     link_group: str
     allocated: float
-    #: Others hold it, outside of corral.
+    #: The GPU is used outside of corral.
     taken: bool
     jobs: list[HolderView]
     reading: ReadingView | None
@@ -227,24 +227,24 @@ class ClusterView(TypedDict):
     name: str
     engine: str
     healthy: bool
-    #: What is wrong, in the words of its engine; empty while it answers.
+    #: The engine's error message; empty while the engine answers.
     detail: str
-    #: When it was last asked; null before the first time.
+    #: When the engine was last observed; null before the first time.
     observed_at: str | None
-    #: Since when it answers, or does not, as far as this server has seen.
+    #: Since when this server has seen the engine answer, or not answer.
     since: str | None
     nodes: int
     nodes_ready: int
     gpus: int
     gpus_free: int
-    #: Held by others, outside of corral.
+    #: GPUs that are used outside of corral.
     gpus_taken: int
-    #: Models of GPUs by what its own scheduler calls them, as far as set.
+    #: GPU models by the names of the cluster's own scheduler, if configured.
     gpu_types: dict[str, str]
 
 
 class HostView(TypedDict):
-    """How a node is besides its GPUs; null where it does not tell. Rates are per second."""
+    """Readings of a node apart from its GPUs; null if the node does not report them. Rates are per second."""
 
     at: str
     stale: bool
@@ -258,7 +258,7 @@ class HostView(TypedDict):
 
 
 class TakenView(TypedDict):
-    """What of a node others hold, outside of corral."""
+    """Resources of a node that are used outside of corral."""
 
     gpus: int
     cpus: float
@@ -269,9 +269,9 @@ class NodeView(TypedDict):
     id: str
     cluster: str
     state: NodeState
-    #: What an operator has said: ready, cordoned or draining.
+    #: State set by an operator: ready, cordoned or draining.
     withheld: NodeState
-    #: Why its engine gives it no work; empty where it does not tell.
+    #: The engine's reason for giving the node no work; empty if the engine reports none.
     reason: str
     cpus: float
     memory_bytes: int
@@ -298,22 +298,22 @@ class PackageView(TypedDict):
     kinds: list[JobKind]
     description: str
     created_at: str
-    #: With this and the rest only when a kind is asked for.
+    #: This field and the following ones are set only if a kind is given.
     available: NotRequired[bool | None]
-    #: Of the next one; null when unknown.
+    #: Estimated start of the next job; null if unknown.
     expected_wait_seconds: NotRequired[float | None]
-    #: Jobs of it that would start now.
+    #: Number of jobs of this size that would start now.
     free_count: NotRequired[int | None]
-    #: Where the caller's job would wait.
+    #: Queue in which the caller's job would wait.
     queue: NotRequired[str | None]
-    #: Jobs that wait there for the same GPU model.
+    #: Number of jobs that wait in that queue for the same GPU model.
     queued: NotRequired[int | None]
 
 
 class PoolView(TypedDict):
     name: str
     description: str
-    #: Null while it is empty, or where models are mixed (default only).
+    #: Null if the pool is empty or has several models (default only).
     model: str | None
     gpus_total: int
     gpus_free: int
@@ -347,37 +347,37 @@ class NamesDelete(TypedDict):
 
 
 class OverviewView(TypedDict):
-    """The installation in a few numbers; what nobody tells is null, not zero."""
+    """The installation in a few numbers; a value that no device reports is null, not zero."""
 
     nodes: int
     nodes_by_state: dict[str, int]
     gpus: int
     gpus_free: float
     gpus_allocated: float
-    #: Held by others, outside of corral.
+    #: GPUs that are used outside of corral.
     gpus_taken: int
     gpus_suspect: int
     gpus_failed: int
     gpus_stale: int
     allocation: float
     utilization: float | None
-    #: Held by jobs, and not used at this moment.
+    #: GPUs that jobs hold and do not use at this moment.
     idle_gpus: int
     power_watts: float | None
-    #: What the GPUs that tell may draw together.
+    #: Sum of the power limits of the GPUs that report one.
     power_limit_watts: float | None
     temperature_celsius: float | None
     temperature_mean_celsius: float | None
-    #: Mean use of the CPUs of the nodes that tell, 0 to 1.
+    #: Mean CPU utilisation of the nodes that report it, 0 to 1.
     cpu: float | None
-    #: Of the nodes that tell, as the total.
+    #: Sum over the nodes that report it; the total likewise.
     memory_used_bytes: int | None
     memory_total_bytes: int | None
-    #: By state; of one cluster without those that have ended.
+    #: Number of jobs by state; for a single cluster, ended jobs are left out.
     jobs: dict[str, int]
     running: int
     queued: int
-    #: How long what waits now has waited so far.
+    #: Time that the jobs which wait now have waited so far.
     wait_seconds_median: float | None
     wait_seconds_max: float | None
     alerts: dict[str, int]
@@ -391,15 +391,15 @@ class PackageCreate(TypedDict):
     flavor: NotRequired[str | None]
     #: Per node: 0, a share below 1, or whole GPUs.
     gpus: NotRequired[float]
-    #: The job kinds it is offered to; none means every kind.
+    #: Job kinds that the package is offered to; none means every kind.
     kinds: NotRequired[list[Literal["workbench", "training", "distributed", "preset"]]]
     memory_bytes: NotRequired[float | str]
-    #: Only nodes with the label rdma=true.
+    #: Use only nodes with the label rdma=true.
     rdma: NotRequired[bool]
 
 
 class PackageEdit(TypedDict):
-    """What may be changed about a package; what is left out stays as it is."""
+    """Changes to a package. Fields that are left out keep their values."""
 
     cpus: NotRequired[float]
     description: NotRequired[str]
@@ -407,10 +407,10 @@ class PackageEdit(TypedDict):
     flavor: NotRequired[str | None]
     #: Per node: 0, a share below 1, or whole GPUs.
     gpus: NotRequired[float]
-    #: The job kinds it is offered to; none means every kind.
+    #: Job kinds that the package is offered to; none means every kind.
     kinds: NotRequired[list[Literal["workbench", "training", "distributed", "preset"]]]
     memory_bytes: NotRequired[float | str]
-    #: Only nodes with the label rdma=true.
+    #: Use only nodes with the label rdma=true.
     rdma: NotRequired[bool]
 
 
@@ -422,13 +422,13 @@ class PanelKindView(TypedDict):
     running: int
     #: Jobs that wait.
     queued: int
-    #: GPUs that the running ones hold.
+    #: GPUs that the running jobs hold.
     occupied: float
     #: GPUs that jobs of this kind can have.
     total: float
-    #: Of these, in good order and held by nobody.
+    #: GPUs of these that are healthy and free.
     free: float
-    #: GPUs that the waiting ones ask for.
+    #: GPUs that the waiting jobs ask for.
     gap: float
 
 
@@ -440,20 +440,20 @@ class PanelView(TypedDict):
     running: int
     #: Jobs that wait.
     queued: int
-    #: GPUs that the running ones hold.
+    #: GPUs that the running jobs hold.
     occupied: float
     #: GPUs that jobs of this kind can have.
     total: float
-    #: Of these, in good order and held by nobody.
+    #: GPUs of these that are healthy and free.
     free: float
-    #: GPUs that the waiting ones ask for.
+    #: GPUs that the waiting jobs ask for.
     gap: float
     model: str
 
 
 class PanelPage(TypedDict):
     items: list[PanelView]
-    #: The sums per kind, on every page.
+    #: Totals per kind; the same on every page.
     kinds: list[PanelKindView]
     next_cursor: NotRequired[str | None]
 
@@ -461,14 +461,14 @@ class PanelPage(TypedDict):
 class PoolCreate(TypedDict):
     name: str
     description: NotRequired[str]
-    #: Ids of GPUs of one model; they leave the pool they are in.
+    #: Ids of GPUs of one model; they are removed from their present pool.
     gpus: NotRequired[list[str]]
 
 
 class PoolDetailView(TypedDict):
     name: str
     description: str
-    #: Null while it is empty, or where models are mixed (default only).
+    #: Null if the pool is empty or has several models (default only).
     model: str | None
     gpus_total: int
     gpus_free: int
@@ -483,5 +483,5 @@ class PoolDetailView(TypedDict):
 
 class PoolEdit(TypedDict):
     description: NotRequired[str | None]
-    #: Exactly the GPUs that it shall have: what it loses goes to the pool default.
+    #: The complete list of GPUs; GPUs that are not listed move to the pool default.
     gpus: NotRequired[list[str] | None]

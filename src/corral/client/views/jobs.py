@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 class ArrayStop(TypedDict):
     array: str
-    #: Whose it is, if not the caller's; for operators.
+    #: Owner of the job if it is not the caller; only operators can set it.
     user: NotRequired[str | None]
 
 
@@ -19,20 +19,20 @@ class ImageCreate(TypedDict):
     description: NotRequired[str]
     shared_groups: NotRequired[list[str]]
     shared_users: NotRequired[list[str]]
-    #: public: the platform's own, by operators.
+    #: public: an image of the platform; only operators can create one.
     visibility: NotRequired[Literal["private", "shared", "public"]]
 
 
 class ImageEdit(TypedDict):
-    """What may be changed about an image; what is left out stays as it is."""
+    """Changes to an image. Fields that are left out keep their values."""
 
-    #: Where it is pulled from.
+    #: Address that the image is pulled from.
     address: NotRequired[str]
-    #: The login of its owner's that it is pulled with; null: one that fits the registry.
+    #: The owner's login that the image is pulled with; null: the login for the registry.
     credential: NotRequired[str | None]
     description: NotRequired[str]
     shared_groups: NotRequired[list[str]]
-    #: Who may use it, with the visibility shared.
+    #: Users and groups that may use the image, if its visibility is shared.
     shared_users: NotRequired[list[str]]
     visibility: NotRequired[Literal["private", "shared", "public"]]
 
@@ -52,32 +52,32 @@ class ImageView(TypedDict):
 
 
 class MountBody(TypedDict):
-    """Something to be mounted, in parts."""
+    """A mount, in parts."""
 
     #: A volume, owner/volume, dataset:NAME@VERSION, or local:SIZE.
     source: str
-    #: Where the job sees it; absolute.
+    #: Absolute path in the job.
     path: str
-    #: Null: as such things usually are.
+    #: Null: the default for this type of storage.
     mode: NotRequired[Literal["ro", "rw"] | None]
-    #: Of a bucket: fetch all of it before the program begins.
+    #: For a bucket: fetch all of it before the program starts.
     prefetch: NotRequired[bool]
 
 
 class JobArray(TypedDict):
-    """One job for every index, called NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment."""
+    """One job for every index, named NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment."""
 
     #: Indexes, such as 0-99, 0-99:5 or 1,3,7.
     array: str
-    #: Jobs that must have completed before: ids, names of one's own, or names of one's own arrays.
+    #: Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
     after: NotRequired[list[str] | None]
-    #: How often its program shall save its work; null: as the installation says.
+    #: How often the program should save a checkpoint; null: the installation's default.
     checkpoint_interval: NotRequired[float | str | None]
-    #: Needed, unless a preset brings it.
+    #: Required, unless a preset sets it.
     command: NotRequired[list[str]]
     cpus: NotRequired[float]
     env: NotRequired[dict[str, str] | None]
-    #: A kind of hardware out of the catalog.
+    #: A flavor of the catalog.
     flavor: NotRequired[str | None]
     #: Per node: 0, a share below 1, or whole GPUs.
     gpus: NotRequired[float]
@@ -85,50 +85,50 @@ class JobArray(TypedDict):
     hold: NotRequired[bool]
     #: The name of an image, or an address; null: the node's own environment.
     image: NotRequired[str | None]
-    #: Follows from what the job is; another one than that is refused.
+    #: The kind follows from the other fields; any other value is refused.
     kind: NotRequired[Literal["workbench", "training", "distributed"] | None]
     labels: NotRequired[dict[str, str] | None]
-    #: Of an elastic job; null: as the installation says.
+    #: Maximum of an elastic job; null: the installation's default.
     max_gpus: NotRequired[int | None]
     max_retries: NotRequired[int | None]
     memory: NotRequired[float | str]
-    #: Of an elastic job, which grows and shrinks; instead of gpus.
+    #: Minimum of an elastic job, which grows and shrinks; instead of gpus.
     min_gpus: NotRequired[int | None]
-    #: GPU models that will do.
+    #: Accepted GPU models.
     model: NotRequired[str | list[str] | None]
-    #: Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+    #: Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
     mounts: NotRequired[list[str | MountBody] | None]
     name: NotRequired[str | None]
     nodes: NotRequired[int]
-    #: A size out of the catalog, instead of gpus, cpus, memory and flavor.
+    #: A package of the catalog, instead of gpus, cpus, memory and flavor.
     package: NotRequired[str | None]
-    #: What fills the preset's places; its defaults hold for the rest.
+    #: Values for the preset's parameters; the others have their defaults.
     parameters: NotRequired[dict[str, bool | float | str] | None]
-    #: Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes
-    #: what other queues are owed.
+    #: Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets
+    #: GPUs that are guaranteed to other queues.
     preemptible: NotRequired[bool | None]
-    #: A template that brings the command, and a size for what is not given here.
+    #: A template that sets the command, and the size unless it is given here.
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
     time: NotRequired[float | str | None]
-    #: A virtual environment or conda prefix on the nodes, whose programs come first.
+    #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
     workdir: NotRequired[str | None]
 
 
 class JobCreate(TypedDict):
-    """A job as a user asks for it."""
+    """A job to submit."""
 
-    #: Jobs that must have completed before: ids, names of one's own, or names of one's own arrays.
+    #: Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
     after: NotRequired[list[str] | None]
-    #: How often its program shall save its work; null: as the installation says.
+    #: How often the program should save a checkpoint; null: the installation's default.
     checkpoint_interval: NotRequired[float | str | None]
-    #: Needed, unless a preset brings it.
+    #: Required, unless a preset sets it.
     command: NotRequired[list[str]]
     cpus: NotRequired[float]
     env: NotRequired[dict[str, str] | None]
-    #: A kind of hardware out of the catalog.
+    #: A flavor of the catalog.
     flavor: NotRequired[str | None]
     #: Per node: 0, a share below 1, or whole GPUs.
     gpus: NotRequired[float]
@@ -136,34 +136,34 @@ class JobCreate(TypedDict):
     hold: NotRequired[bool]
     #: The name of an image, or an address; null: the node's own environment.
     image: NotRequired[str | None]
-    #: Follows from what the job is; another one than that is refused.
+    #: The kind follows from the other fields; any other value is refused.
     kind: NotRequired[Literal["workbench", "training", "distributed"] | None]
     labels: NotRequired[dict[str, str] | None]
-    #: Of an elastic job; null: as the installation says.
+    #: Maximum of an elastic job; null: the installation's default.
     max_gpus: NotRequired[int | None]
     max_retries: NotRequired[int | None]
     memory: NotRequired[float | str]
-    #: Of an elastic job, which grows and shrinks; instead of gpus.
+    #: Minimum of an elastic job, which grows and shrinks; instead of gpus.
     min_gpus: NotRequired[int | None]
-    #: GPU models that will do.
+    #: Accepted GPU models.
     model: NotRequired[str | list[str] | None]
-    #: Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+    #: Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
     mounts: NotRequired[list[str | MountBody] | None]
     name: NotRequired[str | None]
     nodes: NotRequired[int]
-    #: A size out of the catalog, instead of gpus, cpus, memory and flavor.
+    #: A package of the catalog, instead of gpus, cpus, memory and flavor.
     package: NotRequired[str | None]
-    #: What fills the preset's places; its defaults hold for the rest.
+    #: Values for the preset's parameters; the others have their defaults.
     parameters: NotRequired[dict[str, bool | float | str] | None]
-    #: Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes
-    #: what other queues are owed.
+    #: Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets
+    #: GPUs that are guaranteed to other queues.
     preemptible: NotRequired[bool | None]
-    #: A template that brings the command, and a size for what is not given here.
+    #: A template that sets the command, and the size unless it is given here.
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
     time: NotRequired[float | str | None]
-    #: A virtual environment or conda prefix on the nodes, whose programs come first.
+    #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
     workdir: NotRequired[str | None]
 
@@ -173,17 +173,17 @@ class JobBatch(TypedDict):
 
 
 class JobClone(TypedDict):
-    """What is to be different about a clone; what is left out is as it was. Variables and labels are added."""
+    """Changes for a clone. Fields that are left out keep the values of the original. Variables and labels are added."""
 
-    #: Jobs that must have completed before: ids, names of one's own, or names of one's own arrays.
+    #: Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
     after: NotRequired[list[str] | None]
-    #: How often its program shall save its work; null: as the installation says.
+    #: How often the program should save a checkpoint; null: the installation's default.
     checkpoint_interval: NotRequired[float | str | None]
-    #: Needed, unless a preset brings it.
+    #: Required, unless a preset sets it.
     command: NotRequired[list[str]]
     cpus: NotRequired[float]
     env: NotRequired[dict[str, str] | None]
-    #: A kind of hardware out of the catalog.
+    #: A flavor of the catalog.
     flavor: NotRequired[str | None]
     #: Per node: 0, a share below 1, or whole GPUs.
     gpus: NotRequired[float]
@@ -191,71 +191,71 @@ class JobClone(TypedDict):
     hold: NotRequired[bool]
     #: The name of an image, or an address; null: the node's own environment.
     image: NotRequired[str | None]
-    #: Follows from what the job is; another one than that is refused.
+    #: The kind follows from the other fields; any other value is refused.
     kind: NotRequired[Literal["workbench", "training", "distributed"] | None]
     labels: NotRequired[dict[str, str] | None]
-    #: Of an elastic job; null: as the installation says.
+    #: Maximum of an elastic job; null: the installation's default.
     max_gpus: NotRequired[int | None]
     max_retries: NotRequired[int | None]
     memory: NotRequired[float | str]
-    #: Of an elastic job, which grows and shrinks; instead of gpus.
+    #: Minimum of an elastic job, which grows and shrinks; instead of gpus.
     min_gpus: NotRequired[int | None]
-    #: GPU models that will do.
+    #: Accepted GPU models.
     model: NotRequired[str | list[str] | None]
-    #: Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+    #: Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
     mounts: NotRequired[list[str | MountBody] | None]
     name: NotRequired[str | None]
     nodes: NotRequired[int]
-    #: A size out of the catalog, instead of gpus, cpus, memory and flavor.
+    #: A package of the catalog, instead of gpus, cpus, memory and flavor.
     package: NotRequired[str | None]
-    #: What fills the preset's places; its defaults hold for the rest.
+    #: Values for the preset's parameters; the others have their defaults.
     parameters: NotRequired[dict[str, bool | float | str] | None]
-    #: Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes
-    #: what other queues are owed.
+    #: Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets
+    #: GPUs that are guaranteed to other queues.
     preemptible: NotRequired[bool | None]
-    #: A template that brings the command, and a size for what is not given here.
+    #: A template that sets the command, and the size unless it is given here.
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
     time: NotRequired[float | str | None]
-    #: A virtual environment or conda prefix on the nodes, whose programs come first.
+    #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
     workdir: NotRequired[str | None]
 
 
 class JobCountsView(TypedDict):
     total: int
-    #: Every state, also those that no job is in.
+    #: Every state, also states without jobs.
     by_state: dict[str, int]
 
 
 class JobEdit(TypedDict):
-    """What is to be different about a job that does not run yet; what is left out stays as it is. Its size can be
-    changed until it has started for the first time."""
+    """Changes to a job that does not run yet. Fields that are left out keep their values. The job's size can be changed
+    until the job has started for the first time."""
 
-    #: Null: it waits for no other job.
+    #: Null: the job depends on no other job.
     after: NotRequired[list[str] | None]
     cpus: NotRequired[float]
-    #: A kind of hardware out of the catalog; null: none in particular.
+    #: A flavor of the catalog; null: no flavor.
     flavor: NotRequired[str | None]
     #: Per node: 0, a share below 1, or whole GPUs.
     gpus: NotRequired[float]
-    #: Makes it elastic, or changes how far it grows.
+    #: Makes the job elastic, or changes its maximum.
     max_gpus: NotRequired[int | None]
     memory: NotRequired[float | str]
-    #: Makes it elastic, or changes how far it shrinks.
+    #: Makes the job elastic, or changes its minimum.
     min_gpus: NotRequired[int | None]
-    #: GPU models that will do; null: any.
+    #: Accepted GPU models; null: any.
     model: NotRequired[str | list[str] | None]
     nodes: NotRequired[int]
-    #: A size out of the catalog, instead of gpus, cpus, memory and flavor.
+    #: A package of the catalog, instead of gpus, cpus, memory and flavor.
     package: NotRequired[str | None]
-    #: Until it has started for the first time. Null: as jobs of its kind usually are.
+    #: Can be changed until the job has started for the first time. Null: the default of its kind.
     preemptible: NotRequired[bool | None]
     priority: NotRequired[int]
-    #: Null: the right one of those that its user may use.
+    #: Null: chosen among the queues that the user may use.
     queue: NotRequired[str | None]
-    #: Null: as long as the queue allows.
+    #: Null: the queue's limit.
     time: NotRequired[float | str | None]
 
 
@@ -263,14 +263,14 @@ JobKind = Literal["workbench", "training", "distributed", "preset"]
 
 
 class JobMove(TypedDict):
-    """Put a job of one's own before or after another one of one's own."""
+    """Move one of the caller's jobs before or after another one of the caller's jobs."""
 
     after: NotRequired[str | None]
     before: NotRequired[str | None]
 
 
 class JobResize(TypedDict):
-    """How many GPUs a running elastic job shall go on with."""
+    """The new number of GPUs of a running elastic job."""
 
     gpus: int
 
@@ -302,10 +302,10 @@ class ArrayView(TypedDict):
 class ElasticView(TypedDict):
     min_gpus: int
     max_gpus: int
-    #: Measured use of its GPUs lately; null: not known yet.
+    #: Recently measured utilisation of the job's GPUs; null: not known yet.
     utilization: float | None
     resized_at: str | None
-    #: While it is resized: what its next attempt gets.
+    #: While the job is resized: GPUs of its next attempt.
     next_gpus: list[str] | None
 
 
@@ -325,7 +325,7 @@ MountKind = Literal["volume", "dataset", "local"]
 
 
 class MountView(TypedDict):
-    """Storage that a job sees."""
+    """Storage that a job mounts."""
 
     kind: MountKind
     #: As it was given: a volume, NAME@VERSION of a dataset, or a size of local disk.
@@ -340,27 +340,27 @@ class MountView(TypedDict):
 
 
 class PredictionView(TypedDict):
-    """How long it was expected to run, from its next start on, when it was last queued."""
+    """The predicted run time from the next start on, computed when the job was last queued."""
 
     p50_seconds: float
     p90_seconds: float
-    #: How many completed runs that is known from.
+    #: Number of completed runs that the prediction is based on.
     samples: int
-    #: What those runs have in common with it.
+    #: What those runs have in common with the job.
     like: str
 
 
 class UsageView(TypedDict):
-    """What was held and used, so far."""
+    """Resources that were held and used so far."""
 
     gpu_hours: float
-    #: The part of the GPU-hours of which readings tell.
+    #: Share of the GPU-hours that have readings.
     measured_gpu_hours: float
-    #: Mean use of the GPUs while it was measured; null if it never was.
+    #: Mean utilisation of the GPUs while it was measured; null if it was never measured.
     utilization: float | None
     idle_gpu_hours: float
     energy_kwh: float
-    #: The most that one of its GPUs had in use.
+    #: Highest memory use of a single GPU.
     memory_peak_bytes: int
 
 
@@ -378,21 +378,21 @@ class JobView(TypedDict):
     memory_bytes: int
     models: list[str]
     labels: dict[str, str]
-    #: As it was picked; later changes of it don't matter.
+    #: The package at submission; later changes of the package have no effect.
     flavor: str | None
     package: str | None
-    #: With env and workdir, shown to its owner and to operators only.
+    #: The command, env and workdir are shown to the job's owner and to operators only.
     command: list[str]
     env: dict[str, str]
     workdir: str | None
     time_limit_seconds: float | None
     grace_seconds: float
     max_retries: int
-    #: How often its program shall save; null: as the installation says.
+    #: How often the program should save a checkpoint; null: the installation's default.
     checkpoint_interval_seconds: float | None
-    #: When its program last saved its work.
+    #: When the program last saved a checkpoint.
     checkpointed_at: str | None
-    #: null: nothing is known of jobs like it.
+    #: null: no similar job has completed yet.
     predicted: PredictionView | None
     created_at: str
     queued_at: str | None
@@ -406,35 +406,35 @@ class JobView(TypedDict):
     exit_code: int | None
     message: str
     retries: int
-    #: Faults of the platform in a row since it last saved; they are no retries.
+    #: Platform failures in a row since the last checkpoint; they do not count as retries.
     faults: int
     not_before: str | None
     stopping_for: str | None
     preemptible: bool
-    #: The job that it makes, or made, room for, until it starts again.
+    #: The job that this job was preempted for; set until this job starts again.
     preempted_for: str | None
-    #: How often it was preempted since its owner started it.
+    #: Number of preemptions since the owner last started the job.
     preemptions: int
-    #: Jobs that must complete before it may start.
+    #: Jobs that must complete before this job may start.
     after: list[str]
     array: NotRequired[ArrayView | None]
-    #: Of a job that grows and shrinks; gpus is what it has now, or its minimum.
+    #: Set for an elastic job, which grows and shrinks; gpus is its present size, or its minimum.
     elastic: NotRequired[ElasticView | None]
-    #: While it waits; null: it does not, or nobody can tell.
+    #: Estimated start of a waiting job; null: the job does not wait, or no estimate exists.
     estimated_start: NotRequired[EstimatedStartView | None]
-    #: It holds GPUs, does nothing, and was told so; only told of a single job.
+    #: Set if the owner was warned that the job does not use its GPUs; only set for a single job.
     idle_warning: NotRequired[IdleWarningView | None]
     #: As it was given: the name of an image, or an address.
     image: NotRequired[str | None]
-    #: It stays however old it becomes.
+    #: Retention never removes a pinned job.
     kept: NotRequired[bool]
     #: Shown to its owner and to operators only.
     mounts: NotRequired[list[MountView]]
-    #: What filled the template; shown as the command is.
+    #: Values for the preset's parameters; shown to the same callers as the command.
     parameters: NotRequired[dict[str, str]]
-    #: The template that it was made from.
+    #: The preset that the job was made from.
     preset: NotRequired[str | None]
-    #: What it has held and used in all its attempts; only told of a single job.
+    #: What the job has held and used in all its attempts; only set for a single job.
     usage: NotRequired[UsageView | None]
     venv: NotRequired[str | None]
 
@@ -449,7 +449,7 @@ class AttemptView(TypedDict):
     end_reason: str | None
     exit_code: int | None
     message: str
-    #: What it has held and used.
+    #: What the job has held and used.
     usage: NotRequired[UsageView | None]
 
 
@@ -457,18 +457,18 @@ class CheckpointView(TypedDict):
     name: str
     #: The directory; shown to the job's owner and to operators only.
     path: str | None
-    #: Steps done: where a program that resumes from it goes on.
+    #: Number of steps done; a program that resumes from the checkpoint continues there.
     step: int
-    #: Null if that cannot be read any more.
+    #: Null if it cannot be read any more.
     saved_at: str | None
     size_bytes: int
-    #: Which attempt saved it; null if that cannot be read any more.
+    #: The attempt that saved the checkpoint; null if it cannot be read any more.
     attempt: int | None
-    #: How many processes of a gang saved a part of it.
+    #: Number of processes of a gang that saved a part.
     parts: int
-    #: As far as names and lengths tell; before an attempt resumes, every byte is read.
+    #: Judged by file names and lengths; before an attempt resumes, every byte is checked.
     good: bool
-    #: Why no attempt resumes from it.
+    #: Why no attempt resumes from this checkpoint.
     problem: str | None
 
 
@@ -477,9 +477,9 @@ OutputKind = Literal["file", "directory", "link", "other"]
 
 class FileView(TypedDict):
     name: str
-    #: From the output directory on.
+    #: Path relative to the output directory.
     path: str
-    #: `link`: leads out of the output directory; it cannot be downloaded.
+    #: `link`: a link to a place outside of the output directory; it cannot be downloaded.
     kind: OutputKind
     is_dir: bool
     size_bytes: int
@@ -489,11 +489,11 @@ class FileView(TypedDict):
 class LogMatchView(TypedDict):
     attempt: int
     rank: int
-    #: Counted from the oldest line that is kept.
+    #: Number of the line, counted from the oldest line that is kept.
     line: int
     #: The byte of the log at which the line begins.
     offset: int
-    #: The line; of a long one the part around the match.
+    #: The line; of a long line, the part around the match.
     text: str
 
 
@@ -503,7 +503,7 @@ ParameterType = Literal["choice", "int", "float", "bool", "text", "path"]
 class ParameterView(TypedDict):
     name: str
     type: ParameterType
-    #: Null: it must be given.
+    #: Null: the parameter is required.
     default: bool | float | str | None
     choices: list[str]
     min: float | None
@@ -516,7 +516,7 @@ class PresetView(TypedDict):
     title: str
     description: str
     parameters: list[ParameterView]
-    #: With the next ones: what its jobs ask for unless they say otherwise.
+    #: This field and the next ones are defaults for the preset's jobs.
     gpus: float
     cpus: float
     memory_bytes: int
@@ -525,11 +525,11 @@ class PresetView(TypedDict):
     venv: str | None
     command: list[str]
     env: dict[str, str]
-    #: It comes with corral.
+    #: The preset is part of corral.
     shipped: bool
     created_by: str | None
     created_at: str | None
-    #: As it was written; only told of a single one.
+    #: The YAML file; only set for a single preset.
     yaml: NotRequired[str | None]
 
 
@@ -550,14 +550,14 @@ class TaskView(TypedDict):
 class LoginPut(TypedDict):
     registry: str
     username: str
-    #: A password or token. Kept encrypted and never shown again.
+    #: A password or token. Stored encrypted and never shown again.
     secret: str
-    #: For public images; by operators.
+    #: For public images; only operators can set it.
     platform: NotRequired[bool]
 
 
 class EstimateView(TypedDict):
-    """When it is expected to start: half of such jobs do by p50, nine tenths by p90."""
+    """The estimated start: half of such jobs start by p50, nine tenths by p90."""
 
     p50: str
     p90: str
@@ -574,7 +574,7 @@ PreemptionRule = Literal["guarantee", "reservation", "order", "overrun", "move"]
 
 
 class PreemptingView(TypedDict):
-    """A job that would be interrupted; of one that the caller may not see only the rule and the loss."""
+    """A job that would be preempted; of a job that the caller may not see, only the rule and the loss are shown."""
 
     job: str | None
     rule: PreemptionRule
@@ -582,11 +582,11 @@ class PreemptingView(TypedDict):
 
 
 class WouldStartView(TypedDict):
-    #: Now, or the half of the estimate; null: nobody can tell.
+    #: Now, or p50 of the estimate; null: no estimate exists.
     at: str | None
-    #: Where: for sure if it starts now, else as far as it is planned.
+    #: Nodes: certain if the job starts now, otherwise of its planned start.
     nodes: list[str]
-    #: Jobs in front of it that the caller may see, the first ones.
+    #: The first of the jobs ahead of it that the caller may see.
     after: list[str]
     preempting: list[PreemptingView]
 
@@ -594,28 +594,28 @@ class WouldStartView(TypedDict):
 class PlanView(TypedDict):
     outcome: Literal["start", "wait", "refuse"]
     detail: str
-    #: Now, or when it is promised at the latest.
+    #: Now, or the latest planned start.
     start_at: str | None
     nodes: list[str]
     reasons: list[ReasonView]
     ahead_count: int
-    #: When it would start.
+    #: When the job would start.
     estimate: NotRequired[EstimateView | None]
-    #: null: it would be refused.
+    #: null: the job would be refused.
     would_start: NotRequired[WouldStartView | None]
 
 
 class PresetCreate(TypedDict):
     #: The template, as a YAML file.
     yaml: str
-    #: Take the place of one of the same name.
+    #: Replace a preset of the same name.
     replace: NotRequired[bool]
 
 
 class PresetRun(TypedDict):
     #: Of the job.
     name: NotRequired[str | None]
-    #: Other fields of a job: gpus, time, queue, env and so on.
+    #: Other fields of the job: gpus, time, queue, env and so on.
     overrides: NotRequired[dict[str, Any]]
     parameters: NotRequired[dict[str, bool | float | str]]
 
@@ -634,11 +634,11 @@ class TaskCreate(TypedDict):
 
 
 class CycleView(TypedDict):
-    """Where in the journal an answer of the past comes from."""
+    """The journal entries that an answer about the past is based on."""
 
     id: int
     at: str
-    #: Everything that had happened is in the answer, and nothing else.
+    #: Whether the answer contains exactly the changes up to that moment.
     exact: bool
     known_until: str
     words: str
@@ -648,12 +648,12 @@ class ExplainedEstimateView(TypedDict):
     p50: str
     p90: str
     made_at: str
-    #: What the estimate comes from, in words.
+    #: Explanation of the estimate.
     basis: str
 
 
 class JobRefView(TypedDict):
-    """A job; of one that the caller may not see only whose it is."""
+    """A job; of a job that the caller may not see, only the owner is shown."""
 
     id: str | None
     name: str | None
@@ -664,7 +664,7 @@ Outcome = Literal["start", "earlier"]
 
 
 class EffectView(TypedDict):
-    #: start: now. earlier: at a promised time that comes sooner than without it.
+    #: start: the job would start now. earlier: its planned start would be earlier than without this.
     outcome: Outcome
     start_at: str
 
@@ -679,7 +679,7 @@ class SuggestedChangeView(TypedDict):
 
 
 class SuggestionView(TypedDict):
-    """A change that helps: the scheduler was asked what it would do then."""
+    """A change that helps, checked by running the scheduler with it."""
 
     title: str
     detail: str
@@ -693,16 +693,16 @@ class WhyView(TypedDict):
     summary: str
     reasons: list[ReasonView]
     position: int | None
-    #: What its place in the line comes from, in words; empty if it is in none.
+    #: Explanation of the job's position in the waiting line; empty if the job is in none.
     place: str
     ahead: list[JobRefView]
     ahead_count: int
     planned_start: str | None
     planned_nodes: list[str]
-    #: For its owner and operators, the best first.
+    #: Shown to the job's owner and to operators, the best first.
     suggestions: list[SuggestionView]
-    #: The moment that was asked about; null for now.
+    #: The moment in question; null for now.
     at: NotRequired[str | None]
     cycle: NotRequired[CycleView | None]
-    #: When it is expected to start; null: it does not wait, or nobody can tell.
+    #: Estimated start; null: the job does not wait, or no estimate exists.
     estimate: NotRequired[ExplainedEstimateView | None]

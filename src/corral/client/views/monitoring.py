@@ -10,13 +10,13 @@ from corral.client.views.jobs import UsageView
 
 class AttemptUsageView(TypedDict):
     gpu_hours: float
-    #: The part of the GPU-hours of which readings tell.
+    #: Share of the GPU-hours that have readings.
     measured_gpu_hours: float
-    #: Mean use of the GPUs while it was measured; null if it never was.
+    #: Mean utilisation of the GPUs while it was measured; null if it was never measured.
     utilization: float | None
     idle_gpu_hours: float
     energy_kwh: float
-    #: The most that one of its GPUs had in use.
+    #: Highest memory use of a single GPU.
     memory_peak_bytes: int
     attempt_id: str
     planned_at: str
@@ -29,7 +29,7 @@ class PointView(TypedDict):
     mean: float
     least: float
     most: float
-    #: Readings behind it. A step without any has no point.
+    #: Number of readings in the step. A step without readings has no point.
     count: int
 
 

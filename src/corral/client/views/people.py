@@ -21,9 +21,9 @@ class GroupCreate(TypedDict):
 class GroupEdit(TypedDict):
     add_users: NotRequired[list[str]]
     description: NotRequired[str | None]
-    #: Leave the group that they are in for this one, at once.
+    #: Users who leave their present group for this one.
     move_users: NotRequired[list[str]]
-    #: Null detaches the pool; left out, it stays.
+    #: Null detaches the pool; left out: unchanged.
     pool: NotRequired[str | None]
     remove_users: NotRequired[list[str]]
 
@@ -48,18 +48,18 @@ class EventView(TypedDict):
 
 
 class IdentityView(TypedDict):
-    """Somebody whom a provider knows."""
+    """An account of a provider."""
 
     provider: str
     subject: str
     login: str
     name: str
     email: str
-    #: The user, once on-boarded.
+    #: The user, once the account is on-boarded.
     user: str | None
-    #: The allow-list names them: they come in at their next sign-in.
+    #: The allow-list contains the account: the next sign-in creates the user.
     allowed: bool
-    #: When they last signed in, or tried to.
+    #: Time of the last sign-in or of the last attempt.
     seen_at: str | None
 
 
@@ -92,27 +92,27 @@ class ProviderDetailView(TypedDict):
     enabled: bool
     allow: list[str]
     group: str | None
-    #: What the provider must know as the address to send people back to.
+    #: The redirect address to register with the provider.
     redirect_uri: str
-    #: Users who come from it.
+    #: Number of users of this provider.
     users: int
     created_at: str
 
 
 class ProviderView(TypedDict):
-    """A way to sign in, for everybody."""
+    """A sign-in provider, as it is shown before sign-in."""
 
     id: str
     kind: str
     title: str
-    #: Where a browser goes to sign in.
+    #: Address that a browser opens to sign in.
     login_url: str
 
 
 class HeldView(TypedDict):
     #: null means no limit
     limit: float | None
-    #: By everything unfinished, what waits included.
+    #: Held by all unfinished jobs, including those that wait.
     held: float
 
 
@@ -165,14 +165,14 @@ class UserView(TypedDict):
     #: Jobs that wait or run.
     active_jobs: int
     created_at: str
-    #: To the minute; null if never, or not since signing out.
+    #: Precise to the minute; null if never, or not since signing out.
     last_seen_at: str | None
 
 
 class LoginCreate(TypedDict):
     user: str
     password: str
-    #: Replaces the password, such as a one-time one.
+    #: Replaces the password, for example a one-time password.
     new_password: NotRequired[str | None]
     #: Answer with a bearer token instead of a cookie.
     token_name: NotRequired[str | None]
@@ -182,13 +182,13 @@ class LoginView(TypedDict):
     user: str
     role: Role
     must_change_password: bool
-    #: To be sent as X-CSRF-Token with every change.
+    #: Send it in the header X-CSRF-Token with every change.
     csrf_token: NotRequired[str | None]
     token: NotRequired[str | None]
 
 
 class LimitsView(TypedDict):
-    """What holds for everybody; null means no limit."""
+    """Limits for all users; null means no limit."""
 
     max_gpus_per_user: int | None
     max_gpus_per_job: int | None
@@ -199,7 +199,7 @@ class LimitsView(TypedDict):
 
 
 class QuotaView(TypedDict):
-    """The most that a user may hold with jobs of one kind; null means no limit."""
+    """Limits on the resources that a user's jobs of one kind may hold; null means no limit."""
 
     gpus: float | None
     cpus: float | None
@@ -214,7 +214,7 @@ class MeView(TypedDict):
     group: str | None
     pool: str | None
     permission_group: str
-    #: What the caller may do; operators may do everything.
+    #: Functions that the caller may use; operators may use all.
     functions: list[Function]
     provider: str
     must_change_password: bool
@@ -230,21 +230,21 @@ class NewTokenView(TypedDict):
     created_at: str
     expires_at: str | None
     last_used_at: str | None
-    #: Shown this once; only a hash of it is kept.
+    #: Shown only once; only a hash is stored.
     token: str
 
 
 class OnboardCreate(TypedDict):
     provider: str
     subjects: list[str]
-    #: Where newcomers are put; null means in no group.
+    #: Group of new users; null means no group.
     group: NotRequired[str | None]
 
 
 class PasswordChange(TypedDict):
     old: str
     new: str
-    #: Revoke all tokens of the user, but for the one that this request is sent with.
+    #: Revoke all tokens of the user except the one of this request.
     revoke_tokens: NotRequired[bool]
 
 
@@ -270,7 +270,7 @@ class PermissionGroupCreate(TypedDict):
 
 class PermissionGroupEdit(TypedDict):
     description: NotRequired[str | None]
-    #: The whole set, replacing the one before.
+    #: The complete set; it replaces the present one.
     functions: NotRequired[
         list[
             Literal[
@@ -298,32 +298,32 @@ class ProviderCreate(TypedDict):
     id: str
     kind: Literal["github", "gitlab", "oidc"]
     client_id: str
-    #: Logins, e-mail addresses, @domains, or * for everybody the provider knows.
+    #: Logins, e-mail addresses, @domains, or * for all accounts of the provider.
     allow: NotRequired[list[str]]
-    #: Kept encrypted and never shown again.
+    #: Stored encrypted and never shown again.
     api_token: NotRequired[str]
-    #: Kept encrypted and never shown again.
+    #: Stored encrypted and never shown again.
     client_secret: NotRequired[str]
     enabled: NotRequired[bool]
-    #: Where newcomers are put; null means in no group.
+    #: Group of new users; null means no group.
     group: NotRequired[str | None]
-    #: Its address; github.com and gitlab.com need none.
+    #: The provider's address; not needed for github.com and gitlab.com.
     issuer: NotRequired[str]
-    #: A GitHub organisation or GitLab group to list members of.
+    #: A GitHub organisation or GitLab group whose members are listed.
     organisation: NotRequired[str]
     title: NotRequired[str]
 
 
 class ProviderEdit(TypedDict):
-    """What is left out stays as it is, the secrets too; null forgets a secret."""
+    """Fields that are left out keep their values, the secrets too; null removes a secret."""
 
-    #: Logins, e-mail addresses, @domains, or * for everybody the provider knows.
+    #: Logins, e-mail addresses, @domains, or * for all accounts of the provider.
     allow: NotRequired[list[str]]
     api_token: NotRequired[str | None]
     client_id: NotRequired[str]
     client_secret: NotRequired[str | None]
     enabled: NotRequired[bool]
-    #: Where newcomers are put; null means in no group.
+    #: Group of new users; null means no group.
     group: NotRequired[str | None]
     issuer: NotRequired[str]
     organisation: NotRequired[str]
@@ -334,7 +334,7 @@ class CheckView(TypedDict):
     name: str
     state: Literal["ok", "warn", "fail"]
     detail: str
-    #: What to do about it.
+    #: How to fix the problem.
     hint: str
 
 
@@ -344,7 +344,7 @@ class ProviderTestView(TypedDict):
 
 
 class QuotaPut(TypedDict):
-    """The most that a user may hold with jobs of one kind; null means no limit."""
+    """Limits on the resources that a user's jobs of one kind may hold; null means no limit."""
 
     cpus: NotRequired[float | None]
     gpus: NotRequired[float | None]
@@ -361,8 +361,8 @@ class VolumeQuotasPut(TypedDict):
 
 
 class QuotasPut(TypedDict):
-    """One entry per job kind; a kind that is left out has no limit afterwards. So for the types of volumes, unless
-    `volumes` is left out as a whole."""
+    """One entry per job kind; a kind that is left out has no limit afterwards. The same holds for the types of volumes,
+    unless `volumes` is left out altogether."""
 
     distributed: NotRequired[QuotaPut | None]
     preset: NotRequired[QuotaPut | None]
@@ -372,24 +372,24 @@ class QuotasPut(TypedDict):
 
 
 class QuotasBatch(TypedDict):
-    """The same change for many users. What the quota leaves out stays as it is; null takes a limit away."""
+    """The same change for many users. Limits that are left out stay unchanged; null removes a limit."""
 
     quota: QuotasPut
-    #: Everybody, instead of naming users.
+    #: All users, instead of a list of users.
     all: NotRequired[bool]
     users: NotRequired[list[str] | None]
 
 
 class SshKeyCreate(TypedDict):
     name: str
-    #: As in a file that ends in .pub.
+    #: The content of a .pub file.
     public_key: str
 
 
 class TokenCreate(TypedDict):
     name: str
     expires_in_days: NotRequired[float | None]
-    #: How far it reaches: look; look and change jobs and tasks; everything.
+    #: Scope: read; read and change jobs and tasks; everything.
     scopes: NotRequired[list[Literal["read", "jobs", "full"]]]
 
 
@@ -397,7 +397,7 @@ class UserCreate(TypedDict):
     name: str
     display_name: NotRequired[str]
     email: NotRequired[str]
-    #: null means: in no group, and so without a pool.
+    #: null means no group, and so no pool of a group.
     group: NotRequired[str | None]
     password: NotRequired[str | None]
     permission_group: NotRequired[str]

@@ -24,24 +24,24 @@ Severity = Literal["info", "warning", "critical"]
 class FindingView(TypedDict):
     kind: FindingKind
     severity: Severity
-    #: The job, GPU, queue or pool that it is about.
+    #: The job, GPU, queue or pool that the finding is about.
     subject: str
     title: str
-    #: The numbers behind it.
+    #: The numbers that the finding is based on.
     evidence: dict[str, float | str]
     text: str
     proposal: str
 
 
 class GpuHoursView(TypedDict):
-    #: The user, group, queue or GPU model; empty for what has none.
+    #: The user, group, queue or GPU model; empty if there is none.
     key: str
     gpu_hours: float
     measured_gpu_hours: float
-    #: Utilisation times time, of what was measured.
+    #: Measured utilisation times time.
     busy_gpu_hours: float
     idle_gpu_hours: float
-    #: Of a job that crosses the border of the period, the part by its time.
+    #: Of a job that began before the period or ended after it, the share by time.
     energy_kwh: float
     utilization: float | None
     jobs: int
@@ -60,7 +60,7 @@ class AnalysisView(TypedDict):
     until: str
     findings: list[FindingView]
     usage: UsageBreakdownView
-    #: What could not be looked at.
+    #: Data that was not available.
     notes: list[str]
 
 
@@ -80,17 +80,17 @@ class MoveView(TypedDict):
     to_node: str
     before: AllocationView
     after: AllocationView
-    #: Work that is done again, at most: the time since the last checkpoint.
+    #: Upper bound of the work that is repeated: the time since the last checkpoint.
     lost_gpu_hours: float
 
 
 class DefragmentationView(TypedDict):
-    """A plan to look at. Nothing carries it out by itself."""
+    """A proposed plan. It is not carried out automatically."""
 
-    #: In the order in which they can be made.
+    #: In the order in which they can be carried out.
     moves: list[MoveView]
     frees: list[FreedNodeView]
-    #: Waiting jobs that would find a place.
+    #: Waiting jobs that would fit.
     helps: list[str]
     lost_gpu_hours: float
 
@@ -140,21 +140,21 @@ class ScheduleCreate(TypedDict):
     #: Channels that the report is sent to.
     channels: NotRequired[list[str]]
     enabled: NotRequired[bool]
-    #: Of the day, in UTC.
+    #: Hour of the day, in UTC.
     hour: NotRequired[int]
     period: NotRequired[Literal["daily", "weekly", "monthly"]]
-    #: Monday is 0; only of weekly ones.
+    #: Monday is 0; only for weekly schedules.
     weekday: NotRequired[int]
 
 
 class ScheduleEdit(TypedDict):
-    """What may be changed about a schedule; what is left out stays as it is."""
+    """Changes to a schedule. Fields that are left out keep their values."""
 
     #: Channels that the report is sent to.
     channels: NotRequired[list[str]]
     enabled: NotRequired[bool]
-    #: Of the day, in UTC.
+    #: Hour of the day, in UTC.
     hour: NotRequired[int]
     period: NotRequired[Literal["daily", "weekly", "monthly"]]
-    #: Monday is 0; only of weekly ones.
+    #: Monday is 0; only for weekly schedules.
     weekday: NotRequired[int]

@@ -10,12 +10,12 @@ from corral.client.views.jobs import EstimatedStartView, JobKind, PreemptionRule
 
 class HorizonAccuracyView(TypedDict):
     started: int
-    #: Which part of them started by then; null: none can be judged yet.
+    #: Share of the jobs that started by then; null: no estimate can be judged yet.
     before_p50: float | None
     before_p90: float | None
-    #: Between p50 and the start, whichever was first.
+    #: Difference between p50 and the start, whichever was first.
     median_error_seconds: float | None
-    #: How far ahead those estimates looked, such as `< 1 h`.
+    #: Time between the estimate and the estimated start, such as `< 1 h`.
     horizon: str
 
 
@@ -29,21 +29,21 @@ class ToldView(TypedDict):
 
 class EstimateAccuracyView(TypedDict):
     started: int
-    #: Which part of them started by then; null: none can be judged yet.
+    #: Share of the jobs that started by then; null: no estimate can be judged yet.
     before_p50: float | None
     before_p90: float | None
-    #: Between p50 and the start, whichever was first.
+    #: Difference between p50 and the start, whichever was first.
     median_error_seconds: float | None
     since: str | None
-    #: Made since then; of those that still wait only the late ones are judged.
+    #: Estimates made since then; of jobs that still wait, only those that are late are judged.
     estimates: int
     by_horizon: list[HorizonAccuracyView]
-    #: The latest first; of jobs that the caller may see.
+    #: Estimates for jobs that the caller may see, the latest first.
     recent: list[ToldView]
 
 
 class ExpectedBackView(TypedDict):
-    """When the job is expected to run again: half of the time not later, and nine times out of ten."""
+    """When the job is expected to run again: by p50 in half of the cases, by p90 in nine of ten."""
 
     p50: str
     p90: str
@@ -51,34 +51,34 @@ class ExpectedBackView(TypedDict):
 
 class JobReceiptView(TypedDict):
     id: int
-    #: When the job was told to save and end.
+    #: When the job was asked to save and end.
     at: str
     rule: PreemptionRule
     #: The rule with its numbers.
     detail: str
-    #: Who gave way.
+    #: The job that was preempted.
     job: str
     job_name: str
     user: str
     #: The attempt that was ended.
     attempt: int
-    #: Who starts instead.
+    #: The job that starts instead.
     for_job: str
     for_job_name: str
     for_user: str
     #: What it held.
     gpus: float
-    #: Work that was saved nowhere when it was told; once `saved` is known, what was lost.
+    #: Work that was not saved when the job was asked to end; once `saved` is known, the lost work.
     lost_gpu_seconds: float
-    #: Whether its program saved between the warning and its end; null until that is known.
+    #: Whether the program saved between the warning and its end; null until known.
     saved: bool | None
-    #: When its attempt was over and it waited again.
+    #: When the attempt was over and the job waited again.
     ended_at: str | None
-    #: When its next attempt was up.
+    #: When the next attempt was running.
     back_at: str | None
-    #: While it waits: when it is expected to run again.
+    #: While the job waits: when it is expected to run again.
     expected_back: ExpectedBackView | None
-    #: Whether the job gave way, or others gave way to it.
+    #: Whether the job was preempted, or other jobs were preempted for it.
     role: Literal["preempted", "preempting"]
 
 
@@ -104,42 +104,42 @@ class QueueView(TypedDict):
     running: int
     queued: int
     held_gpus: float
-    #: What it holds beyond its guarantee, where queues of the pool have one: lent until they ask.
+    #: GPUs borrowed beyond the guarantee, if queues of the pool have one; those queues can reclaim them.
     borrowed_gpus: float
-    #: What it is guaranteed and does not hold.
+    #: Guaranteed GPUs that the queue does not hold.
     owed_gpus: float
 
 
 class ReceiptView(TypedDict):
-    """One job gave way to another. Both owners see it, and operators do."""
+    """One job was preempted for another. Both owners and operators see the receipt."""
 
     id: int
-    #: When the job was told to save and end.
+    #: When the job was asked to save and end.
     at: str
     rule: PreemptionRule
     #: The rule with its numbers.
     detail: str
-    #: Who gave way.
+    #: The job that was preempted.
     job: str
     job_name: str
     user: str
     #: The attempt that was ended.
     attempt: int
-    #: Who starts instead.
+    #: The job that starts instead.
     for_job: str
     for_job_name: str
     for_user: str
     #: What it held.
     gpus: float
-    #: Work that was saved nowhere when it was told; once `saved` is known, what was lost.
+    #: Work that was not saved when the job was asked to end; once `saved` is known, the lost work.
     lost_gpu_seconds: float
-    #: Whether its program saved between the warning and its end; null until that is known.
+    #: Whether the program saved between the warning and its end; null until known.
     saved: bool | None
-    #: When its attempt was over and it waited again.
+    #: When the attempt was over and the job waited again.
     ended_at: str | None
-    #: When its next attempt was up.
+    #: When the next attempt was running.
     back_at: str | None
-    #: While it waits: when it is expected to run again.
+    #: While the job waits: when it is expected to run again.
     expected_back: ExpectedBackView | None
 
 
@@ -148,18 +148,18 @@ class ReservationView(TypedDict):
     pool: str
     model: str
     gpus: list[str]
-    #: Its GPUs by node; those that are not there now are under ''.
+    #: The GPUs by node; GPUs that are not present now are under ''.
     nodes: dict[str, list[str]]
     gpu_count: int
     users: list[str]
     groups: list[str]
     since: str
-    #: Null while it stands.
+    #: Null if the reservation has no end.
     until: str | None
     lends: bool
     note: str
     state: Literal["upcoming", "active", "standing", "over"]
-    #: False when it is over, and for a standing one where nothing stands (dynamic).
+    #: False once the reservation is over, and for a standing one if the strategy is dynamic.
     in_force: bool
     #: GPUs that owners hold now.
     used_by_owners: int
@@ -170,7 +170,7 @@ class ReservationView(TypedDict):
 
 
 class OrderedJobView(TypedDict):
-    """A place in a line; of a job that the caller may not see only whose it is and how large."""
+    """A position in a waiting line; of a job that the caller may not see, only its owner and its size are shown."""
 
     position: int
     id: str | None
@@ -178,42 +178,42 @@ class OrderedJobView(TypedDict):
     user: str
     gpus: float
     nodes: int
-    #: The only cluster where it may run; null: several will do.
+    #: The only cluster in which the job may run; null: several.
     cluster: str | None
     priority: int
     pinned: bool
     score: float | None
     detail: str
-    #: Its owner has given it a place among the own jobs.
+    #: The owner has moved the job among the owner's own jobs.
     moved: bool
     queued_at: str | None
     planned_start: str | None
-    #: When it is expected to start; null while nothing can be told.
+    #: Estimated start; null while no estimate exists.
     estimated_start: EstimatedStartView | None
 
 
 class LineView(TypedDict):
-    """Jobs that wait for the same: one GPU model, on one node or as a gang."""
+    """Jobs that wait for the same resources: one GPU model, on one node or as a gang."""
 
     model: str
     line: Literal["single", "gang"]
-    #: Jobs in the line; of a long one not all are shown.
+    #: Number of jobs in the waiting line; of a long line not all jobs are shown.
     length: int
     jobs: list[OrderedJobView]
 
 
 class OrderView(TypedDict):
     lines: list[LineView]
-    #: Jobs that come after others, and so stand in no line yet.
+    #: Jobs that depend on others, and so are in no waiting line yet.
     waiting_for_others: int
 
 
 class QueueCreate(TypedDict):
     name: str
     blocking: NotRequired[Literal["strict", "backfill"]]
-    #: Groups that may use it beside the one that has its pool.
+    #: Groups that may use the queue besides the group that owns its pool.
     groups: NotRequired[list[str]]
-    #: GPUs that come back to it when it needs them; together at most what its pool has.
+    #: GPUs that the queue can reclaim; all guarantees together are at most the pool's GPUs.
     guaranteed_gpus: NotRequired[int]
     kinds: NotRequired[list[Literal["workbench", "training", "distributed", "preset"]]]
     max_gpus: NotRequired[int | None]
@@ -224,18 +224,18 @@ class QueueCreate(TypedDict):
     placement: NotRequired[str]
     policy: NotRequired[str]
     pool: NotRequired[str]
-    #: Jobs at its front take GPUs from those far behind them that run; with priority, shortest or weighted.
+    #: Jobs at the front preempt running jobs that are far behind them; with priority, shortest or weighted.
     preempts: NotRequired[bool]
     weight: NotRequired[float]
 
 
 class QueueEdit(TypedDict):
-    """What may be changed about a queue; what is left out stays as it is, null takes a limit away."""
+    """Changes to a queue. Fields that are left out keep their values; null removes a limit."""
 
     blocking: NotRequired[Literal["strict", "backfill"]]
-    #: Groups that may use it beside the one that has its pool.
+    #: Groups that may use the queue besides the group that owns its pool.
     groups: NotRequired[list[str]]
-    #: GPUs that come back to it when it needs them; together at most what its pool has.
+    #: GPUs that the queue can reclaim; all guarantees together are at most the pool's GPUs.
     guaranteed_gpus: NotRequired[int]
     kinds: NotRequired[list[Literal["workbench", "training", "distributed", "preset"]]]
     max_gpus: NotRequired[int | None]
@@ -245,7 +245,7 @@ class QueueEdit(TypedDict):
     min_job_gpus: NotRequired[int | None]
     placement: NotRequired[str]
     policy: NotRequired[str]
-    #: Jobs at its front take GPUs from those far behind them that run; with priority, shortest or weighted.
+    #: Jobs at the front preempt running jobs that are far behind them; with priority, shortest or weighted.
     preempts: NotRequired[bool]
     weight: NotRequired[float]
 
@@ -253,19 +253,19 @@ class QueueEdit(TypedDict):
 class ReservationCreate(TypedDict):
     name: str
     pool: str
-    #: Or exactly these.
+    #: Or the ids of the GPUs.
     gpu_ids: NotRequired[list[str] | None]
-    #: So many: corral chooses, whole nodes first.
+    #: Number of GPUs; corral chooses them, whole nodes first.
     gpus: NotRequired[int | None]
     groups: NotRequired[list[str]]
-    #: Whether preemptible jobs of others may use what owners do not.
+    #: Whether preemptible jobs of others may use GPUs that the owners do not use.
     lends: NotRequired[bool]
-    #: Of this model; left out, of the one that has most free.
+    #: Model of the GPUs; left out: the model with most free GPUs.
     model: NotRequired[str | None]
     note: NotRequired[str]
-    #: Left out, or in the past: from now on.
+    #: Left out, or in the past: now.
     since: NotRequired[str | None]
-    #: Left out: it stands until it is deleted.
+    #: Left out: the reservation lasts until it is deleted.
     until: NotRequired[str | None]
     users: NotRequired[list[str]]
 
@@ -278,6 +278,6 @@ class ReservationEdit(TypedDict):
     model: NotRequired[str | None]
     note: NotRequired[str | None]
     since: NotRequired[str | None]
-    #: Null lets it stand until it is deleted; left out, it stays.
+    #: Null: the reservation lasts until it is deleted; left out: unchanged.
     until: NotRequired[str | None]
     users: NotRequired[list[str] | None]

@@ -13,7 +13,7 @@ class ChecksumView(TypedDict):
     algorithm: str
     checksum: str
     size: int
-    #: Of the content that the checksum was made of.
+    #: Size of the content that the checksum was computed of.
     etag: str
 
 
@@ -25,13 +25,13 @@ class ObjectStoreView(TypedDict):
     kind: ObjectStoreKind
     bucket: str
     allow_write: bool
-    #: From here on for operators only; others see them empty.
+    #: This field and the following ones are shown to operators only; for others they are empty.
     endpoint: str | None
     region: str
     prefix: str
     access_key: str
     has_secret: bool
-    #: How many volumes are parts of it.
+    #: Number of volumes in this object store.
     volumes: int
     created_at: str
 
@@ -40,9 +40,9 @@ FileKind = Literal["file", "dir", "other"]
 
 
 class VolumeFileView(TypedDict):
-    #: From the volume's root on.
+    #: Path relative to the volume's root.
     path: str
-    #: `other`: a link that leads out, a device, or a name that is no text.
+    #: `other`: a link to a place outside of the volume, a device, or a name that is not valid text.
     kind: FileKind
     size: int
     modified_at: str
@@ -84,12 +84,12 @@ class VolumeView(TypedDict):
     owner: str
     type: VolumeType
     cluster: str
-    #: What it may hold; 0 for a bucket, which has no limit here.
+    #: Capacity; 0 for a bucket, which has no limit here.
     size_bytes: int
-    #: Null until it was measured.
+    #: Null until the use was measured.
     used_bytes: int | None
     measured_at: str | None
-    #: Jobs that would write to it do not start.
+    #: Jobs that would write to the volume do not start.
     full: bool
     state: VolumeState
     message: str
@@ -98,34 +98,34 @@ class VolumeView(TypedDict):
     prefix: str
     #: Shown to its owner and to operators only.
     shares: list[VolumeShareView]
-    #: Whether the caller may.
+    #: Whether the caller may write.
     may_write: bool
     mine: bool
     created_at: str
-    #: Live jobs that mount it, as far as the caller may see them.
+    #: Live jobs that mount the volume and that the caller may see.
     jobs: list[VolumeJobView]
 
 
 class ObjectStoreCreate(TypedDict):
     name: str
-    #: s3: S3 and what speaks like it, such as MinIO.
+    #: s3: S3 and compatible services, such as MinIO.
     kind: Literal["s3", "gcs"]
     bucket: str
     #: Of S3.
     access_key: NotRequired[str]
     #: Whether jobs may write to it.
     allow_write: NotRequired[bool]
-    #: Null: the provider's own.
+    #: Null: the provider's default.
     endpoint: NotRequired[str | None]
-    #: The part of the bucket that is opened.
+    #: Prefix of the bucket that can be used.
     prefix: NotRequired[str]
     region: NotRequired[str]
-    #: Of S3 the secret key, of GCS the account's key as JSON. Kept encrypted, never shown.
+    #: For S3 the secret key, for GCS the account's key as JSON. Stored encrypted, never shown.
     secret: NotRequired[str]
 
 
 class ObjectStoreEdit(TypedDict):
-    """What may be changed about how a bucket is reached; what is left out stays as it is."""
+    """Changes to the access to a bucket. Fields that are left out keep their values."""
 
     access_key: NotRequired[str]
     allow_write: NotRequired[bool]
@@ -137,7 +137,7 @@ class ObjectStoreEdit(TypedDict):
 class ObjectStoreTestView(TypedDict):
     ok: bool
     detail: str
-    #: Right below the prefix.
+    #: Names directly below the prefix.
     objects_seen: int
 
 
@@ -147,14 +147,14 @@ class UploadComplete(TypedDict):
 
 
 class UploadCreate(TypedDict):
-    #: From the volume's root on.
+    #: Path relative to the volume's root.
     path: str
     size: int
-    #: Of the whole, if it is known already.
+    #: Checksum of the whole file, if it is known already.
     checksum: NotRequired[str | None]
-    #: The file's own time; null: when it is complete.
+    #: The file's modification time; null: the time at which the upload is completed.
     modified_at: NotRequired[str | None]
-    #: Of every part but the last. There may be 100000 parts.
+    #: Size of every part except the last. There may be 100000 parts.
     part_bytes: NotRequired[int]
 
 
@@ -163,9 +163,9 @@ class UploadView(TypedDict):
     path: str
     size: int
     part_bytes: int
-    #: Their numbers begin with 0.
+    #: Numbers of the parts, beginning with 0.
     parts: int
-    #: The parts that are there already.
+    #: Parts that were received already.
     have: list[int]
 
 
@@ -173,20 +173,20 @@ class VolumeCreate(TypedDict):
     name: str
     #: block: one writer or many readers. filesystem: many of both. object: a part of a bucket.
     type: Literal["block", "filesystem", "object"]
-    #: Null: the only one there is.
+    #: Null: the only cluster.
     cluster: NotRequired[str | None]
-    #: Of an object volume: the bucket that it is a part of.
+    #: For an object volume: the object store.
     object_store: NotRequired[str | None]
-    #: Of an object volume: the part of the bucket that it shows.
+    #: For an object volume: the prefix in the bucket.
     prefix: NotRequired[str]
-    #: What it may hold; needed for block and filesystem.
+    #: Capacity; required for block and filesystem.
     size: NotRequired[float | str]
 
 
 class VolumeEdit(TypedDict):
-    """What may be changed about a volume; what is left out stays as it is."""
+    """Changes to a volume. Fields that are left out keep their values."""
 
-    #: A volume only grows.
+    #: A volume can only grow.
     size: NotRequired[float | str | None]
 
 
@@ -197,5 +197,5 @@ class VolumeShareBody(TypedDict):
 
 
 class VolumeSharesPut(TypedDict):
-    #: With whom it is shared from now on, all of them.
+    #: The complete list of users and groups that the volume is shared with.
     shares: list[VolumeShareBody]

@@ -10,7 +10,7 @@ Separation = Literal["accounts", "shared_accounts", "single_user"]
 
 
 class IsolationView(TypedDict):
-    """How far jobs of different users are kept apart from each other and from the server."""
+    """How jobs of different users are isolated from each other and from the server."""
 
     #: accounts: each user has an account of the machine; shared_accounts: some users share one; single_user: jobs run
     #: as the server's own account and can change everything that it stores.
@@ -29,7 +29,7 @@ class LicenceView(TypedDict):
 
 
 class PartView(TypedDict):
-    """One part of the server and how it is."""
+    """One part of the server and its health."""
 
     name: str
     healthy: bool
@@ -77,10 +77,10 @@ Type = Literal[
 
 class FoundView(TypedDict):
     type: Type
-    #: What its own route knows it by; of an image that somebody owns `owner/name`.
+    #: Id for the item's own route; `owner/name` of an image that has an owner.
     id: str
     title: str
-    #: A few words that tell it from its namesakes.
+    #: A short text that distinguishes items of the same name.
     detail: str
 
 
@@ -89,11 +89,11 @@ class SearchView(TypedDict):
 
 
 class SettingView(TypedDict):
-    #: Within its section, such as interval_seconds.
+    #: Key within the section, such as interval_seconds.
     key: str
-    #: Null where there is none. Secrets are masked.
+    #: Null if there is none. Secrets are masked.
     value: Any
-    #: Where it came from: default, a line of the file, a variable, the command line.
+    #: Source of the value: default, a line of the file, a variable, the command line.
     source: str
     is_default: bool
 
@@ -105,5 +105,5 @@ class SettingsSectionView(TypedDict):
 
 class SettingsView(TypedDict):
     config_file: str | None
-    #: Those of corral.yaml, in its order.
+    #: The sections of corral.yaml, in its order.
     sections: list[SettingsSectionView]

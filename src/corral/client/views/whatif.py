@@ -150,7 +150,7 @@ class SimulationView(TypedDict):
     words: WordsView
     progress: ProgressView
     headline: HeadlineView | None
-    #: Only of a single one that is ready.
+    #: Only set for a single simulation that is ready.
     result: ResultView | None
 
 
@@ -162,7 +162,7 @@ class PreemptionChanges(TypedDict):
 
 
 class QueueChanges(TypedDict):
-    """What is different about a queue; what is left out stays as it is."""
+    """Changes to a queue. Fields that are left out keep their values."""
 
     blocking: NotRequired[Literal["strict", "backfill"] | None]
     guaranteed_gpus: NotRequired[int | None]
@@ -176,7 +176,7 @@ class QueueChanges(TypedDict):
 
 
 class RuleChanges(TypedDict):
-    """What is different about the rules; an empty body is the cluster as it is."""
+    """Changes to the rules; an empty body is the present cluster."""
 
     preemption: NotRequired[PreemptionChanges | None]
     protected_starts: NotRequired[int | None]
@@ -189,7 +189,7 @@ class CountsView(TypedDict):
     seen: int
     same: int
     different: int
-    #: Followed without deciding, because the shadow had fallen behind.
+    #: Cycles that were skipped because the shadow policy had fallen behind.
     dropped: int
     failed: int
 
@@ -233,7 +233,7 @@ class NodesAdded(TypedDict):
     nodes: int
     gpus: int
     model: str
-    #: Left out: as many as the largest node has.
+    #: Left out: the number of the largest node.
     cpus: NotRequired[float | None]
     memory_bytes: NotRequired[float | str | None]
     pool: NotRequired[str | None]
@@ -254,7 +254,7 @@ class LimitChanges(TypedDict):
 
 
 class Changes(TypedDict):
-    """What is different about the cluster; an empty body is the cluster as it is."""
+    """Changes to the cluster; an empty body is the present cluster."""
 
     any_model: NotRequired[bool | None]
     fleet: NotRequired[FleetChanges | None]
@@ -287,7 +287,7 @@ class TraceJobBody(TypedDict):
 
 
 class SimulationCreate(TypedDict):
-    """The last `days`, or what was from `since` until `until` (now when left out), or `jobs` of a trace."""
+    """The last `days`, or the span from `since` until `until` (now if left out), or `jobs` of a trace."""
 
     candidate: Changes
     base: NotRequired[Changes]

@@ -10,7 +10,7 @@ from corral.client.views.jobs import JobState, JobView, MountBody
 
 class JupyterView(TypedDict):
     ready: bool
-    #: At the console: leads a browser that is signed in to its own origin; programs send a token.
+    #: Redirects a signed-in browser to the workbench's own origin; programs send a token.
     address: str
 
 
@@ -18,9 +18,9 @@ class SshView(TypedDict):
     ready: bool
     host: str
     port: int | None
-    #: Of the operating system; whom to log in as.
+    #: Account of the operating system to log in with.
     account: str | None
-    #: What the server shows, for a file of known hosts.
+    #: The SSH server's host key, for a known_hosts file.
     host_key: str | None
     #: To be copied.
     command: str | None
@@ -35,7 +35,7 @@ class WorkbenchView(TypedDict):
     message: str
     jupyter: JupyterView | None
     ssh: SshView | None
-    #: For how long nobody has used it; null while it does not run.
+    #: Time without use; null while the workbench does not run.
     idle_seconds: float | None
     idle_stop_seconds: float | None
     image: str | None
@@ -44,7 +44,7 @@ class WorkbenchView(TypedDict):
 
 
 class WorkbenchCreate(TypedDict):
-    """A workbench as a user asks for it. What it runs is corral's business."""
+    """A workbench to create. corral decides which programs it runs."""
 
     name: str
     cpus: NotRequired[float]
@@ -53,7 +53,7 @@ class WorkbenchCreate(TypedDict):
     #: 0, a share below 1, or whole GPUs.
     gpus: NotRequired[float]
     hold: NotRequired[bool]
-    #: Stop it when nobody has used it for so long.
+    #: Stop the workbench after so much time without use.
     idle_stop: NotRequired[float | str | None]
     #: The name or address of an image; the node's own environment if left out.
     image: NotRequired[str | None]
@@ -62,15 +62,15 @@ class WorkbenchCreate(TypedDict):
     labels: NotRequired[dict[str, str] | None]
     memory: NotRequired[float | str]
     model: NotRequired[str | list[str] | None]
-    #: Storage that it sees, such as data:/data.
+    #: Storage of the workbench, such as data:/data.
     mounts: NotRequired[list[str | MountBody] | None]
     package: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
-    #: Let its owner's registered SSH keys log in.
+    #: Allow the owner's registered SSH keys to log in.
     ssh: NotRequired[bool]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the node.
     venv: NotRequired[str | None]
-    #: Where it begins; a directory of its own that is kept until it is deleted.
+    #: Working directory; default: a directory of its own, kept until the workbench is deleted.
     workdir: NotRequired[str | None]

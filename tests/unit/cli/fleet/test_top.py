@@ -8,19 +8,19 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.cli.fleet.top_view import Look, Pane, Picture, Sort, frame, whole
+from corral.cli.fleet.top_view import Display, Pane, Snapshot, Sort, frame, whole
 from tests.unit.cli.fleet_views import NODES, NOW, OVERVIEW, RUNNING, WAITING, answers, gpu, job, node
 from tests.unit.cli.runner import corral
 from tests.unit.client.scripted_server import Answer, Seen, as_json, scripted
 
 
-def picture(**changes: Any) -> Picture:
+def snapshot(**changes: Any) -> Snapshot:
     usual = {"at": NOW, "server": "http://c:8470", "overview": OVERVIEW, "nodes": NODES}
-    return Picture(**{**usual, "running": RUNNING, "waiting": WAITING, **changes})
+    return Snapshot(**{**usual, "running": RUNNING, "waiting": WAITING, **changes})
 
 
-def text(look: Look | None = None, *, width: int = 100, height: int = 24, trouble: str = "", **changes: Any) -> str:
-    lines, _ = frame(picture(**changes), look or Look(), width=width, height=height, now=NOW, trouble=trouble)
+def text(look: Display | None = None, *, width: int = 100, height: int = 24, trouble: str = "", **changes: Any) -> str:
+    lines, _ = frame(snapshot(**changes), look or Display(), width=width, height=height, now=NOW, trouble=trouble)
     return "\n".join(line.plain for line in lines)
 
 
@@ -28,7 +28,7 @@ def line_of(shown: str, start: str) -> str:
     return next(line for line in shown.splitlines() if line.startswith(start))
 
 
-def test_a_frame_tells_totals_gpus_by_node_and_jobs() -> None:
+def test_a_frame_shows_totals_gpus_by_node_and_jobs() -> None:
     shown = text()
     assert "GPUs 4: 1 held, 3 free" in shown
     assert "1.2 kW" in shown
@@ -47,7 +47,7 @@ def test_a_frame_tells_totals_gpus_by_node_and_jobs() -> None:
 
 
 def test_what_is_old_or_unknown_is_never_shown_as_zero() -> None:
-    shown = whole(picture(), Sort.NODE, width=100, now=NOW)
+    shown = whole(snapshot(), Sort.NODE, width=100, now=NOW)
     plain = [line.plain for line in shown]
     stale = next(line for line in plain if "stale" in line)
     assert "stale: read 2m ago" in stale
@@ -62,13 +62,13 @@ def test_what_is_old_or_unknown_is_never_shown_as_zero() -> None:
     assert "0%" not in blind.splitlines()[1]
 
 
-def test_a_server_that_went_away_is_told_with_the_age_of_the_data() -> None:
-    lines, _ = frame(picture(), Look(), width=80, height=24, now=NOW + 65, trouble="cannot reach http://c:8470")
+def test_an_unreachable_server_is_shown_with_the_age_of_the_data() -> None:
+    lines, _ = frame(snapshot(), Display(), width=80, height=24, now=NOW + 65, trouble="cannot reach http://c:8470")
     assert "AWAY, 1m5s old: cannot reach" in lines[0].plain
 
 
 def test_gpus_can_be_ordered_by_what_they_do() -> None:
-    hot = text(Look(sort=Sort.HEAT))
+    hot = text(Display(sort=Sort.HEAT))
     ids = [line.split()[0] for line in hot.splitlines() if "-gpu" in line.split(" ")[0]]
     # what is not known comes last, in the order of the nodes
     assert ids == ["n1-gpu0", "n2-gpu1", "n1-gpu1", "n2-gpu0"]
@@ -76,8 +76,8 @@ def test_gpus_can_be_ordered_by_what_they_do() -> None:
 
 def test_keys_scroll_inside_what_there_is() -> None:
     many = [node(f"n{number}", [gpu(f"n{number}", index) for index in range(8)]) for number in range(10)]
-    seen = picture(nodes=many)
-    lines, look = frame(seen, Look().to_end(), width=80, height=24, now=NOW)
+    seen = snapshot(nodes=many)
+    lines, look = frame(seen, Display().to_end(), width=80, height=24, now=NOW)
     shown = [line.plain for line in lines]
     assert look.gpu_offset > 50
     assert any(line.startswith("   7") for line in shown)
@@ -86,18 +86,18 @@ def test_keys_scroll_inside_what_there_is() -> None:
     lines, again = frame(seen, look.scrolled(5), width=80, height=24, now=NOW)
     assert again == look
     assert frame(seen, look.to_start(), width=80, height=24, now=NOW)[1].gpu_offset == 0
-    jobs = picture(running=[job(f"j-{number}") for number in range(50)])
-    _, moved = frame(jobs, Look(focus=Pane.JOBS).scrolled(7), width=80, height=24, now=NOW)
+    jobs = snapshot(running=[job(f"j-{number}") for number in range(50)])
+    _, moved = frame(jobs, Display(focus=Pane.JOBS).scrolled(7), width=80, height=24, now=NOW)
     assert (moved.job_offset, moved.gpu_offset) == (7, 0)
 
 
 @given(width=st.integers(10, 250), height=st.integers(2, 70), gpus=st.integers(0, 40), jobs=st.integers(0, 40))
 def test_a_frame_never_leaves_the_terminal(width: int, height: int, gpus: int, jobs: int) -> None:
-    seen = picture(
+    seen = snapshot(
         nodes=[*NODES, node("n9", [gpu("n9", index) for index in range(gpus)])] if gpus else [],
         running=[job(f"j-{number}", name="x" * 63) for number in range(jobs)],
     )
-    for look in (Look(), Look(sort=Sort.USE, focus=Pane.JOBS).to_end()):
+    for look in (Display(), Display(sort=Sort.USE, focus=Pane.JOBS).to_end()):
         lines, _ = frame(seen, look, width=width, height=height, now=NOW, trouble="")
         assert len(lines) <= height
         assert all(line.cell_len <= width for line in lines)

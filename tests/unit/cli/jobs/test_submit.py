@@ -1,4 +1,4 @@
-"""What is typed becomes one submission; what the server says comes back in the typist's words."""
+"""Flags and the job file become one submission; errors of the server name the flag or the line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def submitted(*args: str) -> dict[str, Any]:
     return body
 
 
-def test_every_flag_reaches_the_server_in_its_words() -> None:
+def test_every_flag_reaches_the_server_under_the_name_of_the_api() -> None:
     flags = (
         "--name resnet --gpus 4 --nodes 2 --cpus 0.5 --memory 16GiB --model A100 --model H200 --label zone=a "
         "--label x= --queue night --priority 3 --time 2h --grace 10s --env A=1 --env B=x=y --workdir /data "
@@ -226,7 +226,7 @@ def test_a_clone_says_only_what_is_different() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "reported"),
+    ("args", "message"),
     [
         (("stop",), "which jobs?"),
         (("rm", "-y"), "which jobs?"),
@@ -234,7 +234,7 @@ def test_a_clone_says_only_what_is_different() -> None:
         (("submit", "--after", ",", "--", "true"), "--after: which job?"),
     ],
 )
-def test_what_cannot_be_meant(args: tuple[str, ...], reported: str) -> None:
+def test_contradictory_arguments_are_refused(args: tuple[str, ...], message: str) -> None:
     result = corral(*args)
     assert result.exit_code == 2
-    assert reported in result.output
+    assert message in result.output

@@ -59,7 +59,7 @@ def test_nothing_to_tell_yet() -> None:
     nothing = ACCURACY | {"estimates": 0, "started": 0, "by_horizon": [], "before_p50": None, "before_p90": None}
     with scripted(lambda seen, n: as_json(nothing)) as server:
         result = corral("estimates", "--server", server.url)
-    assert "No estimated start has come yet" in result.output
+    assert "No estimate can be checked yet" in result.output
 
 
 def test_why_says_when_and_where_that_comes_from() -> None:
@@ -72,9 +72,9 @@ def test_why_says_when_and_where_that_comes_from() -> None:
     }
     with scripted(lambda seen, n: as_json(WHY | {"estimate": estimate})) as server:
         result = corral("why", "j-7", "--server", server.url)
-    told = next(line for line in result.stdout.splitlines() if line.startswith("Expected to start around "))
-    assert "(p50, in 1" in told
-    assert "(p90, in 5" in told
+    line = next(each for each in result.stdout.splitlines() if each.startswith("Expected to start around "))
+    assert "(p50, in 1" in line
+    assert "(p90, in 5" in line
     assert "  the scheduler run forward 9 times" in result.stdout
     with scripted(lambda seen, n: as_json(WHY | {"estimate": None})) as server:
         assert "Expected to start" not in corral("why", "j-7", "--server", server.url).stdout

@@ -1,4 +1,4 @@
-"""Receipts as people read them: who gave way to whom, what it cost, and when it is back."""
+"""`corral receipts`: victim, preempting job, cost, and when the victim is back."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_filters_and_jobs_reach_the_server() -> None:
 
 
 @pytest.mark.parametrize("args", [["j-12", "--user", "bob"], ["--rule", "whim"]])
-def test_senseless_options_are_refused_before_any_request(args: list[str]) -> None:
+def test_contradictory_filters_are_refused_without_a_request(args: list[str]) -> None:
     result = corral("receipts", *args)
     assert result.exit_code == 2
     assert "not both" in result.stderr or "there is no rule" in result.stderr

@@ -55,7 +55,7 @@ def test_options_are_put_into_corrals_words(words: list[str], expected: dict[str
         ("--gpus-per-node=a100-80g:1", "a100-80g", ["A100-80G"]),
         # two clusters may mean two models by it: either will do
         ("-Gv100:4", "v100", ["V100-16G", "V100-32G"]),
-        # nobody says anything of it
+        # no cluster reports this type
         ("--gpus-per-task=h200:1", "h200", ["H200"]),
         ("--gres=gpu:1080ti:1", "1080ti", ["1080TI"]),
     ],

@@ -119,7 +119,7 @@ def test_a_refusal_has_its_exit_code_and_a_message(answer: Answer, code: int, me
         ("quota set maria --memory much", "--memory: 'much' is not a size"),
         ("events --since soon", "--since: 'soon' is not a duration"),
         ("events --until 2026-13-01", "--until: '2026-13-01' is not a time"),
-        ("login", "--user: who signs in?"),
+        ("login", "--user: the user name is missing"),
         ("login --user maria", "there is no terminal to ask for a password"),
         ("jobs -w -o json", "--watch draws on the screen"),
         ("completion show tcsh", "shell: 'tcsh' is not supported"),
@@ -150,7 +150,7 @@ def test_an_empty_password_is_not_sent() -> None:
     assert "the password is empty" in result.stderr
 
 
-def test_a_broken_credentials_file_is_told_with_the_way_out(own_home: Path) -> None:
+def test_a_broken_credentials_file_is_reported_with_a_fix(own_home: Path) -> None:
     own_home.mkdir()
     (own_home / "credentials.json").write_text("garbage")
     for args in (["whoami"], ["login", "--user", "maria", "--password-stdin"], ["logout"]):

@@ -1,4 +1,4 @@
-"""A row is a line: cut where the terminal ends, whole in a pipe, and never told by colour alone."""
+"""A row is a line: cut at the width of the terminal, not cut in a pipe; colour never carries information alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which server, which token, which form: the nearest word wins."""
+"""Server, token and output format: the option nearest to the command wins."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def test_signing_in_stores_a_token_and_revokes_the_one_before(own_home: Path) ->
         assert file.get(server.url) == Credential(user="maria", token="t1")
         out = corral("logout", "--server", server.url)
         assert file.get(server.url) is None
-        nobody = corral("logout", "--server", server.url)
-    assert first.exit_code == again.exit_code == out.exit_code == nobody.exit_code == 0
+        without_login = corral("logout", "--server", server.url)
+    assert first.exit_code == again.exit_code == out.exit_code == without_login.exit_code == 0
     body = json.loads(server.requests[0].body)
     assert body["password"] == "pass word"
     assert body["token_name"].startswith("cli on ")

@@ -73,8 +73,8 @@ def test_files_and_plots(trace: Path, tmp_path: Path) -> None:
     assert len(jobs) == 30
     assert all(float(job["started_seconds"]) >= float(job["submitted_seconds"]) for job in jobs)
     with (out / "utilisation-fcfs.csv").open(newline="") as file:
-        course = list(csv.DictReader(file))
-    assert all(0 <= float(row["utilization"]) <= 1 for row in course)
+        rows = list(csv.DictReader(file))
+    assert all(0 <= float(row["utilization"]) <= 1 for row in rows)
     with (out / "summary.csv").open(newline="") as file:
         figures = list(csv.DictReader(file))
     assert [row["run"] for row in figures] == ["fcfs", "priority"]

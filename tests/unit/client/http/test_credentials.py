@@ -1,4 +1,4 @@
-"""Tokens are kept per server, for their owner's eyes only, and a broken file is told plainly."""
+"""Tokens are stored per server, readable by their owner only; a broken file is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transfers against files in memory that fail as a server does: what is carried, what is told, and what is kept."""
+"""Transfers against files in memory that fail as a server does: what is copied, reported and kept."""
 
 from __future__ import annotations
 
