@@ -265,7 +265,7 @@ def test_a_job_that_others_give_way_to_is_told_who_and_how_soon() -> None:
     snapshot = picture(_preempting(), queue, node("n1", 2), victim, waiting(8, gpus=2, priority=1))
     plan = schedule(snapshot, 5_000.0)
     told = explain(snapshot, plan, snapshot.jobs["j-8"], 5_000.0)
-    assert told.summary == "j-7 gives way for it, within 30s"
+    assert told.summary == "j-7 is being preempted for it, within 30s"
     assert [reason.rule for reason in told.reasons] == ["giving-way", "resources"]
     assert told.reasons[0].numbers == {"coming_gpus": 2.0, "grace_seconds": 30.0}
 

@@ -147,9 +147,9 @@ def test_what_is_kept_for_one_is_not_given_to_another(snapshot: ClusterSnapshot)
     given = Plan(at=NOW, planned=(kept,), starts=(start("j-10", on("n1", 3)),))
     assert "2000 thousandths of n1/3" in check_plan(snapshot, given)[0]
     both = Plan(at=NOW, planned=(replace(kept, job_id="j-10"),), starts=(start("j-10", on("n2", 3)),))
-    assert "j-10 is started and given a protected start" in check_plan(snapshot, both)[0]
+    assert "j-10 is started and given a planned start" in check_plan(snapshot, both)[0]
     gone = Plan(at=NOW, planned=(replace(kept, job_id="j-97"),))
-    assert "j-97 is given a protected start and does not wait" in check_plan(snapshot, gone)[0]
+    assert "j-97 is given a planned start and does not wait" in check_plan(snapshot, gone)[0]
 
 
 def test_a_list_of_problems_has_an_end_and_names_the_snapshot(snapshot: ClusterSnapshot) -> None:
