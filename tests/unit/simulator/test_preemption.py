@@ -33,7 +33,7 @@ from corral.core.snapshot.changes import DropJob, PutJob, PutNode, PutQueue, Put
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import BackfillRules, Limits, PreemptionRules
 from corral.simulator.simulation import Arrival, Simulation
-from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.builders import node, running, snapshot_of, waiting
 from tests.unit.core.recount import check_never_oversubscribed, free_on
 from tests.unit.searching import DEAR, between, every, pick, seconds
 
@@ -393,7 +393,7 @@ def full_nodes(draw: st.DrawFn) -> tuple[ClusterSnapshot, Job]:
     )
     queue = Queue(name="ranked", policy="priority", preempts=True)
     machines = [node(f"n{number}", size) for number, size in enumerate(sizes)]
-    return picture(rules, queue, *machines, *things, wants), wants
+    return snapshot_of(rules, queue, *machines, *things, wants), wants
 
 
 @given(full_nodes())
@@ -453,7 +453,7 @@ def test_equal_content_decides_alike(crowd: Crowd) -> None:
 
 def test_a_start_clears_what_it_gave_up() -> None:
     job = replace(waiting(1, gpus=1), preempted_for="j-9")
-    snapshot = picture(node("n1", 1), job)
+    snapshot = snapshot_of(node("n1", 1), job)
     assert snapshot.victims_requeued == {"j-9": {"j-1"}}
     (start,) = schedule(snapshot, 5.0).starts
     snapshot.apply([PutJob(job=advance(job, Planned(at=5.0, allocation=start.allocation)).job)])

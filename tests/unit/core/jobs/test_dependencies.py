@@ -13,12 +13,12 @@ from corral.core.model import EndReason, Job, JobState
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import explain
 from corral.core.snapshot.changes import DropJob, PutJob
-from tests.unit.core.builders import node, picture, running, started, waiting
+from tests.unit.core.builders import node, running, snapshot_of, started, waiting
 from tests.unit.searching import DEAR, pick
 
 
 def test_a_job_that_waits_for_another_stands_in_no_line_but_counts() -> None:
-    snapshot = picture(node("n1", gpus=2), waiting(1, gpus=1), waiting(2, gpus=1, after=("j-1",)))
+    snapshot = snapshot_of(node("n1", gpus=2), waiting(1, gpus=1), waiting(2, gpus=1, after=("j-1",)))
     assert [job for line in snapshot.lines.values() for job in line.jobs] == ["j-1"]
     assert (snapshot.queued_in("default"), snapshot.count(JobState.QUEUED)) == (2, 2)
     assert snapshot.active.total_gpu_milli == 2000
@@ -32,7 +32,7 @@ def test_a_job_that_waits_for_another_stands_in_no_line_but_counts() -> None:
 
 
 def test_ten_thousand_that_wait_for_one_are_not_looked_at() -> None:
-    snapshot = picture(node("n1", gpus=1), running(1, on={"n1": (0,)}))
+    snapshot = snapshot_of(node("n1", gpus=1), running(1, on={"n1": (0,)}))
     snapshot.apply(PutJob(job=waiting(serial, gpus=1, after=("j-1",))) for serial in range(2, 10_002))
     assert snapshot.lines == {}
     assert schedule(snapshot, 5.0).planned == ()
@@ -48,7 +48,7 @@ def test_age_counts_from_when_it_could_have_started() -> None:
 
 
 def test_why_names_what_it_waits_for_and_how_long_that_may_take() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", gpus=2),
         running(1, on={"n1": (0,)}, time_limit_seconds=3600.0),
         running(2, on={"n1": (1,)}),

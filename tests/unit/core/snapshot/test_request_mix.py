@@ -12,7 +12,7 @@ from corral.core.snapshot.changes import PutMix
 from corral.core.snapshot.codec import dumps, from_plain
 from corral.core.snapshot.journal import Digest, decode_changes, encode_changes
 from corral.core.snapshot.request_mix import MOST_KINDS, WINDOW, Mix, MixCounter, Portion, mix_of
-from tests.unit.core.builders import picture
+from tests.unit.core.builders import snapshot_of
 from tests.unit.core.strategies import requests
 
 
@@ -65,7 +65,7 @@ def test_equal_counts_are_equal_mixes_and_can_be_written_down(asked: list[Reques
 
 def test_it_is_content_of_the_picture() -> None:
     put = PutMix(pool="default", mix=mix_of([(Request(gpus=2, models=("A10",)), 7)]))
-    snapshot = picture(put)
+    snapshot = snapshot_of(put)
     assert put in list(snapshot.contents())
     assert decode_changes(encode_changes([put])) == [put]
     with_it, without = Digest(), Digest()

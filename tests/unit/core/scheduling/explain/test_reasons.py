@@ -18,7 +18,7 @@ from corral.core.snapshot.changes import Change, DropJob, PutJob, PutNode, PutQu
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules
 from corral.core.snapshot.waiting_lines import line_of
-from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.builders import node, running, snapshot_of, waiting
 from tests.unit.core.strategies import History, histories
 from tests.unit.searching import DEAR
 
@@ -170,7 +170,7 @@ CAUSES: dict[str, tuple[str, list[object], Change]] = {
 @pytest.mark.parametrize("case", CAUSES)
 def test_a_reason_goes_with_its_cause(case: str) -> None:
     rule, things, remedy = CAUSES[case]
-    snapshot = picture(*things)  # type: ignore[arg-type]
+    snapshot = snapshot_of(*things)  # type: ignore[arg-type]
     assert rules_of(why(snapshot, "j-1")) == [rule]
     snapshot.apply([remedy])
     assert (told := why(snapshot, "j-1")).summary == "it starts now"
@@ -178,7 +178,7 @@ def test_a_reason_goes_with_its_cause(case: str) -> None:
 
 
 def test_room_that_is_kept_for_another_is_named() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", gpus=2),
         running(1, {"n1": (0,)}, time_limit_seconds=100.0),
         waiting(2, gpus=2),
@@ -195,7 +195,7 @@ def test_room_that_is_kept_for_another_is_named() -> None:
 
 
 def test_a_strict_queue_names_who_blocks() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", gpus=2),
         Queue(name="default", policy="fcfs", blocking=Blocking.STRICT),
         running(1, {"n1": (0,)}),
@@ -209,7 +209,7 @@ def test_a_strict_queue_names_who_blocks() -> None:
 
 def test_a_limit_reached_by_this_very_plan_is_a_reason() -> None:
     """Two jobs of ann arrive together, and she may hold one GPU: the second waits because of the first."""
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", gpus=2),
         PutRules(limits=Limits(max_gpus_per_user=1), score_time_constant=60.0),
         waiting(1, gpus=1),
@@ -221,7 +221,7 @@ def test_a_limit_reached_by_this_very_plan_is_a_reason() -> None:
 
 
 def test_a_job_that_does_not_wait_says_so() -> None:
-    snapshot = picture(node("n1", gpus=1), running(1, {"n1": (0,)}))
+    snapshot = snapshot_of(node("n1", gpus=1), running(1, {"n1": (0,)}))
     assert why(snapshot, "j-1").summary == "it does not wait: it is running"
     created = Job(id="j-9", name="name", user="ann")
     assert "start it" in explain(snapshot, Plan(at=1.0), created, 1.0).summary
@@ -230,7 +230,7 @@ def test_a_job_that_does_not_wait_says_so() -> None:
 def test_what_could_hold_a_job_but_for_its_health_is_told() -> None:
     gpus = tuple(replace(gpu, health=GpuHealth.SUSPECT) for gpu in node("n1", gpus=2).gpus)
     down = node("n2", gpus=3, state=NodeState.DOWN)
-    snapshot = picture(node("n1", gpus=gpus), down, node("n3", gpus=1), waiting(1, gpus=2, avoid_nodes=("n3",)))
+    snapshot = snapshot_of(node("n1", gpus=gpus), down, node("n3", gpus=1), waiting(1, gpus=2, avoid_nodes=("n3",)))
     (reason,) = explain(snapshot, schedule(snapshot, 10.0), snapshot.jobs["j-1"], 10.0).reasons
     assert reason.rule == "impossible"
     assert reason.detail.endswith(
@@ -241,7 +241,7 @@ def test_what_could_hold_a_job_but_for_its_health_is_told() -> None:
 
 def test_that_an_elastic_job_makes_room_is_told() -> None:
     elastic = replace(running(1, {"n1": (0, 1, 2, 3)}), elastic=Elastic(min_gpus=1, max_gpus=4), grace_seconds=30.0)
-    snapshot = picture(node("n1", gpus=4), elastic, waiting(2, gpus=2))
+    snapshot = snapshot_of(node("n1", gpus=4), elastic, waiting(2, gpus=2))
     plan = schedule(snapshot, 10.0)
     (resize,) = plan.resizes
     shrinking = advance(elastic, ResizeRequested(at=10.0, allocation=resize.allocation)).job
@@ -262,7 +262,7 @@ def _preempting() -> PutRules:
 def test_a_job_that_others_give_way_to_is_told_who_and_how_soon() -> None:
     queue = Queue(name="default", policy="priority", preempts=True)
     victim = running(7, {"n1": (0, 1)}, priority=9, grace_seconds=30.0)
-    snapshot = picture(_preempting(), queue, node("n1", 2), victim, waiting(8, gpus=2, priority=1))
+    snapshot = snapshot_of(_preempting(), queue, node("n1", 2), victim, waiting(8, gpus=2, priority=1))
     plan = schedule(snapshot, 5_000.0)
     told = explain(snapshot, plan, snapshot.jobs["j-8"], 5_000.0)
     assert told.summary == "j-7 is being preempted for it, within 30s"
@@ -272,7 +272,7 @@ def test_a_job_that_others_give_way_to_is_told_who_and_how_soon() -> None:
 
 def test_what_others_are_owed_is_a_reason_with_numbers() -> None:
     lab, rest = Queue(name="lab", guaranteed_gpus=3), Queue(name="rest")
-    snapshot = picture(_preempting(), lab, rest, node("n1", 4), waiting(1, queue="rest", gpus=2, preemptible=False))
+    snapshot = snapshot_of(_preempting(), lab, rest, node("n1", 4), waiting(1, queue="rest", gpus=2, preemptible=False))
     told = explain(snapshot, schedule(snapshot, 100.0), snapshot.jobs["j-1"], 100.0)
     assert [reason.rule for reason in told.reasons] == ["owed"]
     assert told.reasons[0].numbers == {"asked": 2.0, "free": 4.0, "owed": 3.0}
@@ -281,6 +281,6 @@ def test_what_others_are_owed_is_a_reason_with_numbers() -> None:
 def test_a_protected_start_names_whose_end_it_waits_for() -> None:
     ends = running(1, {"n1": (0,)}, time_limit_seconds=600.0)
     later = running(2, {"n1": (1,)}, time_limit_seconds=6_000.0)
-    snapshot = picture(node("n1", 2), ends, later, waiting(3, gpus=1))
+    snapshot = snapshot_of(node("n1", 2), ends, later, waiting(3, gpus=1))
     told = explain(snapshot, schedule(snapshot, 0.0), snapshot.jobs["j-3"], 0.0)
     assert "it will run on n1 when j-1 has ended, in 10m at the latest" in told.summary

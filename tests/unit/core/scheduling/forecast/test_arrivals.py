@@ -8,7 +8,7 @@ from corral.core.model import Job, JobState, Prediction, Queue
 from corral.core.scheduling.forecast.arrivals import DAY, HORIZON_SECONDS, MOST, NO_RECENT_JOBS, Recent, came_at, coming
 from corral.core.scheduling.forecast.estimates import Effort, forecast
 from corral.core.scheduling.forecast.remaining_time import Mood
-from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.builders import node, running, snapshot_of, waiting
 
 NOW = 10 * DAY
 MIDDLE = Mood()
@@ -57,7 +57,7 @@ def test_an_interruption_makes_nobody_new() -> None:
 
 def _long_one(policy: str, recent: Recent, effort: Effort) -> float:
     job: Job = waiting(500, "ann", gpus=1, at=NOW - 10.0, predicted=known(3 * HOUR))
-    cluster = picture(
+    cluster = snapshot_of(
         node("a", 1),
         Queue(name="default", policy=policy),
         running(499, {"a": (0,)}, predicted=known(HOUR), started_at=NOW - 60.0, allocated_at=NOW - 60.0),
@@ -74,7 +74,7 @@ def test_who_goes_first_although_later_is_reckoned_with() -> None:
         assert abs(_long_one("fcfs", often, effort) - _long_one("fcfs", NO_RECENT_JOBS, effort)) < 60.0
         # The shortest of those that wait: it goes next, but for the half hours in between.
         assert _long_one("shortest", often, effort) >= _long_one("shortest", NO_RECENT_JOBS, effort)
-    cluster = picture(
+    cluster = snapshot_of(
         node("a", 1),
         Queue(name="default", policy="shortest"),
         running(499, {"a": (0,)}, predicted=known(6 * HOUR), started_at=NOW - 60.0, allocated_at=NOW - 60.0),

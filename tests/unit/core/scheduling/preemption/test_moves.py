@@ -15,7 +15,7 @@ from corral.core.scheduling.plan.plan import Plan, PreemptionRule
 from corral.core.snapshot.changes import PutJob, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules
-from tests.unit.core.builders import node, picture, running, started, waiting
+from tests.unit.core.builders import node, running, snapshot_of, started, waiting
 
 NOW = 10_000.0
 SHORT = Queue(name="short", policy="shortest", preempts=True)
@@ -63,7 +63,7 @@ def happened(snapshot: ClusterSnapshot, job: Job) -> Job:
 
 
 def test_a_small_job_goes_on_beside_another_one_so_that_a_whole_node_is_free() -> None:
-    snapshot = picture(rules(), *halves(grace_seconds=30.0))
+    snapshot = snapshot_of(rules(), *halves(grace_seconds=30.0))
     plan = schedule(snapshot, NOW)
     assert moved(plan) == {"j-2": "n1"}, "it has saved last, and loses least"
     assert not gives_way(plan), "nobody goes back to the queue"
@@ -74,9 +74,9 @@ def test_a_small_job_goes_on_beside_another_one_so_that_a_whole_node_is_free() -
 
 
 def test_nobody_is_moved_where_that_is_not_asked_for() -> None:
-    assert not schedule(picture(rules(moves=False), *halves()), NOW).preemptions
+    assert not schedule(snapshot_of(rules(moves=False), *halves()), NOW).preemptions
     fcfs = replace(SHORT, policy="fcfs")
-    assert not schedule(picture(rules(), *halves(), fcfs), NOW).preemptions, "its order does not preempt"
+    assert not schedule(snapshot_of(rules(), *halves(), fcfs), NOW).preemptions, "its order does not preempt"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_nobody_is_moved_where_that_is_not_asked_for() -> None:
     ids=["never-saved", "not-preemptible", "too-young", "pinned", "starting", "elastic"],
 )
 def test_who_is_never_moved(spared: dict[str, Any]) -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), SHORT, node("n1", 4), node("n2", 4),
         small(1, {"n1": (0, 1)}, **spared), small(2, {"n2": (0, 1)}, **spared),
         waiting(3, queue="short", gpus=4, predicted=runs_for(5_000.0)),
@@ -101,7 +101,7 @@ def test_who_is_never_moved(spared: dict[str, Any]) -> None:
 
 
 def test_one_that_is_moved_goes_on_and_the_other_starts_where_it_ran() -> None:
-    snapshot = picture(rules(), *halves(), waiting(4, at=4.0, queue="short", gpus=2, predicted=runs_for(50_000.0)))
+    snapshot = snapshot_of(rules(), *halves(), waiting(4, at=4.0, queue="short", gpus=2, predicted=runs_for(50_000.0)))
     plan = schedule(snapshot, NOW)
     (move,) = plan.preemptions
     assert move.to is not None
@@ -128,7 +128,7 @@ def test_one_that_is_moved_goes_on_and_the_other_starts_where_it_ran() -> None:
 
 def test_where_there_is_no_room_those_behind_both_make_it() -> None:
     """j-1 and j-3 are nearly done; j-2 and j-4 run for long. None of the nodes could be freed by preemption alone."""
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), SHORT, node("n1", 4), node("n2", 4),
         small(1, {"n1": (0, 1)}), small(2, {"n1": (2, 3)}, left=90_000.0),
         small(3, {"n2": (0, 1)}), small(4, {"n2": (2, 3)}, left=90_000.0),
@@ -149,7 +149,7 @@ def test_where_there_is_no_room_those_behind_both_make_it() -> None:
 
 
 def test_a_gang_gets_whole_nodes_by_moves() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), SHORT, *(node(f"n{number}", 4) for number in range(1, 5)),
         small(1, {"n1": (0,)}), small(2, {"n2": (0,)}), small(3, {"n3": (0, 1)}), small(4, {"n4": (0, 1)}),
         waiting(5, queue="short", gpus=4, nodes=2, predicted=runs_for(5_000.0)),
@@ -160,7 +160,7 @@ def test_a_gang_gets_whole_nodes_by_moves() -> None:
 
 
 def test_a_move_that_is_stopped_by_its_owner_or_lost_with_its_node_does_not_go_on() -> None:
-    snapshot = picture(rules(), *halves())
+    snapshot = snapshot_of(rules(), *halves())
     (move,) = schedule(snapshot, NOW).preemptions
     assert move.to is not None
     moving = advance(snapshot.jobs["j-2"], MoveRequested(at=NOW, allocation=move.to, for_job="j-3")).job

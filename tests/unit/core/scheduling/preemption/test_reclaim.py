@@ -17,7 +17,7 @@ from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.windows import is_active, owns
 from corral.core.snapshot.changes import PutJob, PutMembership, PutReservation, PutRules
 from corral.core.snapshot.installation import Limits, PreemptionRules
-from tests.unit.core.builders import node, picture, promises, running, started, waiting
+from tests.unit.core.builders import node, promises, running, snapshot_of, started, waiting
 from tests.unit.searching import between, each
 
 NOW = 10_000.0
@@ -38,7 +38,7 @@ def gives_way(plan: Plan) -> dict[str, str]:
 
 
 def test_an_owner_gets_back_what_was_lent() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(),
         node("n1", 2),
         node("n2", 2),
@@ -71,14 +71,14 @@ def test_an_owner_gets_back_what_was_lent() -> None:
     ],
 )
 def test_others_are_left_alone(because: str, things: list[PutReservation | PutRules]) -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), node("n1", 2), *things, running(1, {"n1": (0, 1)}, user="bob"), waiting(3, "ann", gpus=2)
     )
     assert gives_way(schedule(snapshot, NOW)) == {}, because
 
 
 def test_one_that_cannot_be_preempted_stays() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(),
         node("n1", 2),
         reserved("demo", "ann", "n1/0", "n1/1"),
@@ -89,7 +89,7 @@ def test_one_that_cannot_be_preempted_stays() -> None:
 
 
 def test_an_owner_does_not_take_from_another_owner() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(),
         node("n1", 2),
         reserved("demo", "ann", "n1/0", "n1/1", groups=("vision",)),
@@ -109,8 +109,8 @@ def test_the_right_ends_where_the_reservation_does() -> None:
         reserved("demo", "ann", "n1/0"),
         running(1, {"n1": (0, 1, 2)}, user="bob"),
     )
-    assert gives_way(schedule(picture(*things, waiting(3, "ann", gpus=3)), NOW)) == {}
-    assert gives_way(schedule(picture(*things, waiting(3, "ann", gpus=2)), NOW)) == {"j-1": "j-3"}
+    assert gives_way(schedule(snapshot_of(*things, waiting(3, "ann", gpus=3)), NOW)) == {}
+    assert gives_way(schedule(snapshot_of(*things, waiting(3, "ann", gpus=2)), NOW)) == {"j-1": "j-3"}
 
 
 def test_a_guarantee_does_not_take_what_its_owner_would_only_get_back() -> None:
@@ -123,12 +123,12 @@ def test_a_guarantee_does_not_take_what_its_owner_would_only_get_back() -> None:
         running(1, {"n1": (0, 1)}, user="ann", queue="rest"),
         waiting(3, "bob", gpus=2, queue="lab"),
     )
-    assert gives_way(schedule(picture(*things), NOW)) == {"j-1": "j-3"}
-    assert gives_way(schedule(picture(*things, reserved("demo", "ann", "n1/0", "n1/1")), NOW)) == {}
+    assert gives_way(schedule(snapshot_of(*things), NOW)) == {"j-1": "j-3"}
+    assert gives_way(schedule(snapshot_of(*things, reserved("demo", "ann", "n1/0", "n1/1")), NOW)) == {}
 
 
 def test_owners_take_what_all_share_before_what_others_lend() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(),
         node("n1", 4),
         reserved("mine", "ann", "n1/3"),
@@ -157,7 +157,7 @@ def test_two_owners_never_take_turns(data: st.DataObject) -> None:
         waiting(serial, **each(data.draw, user=("ann", "bob", "eve"), gpus=(1, 2, 3, 4)))
         for serial in range(1, data.draw(between(2, 5)) + 1)
     ]
-    snapshot = picture(*things, *jobs)
+    snapshot = snapshot_of(*things, *jobs)
     preemptions = 0
     for _ in range(40):
         plan = schedule(snapshot, NOW)
