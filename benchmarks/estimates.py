@@ -93,7 +93,7 @@ def users_workload(most: int) -> Workload:
     return Workload(parse_fleet(fairness.FLEET), jobs[:most], Counter())
 
 
-class Estimating:
+class EstimateWorker:
     """A replay during which starts are estimated."""
 
     def __init__(self, work: Workload, policy: str, samples: int) -> None:
@@ -158,7 +158,7 @@ class Estimating:
                 )
 
 
-def accuracy_rows(name: str, policy: str, ran: Estimating) -> Iterator[Row]:
+def accuracy_rows(name: str, policy: str, ran: EstimateWorker) -> Iterator[Row]:
     told = [one for one in ran.told.values() if one.started_at is not None]
     for horizon, found in [("all", accuracy_of(told, ran.ends_at)), *by_horizon(told, ran.ends_at)]:
         if found.before_p90 is None or found.before_p50 is None:
@@ -190,7 +190,7 @@ def accuracy(most: int, samples: int, policies: Sequence[str], only: Sequence[st
     rows = []
     for name, work in works.items():
         for policy in policies if not only or name in only else ():
-            ran = Estimating(work, policy, samples)
+            ran = EstimateWorker(work, policy, samples)
             ran.run()
             rows += accuracy_rows(name, policy, ran)
     print_table(f"Estimated starts, 64 GPUs, up to {most:,} jobs, predictions learned on the way", rows)
@@ -230,7 +230,7 @@ def speed(nodes: int = 5000, jobs: int = 63_000) -> None:
                 ),
             )
         )
-    print_table("Estimating starts in process", rows)
+    print_table("EstimateWorker starts in process", rows)
 
 
 def _duration(seconds: float) -> str:

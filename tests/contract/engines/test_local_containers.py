@@ -14,7 +14,7 @@ import pytest
 from corral.control.ports import AttemptPhase, LaunchOrder, LaunchRefused, Mount, RegistryLogin
 from corral.core.model import EndReason
 from corral.engines.attempts.accounts import AccountRules
-from corral.engines.attempts.instance_specs import Isolation
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support
 from corral.engines.local.containers.container_runtime import find_runtime
 from tests.contract.engine_harness import LocalHarness, kill, order, script, wait_until

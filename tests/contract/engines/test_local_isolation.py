@@ -15,7 +15,7 @@ import pytest
 from corral.control.ports import AttemptPhase, LaunchRefused
 from corral.core.model import EndReason
 from corral.engines.attempts.accounts import AccountRules
-from corral.engines.attempts.instance_specs import Isolation
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.local.cgroups import cgroup_support
 from tests.contract.engine_harness import LocalHarness, kill, order, process_exists, script, wait_until
 

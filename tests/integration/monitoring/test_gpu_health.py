@@ -227,8 +227,8 @@ def test_an_idle_job_is_warned_and_stopped_unless_it_is_given_more_time(tmp_path
             "stopped because it did nothing with what it held (GPUs: 1): their use was 0.0%"
         )
         assert client.jobs.get(kept)["state"] == "running"
-        told = {job: [action for action in actions(server, job) if "idle" in action] for job in (kept, reclaimed)}
-        assert told == {
+        reported = {job: [action for action in actions(server, job) if "idle" in action] for job in (kept, reclaimed)}
+        assert reported == {
             kept: ["job.idle-warned", "job.idle-extended"],
             reclaimed: ["job.idle-warned", "job.idle-stopped"],
         }

@@ -18,7 +18,7 @@ import { common } from "@/words/common";
 import { useFormat } from "@/words/format";
 import { useWords } from "@/words/words";
 
-type Errand = Schema<"ErrandView">;
+type Errand = Schema<"OperationView">;
 
 const NEW = { from: "volume" as "volume" | "job", volume: "", job: "", path: "", message: "" };
 type Fields = typeof NEW;

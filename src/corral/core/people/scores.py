@@ -7,7 +7,6 @@ and nothing is lost over a restart. The score tends to the usage with the time c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -40,12 +39,3 @@ def charge_afterwards(score: Score, gpus: float, seconds: float, now: float, tim
     """The score from `now` on, if GPUs were held for `seconds` longer than was counted."""
     more = gpus * -math.expm1(-max(0.0, seconds) / time_constant)
     return Score(value=score_at(score, now, time_constant) + more, usage=score.usage, at=max(now, score.at))
-
-
-def score_of_running(runs: Iterable[tuple[float, float]], now: float, time_constant: float) -> Score:
-    """The score of a user with running jobs but without a stored score; `runs` are (GPUs, started at)."""
-    value = usage = 0.0
-    for gpus, started_at in runs:
-        value += gpus * -math.expm1(-max(0.0, now - started_at) / time_constant)
-        usage += gpus
-    return Score(value=value, usage=usage, at=now)

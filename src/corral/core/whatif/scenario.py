@@ -79,11 +79,6 @@ class Scenario:
     def is_empty(self) -> bool:
         return self == Scenario()
 
-    @property
-    def changes_only_rules(self) -> bool:
-        """Whether the scenario can be applied to the live snapshot, change by change."""
-        return replace(self, queues={}, score_memory_seconds=None, preemption={}, protected_starts=None) == Scenario()
-
 
 def scenario_of(plain: Mapping[str, Any]) -> Scenario:
     """From plain data that was validated already."""

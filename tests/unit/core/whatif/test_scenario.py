@@ -130,9 +130,7 @@ def test_it_says_what_differs() -> None:
     )
 
 
-def test_only_rules_can_be_seen_beside_a_live_picture() -> None:
-    assert scenario_of({"queues": {"*": {"policy": "fcfs"}}, "protected_starts": 2}).changes_only_rules
-    assert not scenario_of({"fleet": {"scale": 2}}).changes_only_rules
+def test_nodes_stay_as_they_are_under_changed_rules() -> None:
     scenario = scenario_of({"queues": {"*": {"policy": "fcfs"}}})
     assert ruled(scenario, PutNode(node=Node(id="n1"))) == PutNode(node=Node(id="n1"))
     queue = Queue(name="default")

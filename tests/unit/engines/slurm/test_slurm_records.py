@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from corral.core.model import EndReason, NodeState
-from corral.engines.slurm.attempts.ends import parse_exit, told_by_slurm, why_not_begun
+from corral.engines.slurm.attempts.ends import exit_from_slurm, parse_exit, why_not_begun
 from corral.engines.slurm.cluster.nodes import FleetRules, nodes_seen, others_use, unexplained
 from corral.engines.slurm.slurm_api.hostlist import expand
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob, Unreadable, gpus_in, jobs_of, nodes_of
@@ -167,12 +167,12 @@ def test_an_answer_about_something_else_is_not_an_empty_cluster(document: dict[s
     "change", [{"cpus": "many"}, {"cpus": {"set": True}}, {"job_state": 7}, {"job_id": None}, {"nodes": "gpu[a-b]"}]
 )
 def test_an_answer_in_other_words_is_unreadable_and_breaks_nothing(change: dict[str, Any]) -> None:
-    with pytest.raises(Unreadable, match="its jobs are told in words that are not known here"):
+    with pytest.raises(Unreadable, match="its jobs have a form that is not known here"):
         jobs_of({"jobs": [{**JOB_24, **change}]})
     nameless = {name: value for name, value in NODE_24.items() if name != "name"}
-    with pytest.raises(Unreadable, match=r"its nodes are told .* \(KeyError\('name'\)\)"):
+    with pytest.raises(Unreadable, match=r"its nodes have a form .* \(KeyError\('name'\)\)"):
         nodes_of({"nodes": [nameless]})
-    # Nobody's job keeps the others from being seen.
+    # One unreadable job does not hide the others.
     assert len(jobs_of({"jobs": [JOB_24, {**JOB_24, **change}]})) == 1
 
 
@@ -231,7 +231,7 @@ def test_others_have_the_gpus_that_slurm_gave_them(details: list[str], taken: se
 
 @pytest.mark.parametrize("booked", ["cpu=4,mem=200M,node=2,billing=4,gres/gpu=5", "cpu=4,mem=200M,node=2,billing=4"])
 def test_each_node_has_the_gpus_that_slurm_gave_the_job_there(booked: str) -> None:
-    """Also where the books have no column for GPUs, or five are on two nodes."""
+    """Also where the accounting has no column for GPUs, or five are on two nodes."""
     details = ["gpu:a100:4(IDX:0-3)", "gpu:a100:1(IDX:0)"]
     (job,) = jobs_of({"jobs": [{**JOB_24, "tres_alloc_str": booked, "gres_detail": details}]})
     assert (job.gpus_on("gpu1"), job.gpus_on("gpu3")) == (4, 1)
@@ -289,21 +289,21 @@ def test_where_nodes_left_no_word_slurms_own_counts(
     state: str, stopped: bool, reason: EndReason, code: int | None
 ) -> None:
     job = SlurmJob(id=1, name="x", state=state, exit_code=5, started_at=1.0, ended_at=2.0)
-    end = told_by_slurm(job, has_begun=True, was_stopped=stopped, now=9.0)
+    end = exit_from_slurm(job, has_begun=True, was_stopped=stopped, now=9.0)
     assert (end.reason, end.exit_code, end.ended_at) == (reason, code, 2.0)
 
 
 @pytest.mark.parametrize(("signal", "code"), [(15, 143), (None, 137)])
 def test_a_job_that_was_stopped_before_it_listened_ended_by_that_word(signal: int | None, code: int) -> None:
     job = SlurmJob(id=1, name="x", state="FAILED", signal=signal, started_at=1.0, ended_at=2.0)
-    end = told_by_slurm(job, has_begun=False, was_stopped=True, now=9.0)
+    end = exit_from_slurm(job, has_begun=False, was_stopped=True, now=9.0)
     assert (end.reason, end.exit_code) == (EndReason.EXIT_CODE, code)
 
 
 @pytest.mark.parametrize("state", ["FAILED", "COMPLETED"])
 def test_a_job_that_slurm_could_not_begin_is_not_the_programs_failure(state: str) -> None:
     job = SlurmJob(id=1, name="x", state=state, exit_code=2, started_at=1.0, ended_at=2.0)
-    end = told_by_slurm(job, has_begun=False, was_stopped=False, now=9.0)
+    end = exit_from_slurm(job, has_begun=False, was_stopped=False, now=9.0)
     assert (end.reason, end.exit_code) == (EndReason.LOST, None)
     assert "could not begin it on its node (exit code 2)" in end.message
 

@@ -33,7 +33,7 @@ WAITING = {
     "NumCPUs": "1",
     "NodeList": "",
 }
-#: what a job has where the books of Slurm have no column for GPUs
+#: what a job has where the accounting of Slurm has no column for GPUs
 WITHOUT_GPUS = "cpu=4,mem=2G,node=2,billing=4"
 
 
@@ -134,7 +134,7 @@ def test_the_devices_of_others_are_asked_for_once_while_they_run() -> None:
         return [stranger(number, gpu_indexes={"node1": frozenset({number})}) for number in (1, 2, 3)]
 
     def told(*numbers: int) -> list[set[int]]:
-        jobs = devices.told([stranger(number) for number in numbers], {3}, all_jobs)
+        jobs = devices.complete([stranger(number) for number in numbers], {3}, all_jobs)
         return [set(job.gpu_indexes.get("node1", ())) for job in jobs]
 
     assert told(3) == [set()]

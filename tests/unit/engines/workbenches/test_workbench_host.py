@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from corral.control.ports import Tool
-from corral.engines.local.tools import LocalTools
 from corral.engines.workbenches import workbench_host
+from corral.engines.workbenches.tool_probe import LocalTools
 from corral.engines.workbenches.workbench_host import (
     SESSION_VARIABLE,
     Activity,

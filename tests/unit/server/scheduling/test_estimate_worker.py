@@ -14,7 +14,7 @@ from corral.control.system.policies import Policies
 from corral.core.model import EndReason, Job, JobState, Node
 from corral.core.scheduling.forecast.accuracy import PastEstimate
 from corral.core.snapshot.replica import copy_of
-from corral.server.scheduling.estimate_worker import LONGEST_SECONDS, Estimating
+from corral.server.scheduling.estimate_worker import LONGEST_SECONDS, EstimateWorker
 from corral.stores.jobs.job_directories import DirectoryWorkspace
 from tests.unit.control.world import ANN, RecordingEngine, StillClock, draft, eventually, status
 from tests.unit.core.builders import node
@@ -41,8 +41,8 @@ class Watched:
         self.announced: list[float] = []
         self.estimating = self.new()
 
-    def new(self) -> Estimating:
-        return Estimating(
+    def new(self) -> EstimateWorker:
+        return EstimateWorker(
             controller=self.controller, store=self.store, clock=self.clock, announce=self.announced.append
         )
 

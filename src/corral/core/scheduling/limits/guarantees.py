@@ -19,7 +19,6 @@ class Standing:
     """What a queue holds, compared with its guarantee, in thousandths of a GPU."""
 
     held_milli: int
-    guaranteed_milli: int
     #: held beyond the guarantee, if any queue of the pool has one
     borrowed_milli: int
     #: guaranteed and not held: its jobs get it when they need it
@@ -31,7 +30,6 @@ def standing(snapshot: ClusterSnapshot, queue: Queue) -> Standing:
     is_lent = snapshot.preemption.enabled and queue.pool in snapshot.guaranteeing
     return Standing(
         held_milli=held,
-        guaranteed_milli=guaranteed,
         borrowed_milli=max(0, held - guaranteed) if is_lent else 0,
         owed_milli=max(0, guaranteed - held) if is_lent else 0,
     )

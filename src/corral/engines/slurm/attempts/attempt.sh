@@ -29,7 +29,7 @@ claim() {
 if [ "$nodes" -gt 1 ] && [ "$1" != instance ]; then
   claim "$places/$attempt.0/claim"
   trap : TERM
-  # URG is how slurmrestd asks (see rest_words.py): the steps are told from here.
+  # URG is how slurmrestd asks (see rest_format.py): the steps are told from here.
   trap 'scancel --signal=TERM "$SLURM_JOB_ID" 2>/dev/null' URG
   # --mem=0: all of the job's memory without keeping it from steps that the program itself starts
   srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=0 --unbuffered \

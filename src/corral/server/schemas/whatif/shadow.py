@@ -17,7 +17,7 @@ class CountsView(View):
     seen: int
     same: int
     different: int
-    dropped: int = Field(description="Followed without deciding, because the shadow had fallen behind.")
+    dropped: int = Field(description="Cycles that were skipped because the shadow policy had fallen behind.")
     failed: int
 
 
