@@ -1,4 +1,4 @@
-"""What must hold of elastic jobs in every history: their size, nothing held twice, few resizes, and nobody who waits
+"""What must hold of elastic jobs in every history: their size, nothing held twice, few resizes, and no job that waits
 for long because of them."""
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _check_limits(snapshot: ClusterSnapshot) -> None:
 
 @DEAR
 @given(mixed(), st.integers(0, 2**16))
-def test_equal_pictures_give_equal_plans_and_planning_changes_nothing(history: History, seed: int) -> None:
+def test_equal_snapshots_give_equal_plans_and_planning_changes_nothing(history: History, seed: int) -> None:
     random = Random(seed)
     simulation = simulate(history)
     for step in simulation:
@@ -203,7 +203,7 @@ def test_the_journal_replays(history: History) -> None:
 
 @DEAR
 @given(mixed())
-def test_between_two_resizes_that_nobody_else_needs_there_is_time(history: History) -> None:
+def test_between_two_resizes_that_no_other_job_needs_there_is_time(history: History) -> None:
     simulation = simulate(history)
     for _ in simulation:
         pass
@@ -239,7 +239,7 @@ def test_under_a_constant_load_it_settles(arrival: Arrival, data: st.DataObject)
 
 @DEAR
 @given(st.data())
-def test_nobody_waits_longer_for_it_than_one_grace_time(data: st.DataObject) -> None:
+def test_no_job_waits_longer_for_it_than_one_grace_time(data: st.DataObject) -> None:
     """Against the same history with a job that always has its minimum: everybody else starts at most a grace time
     later."""
     arrival = data.draw(elastic_jobs(1, until=0))

@@ -73,7 +73,7 @@ def test_how_sure_it_is_that_a_job_is_still_there(
     assert found.jobs[0].displaced is displaced
 
 
-def test_ends_are_told_by_prediction_and_limit() -> None:
+def test_ends_follow_from_prediction_and_limit() -> None:
     snapshot = snapshot_of(
         node("n1", 4),
         running(1, {"n1": (0,)}, time_limit_seconds=150.0, grace_seconds=10.0),
@@ -103,7 +103,7 @@ def test_a_gang_moves_as_a_whole() -> None:
     assert job.lost_gpu_seconds == 400.0
 
 
-def test_nobody_is_sent_to_what_is_reserved_for_others() -> None:
+def test_no_job_is_sent_to_what_is_reserved_for_others() -> None:
     mine = Reservation(name="demo", pool="default", gpus=("n2/0", "n2/1"), users=("zoe",), since=0.0, until=900.0)
     snapshot = snapshot_of(
         node("n1", 2), node("n2", 2), PutReservation(reservation=mine), running(1, {"n1": (0, 1)}, preemptible=False)

@@ -1,4 +1,4 @@
-"""Jobs that wait for others, in the picture and in words."""
+"""Jobs that wait for others, in the snapshot and in explanations."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def test_why_names_what_it_waits_for_and_how_long_that_may_take() -> None:
     ):
         job = waiting(20, gpus=1, after=after)
         snapshot.apply([PutJob(job=job)])
-        told = explain(snapshot, schedule(snapshot, 600.0), job, 600.0)
-        assert (told.position, told.ahead) == (None, ())
-        assert [reason.rule for reason in told.reasons] == ["dependency"]
-        (reason,) = told.reasons
+        explained = explain(snapshot, schedule(snapshot, 600.0), job, 600.0)
+        assert (explained.position, explained.ahead) == (None, ())
+        assert [reason.rule for reason in explained.reasons] == ["dependency"]
+        (reason,) = explained.reasons
         assert detail in reason.detail
         assert (reason.jobs, reason.numbers.get("seconds_left")) == (after, left)
-        assert told.summary == reason.detail
+        assert explained.summary == reason.detail
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_how_the_other_ended(values: dict[str, object], is_gone: bool, words: st
     assert broken_text(over, is_gone=is_gone) == f"j-3 (prepare) {words}"
 
 
-def test_behind_a_chain_the_first_failure_is_told() -> None:
+def test_behind_a_chain_the_first_failure_is_named() -> None:
     over = Job(id="j-4", name="train", user="ann", state=JobState.STOPPED, message="j-3 (prepare) failed")
     assert broken_text(replace(over, end_reason=EndReason.DEPENDENCY_FAILED)) == "j-3 (prepare) failed"
 

@@ -1,4 +1,4 @@
-"""A picture kept current change by change equals one that is built anew."""
+"""A snapshot kept current change by change equals one that is built anew."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.unit.searching import DEAR, between, pick
 
 @DEAR
 @given(histories(), st.data())
-def test_any_way_to_a_content_leads_to_the_same_picture(history: History, data: st.DataObject) -> None:
+def test_any_way_to_a_content_leads_to_the_same_snapshot(history: History, data: st.DataObject) -> None:
     """Nodes come, change and go, queues too, jobs start and end: in the middle of it all, nothing is stale."""
     snapshot = ClusterSnapshot(history.cluster)
     arriving = [
@@ -120,7 +120,7 @@ def test_taking_what_is_held_is_an_error() -> None:
         snapshot.apply([PutJob(job=running(2, {"n1": (0,)}))])
 
 
-def test_only_live_jobs_are_part_of_the_picture() -> None:
+def test_only_live_jobs_are_part_of_the_snapshot() -> None:
     with pytest.raises(ValueError, match="j-1 is created"):
         snapshot_of(Job(id="j-1", name="name", user="ann"))
     with pytest.raises(ValueError, match="without an allocation"):

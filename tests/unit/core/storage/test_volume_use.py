@@ -1,4 +1,4 @@
-"""One writer or any number of readers: whatever arrives, whoever is preempted, in every picture made from another."""
+"""One writer or any number of readers: whatever arrives and is preempted, in every snapshot made from another."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_never_two_writers_nor_a_writer_with_readers_and_everybody_has_a_turn(ar
         check(simulation.snapshot, starts)
         assert simulation.snapshot.volumes.keys() == {volume.id for volume in VOLUMES}
         begun |= starts.keys()
-    assert begun == {arrival.job.id for arrival in arrivals}, "nobody waits for ever"
+    assert begun == {arrival.job.id for arrival in arrivals}, "no job waits for ever"
 
 
 def test_a_waiting_job_says_which_volume_it_waits_for_and_who_has_it() -> None:
@@ -129,7 +129,7 @@ def test_a_waiting_job_says_which_volume_it_waits_for_and_who_has_it() -> None:
     assert (reason.numbers, reason.jobs) == ({"volume": "v-1", "jobs": 2}, ("j-1", "j-2"))
 
 
-def test_a_trial_that_ends_leaves_nobody_with_anything() -> None:
+def test_a_trial_that_ends_leaves_no_job_with_anything() -> None:
     job = waiting(1, gpus=1, mounts=(writes("v-1"),))
     snapshot = snapshot_of(node("n1", 4), *PUT_VOLUMES, job)
     allocation = schedule(snapshot, 1.0).starts[0].allocation
@@ -151,7 +151,7 @@ def test_a_job_goes_to_the_cluster_of_its_volume() -> None:
     assert started(schedule(moved, 1.0)) == {}
 
 
-def test_pictures_journals_and_digests_have_the_volumes() -> None:
+def test_copies_journals_and_digests_have_the_volumes() -> None:
     snapshot = snapshot_of(node("n1", 4), *PUT_VOLUMES, running(1, {"n1": (0,)}, mounts=(writes("v-1"),)))
     changes = list(snapshot.contents())
     again = ClusterSnapshot(decode_changes(encode_changes(changes)))

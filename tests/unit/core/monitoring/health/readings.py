@@ -31,7 +31,7 @@ def holder(job: str = "j-1", number: int = 1, **values: Any) -> Holder:
 
 
 class Watcher:
-    """One GPU, reading after reading, every 10 seconds unless told otherwise."""
+    """One GPU, reading after reading, every 10 seconds unless given."""
 
     def __init__(self, rules: HealthRules = RULES, condition: Condition | None = None) -> None:
         self.rules = rules

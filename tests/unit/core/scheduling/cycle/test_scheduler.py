@@ -1,4 +1,4 @@
-"""Single cycles, each told as a small story: who starts, who waits, and what is promised."""
+"""Single cycles, each a small story: which jobs start, which wait, and their planned starts."""
 
 from __future__ import annotations
 

@@ -81,8 +81,8 @@ def test_it_grows_into_everything_that_is_idle_beside_it() -> None:
         ("that was long ago", {"ceiling": Ceiling(gpus=6, until=NOW)}, [], 8),
         ("it avoids some", {"avoid_gpus": ("n1/5", "n1/7")}, [], 6),
         ("others hold some", {}, [running(9, {"n1": (4, 5)})], 6),
-        ("somebody uses a part of one", {}, [running(9, {"n1": (7,)}, gpu_milli=100)], 7),
-        ("somebody waits for more than is there", {}, [waiting(9, gpus=7)], None),
+        ("another job uses a part of one", {}, [running(9, {"n1": (7,)}, gpu_milli=100)], 7),
+        ("a job waits for more than is there", {}, [waiting(9, gpus=7)], None),
         ("those who wait need no GPU", {}, [waiting(9, cpu_milli=10**9)], 8),
         ("those who wait can never run", {}, [waiting(9, gpus=80)], 8),
         ("those who wait want another model", {}, [waiting(9, gpus=1, models=("H100",))], 8),
@@ -122,7 +122,7 @@ def test_no_limit_is_exceeded(limits: Limits, quota: Quota | None, queue: dict[s
     assert resizes(plan) == ({} if grown_to is None else {"j-1": (grown_to, ResizeCause.IDLE_GPUS)})
 
 
-def test_whoever_waits_for_a_shared_limit_comes_first() -> None:
+def test_a_job_that_waits_for_a_shared_limit_comes_first() -> None:
     """Two GPUs are left of the queue's limit, and a job of three has a claim on them."""
     queue = Queue(name="default", policy="fcfs", max_gpus=6)
     things = (RULED, queue, NODE, elastic(1, 2), running(2, {"n1": (6, 7)}))
@@ -221,7 +221,7 @@ def test_a_gang_gets_its_nodes() -> None:
     assert all(resize.for_jobs == ("j-9",) for resize in plan.resizes)
 
 
-def test_in_a_strict_line_nobody_passes() -> None:
+def test_in_a_strict_line_no_job_passes() -> None:
     """The first one cannot start whatever is given back, and nothing is given back for those behind it."""
     queue = Queue(name="default", policy="fcfs", blocking=Blocking.STRICT)
     things = (RULED, queue, NODE, elastic(1, 8), waiting(8, gpus=7), waiting(9, gpus=2))
@@ -271,7 +271,7 @@ def test_it_gives_back_what_a_limit_needs(limits: Limits, quota: Quota | None, q
     assert plan.resizes[0].for_jobs == ("j-9",)
 
 
-def test_suspect_gpus_go_first_and_help_nobody() -> None:
+def test_suspect_gpus_go_first_and_help_no_job() -> None:
     gpus = tuple(
         Gpu(id=f"n1/{index}", index=index, model="A10", health=GpuHealth.SUSPECT if index == 0 else GpuHealth.HEALTHY)
         for index in range(8)

@@ -39,7 +39,7 @@ def test_the_last_day_comes_again() -> None:
     assert jobs == list(coming(recent, NOW, MIDDLE))
 
 
-def test_late_courses_have_more_of_them() -> None:
+def test_late_rollouts_have_more_of_them() -> None:
     counts = [len(list(coming(lately(50, 60.0), NOW, Mood(number=n, late=late)))) for n, late in enumerate((-1.3, 1.3))]
     assert counts[0] < 50 * 7 < counts[1]
     assert len(list(coming(lately(3000, 10.0), NOW, MIDDLE))) == MOST
@@ -50,7 +50,7 @@ def test_from_too_little_nothing_is_concluded() -> None:
     assert list(coming(recent, NOW, MIDDLE)) == list(coming(NO_RECENT_JOBS, NOW, MIDDLE)) == []
 
 
-def test_an_interruption_makes_nobody_new() -> None:
+def test_an_interruption_makes_no_job_new() -> None:
     job = replace(waiting(1, at=NOW - 60.0), aged_from=NOW - 5 * HOUR)
     assert came_at(job) == NOW - 5 * HOUR
 

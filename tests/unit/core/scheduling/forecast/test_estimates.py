@@ -43,7 +43,7 @@ def test_a_job_that_has_room_starts_now() -> None:
     assert (estimate.p50, estimate.p90) == (NOW, NOW)
 
 
-def test_a_line_of_known_jobs_is_told_to_the_second() -> None:
+def test_a_line_of_known_jobs_is_estimated_to_the_second() -> None:
     cluster = snapshot_of(
         node("a", 1),
         running(1, {"a": (0,)}, predicted=known(400.0)),
@@ -97,7 +97,7 @@ def test_it_says_of_how_many_in_front_nothing_is_known() -> None:
     assert "nothing is known of the run time of 2 jobs in front of it" in basis_text(estimates["j-3"])
 
 
-def test_nothing_is_told_of_a_job_that_can_never_run() -> None:
+def test_a_job_that_can_never_run_has_no_estimate() -> None:
     cluster = snapshot_of(node("a", 1), running(1, {"a": (0,)}, predicted=known(400.0)), waiting(2, gpus=4))
     assert forecast(cluster, NOW).estimates == {}
     assert forecast(cluster, NOW, effort=COUNTED).estimates == {}
@@ -195,7 +195,7 @@ def test_earlier_outcomes_stretch_the_next_estimates() -> None:
     assert "corrected by what became of 40 earlier estimates" in basis_text(corrected)
 
 
-def test_members_of_other_groups_are_not_told_what_cannot_be() -> None:
+def test_members_of_other_groups_get_no_wrong_estimate() -> None:
     cluster = snapshot_of(
         node("a", 1),
         PutMembership(user="ann", membership=Membership(group="night", pool="night")),
@@ -211,7 +211,7 @@ def test_members_of_other_groups_are_not_told_what_cannot_be() -> None:
 
 
 def _at_the_last_arrival(history: History) -> tuple[Simulation, float, dict[str, float]]:
-    """The picture when the last job has come, and when those that wait then really start."""
+    """The snapshot when the last job has come, and when those that wait then really start."""
     simulation = history.simulation()
     left = len(history.arrivals)
     starts: dict[str, float] = {}
@@ -231,10 +231,10 @@ def _at_the_last_arrival(history: History) -> tuple[Simulation, float, dict[str,
 @DEAR
 @given(histories())
 def test_with_known_run_times_and_no_arrivals_the_estimate_is_the_start(history: History) -> None:
-    def told(arrival: Arrival) -> Arrival:
+    def with_prediction(arrival: Arrival) -> Arrival:
         return replace(arrival, job=replace(arrival.job, predicted=known(arrival.run_seconds)))
 
-    exact = replace(history, arrivals=tuple(told(arrival) for arrival in history.arrivals))
+    exact = replace(history, arrivals=tuple(with_prediction(arrival) for arrival in history.arrivals))
     before, now, starts = _at_the_last_arrival(exact)
     estimates = forecast(before.snapshot, now).estimates
     assert {job_id: estimate.p50 for job_id, estimate in estimates.items()} == starts
@@ -243,7 +243,7 @@ def test_with_known_run_times_and_no_arrivals_the_estimate_is_the_start(history:
 
 @DEAR
 @given(histories())
-def test_the_same_picture_gives_the_same_answer_and_is_not_changed(history: History) -> None:
+def test_the_same_snapshot_gives_the_same_answer_and_is_not_changed(history: History) -> None:
     before, now, _ = _at_the_last_arrival(history)
     snapshot = before.snapshot
     kept = dump_snapshot(snapshot)
@@ -267,7 +267,7 @@ def test_estimates_are_in_order_and_never_before_now(history: History) -> None:
 
 @DEAR
 @given(histories())
-def test_counting_tells_of_everybody_of_whom_the_scheduler_does(history: History) -> None:
+def test_counting_estimates_every_job_that_the_scheduler_does(history: History) -> None:
     before, now, _ = _at_the_last_arrival(history)
     exact = forecast(before.snapshot, now).estimates
     counted = forecast(before.snapshot, now, effort=COUNTED).estimates
@@ -275,7 +275,7 @@ def test_counting_tells_of_everybody_of_whom_the_scheduler_does(history: History
     assert all(before.snapshot.jobs[job_id].after for job_id in missing)
 
 
-def test_an_own_picture_follows_what_changes() -> None:
+def test_the_replica_follows_changes() -> None:
     forecaster = Forecaster()
     jobs: list[Job] = [waiting(number, gpus=1, predicted=known(100.0)) for number in range(2, 6)]
     first = snapshot_of(node("a", 1), running(1, {"a": (0,)}, predicted=known(400.0)), *jobs)

@@ -33,7 +33,7 @@ def test_held_borrowed_and_owed_are_counted_per_queue() -> None:
     assert owed_to_others_milli(snapshot, LAB) == 0
 
 
-def test_without_preemption_nobody_borrows_and_nothing_is_owed() -> None:
+def test_without_preemption_no_queue_borrows_and_nothing_is_owed() -> None:
     snapshot = snapshot_of(rules(enabled=False), LAB, REST, node("n1", 8), running(1, {"n1": (0, 1)}, queue="rest"))
     assert standing(snapshot, REST).borrowed_milli == 0
     assert standing(snapshot, LAB).owed_milli == 0

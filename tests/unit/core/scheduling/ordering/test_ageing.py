@@ -1,4 +1,4 @@
-"""`shortest` and `weighted`: what a job costs, how waiting makes up for it, and what people are told about it."""
+"""`shortest` and `weighted`: what a job costs, how waiting makes up for it, and the text about it."""
 
 from __future__ import annotations
 

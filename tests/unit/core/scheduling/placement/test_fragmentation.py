@@ -138,7 +138,7 @@ MIXES = st.lists(
 @st.composite
 def cramped(draw: st.DrawFn) -> tuple[Fleet, list[Request], list[tuple[Request, int]]]:
     made = Fleet([draw(nodes(number)) for number in range(draw(between(1, 5)))])
-    # Each shape once: the mix must be the same in whatever order it is told.
+    # Each shape once: the mix must be the same in whatever order it is counted.
     asked = [*{replace(request, nodes=1, labels=()): count for request, count in draw(MIXES)}.items()]
     made.put_mix(DEFAULT_POOL, mix_of(asked))
     return made, draw(st.lists(requests(), min_size=1, max_size=14)), asked

@@ -162,7 +162,7 @@ def test_a_list_of_problems_has_an_end_and_names_the_snapshot(snapshot: ClusterS
     assert problems[1] in str(rejected)
 
 
-def test_a_job_that_gives_way_to_one_is_not_moved_for_another_in_the_same_cycle() -> None:
+def test_a_job_that_is_preempted_for_one_is_not_moved_for_another_in_the_same_cycle() -> None:
     """Three small jobs on three nodes, and two whole-node jobs that each want one of them out of the way."""
     snapshot = snapshot_of(
         rules(),

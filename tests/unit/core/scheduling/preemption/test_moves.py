@@ -41,7 +41,7 @@ def moved(plan: Plan) -> dict[str, str]:
     return {one.job_id: one.to.grants[0].node for one in plan.preemptions if one.to is not None}
 
 
-def gives_way(plan: Plan) -> dict[str, str]:
+def preempted_for(plan: Plan) -> dict[str, str]:
     return {one.job_id: one.for_job for one in plan.preemptions if one.to is None}
 
 
@@ -66,14 +66,14 @@ def test_a_small_job_goes_on_beside_another_one_so_that_a_whole_node_is_free() -
     snapshot = snapshot_of(rules(), *halves(grace_seconds=30.0))
     plan = schedule(snapshot, NOW)
     assert moved(plan) == {"j-2": "n1"}, "it has saved last, and loses least"
-    assert not gives_way(plan), "nobody goes back to the queue"
+    assert not preempted_for(plan), "no job goes back to the queue"
     (move,) = plan.preemptions
     assert (move.rule, move.for_job, move.lost_gpu_seconds) == (PreemptionRule.MOVE, "j-3", 20.0)
     assert "j-3 asks for 4 GPUs of one node" in move.detail
     assert "j-2 moves from n2 to n1" in move.detail
 
 
-def test_nobody_is_moved_where_that_is_not_asked_for() -> None:
+def test_no_job_is_moved_where_that_is_not_asked_for() -> None:
     assert not schedule(snapshot_of(rules(moves=False), *halves()), NOW).preemptions
     fcfs = replace(SHORT, policy="fcfs")
     assert not schedule(snapshot_of(rules(), *halves(), fcfs), NOW).preemptions, "its order does not preempt"
@@ -114,8 +114,8 @@ def test_one_that_is_moved_goes_on_and_the_other_starts_where_it_ran() -> None:
     meanwhile = schedule(snapshot, NOW + 1)
     assert (meanwhile.starts, meanwhile.preemptions) == ((), ()), "what it leaves is for the one that it is moved for"
     why = explain(snapshot, meanwhile, snapshot.jobs["j-3"], NOW + 1)
-    (told,) = [one for one in why.reasons if one.rule == "giving-way"]
-    assert told.numbers["coming_gpus"] == 2.0
+    (reason,) = [one for one in why.reasons if one.rule == "giving-way"]
+    assert reason.numbers["coming_gpus"] == 2.0
 
     after = advance(moving, Ended(at=NOW + 5, reason=EndReason.EXIT_CODE, exit_code=143)).job
     assert (after.state, after.attempt, after.preempted_for, after.message) == (JobState.STARTING, 2, None, "")
@@ -135,7 +135,7 @@ def test_where_there_is_no_room_those_behind_both_make_it() -> None:
         waiting(5, queue="short", gpus=4, predicted=runs_for(1_000.0)),
     )  # fmt: skip
     plan = schedule(snapshot, NOW)
-    assert gives_way(plan) == {"j-2": "j-5", "j-4": "j-5"}
+    assert preempted_for(plan) == {"j-2": "j-5", "j-4": "j-5"}
     assert not moved(plan), "where it goes on is not free yet"
     for victim in plan.preemptions:
         stop = StopRequested(at=NOW, reason=EndReason.PREEMPTED, for_job="j-5")
@@ -145,7 +145,7 @@ def test_where_there_is_no_room_those_behind_both_make_it() -> None:
     happened(snapshot, small_one)
     then = schedule(snapshot, NOW + 1)
     assert len(moved(then)) == 1
-    assert (gives_way(then), started(then)) == ({}, {}), "nobody takes what was given up"
+    assert (preempted_for(then), started(then)) == ({}, {}), "no other job takes the freed GPUs"
 
 
 def test_a_gang_gets_whole_nodes_by_moves() -> None:

@@ -31,7 +31,7 @@ def rules(**values: Any) -> PutRules:
     return PutRules(limits=Limits(), score_time_constant=3600.0, preemption=preemption)
 
 
-def gives_way(plan: Plan) -> dict[str, str]:
+def preempted_for(plan: Plan) -> dict[str, str]:
     return {preemption.job_id: preemption.for_job for preemption in plan.preemptions}
 
 
@@ -56,7 +56,7 @@ def test_what_was_borrowed_comes_back_to_the_queue_that_it_is_guaranteed_to() ->
         waiting(3, queue="lab", gpus=2),
     )  # fmt: skip
     plan = schedule(snapshot, NOW)
-    assert gives_way(plan) == {"j-2": "j-3"}, "it has saved lately, and loses less"
+    assert preempted_for(plan) == {"j-2": "j-3"}, "it has saved lately, and loses less"
     (preemption,) = plan.preemptions
     assert preemption.rule is PreemptionRule.GUARANTEE
     assert preemption.lost_gpu_seconds == 2_000.0
@@ -81,7 +81,7 @@ def test_what_a_queue_holds_within_its_own_guarantee_is_not_borrowed() -> None:
         running(2, {"n1": (2, 3, 4, 5)}, queue="rest", allocated_at=100.0, started_at=100.0),
         waiting(3, queue="lab", gpus=2),
     )  # fmt: skip
-    assert gives_way(schedule(snapshot, NOW)) == {"j-2": "j-3"}, "the older one is covered by the guarantee"
+    assert preempted_for(schedule(snapshot, NOW)) == {"j-2": "j-3"}, "the older one is covered by the guarantee"
 
 
 def test_entitled_lines_go_first_however_young_they_are() -> None:
@@ -117,13 +117,13 @@ def test_in_a_queue_whose_order_preempts_the_more_important_goes_first() -> None
         waiting(3, queue="urgent", gpus=1, priority=1),
     )  # fmt: skip
     plan = schedule(snapshot, NOW)
-    assert set(gives_way(plan).values()) == {"j-3"}
+    assert set(preempted_for(plan).values()) == {"j-3"}
     assert len(plan.preemptions) == 1
     assert plan.preemptions[0].rule is PreemptionRule.ORDER
     assert "priority 1" in plan.preemptions[0].detail
 
 
-def test_among_equals_nobody_is_preempted() -> None:
+def test_among_equals_no_job_is_preempted() -> None:
     snapshot = snapshot_of(
         rules(), URGENT, node("n1", 1), running(1, {"n1": (0,)}, queue="urgent"), waiting(2, queue="urgent", gpus=1)
     )
@@ -151,10 +151,10 @@ def test_a_job_of_which_nothing_is_known_falls_behind_fresh_ones_when_it_outlive
     plan = schedule(snapshot, before)
     assert not plan.preemptions, "it is nearly done, as far as one can tell"
     assert plan.wake_at == 16_000.0
-    assert gives_way(schedule(snapshot, after)) == {"j-1": "j-2"}
+    assert preempted_for(schedule(snapshot, after)) == {"j-1": "j-2"}
 
 
-def test_several_jobs_may_be_given_way_in_one_cycle_and_share_what_one_gives_up() -> None:
+def test_several_jobs_may_share_what_one_victim_releases() -> None:
     snapshot = snapshot_of(
         rules(), URGENT, node("n1", 4),
         running(1, {"n1": (0, 1, 2, 3)}, queue="urgent", priority=9),
@@ -162,7 +162,7 @@ def test_several_jobs_may_be_given_way_in_one_cycle_and_share_what_one_gives_up(
         waiting(4, queue="urgent", gpus=2, priority=3),
     )  # fmt: skip
     plan = schedule(snapshot, NOW)
-    assert gives_way(plan) == {"j-1": "j-2"}
+    assert preempted_for(plan) == {"j-1": "j-2"}
     assert promises(plan) == {"j-2": NOW, "j-3": NOW}
 
 
@@ -189,7 +189,7 @@ def test_who_is_never_preempted(victim: dict[str, Any]) -> None:
     assert plan.wake_at == (NOW + 1.0 if "allocated_at" in victim else None), "time alone will tell"
 
 
-def test_nobody_is_preempted_where_that_is_not_enabled() -> None:
+def test_no_job_is_preempted_where_that_is_not_enabled() -> None:
     snapshot = snapshot_of(
         rules(enabled=False), URGENT, LAB, node("n1", 1), running(1, {"n1": (0,)}, queue="urgent", priority=9),
         waiting(2, queue="urgent", gpus=1, priority=1), waiting(3, queue="lab", gpus=1),
@@ -197,7 +197,7 @@ def test_nobody_is_preempted_where_that_is_not_enabled() -> None:
     assert not schedule(snapshot, NOW).preemptions
 
 
-def test_nobody_is_preempted_in_vain() -> None:
+def test_no_job_is_preempted_in_vain() -> None:
     snapshot = snapshot_of(
         rules(), URGENT, node("n1", 2),
         running(1, {"n1": (0,)}, queue="urgent", priority=9), running(2, {"n1": (1,)}, queue="urgent", priority=1),
@@ -213,7 +213,7 @@ def test_a_gang_gets_whole_nodes_from_the_fewest() -> None:
         running(2, {"n3": (0,)}, queue="urgent", priority=9),
         waiting(3, queue="urgent", nodes=2, gpus=2, priority=1),
     )  # fmt: skip
-    assert gives_way(schedule(snapshot, NOW)) == {"j-1": "j-3"}
+    assert preempted_for(schedule(snapshot, NOW)) == {"j-1": "j-3"}
 
 
 def test_a_share_is_made_room_for_by_one_share() -> None:
@@ -223,10 +223,10 @@ def test_a_share_is_made_room_for_by_one_share() -> None:
         running(2, {"n1": (0,)}, gpu_milli=300, queue="urgent", priority=9),
         waiting(3, queue="urgent", gpu_milli=500, priority=1),
     )  # fmt: skip
-    assert gives_way(schedule(snapshot, NOW)) == {"j-2": "j-3"}, "0.2 are free, and 0.3 make 0.5"
+    assert preempted_for(schedule(snapshot, NOW)) == {"j-2": "j-3"}, "0.2 are free, and 0.3 make 0.5"
 
 
-def test_an_elastic_job_shrinks_before_anybody_is_preempted() -> None:
+def test_an_elastic_job_shrinks_before_any_job_is_preempted() -> None:
     elastic = Elastic(min_gpus=1, max_gpus=2)
     snapshot = snapshot_of(
         rules(), URGENT, node("n1", 3),
@@ -239,7 +239,7 @@ def test_an_elastic_job_shrinks_before_anybody_is_preempted() -> None:
     assert [resize.job_id for resize in plan.resizes] == ["j-1"]
 
 
-# ---------------------------------------------------------------- while they give way
+# ---------------------------------------------------------------- while victims stop
 
 
 def stopping(job: Job, for_job: str) -> Job:
@@ -276,7 +276,7 @@ def test_while_victims_stop_no_more_are_chosen_and_what_comes_back_is_kept() -> 
     assert started(schedule(both, NOW + 3)) == {"j-5": ["n1"]}
 
 
-def test_who_gave_way_to_an_earlier_attempt_owes_nothing_any_more() -> None:
+def test_victims_of_an_earlier_attempt_do_not_count_any_more() -> None:
     victim = gone(stopping(running(1, {"n1": (0,)}, queue="rest", created_at=50.0), "j-3"), NOW)
     again = waiting(3, queue="rest", gpus=1, at=NOW + 100)
     snapshot = snapshot_of(rules(), LAB, REST, node("n1", 1), victim, waiting(2, queue="rest", gpus=1, at=1.0), again)
@@ -288,4 +288,4 @@ def test_one_who_would_not_fit_any_more_gets_further_victims() -> None:
     third = running(3, {"n2": (0,)}, queue="urgent", priority=9)
     waits = waiting(5, queue="urgent", gpus=1, priority=1, avoid_nodes=("n1",))
     snapshot = snapshot_of(rules(), URGENT, node("n1", 1), node("n2", 1), stopping(first, "j-5"), third, waits)
-    assert gives_way(schedule(snapshot, NOW)) == {"j-3": "j-5"}
+    assert preempted_for(schedule(snapshot, NOW)) == {"j-3": "j-5"}

@@ -153,7 +153,7 @@ def test_whatever_their_number_the_victims_are_enough_and_none_is_to_spare(
     candidates = [candidate(job, float(random.randint(0, 50))) for job in jobs if random.random() < 0.9]
     asks = waiting(9_999, gpus=random.randint(1, per_node), nodes=nodes)
     if without(snapshot, [], asks.request):
-        return  # it would start, and ask for nobody
+        return  # the job would start, and needs no victims
     found = choose_victims(snapshot.fleet, asks, "default", candidates)
     assert (found is not None) == without(snapshot, candidates, asks.request)
     if found:

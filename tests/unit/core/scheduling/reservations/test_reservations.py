@@ -41,7 +41,7 @@ def rules(strategy: Strategy = Strategy.HYBRID, *, preempts: bool = False) -> Pu
     )
 
 
-def test_a_picture_without_reservations_is_searched_as_ever() -> None:
+def test_a_snapshot_without_reservations_is_searched_as_ever() -> None:
     snapshot = snapshot_of(node("n1", 2), waiting(1, gpus=1))
     reserved = Reserved(snapshot, 0.0)
     job = snapshot.jobs["j-1"]
@@ -130,7 +130,7 @@ def test_a_gang_is_planned_for_when_all_its_nodes_are_open() -> None:
     assert plan.planned[0].held.gpus == ()
 
 
-def test_who_can_never_start_blocks_nobody() -> None:
+def test_a_job_that_can_never_start_blocks_no_job() -> None:
     snapshot = snapshot_of(node("n1", 2), node("n2", 1), reservation(), waiting(1, gpus=2), waiting(2, gpus=1))
     plan = schedule(snapshot, 10.0)
     assert started(plan) == {"j-2": ["n2"]}
@@ -225,11 +225,11 @@ def reserved_clusters(draw: st.DrawFn) -> tuple[Change, ...]:
 
 @DEAR
 @given(cluster=reserved_clusters(), coming=arrivals(("default", "default", "strict")), data=st.data())
-def test_nobody_runs_on_what_is_reserved_for_others_unless_it_is_lent(
+def test_no_job_runs_on_what_is_reserved_for_others_unless_it_is_lent(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...], data: st.DataObject
 ) -> None:
-    """Whoever holds a GPU within a window of others is preemptible, and the reservation lends; under `static` whoever
-    starts owns the GPU at that moment. Planned starts keep to that as well."""
+    """A job that holds a GPU within a window of others is preemptible, and the reservation lends; under `static` a job
+    that starts owns the GPU at that moment. Planned starts keep to that as well."""
     coming = tuple(
         replace(arrival, job=replace(arrival.job, preemptible=data.draw(pick(False, True)))) for arrival in coming
     )
@@ -258,7 +258,7 @@ def test_nobody_runs_on_what_is_reserved_for_others_unless_it_is_lent(
 def test_when_a_window_opens_its_gpus_are_there_for_the_owners(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...]
 ) -> None:
-    """Backfill delays no window: if nothing of it is lent, then at its first moment nobody else is on its GPUs."""
+    """Backfill delays no window: if nothing of it is lent, then at its first moment no job else is on its GPUs."""
     simulation = Simulation(snapshot=_snapshot(cluster), arrivals=coming, until=400.0)
     snapshot = simulation.snapshot
     assume(snapshot.reservations)
