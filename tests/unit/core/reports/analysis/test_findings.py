@@ -366,9 +366,9 @@ def test_story(story: Story) -> None:
         return
     (finding,) = of_kind(found, story.kind)
     assert (finding.subject, finding.severity) == (story.subject, story.severity)
-    found = {name: finding.evidence[name] for name in story.evidence}
+    evidence = {name: finding.evidence[name] for name in story.evidence}
     for name, value in story.evidence.items():
-        assert found[name] == (value if isinstance(value, str) else pytest.approx(value)), name
+        assert evidence[name] == (value if isinstance(value, str) else pytest.approx(value)), name
     assert story.proposal in finding.proposal
     assert finding.text.endswith(".")
     assert finding.text.count("{") == 0
