@@ -64,7 +64,7 @@ def render(description: Schema) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         for name, text in _modules(description).items():
             (Path(folder) / name).write_text(text, encoding="utf-8")
-        command = [sys.executable, "-m", "ruff", "format", "--quiet", "--config", ROOT / "pyproject.toml", folder]
+        command = [sys.executable, "-m", "ruff", "format", "--quiet", "--config", str(ROOT / "pyproject.toml"), folder]
         subprocess.run(command, check=True)
         return {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(folder).glob("*.py"))}
 

@@ -56,16 +56,16 @@ def test_a_clone_may_change_what_submit_sets() -> None:
 
 
 def test_an_edit_sends_only_what_is_given() -> None:
-    words = ("--gpus", "0.5", "--cpus", "2", "--memory", "8GiB", "--model", "A100,H200", "--no-preemptible")
-    assert sent("edit", "j-7", *words) == {
+    options = ("--gpus", "0.5", "--cpus", "2", "--memory", "8GiB", "--model", "A100,H200", "--no-preemptible")
+    assert sent("edit", "j-7", *options) == {
         "gpus": 0.5,
         "cpus": 2,
         "memory": "8GiB",
         "model": ["A100", "H200"],
         "preemptible": False,
     }
-    words = ("--queue", "auto", "--time", "none", "--after", "none", "--model", "any")
-    assert sent("edit", "j-7", *words) == {"queue": None, "time": None, "after": [], "model": None}
+    cleared = ("--queue", "auto", "--time", "none", "--after", "none", "--model", "any")
+    assert sent("edit", "j-7", *cleared) == {"queue": None, "time": None, "after": [], "model": None}
     assert "nothing to change" in corral("edit", "j-7").stderr
 
 
