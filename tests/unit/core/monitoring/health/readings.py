@@ -7,7 +7,7 @@ from typing import Any
 
 from corral.control.ports import GpuReading, Holder
 from corral.core.model import WHOLE, GpuHealth, JobKind
-from corral.core.monitoring.health.judging import judge
+from corral.core.monitoring.health.judgement import judge
 from corral.core.monitoring.health.model import Condition, HealthRules, Memory
 
 RULES = HealthRules(
