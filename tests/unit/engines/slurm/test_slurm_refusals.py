@@ -34,7 +34,7 @@ def test_only_what_can_be_over_soon_is_tried_again(said: str, passes: bool) -> N
 
 
 class OneNode(UnusedSlurm):
-    """A Slurm with one node, that refuses what it is told to refuse."""
+    """A Slurm with one node, that refuses a configured list of requests."""
 
     def __init__(self) -> None:
         self.node = SlurmNode(name="n1", state="IDLE")
@@ -99,12 +99,12 @@ def test_an_account_that_may_change_no_node_asks_once(slurm: OneNode, words: Nod
     assert (slurm.asked, words.found(slurm.nodes())) == (1, None)
 
 
-def test_a_refusal_is_told_once_until_it_changes(
+def test_a_refusal_is_reported_once_until_it_changes(
     slurm: OneNode, words: NodeDrains, caplog: pytest.LogCaptureFixture
 ) -> None:
     for refusal in ("busy", "busy", "booting", "", "booting"):
         slurm.refusal = refusal
         words.withhold("n1", "repair")
         words.release("n1", whoever_withheld=True)
-    told = [record.getMessage().rpartition(": ")[2] for record in caplog.records]
-    assert told == ["busy", "booting", "booting"]
+    reported = [record.getMessage().rpartition(": ")[2] for record in caplog.records]
+    assert reported == ["busy", "booting", "booting"]

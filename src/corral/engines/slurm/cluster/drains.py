@@ -83,7 +83,7 @@ class NodeDrains:
         try:
             _asked(lambda: self._slurm.set_node(name, is_withheld=is_withheld, reason=reason))
         except SlurmRefused as refusal:
-            self._may_not |= any(words in str(refusal) for words in _MAY_NOT)
+            self._may_not |= any(text in str(refusal) for text in _MAY_NOT)
             self._log_refusal(name, str(refusal))
             return self._may_not
         self._refusals.pop(name, None)
