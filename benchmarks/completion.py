@@ -1,11 +1,11 @@
 """How soon jobs are done: the Philly traces of Muri (SIGCOMM'22) on 64 GPUs, through the scheduler that runs live.
 
-Three cases. Run times known, nobody preempted: others pass by backfill only. Run times known, and the order preempts:
+Three cases. Run times known, no preemption: jobs pass by backfill only. Run times known, and the order preempts:
 at no cost, and at 60 s that every preempted job holds its next GPUs before its work goes on; the published runs charge
 every running job 4 to 46 s at every event. Run times unknown: no time limits, and what is predicted was learned from
 jobs that ended earlier in the same run.
 
-All traces run with the same settings. They are weeks long, so that hardly anybody grows old (`ageing` 0.001, where 4 is
+All traces run with the same settings. They are weeks long, so that age hardly counts (`ageing` 0.001, where 4 is
 the default), and all jobs are one user's. Jobs save when they are warned. Where it says so they may be moved to another
 node, at the same cost.
 
@@ -49,7 +49,7 @@ PUBLISHED = {
     "trace3_pr": Published(srsf=798_058, tiresias=2_213_110, themis=1_502_768, bound=782_425),
 }
 COST_SECONDS = 60.0
-#: nobody grows old, and a hair's breadth is worth an interruption when run times are known; what is free lies together
+#: age does not count, and a tiny lead is worth a preemption when run times are known; jobs are moved
 KNOWN = Rules(
     policy="shortest",
     placement="pack",
@@ -59,7 +59,7 @@ KNOWN = Rules(
 )
 #: below GPU-time: large jobs wait less
 SIZE_POWER = 0.85
-#: of what nobody knows anything: a short first turn, and from the third end on what all runs so far say
+#: without predictions: a short assumed run time, and from the third end on the distribution of all runs so far
 UNKNOWN = Rules(
     policy="shortest",
     placement="pack",
@@ -98,7 +98,7 @@ CASES: dict[str, tuple[TimeLimits, tuple[Rules, ...]]] = {
     ),
 }
 TITLES = {
-    "backfill": "run times known, nobody is preempted",
+    "backfill": "run times known, no preemption",
     "known": "run times known, the order preempts",
     "unknown": "run times unknown, learned in the run",
 }

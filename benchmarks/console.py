@@ -46,7 +46,7 @@ def milliseconds(what: Callable[[], Any], runs: int = RUNS) -> list[float]:
 
 
 def busy_state(nodes: int, jobs: int) -> State:
-    """A fleet on which all that fits has started; the rest waits in one of two queues that everybody may use."""
+    """A fleet on which all that fits has started; the rest waits in one of two queues that are open to all users."""
     state = State(Policies())
     state.apply(fleet_and_jobs(nodes, jobs, seed=3))
     state.apply([PutQueue(queue=Queue(name="second"))])

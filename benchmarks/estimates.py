@@ -51,7 +51,7 @@ MONTH = 30
 
 
 def philly_workload(path: Path, most: int) -> Workload:
-    """The trace tells no limits: everybody asks for one and a half times to four times what is needed."""
+    """The trace has no limits: all users ask for one and a half times to four times the time needed."""
     draw = random.Random(SEED)
     left_out: Counter[str] = Counter()
     jobs = [
@@ -106,7 +106,7 @@ class EstimateWorker:
         self._every = max(1, len(work.jobs) // samples)
         self._forecaster = Forecaster()
         #: by job
-        self.told: dict[str, PastEstimate] = {}
+        self.shown: dict[str, PastEstimate] = {}
         self.seconds: list[float] = []
         self.ends_at = 0.0
         self._since: float | None = None
@@ -119,9 +119,9 @@ class EstimateWorker:
             arrived += len(step.arrived)
             self._remember(step.at, step.arrived)
             starting = {start.job_id for start in step.plan.starts}
-            for job_id in starting & self.told.keys():
-                if self.told[job_id].started_at is None:
-                    self.told[job_id] = replace(self.told[job_id], started_at=step.at)
+            for job_id in starting & self.shown.keys():
+                if self.shown[job_id].started_at is None:
+                    self.shown[job_id] = replace(self.shown[job_id], started_at=step.at)
             fresh = [job_id for job_id in step.arrived if job_id not in starting]
             if fresh and arrived >= self._every:
                 arrived = 0
@@ -138,15 +138,15 @@ class EstimateWorker:
 
     def _estimate(self, now: float, jobs: Sequence[Job]) -> None:
         begun = time.process_time()
-        calibration = calibrate(self.told.values(), now)
+        calibration = calibrate(self.shown.values(), now)
         recent = Recent(jobs=tuple(self._recent), since=self._since or now)
-        picture = copy_of(self._simulation.snapshot)
-        found = self._forecaster.forecast(picture, now, calibration=calibration, recent=recent)
+        copy = copy_of(self._simulation.snapshot)
+        found = self._forecaster.forecast(copy, now, calibration=calibration, recent=recent)
         self.seconds.append(time.process_time() - begun)
         for job in jobs:
             estimate = found.estimates.get(job.id)
             if estimate is not None:
-                self.told[job.id] = PastEstimate(
+                self.shown[job.id] = PastEstimate(
                     job_id=job.id,
                     attempt=1,
                     queue=job.queue,
@@ -159,18 +159,18 @@ class EstimateWorker:
 
 
 def accuracy_rows(name: str, policy: str, ran: EstimateWorker) -> Iterator[Row]:
-    told = [one for one in ran.told.values() if one.started_at is not None]
-    for horizon, found in [("all", accuracy_of(told, ran.ends_at)), *by_horizon(told, ran.ends_at)]:
+    shown = [one for one in ran.shown.values() if one.started_at is not None]
+    for horizon, found in [("all", accuracy_of(shown, ran.ends_at)), *by_horizon(shown, ran.ends_at)]:
         if found.before_p90 is None or found.before_p50 is None:
             continue
-        raw = sum(one.started_at is not None and one.started_at <= one.raw_p90 + 1 for one in told) / len(told)
+        raw = sum(one.started_at is not None and one.started_at <= one.raw_p90 + 1 for one in shown) / len(shown)
         yield Row(
             what=f"{name}, {policy}, {horizon}: starts before p90",
             value=f"{found.before_p90:.0%} of {found.started}",
             spread=f"before p50 {found.before_p50:.0%}, median error {_duration(found.median_error_seconds or 0.0)}",
             target=f"≥ {LEAST_BEFORE_P90:.0%}" if horizon == "all" else "",
             ratio=(
-                f"{raw:.0%} before what the courses alone said; {median(ran.seconds) * 1000:.0f} ms an estimate of all"
+                f"{raw:.0%} before the rollouts' own p90; {median(ran.seconds) * 1000:.0f} ms an estimate of all"
                 if horizon == "all"
                 else ""
             ),
@@ -206,23 +206,23 @@ def speed(nodes: int = 5000, jobs: int = 63_000) -> None:
         placing = (time.process_time() - begun) / len(plan.starts)
         snapshot.apply(started(snapshot, plan))
         begun = time.process_time()
-        picture = copy_of(snapshot)
+        copy = copy_of(snapshot)
         copying = time.process_time() - begun
         begun = time.process_time()
-        mirror = Replica()
-        mirror.follow(picture)
-        mirroring = time.process_time() - begun
+        replica = Replica()
+        replica.follow(copy)
+        replicating = time.process_time() - begun
         forecaster, taken, found = Forecaster(), [], 0
         for number in range(4):
             begun = time.process_time()
-            found = len(forecaster.forecast(picture, NOW + 1 + number).estimates)
+            found = len(forecaster.forecast(copy, NOW + 1 + number).estimates)
             taken.append(time.process_time() - begun)
-        # The first one builds a picture of its own, as a server does when it starts.
+        # The first one builds its replica, as a server does when it starts.
         rows.append(
             Row(
                 what=f"estimates of all {found:,} queued jobs, {nodes:,} nodes × 8 GPUs, {policy}",
                 value=f"{median(taken[1:]):.2f} s",
-                spread=f"{spread(taken[1:], 's', 2)}; the first {taken[0]:.2f} s, {mirroring:.2f} s of it a picture",
+                spread=f"{spread(taken[1:], 's', 2)}; the first {taken[0]:.2f} s, {replicating:.2f} s of it a replica",
                 target=f"< {MOST_SECONDS:g} s",
                 ratio=(
                     f"{median(taken[1:]) / found / placing:.2f} × placing as many; the controller is held up for "

@@ -1,11 +1,11 @@
 """Who gets how much: ten users with unequal load on a saturated pool for a month, under each ordering.
 
-Eight users always have work, two ask for less than their share. Jobs tell a time limit that is longer than they run,
-as people do. Two cases: all users submit the same mix of jobs and differ in how many; or each also has jobs of other
-sizes and lengths, from half an hour on one GPU to many hours on a whole node. Then what a score remembers counts: who
-waits for a whole node for hours falls behind meanwhile, and a memory of six hours has forgotten it by the time that the
-node is free; with one of a week it is made good. A score orders who goes first; it leaves no GPU idle to make people
-equal. Gangs are in neither: they wait in a line of their own, which is not ordered against the other.
+Eight users always have work, two ask for less than their share. Jobs have a time limit that is longer than their run
+time, as people do. Two cases: all users submit the same mix of jobs and differ in how many; or each also has jobs of
+other sizes and lengths, from half an hour on one GPU to many hours on a whole node. Then what a score remembers counts:
+who waits for a whole node for hours falls behind meanwhile, and a memory of six hours has forgotten it by the time that
+the node is free; with one of a week it is made good. A score orders who goes first; it leaves no GPU idle to make
+people equal. Gangs are in neither: they wait in a line of their own, which is not ordered against the other.
 
     python -m benchmarks.fairness [--seeds N] [--days N] [--same-mix] [--users]
 """
@@ -33,7 +33,7 @@ GPUS = 64
 USERS = 10
 MOST_PERCENT = 5.0
 FIRST_SEED = 42
-#: as an installation comes: a score looks back over 6 hours, and four jobs of a line have a protected start
+#: as an installation comes: a score looks back over 6 hours, and four jobs of a line have a planned start
 DEFAULT = Rules(policy="fair-share")
 #: the same where `scheduling.score_settling_hours` is a week
 LONG_MEMORY = Rules(policy="fair-share", score_time_constant=7 * DAY)
@@ -78,7 +78,7 @@ HABITS = (
 
 
 SAME_MIX = "same mix"
-#: with the same mix of jobs for everybody, and with habits of their own
+#: with the same mix of jobs for all users, and with a mix of each user
 CASES: dict[str, tuple[Habit, ...]] = {
     SAME_MIX: tuple(replace(habit, sizes=(1, 1, 2, 4, 8), hours=1.0) for habit in HABITS),
     "own habits": HABITS,
@@ -128,7 +128,7 @@ def difference(hours: Sequence[float]) -> float:
 def row(case: str, rules: Rules, outcomes: Sequence[Outcome]) -> Row:
     differences = [difference(list(of_the_busy(outcome).values())) for outcome in outcomes]
     busy = [jain_index(of_the_busy(outcome).values()) for outcome in outcomes]
-    everybody = [outcome.jain for outcome in outcomes]
+    all_users = [outcome.jain for outcome in outcomes]
     used = statistics.fmean(outcome.utilization for outcome in outcomes)
     least, most = _extremes(outcomes)
     return Row(
@@ -136,7 +136,7 @@ def row(case: str, rules: Rules, outcomes: Sequence[Outcome]) -> Row:
         value=f"{statistics.fmean(differences):.1f} %",
         spread=f"{min(differences):.1f} … {max(differences):.1f} %",
         target=f"< {MOST_PERCENT:g} %" if rules in (DEFAULT, LONG_MEMORY) else "",
-        ratio=f"Jain {statistics.fmean(busy):.4f} of those, {statistics.fmean(everybody):.4f} of all; {used:.1%} used; "
+        ratio=f"Jain {statistics.fmean(busy):.4f} of those, {statistics.fmean(all_users):.4f} of all; {used:.1%} used; "
         f"least {least}, most {most}",
     )
 
@@ -154,7 +154,7 @@ def _extremes(outcomes: Sequence[Outcome]) -> tuple[str, str]:
 
 def _named(case: str, rules: Rules) -> str:
     looks_back = f", score over {rules.score_time_constant / HOUR:g} h" if rules.policy == "fair-share" else ""
-    return f"{case}, {rules.policy}, {rules.blocking}, {rules.backfill.protected} protected{looks_back}"
+    return f"{case}, {rules.policy}, {rules.blocking}, {rules.backfill.protected} planned starts{looks_back}"
 
 
 def _told(outcome: Outcome) -> str:

@@ -1,7 +1,7 @@
 """The overview with a thousand live GPUs in a real Chromium: main-thread time of an update, and frames while scrolling.
 
 Peers in the same run: for updates the share of the 100 ms that may be used, for scrolling an empty page of the same
-height in the same browser, which tells what this machine can do at all.
+height in the same browser, which shows what this machine can do at all.
 """
 
 from __future__ import annotations

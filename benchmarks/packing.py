@@ -1,7 +1,7 @@
 """How full a cluster gets: the packing experiment of "Beware of Fragmentation" (USENIX ATC'23) on the openb traces,
 through the placement that the live scheduler uses.
 
-Pods arrive one by one and never leave; one that fits nowhere fails once. Nobody is refused who fits. The mix is known
+Pods arrive one by one and never leave; one that fits nowhere fails once. No pod that fits is refused. The mix is known
 beforehand, as it is to FGD; `--learn` starts without one and counts arrivals as a server does. Ties go to the state
 that comes first (least left on its GPUs, fewest CPUs, least memory), then to the first node by name.
 

@@ -29,7 +29,7 @@ from corral.core.snapshot.request_mix import kind_of, mix_of
 NOW = 1_000_000.0
 RUNS = 3
 #: as a server has it: starts of each line that nothing which passes may delay
-PROTECTED = 4
+PLANNED_STARTS = 4
 #: ends of jobs, and questions why, in each run
 STEPS = 50
 
@@ -98,7 +98,7 @@ def started(snapshot: ClusterSnapshot, plan: Plan) -> list[Change]:
 
 
 def plain_first_fit(changes: list[Change], most: int = 2000) -> float:
-    """Placements a second when every job looks at every node; the first ones suffice to tell."""
+    """Placements a second when every job looks at every node; the first ones are enough."""
     free = {change.node.id: 8 for change in changes if isinstance(change, PutNode)}
     placed = 0
     begun = time.perf_counter()
@@ -147,9 +147,9 @@ class Measured:
     why: Timed = field(default_factory=Timed)
 
 
-def measure(nodes: int, jobs: int, placement: str, policy: str, protected: int = 1) -> Measured:
+def measure(nodes: int, jobs: int, placement: str, policy: str, planned_starts: int = 1) -> Measured:
     found = Measured()
-    rules = PutRules(limits=Limits(), score_time_constant=21_600.0, backfill=BackfillRules(protected=protected))
+    rules = PutRules(limits=Limits(), score_time_constant=21_600.0, backfill=BackfillRules(protected=planned_starts))
     for seed in range(RUNS):
         snapshot = ClusterSnapshot([*fleet_and_jobs(nodes, jobs, seed, placement, policy), rules])
         _ = snapshot.fleet  # built once when a server starts
@@ -196,8 +196,8 @@ def main() -> None:
             found.unchanged.row(f"whole schedule() again, nothing changed, {size}", "< 1 ms"),
             found.why.row(f"why a job waits, {size}", "< 50 ms"),
         ]
-    many = measure(5000, 50_000, "fragmentation", "fair-share", PROTECTED)
-    size = f"5,000 nodes, 50,000 queued, fragmentation, fair-share, {PROTECTED} protected starts"
+    many = measure(5000, 50_000, "fragmentation", "fair-share", PLANNED_STARTS)
+    size = f"5,000 nodes, 50,000 queued, fragmentation, fair-share, {PLANNED_STARTS} planned starts"
     rows.append(many.after_end.row(f"cycle after one job ended, {size}", "< 5 ms p99"))
     print_table("Scheduling in process", rows)
 

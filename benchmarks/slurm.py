@@ -33,7 +33,7 @@ REST_SECONDS = 30.0
 SETTLE_SECONDS = 3.0
 #: jobs in one request: the first begin while others are still being submitted, as in a loop of sbatch
 BATCH = 50
-#: jobs before all others, where nobody measures them
+#: jobs before all others, which are not measured
 WARM_UP = 5
 TOGETHER, APART = "all on the same cores", "Slurm and who asks it on cores of their own"
 #: what programs ask of the controller, as it counts them; nodes and the accounting have others
@@ -117,9 +117,9 @@ def corral_latency(client: httpx.Client, heard: Announcements, mark: Path) -> tu
     since, begun = time.time(), time.perf_counter()
     body = {"command": ["sh", "-c", f"date +%s.%N >{mark}"], "gpus": 1}
     job = client.post("/jobs", json=body).raise_for_status().json()
-    told = (heard.wait(job["id"], "job.running") - begun) * 1000
+    reported = (heard.wait(job["id"], "job.running") - begun) * 1000
     heard.wait(job["id"], "job.completed")
-    return _begun(mark, since), told
+    return _begun(mark, since), reported
 
 
 def queries_at_rest(slurm: SlurmCluster) -> float:
@@ -144,7 +144,7 @@ class Corral:
     at_rest: float = 0.0
     done: int = 0
     begun_ms: list[float] = field(default_factory=list)
-    told_ms: list[float] = field(default_factory=list)
+    reported_ms: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
 
 
@@ -176,11 +176,11 @@ def measure_latencies(slurm: SlurmCluster, all_of_them: list[Corral], count: int
         part = (number + 0.5) / count
         _wait_for(part)
         plain.append(plain_latency(slurm, all_of_them[0].server.home / f"plain-{number}"))
-        for one, news in zip(all_of_them, heard, strict=True):
+        for one, events in zip(all_of_them, heard, strict=True):
             _wait_for(part)
-            begun, told = corral_latency(one.client, news, one.server.home / f"ours-{number}")
+            begun, reported = corral_latency(one.client, events, one.server.home / f"ours-{number}")
             one.begun_ms.append(begun)
-            one.told_ms.append(told)
+            one.reported_ms.append(reported)
             one.done += 1
     return plain
 
@@ -204,7 +204,7 @@ def alone(chosen: Corral | None, all_of_them: Sequence[Corral]) -> Iterator[None
 
 
 def measure_rates(slurm: SlurmCluster, all_of_them: list[Corral], jobs: int, rounds: int) -> list[float]:
-    """Returns those of plain Slurm. The more jobs Slurm remembers, the slower it is: everybody is first once."""
+    """Returns those of plain Slurm. The more jobs Slurm remembers, the slower it is: each is first once."""
     plain = list[float]()
     turns: list[Corral | None] = [None, *all_of_them]
     for one in all_of_them:
@@ -256,8 +256,8 @@ def single_rows(one: Corral, plain_ms: list[float]) -> Iterator[Row]:
     )
     yield Row(
         what="submit → corral says that it runs",
-        value=f"p50 {median(one.told_ms):.0f} ms, p90 {percentile(one.told_ms, 90):.0f} ms",
-        spread=spread(one.told_ms, "ms", 0),
+        value=f"p50 {median(one.reported_ms):.0f} ms, p90 {percentile(one.reported_ms, 90):.0f} ms",
+        spread=spread(one.reported_ms, "ms", 0),
     )
     yield Row(what="controller queries at rest", value=f"{one.at_rest:.2f} /s", target="≤ 1 /s")
 

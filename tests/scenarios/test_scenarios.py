@@ -121,8 +121,8 @@ def play(story: dict[str, Any]) -> Outcome:
             outcome.preempted.setdefault(victim, []).append([other, one.rule.value])
         for job in simulation.snapshot.jobs.values():
             if job.state is JobState.QUEUED and job.name not in outcome.starts and job.name not in outcome.waits:
-                reported = explain(simulation.snapshot, step.plan, job, step.at)
-                outcome.waits[job.name] = [reason.rule for reason in reported.reasons]
+                explained = explain(simulation.snapshot, step.plan, job, step.at)
+                outcome.waits[job.name] = [reason.rule for reason in explained.reasons]
     return outcome
 
 

@@ -1,8 +1,8 @@
-"""The things corral decides about, as immutable values.
+"""Jobs, nodes and queues as immutable values: the things that scheduling decisions are about.
 
-A value here carries only what can change a decision. What a job runs (its command, its environment) and
-how things are stored or shown belongs to the layers around the core. Times are seconds since the epoch,
-always given by the caller; sizes are integers, so that adding and subtracting never drifts.
+A value has only fields that can change a decision. The command and the environment of a job, and how things are stored
+or shown, belong to the layers around the core. Times are seconds since the epoch, always passed by the caller; sizes
+are integers, so that sums never drift.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ DEFAULT_POOL = "default"
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 5
 
-#: A label that every node has without being given it: the name of its cluster.
+#: A label that every node has by itself: the name of its cluster.
 CLUSTER_LABEL = "corral.cluster"
 
-#: In the name of a model: a slice of a GPU, by its profile, as in H200-MIG-1g.18gb.
+#: Marks a slice of a GPU in the name of a model, followed by its profile, as in H200-MIG-1g.18gb.
 _SLICE_MARK = "-MIG-"
 
 
@@ -35,8 +35,8 @@ class JobKind(StrEnum):
 
     @property
     def is_preemptible(self) -> bool:
-        """Whether such jobs may be interrupted for others, unless their owners say otherwise: a person sits at a
-        workbench, and nothing there is saved by itself."""
+        """Whether jobs of this kind are preemptible by default. Workbenches are not: a user works in them, and they
+        write no checkpoints by themselves."""
         return self is not JobKind.WORKBENCH
 
 
@@ -56,7 +56,7 @@ class JobState(StrEnum):
 
     @property
     def is_active(self) -> bool:
-        """Queued or holding resources: what counts against a quota and protects from deletion."""
+        """Queued or holding resources. Such a job cannot be deleted."""
         return self is JobState.QUEUED or self in HOLDING
 
     @property
@@ -81,13 +81,13 @@ class EndReason(StrEnum):
     STOPPED_BY_USER = "stopped_by_user"
     STOPPED_BY_OPERATOR = "stopped_by_operator"
     LOST = "lost"
-    #: it goes on with other GPUs, as the next attempt
+    #: the next attempt continues with other GPUs
     RESIZED = "resized"
-    #: it goes on on another node, as the next attempt, and another job has room
+    #: the next attempt continues on another node, so that another job has room
     MOVED = "moved"
-    #: a job that it was to come after has not completed
+    #: a job that this one depends on has not completed
     DEPENDENCY_FAILED = "dependency_failed"
-    #: it had more on the disk than a job may have
+    #: the job used more local disk than allowed
     DISK_QUOTA = "disk_quota"
 
 
@@ -117,13 +117,13 @@ class Gpu:
     memory_bytes: int = 0
     health: GpuHealth = GpuHealth.HEALTHY
     pool: str = DEFAULT_POOL
-    #: GPUs of a node with the same name here are linked to each other; empty while nothing is known
+    #: GPUs of a node with the same link group are linked to each other; empty while it is not known
     link_group: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Taken:
-    """What of a node others hold who are not corral's: corral leaves it to them."""
+    """Resources of a node that are held outside corral: corral does not allocate them."""
 
     gpus: tuple[str, ...] = ()
     cpu_milli: int = 0
@@ -139,33 +139,33 @@ class Node:
     memory_bytes: int = 0
     gpus: tuple[Gpu, ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
-    #: measured load between 0 and 1, or None while nothing was measured
+    #: measured load between 0 and 1; None before the first measurement
     load: float | None = None
-    #: what an operator has said about it: ready, cordoned or draining; it outlasts a time of being down
+    #: the state that an operator has set: ready, cordoned or draining; kept while the node is down
     withheld: NodeState = NodeState.READY
     taken: Taken = Taken()
-    #: why its engine gives it no work, in the words of whoever said so there
+    #: why the node's engine does not use it, as set in that cluster
     reason: str = ""
 
     @property
     def all_labels(self) -> tuple[tuple[str, str], ...]:
-        """Its own, and that of its cluster."""
+        """The node's own labels and the label of its cluster."""
         return (*self.labels, (CLUSTER_LABEL, self.cluster))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """What every instance of a job asks for. More than one node makes it a gang."""
+    """The resources of every instance of a job. A job on more than one node is a gang."""
 
     nodes: int = 1
-    #: whole GPUs of one instance
+    #: whole GPUs per instance
     gpus: int = 0
-    #: a share of one GPU in thousandths; 0 when whole GPUs or none are asked for
+    #: a share of one GPU in thousandths; 0 if whole GPUs or none are requested
     gpu_milli: int = 0
     #: 0 means: not reserved and not limited
     cpu_milli: int = 0
     memory_bytes: int = 0
-    #: GPU models that will do, sorted; empty means any
+    #: acceptable GPU models, sorted; empty means any
     models: tuple[str, ...] = ()
     #: labels that a node must have, sorted
     labels: tuple[tuple[str, str], ...] = ()
@@ -185,11 +185,11 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grant:
-    """One node's part of an allocation."""
+    """The part of an allocation on one node."""
 
     node: str
     gpus: tuple[str, ...] = ()
-    #: of each GPU: WHOLE, or the share of the only one
+    #: per GPU: WHOLE, or the share of the only GPU
     gpu_milli: int = WHOLE
     cpu_milli: int = 0
     memory_bytes: int = 0
@@ -201,10 +201,10 @@ class Grant:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Allocation:
-    """What an attempt holds, node by node; the place of a grant is the rank of its instance."""
+    """The resources of an attempt, by node; the index of a grant is the rank of its instance."""
 
     grants: tuple[Grant, ...]
-    #: the GPU model, or "" without GPUs; the score is kept per model
+    #: the GPU model, or "" without GPUs; scores are per model
     model: str = ""
 
     @property
@@ -218,7 +218,8 @@ class Allocation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Elastic:
-    """How many GPUs an elastic job may have. While it waits its request says the least, while it runs what it holds."""
+    """How many GPUs an elastic job may have. Its request has the minimum while it waits, and what it holds while it
+    runs."""
 
     min_gpus: int
     max_gpus: int
@@ -226,27 +227,27 @@ class Elastic:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ceiling:
-    """An elastic job did not use so many GPUs: it shall not have as many again before a certain time."""
+    """An elastic job did not use `gpus` GPUs: until then it gets fewer."""
 
     gpus: int
     until: float
-    #: how often that was found; each time it holds for longer
+    #: how often that was found; the ceiling holds longer each time
     times: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prediction:
-    """How long a job is expected to run from its next start on, by runs that were like it."""
+    """The predicted run time of a job from its next start, from earlier runs that were similar."""
 
-    #: half of them took no longer, and nine tenths
+    #: half of the runs took no longer than p50, nine tenths no longer than p90
     p50_seconds: float
     p90_seconds: float
-    #: how many runs that is known from
+    #: the number of runs
     samples: int
-    #: what they have in common with it, in words
+    #: what the runs have in common with the job, as text
     like: str = ""
-    #: how differently long such runs are: equally many of them end between each of these and the next, ascending. Empty
-    #: if only the two above are known.
+    #: quantiles of the run times, ascending: equally many runs end between two neighbours. Empty if only p50 and p90
+    #: are known.
     spread: tuple[float, ...] = ()
 
 
@@ -259,23 +260,23 @@ class Job:
     state: JobState = JobState.CREATED
     queue: str = DEFAULT_QUEUE
     request: Request = field(default_factory=Request)
-    #: smaller goes first
+    #: smaller numbers go first
     priority: int = DEFAULT_PRIORITY
     created_at: float = 0.0
     queued_at: float | None = None
-    #: when it was first queued: an interruption makes it no younger
+    #: when it was first queued; kept when the job is requeued
     aged_from: float | None = None
-    #: when an operator put it to the front; the later pin goes first
+    #: when an operator put the job to the front; the latest pin goes first
     pinned_at: float | None = None
-    #: its place among its user's own jobs; 0 until the user moves one
+    #: the position among the user's own jobs; 0 until the user moves one
     user_order: int = 0
-    #: longest run time; None means it runs until it is stopped
+    #: the longest run time; None means that the job runs until it is stopped
     time_limit_seconds: float | None = None
     grace_seconds: float = 30.0
     #: the number of the latest attempt; 0 before the first
     attempt: int = 0
     allocation: Allocation | None = None
-    #: when the present attempt got its allocation, and when its processes were up
+    #: when the present attempt got its allocation, and when its processes ran
     allocated_at: float | None = None
     started_at: float | None = None
     ended_at: float | None = None
@@ -284,56 +285,56 @@ class Job:
     end_reason: EndReason | None = None
     exit_code: int | None = None
     message: str = ""
-    #: new attempts after failures of its own. With none allowed it is never run twice by itself.
+    #: attempts after failures of the program. With `max_retries` 0 the job is never run twice by itself.
     retries: int = 0
     max_retries: int = 3
-    #: faults of the platform in a row, without anything saved in between; they are no retries
+    #: platform failures in a row without a checkpoint in between; they are no retries
     faults: int = 0
-    #: not before this time, while it backs off after a failure, or after its cluster gave it back
+    #: no start before this time: a back-off after a failure, or after the cluster returned the job
     not_before: float = 0.0
-    #: how often in a row its cluster gave it back before it ran
+    #: how often in a row the cluster returned the job before it ran
     given_back: int = 0
     avoid_nodes: tuple[str, ...] = ()
     avoid_gpus: tuple[str, ...] = ()
-    #: jobs that must have completed before it may start; one that has is taken out
+    #: jobs that must complete before this one may start; completed ones are removed
     after: tuple[str, ...] = ()
-    #: None means: as many GPUs as it asks for, always
+    #: None for a job with a fixed number of GPUs
     elastic: Elastic | None = None
-    #: while it is resized or moved: what the next attempt will hold. It is part of the allocation already.
+    #: while the job is resized or moved: the allocation of the next attempt. It is part of `allocation` already.
     next_allocation: Allocation | None = None
     resized_at: float | None = None
-    #: run time of attempts before this one that were resized: it counts for the time limit, which is not given anew
+    #: run time of earlier attempts that were resized: it counts for the time limit
     ran_seconds: float = 0.0
-    #: measured use of an elastic job's GPUs over the recent window; None until this attempt has run for a whole one
+    #: measured utilization of an elastic job's GPUs over the recent window; None until the attempt has run that long
     utilization: float | None = None
     ceiling: Ceiling | None = None
-    #: when its program last saved its work
+    #: when the program wrote its last checkpoint
     checkpointed_at: float | None = None
-    #: run time of attempts before this one that is not lost: up to their last checkpoints
+    #: run time of earlier attempts that is not lost: up to their last checkpoints
     saved_seconds: float = 0.0
-    #: run time of all attempts before this one since its owner started it, whether it was saved or lost
+    #: run time of all earlier attempts since the owner started the job, saved or lost
     attained_seconds: float = 0.0
-    #: how far its work had come at most when an attempt before this one ended or was told to, saved or lost: it is
-    #: known to take longer than that
+    #: the most work that an earlier attempt had done, saved or lost, when it ended or was asked to stop: the job takes
+    #: longer than that
     reached_seconds: float = 0.0
-    #: as of when it was last queued; None while nothing is known of jobs like it
+    #: as of the last time it was queued; None without similar runs
     predicted: Prediction | None = None
-    #: whether it may be interrupted for others; one that may not never takes what others are owed
+    #: whether the job may be preempted; if not, it never uses GPUs that other queues are owed
     preemptible: bool = True
-    #: the job that it was preempted or moved for, until it starts again: what it gave up is for that one
+    #: the job that this one was preempted or moved for, until its next start: the freed resources are for that job
     preempted_for: str | None = None
-    #: how often it was preempted since it was started by its owner
+    #: how often the job was preempted since its owner started it
     preemptions: int = 0
-    #: volumes that it has from its start to its end
+    #: volumes that are mounted while the job runs
     mounts: tuple[VolumeMount, ...] = ()
-    #: what it may fill of its nodes' own disks, all of them together
+    #: the most that the job may use of the local disks of all its nodes together
     local_bytes: int = 0
-    #: grows with every saved change; a writer that saw an older one loses
+    #: grows with every stored change; a writer with an older version is refused
     version: int = 0
 
     @property
     def serial(self) -> int:
-        """The number in its id: later jobs have larger ones."""
+        """The number in the id: later jobs have larger ones."""
         return int(self.id.rpartition("-")[2])
 
     @property
@@ -347,21 +348,22 @@ class Job:
 
     @property
     def expected_end(self) -> float:
-        """When its GPUs are free again at the latest; infinite without a time limit."""
+        """The latest time at which the job releases its GPUs; infinite without a time limit."""
         if self.time_left_seconds is None or self.allocated_at is None:
             return math.inf
         return (self.started_at or self.allocated_at) + self.time_left_seconds + self.grace_seconds
 
     @property
     def likely_end(self) -> float:
-        """When its GPUs are free again: at the latest, or without a time limit as with nine tenths of the jobs like it;
-        infinite while nothing is known."""
+        """When the job releases its GPUs: at the latest, or without a time limit by the p90 of the prediction; infinite
+        without both."""
         if self.time_limit_seconds is not None or self.predicted is None or self.allocated_at is None:
             return self.expected_end
         return (self.started_at or self.allocated_at) + self.predicted.p90_seconds + self.grace_seconds
 
     def likely_end_after(self, now: float) -> float:
-        """The likely end of a job that runs still: one that has outlived it may take twice as long, and so on."""
+        """The likely end of a job that still runs: beyond its prediction twice the predicted time is assumed, and so
+        on."""
         end = self.likely_end
         if end > now or self.time_limit_seconds is not None or self.predicted is None or self.allocated_at is None:
             return end
@@ -373,12 +375,12 @@ class Job:
 
     @property
     def is_resizing(self) -> bool:
-        """Whether it goes on with other GPUs as soon as it has saved: more, fewer, or as many elsewhere."""
+        """Whether the job continues with other GPUs as soon as it has saved: resized or moved."""
         return self.state is JobState.STOPPING and self.stopping_for in (EndReason.RESIZED, EndReason.MOVED)
 
     @property
     def is_moving(self) -> bool:
-        """Whether it goes on elsewhere, so that another job can start where it ran."""
+        """Whether the job continues on another node, so that another job can start on its present one."""
         return self.state is JobState.STOPPING and self.stopping_for is EndReason.MOVED
 
 
@@ -390,25 +392,25 @@ class Queue:
     blocking: Blocking = Blocking.BACKFILL
     placement: str = "pack"
     weight: float = 1.0
-    #: GPUs that come back to it when it needs them; what its jobs hold beyond that is borrowed
+    #: GPUs that the queue gets whenever it needs them; what its jobs hold beyond that is borrowed
     guaranteed_gpus: int = 0
-    #: whether jobs at its front take GPUs from those far behind them that run already
+    #: whether waiting jobs at the front preempt running jobs that stand behind them
     preempts: bool = False
-    #: GPUs that its jobs may hold together
+    #: the most GPUs that its jobs may hold together
     max_gpus: int | None = None
-    #: jobs that may wait in it
+    #: the most jobs that may wait in it
     max_length: int | None = None
     max_seconds: float | None = None
     #: empty means every kind
     kinds: tuple[JobKind, ...] = ()
-    #: groups that may use it beside the one that has its pool
+    #: groups that may use the queue besides the group of its pool
     groups: tuple[str, ...] = ()
     min_job_gpus: int | None = None
     max_job_gpus: int | None = None
 
 
 def is_slice(model: str) -> bool:
-    """Whether GPUs of this model are slices (MIG) of larger ones: devices of their own that are never shared."""
+    """Whether GPUs of this model are slices (MIG) of larger ones: separate devices that are never shared."""
     return _SLICE_MARK in model
 
 
@@ -417,6 +419,6 @@ def attempt_id(job_id: str, number: int) -> str:
 
 
 def job_of_attempt(attempt: str) -> tuple[str, int]:
-    """The job and the number behind an attempt id."""
+    """The job id and the attempt number in an attempt id."""
     job_id, _, number = attempt.rpartition(".")
     return job_id, int(number)

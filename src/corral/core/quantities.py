@@ -1,6 +1,6 @@
-"""Amounts as people write them: durations, sizes, GPUs and CPUs. Every error says what would have been right.
+"""Amounts as users write them: durations, sizes, GPUs and CPUs. Every error shows an example of a valid value.
 
-Decides what a text means, not which amounts are allowed: limits belong to the use cases.
+This module parses; which amounts are allowed is checked by the use cases.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from corral.core.model import WHOLE
 
-#: Ten years: anything longer is a slip of the finger.
+#: Ten years: a longer duration is a typing mistake.
 MAX_DURATION_SECONDS = 3653 * 86400.0
 #: An exbibyte; also keeps every size within a signed 64-bit column.
 MAX_BYTES = 2**60
@@ -90,7 +90,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_bytes(size: int) -> str:
-    """A size for people, in binary units: 1.5GiB."""
+    """A size as shown to users, in binary units: 1.5GiB."""
     amount = float(size)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if amount < 1024:
@@ -112,7 +112,7 @@ def _duration_of_text(text: str) -> float:
 
 
 def _plain_number(value: int | float, hint: str) -> float:
-    # True is an int to Python, but never an amount to a person.
+    # True is an int in Python, but not an amount.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{value!r} is not a number: {hint}")
     if isinstance(value, int) and abs(value) > 2**62:

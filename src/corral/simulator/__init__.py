@@ -1,4 +1,1 @@
-"""Virtual time over the same core that runs live:
-
-Jobs arrive, are planned, run and end, and nothing waits for a clock.
-"""
+"""The simulator: the same core as in the live system in virtual time. Jobs arrive, are planned, run and end."""

@@ -1,6 +1,6 @@
-"""Fleets in a few words: `8x8xV100`, or `4x8xA100:96:1TiB,10x4xT4`.
+"""Fleets as short texts: `8x8xV100`, or `4x8xA100:96:1TiB,10x4xT4`.
 
-Without CPUs and memory in the words, a node has none that would be counted.
+Without CPUs and memory in the text, CPUs and memory are not counted.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import re
 from corral.core.model import WHOLE, Gpu, Node
 from corral.core.quantities import parse_bytes
 
-FORM = "NODESxGPUS[xMODEL][:CPUS[:MEMORY]], several divided by commas, such as 8x8xV100"
-#: A slip of the finger shall not fill the memory.
+FORM = "NODESxGPUS[xMODEL][:CPUS[:MEMORY]], several separated by commas, such as 8x8xV100"
+#: A typing mistake must not fill the memory.
 MOST_GPUS = 1_000_000
 _PART = re.compile(r"(\d+)x(\d+)(?:x([^\s:,]+))?(?::(\d+)(?::([^\s:,]+))?)?")
 
 
 def parse_fleet(text: str) -> list[Node]:
-    """The nodes that the words mean. Raises ValueError."""
+    """The nodes that the text describes. Raises ValueError."""
     nodes: list[Node] = []
     gpus = 0
     for part in text.split(","):

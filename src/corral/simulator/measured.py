@@ -1,7 +1,7 @@
-"""What became of the jobs of a window: the watcher of a what-if run, with shares of groups, users and queues.
+"""The outcome of a what-if run within a window, with shares of groups, users and queues.
 
-Jobs that were there before the window began run along and fill the cluster, but are not measured themselves. GPU time
-counts within the window only, so that two runs of the same jobs can differ in it.
+Jobs from before the window run too and fill the cluster, but are not measured. GPU time counts within the window only,
+so that two runs of the same jobs can differ in it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from corral.simulator.simulation import Arrival
 
 @dataclass(slots=True)
 class Share:
-    """What one of many got."""
+    """The part of one group, user or queue."""
 
     waits: Distribution = field(default_factory=Distribution)
     completions: Distribution = field(default_factory=Distribution)
@@ -94,13 +94,13 @@ class WindowOutcome:
             share.slowdowns.add(max(1.0, completion / ran))
 
     def preempted(self, job: Job, lost_gpu_seconds: float) -> None:
-        """An attempt was stopped for another job, and so much of its work must be done again."""
+        """An attempt was stopped for another job, and `lost_gpu_seconds` of its work must be repeated."""
         for share in self._shares(job):
             share.preemptions += 1
             share.lost_gpu_seconds += lost_gpu_seconds
 
     def moved(self, job: Job, lost_gpu_seconds: float) -> None:
-        """It went on elsewhere, so that another job had room: nobody waited for it, but the way there is lost."""
+        """The job was moved to another node: it did not wait, but the restart is lost."""
         self.restarted(job, lost_gpu_seconds)
 
     def restarted(self, job: Job, lost_gpu_seconds: float) -> None:
@@ -123,23 +123,23 @@ class WindowOutcome:
         return self.total.gpu_seconds / offered if offered else 0.0
 
     def busy(self, gpus: int) -> float | None:
-        """The same, of GPUs that computed: as far as it was measured how busy the jobs are, the rest like them."""
+        """The utilization weighted by how busy the GPUs were; jobs without measurements count like the others."""
         if not self._known_seconds:
             return None
         return self.utilization(gpus) * self._busy_seconds / self._known_seconds
 
     @property
     def jain(self) -> float:
-        """Of the users' GPU time within the window."""
+        """Jain's index of the users' GPU time within the window."""
         return jain_index(share.gpu_seconds for share in self.users.values())
 
     @property
     def jain_slowdown(self) -> float:
-        """Of how much longer than its run time a job takes, from user to user."""
+        """Jain's index of the users' mean slowdown."""
         return jain_index(share.slowdowns.mean for share in self.users.values() if share.slowdowns.count)
 
     def used_gpus(self) -> list[tuple[float, float]]:
-        """GPUs in use: when a step begins, and the mean within it."""
+        """GPUs in use: the start of each step and the mean within it."""
         return self._used.means(self.last_end)
 
     def waiting_jobs(self) -> list[tuple[float, float]]:

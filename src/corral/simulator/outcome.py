@@ -1,8 +1,8 @@
-"""What became of a run: waiting, completion, slowdown, utilisation, who got how much, what was lost.
+"""The outcome of a run: waiting, completion, slowdown, utilisation, GPU time by user, and lost GPU time.
 
-Counted as it happens, in bounded memory: a distribution is a set of narrow buckets and a course over time a fixed
-number of steps, whatever the trace. Sums, means, counts and extremes are exact; percentiles are exact to the width of
-a bucket, half a percent.
+It is counted during the run, in bounded memory: a distribution is a set of narrow buckets, and a time series has a
+fixed number of steps, whatever the trace. Sums, means, counts and extremes are exact; percentiles are exact to the
+width of a bucket, half a percent.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from dataclasses import dataclass, field
 from corral.core.model import WHOLE, Allocation, Job
 from corral.simulator.simulation import Arrival
 
-#: Each bucket of a distribution is so much wider than the one before.
+#: The growth of the bucket width of a distribution.
 BUCKET_GROWTH = 1.005
-#: Below this everything is one bucket; in seconds, nobody waits for less.
+#: Values below this are in one bucket.
 LEAST = 0.001
-#: Steps of a course over time, at most.
+#: The most steps of a time series.
 SERIES_STEPS = 1024
-#: A job that runs for less counts as running so long: the slowdown of a job of a millisecond says nothing.
+#: Shorter run times count as this: the slowdown of a job of a millisecond means nothing.
 SLOWDOWN_SECONDS = 10.0
 HOUR = 3600.0
-#: Sums of times are exact to this part.
+#: The relative rounding error of sums of times.
 ROUNDING = 1e-6
 
 
@@ -48,7 +48,7 @@ class Distribution:
         return self._sum / self.count if self.count else 0.0
 
     def percentile(self, percent: float) -> float:
-        """The least value that so many percent do not exceed."""
+        """The least value that so many percent of all values do not exceed."""
         wanted = math.ceil(self.count * percent / 100)
         for value, below in self._steps():
             if below >= wanted:
@@ -56,7 +56,7 @@ class Distribution:
         return self.most
 
     def cumulative(self) -> list[tuple[float, float]]:
-        """Values, and which part of all does not exceed each of them."""
+        """Values, with the part of all values that does not exceed each of them."""
         return [(value, below / self.count) for value, below in self._steps()]
 
     def _steps(self) -> Iterator[tuple[float, int]]:
@@ -78,25 +78,25 @@ def _value_of(bucket: int) -> float:
 class TimeSeries:
     """An amount over time, as its mean in each of at most `SERIES_STEPS` equal steps.
 
-    Amounts are given with when they began and ended, in any order. When they reach beyond the last step, steps are
-    put together in pairs.
+    Amounts are added with their start and end, in any order. When an amount reaches beyond the last step, pairs of
+    steps are merged.
     """
 
     def __init__(self, since: float, step: float = 1.0) -> None:
         self.since = since
         self.step = step
-        #: the integral of what began or ended within each step, and what changed for all steps after it
+        #: the integral of amounts that start or end within each step, and the change for all steps after it
         self._within = [0.0] * SERIES_STEPS
         self._change = [0.0] * (SERIES_STEPS + 1)
 
     def add(self, since: float, until: float, amount: float) -> None:
         while until > self.since + self.step * SERIES_STEPS:
-            self._put_together()
+            self._merge_steps()
         self._begin(since, amount)
         self._begin(until, -amount)
 
     def means(self, until: float) -> list[tuple[float, float]]:
-        """When each step begins, and the mean within it, up to that time."""
+        """The start of each step and the mean within it, up to that time."""
         found = []
         for number, integral in enumerate(self._integrals()):
             begin = self.since + number * self.step
@@ -106,7 +106,7 @@ class TimeSeries:
         return found
 
     def _begin(self, at: float, amount: float) -> None:
-        """From then on so much more."""
+        """From then on the amount is larger by this."""
         place = min(int((at - self.since) / self.step), SERIES_STEPS)
         if place < SERIES_STEPS:
             self._within[place] += amount * (self.since + (place + 1) * self.step - at)
@@ -119,9 +119,9 @@ class TimeSeries:
             integrals.append(within + level * self.step)
         return integrals
 
-    def _put_together(self) -> None:
+    def _merge_steps(self) -> None:
         integrals = self._integrals()
-        # Everything that was added has ended, so that nothing reaches into the new steps.
+        # All added amounts have an end before this, so that nothing reaches into the new steps.
         self._within = [a + b for a, b in zip(integrals[::2], integrals[1::2], strict=True)]
         self._within += [0.0] * (SERIES_STEPS - len(self._within))
         self._change = [0.0] * (SERIES_STEPS + 1)
@@ -137,22 +137,22 @@ def jain_index(amounts: Iterable[float]) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ran:
-    """A job that is over, as a row of the results."""
+    """A job that has ended, as a row of the results."""
 
     job: Job
     queued_at: float
-    #: for the first time
+    #: the first start
     started_at: float
     ended_at: float
-    #: as the trace tells it
+    #: as in the trace
     run_seconds: float
-    #: it was stopped at its time limit before it was done
+    #: whether the job reached its time limit before it was done
     is_cut: bool
-    #: how long it held something, in all its attempts
+    #: how long it held resources, in all its attempts
     held_seconds: float
     preemptions: int = 0
     moves: int = 0
-    #: what its preemptions and moves cost
+    #: the cost of its preemptions and moves
     lost_gpu_seconds: float = 0.0
 
     @property
@@ -166,7 +166,7 @@ class Ran:
 
     @property
     def slowdown(self) -> float:
-        """By how much longer it took than it would have by itself, without what its preemptions cost."""
+        """The completion time relative to the run time without the cost of preemptions."""
         gpus = self.job.request.total_gpu_milli / WHOLE
         ran = self.held_seconds - (self.lost_gpu_seconds / gpus if gpus else 0.0)
         return max(1.0, self.completion_seconds / max(ran, SLOWDOWN_SECONDS))
@@ -174,7 +174,7 @@ class Ran:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Held:
-    """A job held this for that time."""
+    """A job held this allocation for that time."""
 
     job: Job
     since: float
@@ -182,8 +182,8 @@ class Held:
     allocation: Allocation
 
 
-def _nobody(event: Ran | Held) -> None:
-    """Nobody wants the details."""
+def _no_details(event: Ran | Held) -> None:
+    """The details are not reported."""
 
 
 @dataclass(slots=True)
@@ -200,22 +200,22 @@ class _Life:
 
 @dataclass(slots=True)
 class Outcome:
-    """The watcher of a simulation that counts. The details go to whoever wants them, and are not kept."""
+    """A watcher of a simulation that counts. Details are passed to `on_detail` and not kept."""
 
     gpus: int
     #: when the first job arrives
     since: float
-    #: a user's group; a trace without groups gives none
+    #: by user: the group; empty for a trace without groups
     group_of: dict[str, str] = field(default_factory=dict)
-    on_detail: Callable[[Ran | Held], None] = _nobody
+    on_detail: Callable[[Ran | Held], None] = _no_details
     waits: Distribution = field(default_factory=Distribution)
     completions: Distribution = field(default_factory=Distribution)
     slowdowns: Distribution = field(default_factory=Distribution)
     gpu_seconds_by_user: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    #: attempts that were stopped for others, and what that and time limits cost
+    #: attempts that were preempted, and the lost GPU time by preemptions and time limits
     preemptions_by_user: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     lost_gpu_seconds_by_user: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    #: attempts that went on elsewhere, so that others had room
+    #: attempts that were moved to another node
     moves: int = 0
     ended_jobs: int = 0
     #: jobs that had not ended when the run was over
@@ -300,12 +300,12 @@ class Outcome:
 
     @property
     def preemptions(self) -> int:
-        """Attempts that were stopped for others."""
+        """Attempts that were preempted."""
         return sum(self.preemptions_by_user.values())
 
     @property
     def lost_gpu_seconds(self) -> float:
-        """GPU time that led to nothing: jobs that were cut, and what preemptions cost."""
+        """Lost GPU time: jobs that reached their time limit, and the cost of preemptions."""
         return sum(self.lost_gpu_seconds_by_user.values())
 
     @property
@@ -315,7 +315,7 @@ class Outcome:
         return self.gpu_seconds / offered if offered else 0.0
 
     def used_gpus(self) -> list[tuple[float, float]]:
-        """GPUs in use over time: seconds since the first arrival, and the mean from there to the next."""
+        """GPUs in use over time: seconds since the first arrival, and the mean within the step."""
         return [(at - self.since, mean) for at, mean in self._used.means(self.until)]
 
     def waiting_jobs(self) -> list[tuple[float, float]]:
@@ -332,5 +332,5 @@ class Outcome:
 
     @property
     def jain(self) -> float:
-        """Of the users' GPU time."""
+        """Jain's index of the users' GPU time."""
         return jain_index(self.gpu_seconds_by_user.values())

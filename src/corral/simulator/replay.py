@@ -1,4 +1,4 @@
-"""One run: a workload, a fleet and a set of policies through the scheduler that runs live."""
+"""A replay: a workload on a fleet with a set of policies, decided by the live scheduler."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from corral.simulator.workload import Workload
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
-    """What is compared: how the only queue orders, blocks, places and preempts."""
+    """The settings that are compared: order, blocking, placement and preemption of the only queue."""
 
     policy: str = "fair-share"
     blocking: Blocking = Blocking.BACKFILL
     placement: str = "fragmentation"
     score_time_constant: float = DEFAULT_TIME_CONSTANT
     ordering: OrderingRules = field(default_factory=OrderingRules)
-    #: whether jobs at the front take the GPUs of those behind them that run already, and when
+    #: whether waiting jobs preempt running jobs behind them, and when
     preempts: bool = False
     preemption: PreemptionRules = field(default_factory=lambda: PreemptionRules(enabled=True))
-    #: seconds that each preemption adds to what its job has left to run
+    #: seconds that each preemption adds to the remaining time of its victim
     preemption_cost: float = 0.0
-    #: as a server has it by default
+    #: the default of a server
     backfill: BackfillRules = field(default_factory=lambda: BackfillRules(protected=4))
 
 
@@ -41,12 +41,12 @@ class Progress:
     ended_jobs: int
 
 
-def _nobody(progress: Progress) -> None:
-    """Nobody watches."""
+def _no_progress(progress: Progress) -> None:
+    """The progress is not reported."""
 
 
 def _no_details(event: Ran | Held) -> None:
-    """Nobody wants them."""
+    """The details are not reported."""
 
 
 def replay(
@@ -55,9 +55,9 @@ def replay(
     *,
     until: float = math.inf,
     on_detail: Callable[[Ran | Held], None] = _no_details,
-    on_progress: Callable[[Progress], None] = _nobody,
+    on_progress: Callable[[Progress], None] = _no_progress,
 ) -> Outcome:
-    """Run the workload to its end, or to a moment in its own time."""
+    """Run the workload to its end, or until a time of the trace."""
     since = workload.since
     outcome = Outcome(gpus=workload.gpus, since=since, group_of=workload.groups, on_detail=on_detail)
     simulation = Simulation(

@@ -1,4 +1,4 @@
-"""The figures of a run as plain values: one shape for the terminal, for JSON and for CSV."""
+"""The figures of a run as plain values, the same for the terminal, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Spread(TypedDict):
 
 class Usage(TypedDict):
     gpu_hours: dict[str, float]
-    #: those who had any
+    #: users or groups with at least one
     preemptions: dict[str, float]
     lost_gpu_hours: dict[str, float]
     jain: float
@@ -45,7 +45,7 @@ class Summary(TypedDict):
     groups: Usage
 
 
-#: figures of every single user or group
+#: figures by user or group
 _OF_EACH = ("gpu_hours", "preemptions", "lost_gpu_hours")
 
 
@@ -76,7 +76,7 @@ def summary(rules: Rules, outcome: Outcome) -> Summary:
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, float | int | str]:
-    """One level of names, for a line of a table; what belongs to single users and groups is left out."""
+    """The figures as one level of names, for a line of a table; figures by user and group are left out."""
     found: dict[str, float | int | str] = {}
     for name, value in values.items():
         if name in _OF_EACH and isinstance(value, Mapping):

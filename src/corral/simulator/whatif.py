@@ -1,7 +1,7 @@
-"""What if: the jobs of the past on the cluster as it is, and as it could be.
+"""What-if simulations: past jobs on the present cluster and on the cluster of a scenario.
 
-An order names both; the answer holds the figures of the two runs, side by side and in plain data. The base run is also
-compared with what really happened, so that everybody sees how far the replay can be believed.
+An order names both; the result has the figures of the two runs side by side as plain data. The base run is also
+compared with the actual history, so that users see how accurate the replay is.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from corral.simulator.outcome import HOUR, Distribution
 from corral.simulator.simulation import Arrival, Simulation
 from corral.simulator.summary import Spread, spread
 
-#: Points of a curve in the answer.
+#: Points of a curve in the result.
 SERIES_POINTS = 400
 CDF_POINTS = 200
-#: Users that are named in the answer.
+#: How many users the result lists.
 LISTED_USERS = 200
-#: Steps between two looks at the progress.
+#: Steps between two reports of the progress.
 STEPS = 50
-#: Below this two figures are the same, in parts of the larger.
+#: Figures with a smaller relative difference count as equal.
 SAME = 0.002
 
 
@@ -45,7 +45,7 @@ class Order:
     candidate: Scenario
     jobs: tuple[PastJob, ...]
     left_out: Mapping[str, int]
-    #: runs that had completed before the window began: what was known of run times then
+    #: runs that had completed before the window: the run time model learns from them
     learned: tuple[tuple[Features, float], ...] = ()
 
 
@@ -57,7 +57,7 @@ class Progress:
 
     @property
     def fraction(self) -> float:
-        """Of both runs together."""
+        """The progress of both runs together."""
         done = self.ended_jobs / self.jobs if self.jobs else 1.0
         return min(1.0, 0.5 * done + (0.5 if self.phase == "candidate" else 0.0))
 
@@ -67,11 +67,11 @@ class _Run:
     outcome: WindowOutcome
     nodes: int
     gpus: int
-    #: jobs that could never run there
+    #: jobs that could never run on this cluster
     left_out: int
     unfinished: int
     resizes: int
-    #: what was waited for in this run by those of whom the real wait is known
+    #: the waits in this run of jobs with a known actual wait
     replayed_waits: Distribution
 
 
@@ -126,7 +126,7 @@ def _run(order: Order, scenario: Scenario, phase: str, on_progress: Callable[[Pr
 
 
 class _Real:
-    """Passes everything on, and keeps the waits of those whose real wait is known beside it."""
+    """Passes all events on, and also keeps the waits of jobs with a known actual wait."""
 
     def __init__(self, outcome: WindowOutcome, jobs: Mapping[str, PastJob], waits: Distribution) -> None:
         self._outcome = outcome
@@ -159,13 +159,13 @@ def _gpus(nodes: Sequence[Node]) -> int:
 
 
 def _is_there(snapshot: ClusterSnapshot, mount: VolumeMount) -> bool:
-    """Nobody makes volumes in a simulation: who waited for one would wait for ever."""
+    """Whether the volume is ready. A simulation creates no volumes: a job that waits for one would wait for ever."""
     volume = snapshot.volumes.get(mount.volume)
     return volume is not None and not volume.not_ready
 
 
 def _chosen(jobs: Sequence[PastJob], scenario: Scenario, snapshot: ClusterSnapshot) -> tuple[list[Arrival], int]:
-    """What arrives in their order, without those that could never run on this fleet; they would wait for ever."""
+    """The arrivals in order, without jobs that could never run on this fleet: they would wait for ever."""
     fits: dict[tuple[Request, str], bool] = {}
     arrivals, left_out = [], 0
     for past in jobs:
@@ -214,7 +214,7 @@ def _figures(run: _Run) -> dict[str, Any]:
 
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[list[float]]:
-    """At most so many of them, evenly, with the first and the last."""
+    """At most `CDF_POINTS` points, evenly chosen, with the first and the last."""
     if len(points) <= CDF_POINTS:
         return [list(point) for point in points]
     places = {round(number * (len(points) - 1) / (CDF_POINTS - 1)) for number in range(CDF_POINTS)}
@@ -222,7 +222,7 @@ def _thinned(points: Sequence[tuple[float, float]]) -> list[list[float]]:
 
 
 def _time_series(outcome: WindowOutcome, step: float) -> dict[str, list[float]]:
-    """Both runs get the same steps, so that they can be laid over each other."""
+    """Both runs have the same steps, so that their curves can be compared."""
     used, waiting = outcome.used_gpus(), outcome.waiting_jobs()
     count = math.ceil(outcome.makespan_seconds / step) if step else 0
     times = [outcome.since + number * step for number in range(count)]
@@ -273,7 +273,7 @@ def _duration_text(seconds: float) -> str:
     return format_duration(seconds) if seconds >= 1 else f"{seconds:.2g}s"
 
 
-#: What is compared: where it stands, its name, its unit, and whether less (-1) or more (1) of it is better.
+#: The compared figures: path, label, unit, and whether less (-1) or more (1) is better.
 _COMPARED = (
     *(("wait_seconds", key, f"waiting {key}", "seconds", -1) for key in ("mean", "p50", "p90", "p99")),
     *(("completion_seconds", key, f"completion {key}", "seconds", -1) for key in ("mean", "p50", "p90", "p99")),
@@ -295,7 +295,7 @@ _COMPARED = (
 
 def _differences(base: Mapping[str, Any], candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
     found = []
-    # A larger fleet is used less by the same jobs: that is neither good nor bad.
+    # The same jobs use a larger fleet less: that is neither better nor worse.
     incomparable = ("utilization", "busy") if base["gpus"] != candidate["gpus"] else ()
     for name, part, label, unit, good in _COMPARED:
         before, after = (run[name][part] if part else run[name] for run in (base, candidate))
@@ -317,7 +317,7 @@ def _differences(base: Mapping[str, Any], candidate: Mapping[str, Any]) -> list[
 
 
 def _shares(base: Mapping[str, Share], candidate: Mapping[str, Share]) -> list[dict[str, Any]]:
-    """Who got the most first."""
+    """The largest GPU time first."""
     names = sorted(base.keys() | candidate.keys(), key=lambda name: (-base.get(name, Share()).gpu_seconds, name))
     return [
         {

@@ -1,7 +1,8 @@
-"""From the jobs of a trace to what arrives at a fleet: how many nodes, which time limit, and who is left out.
+"""From the jobs of a trace to arrivals at a fleet: the number of nodes, the time limits, and the jobs that are left
+out.
 
-A job that is larger than a node gets whole nodes. What the fleet does not count, such as CPUs where none were given,
-nobody asks for. A job that could never run there is left out, and counted.
+A job that is larger than a node gets whole nodes. Resources that the fleet does not count, such as CPUs if none were
+given, are removed from the requests. A job that could never run on the fleet is left out, and counted.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from corral.simulator.traces.job import LeftOut, TraceJob
 
 
 class TimeLimits(StrEnum):
-    #: those of the trace; a job without one has none
+    #: as in the trace
     GIVEN = "given"
-    #: as if everybody knew how long a job runs
+    #: the actual run time of each job
     KNOWN = "known"
     NONE = "none"
 
 
 def in_order(jobs: Iterable[TraceJob], most: int | None = None) -> list[TraceJob]:
-    """The first so many of the trace, in the order in which they were submitted."""
+    """The first `most` jobs of the trace, in the order of their submission."""
     return sorted(islice(jobs, most), key=lambda job: job.submitted_at)
 
 
 class Workload:
-    """What arrives at a fleet. It can be gone through again and again, once for every run."""
+    """The arrivals at a fleet; `arrivals` can be called for every run."""
 
     def __init__(
         self,
@@ -72,7 +73,7 @@ class Workload:
 
     @property
     def groups(self) -> dict[str, str]:
-        """The group of every user that has one; the last that the trace tells."""
+        """By user: the group in the user's last job."""
         return {job.user: job.group for job, _ in self.jobs if job.group}
 
     def arrivals(self) -> Iterator[Arrival]:
@@ -95,19 +96,19 @@ class Workload:
             created_at=job.submitted_at,
             time_limit_seconds=limit,
             predicted=self._known(job) if self._time_limits is TimeLimits.KNOWN else None,
-            # A simulated job is gone at the moment at which it ends.
+            # A simulated job releases its resources at its end.
             grace_seconds=0.0,
         )
 
     def _known(self, job: TraceJob) -> Prediction:
-        """Nothing that is learned from other jobs is nearer to the truth."""
+        """The exact prediction."""
         return Prediction(p50_seconds=job.run_seconds, p90_seconds=job.run_seconds, samples=1, like="the trace")
 
     def _request(self, job: TraceJob) -> Request:
         models = () if self._any_model else job.models
         largest = self._largest_node(models)
         if job.nodes is not None:
-            # More nodes than GPUs: the others had none in the trace either.
+            # With more nodes than GPUs, some nodes had no GPU in the trace either.
             nodes = min(job.nodes, job.gpus) if job.gpus else job.nodes
             gpus = ceil(job.gpus / nodes)
         elif job.gpus <= largest or not largest:

@@ -69,7 +69,7 @@ def running(serial: int, on: dict[str, tuple[int, ...]], user: str = "eve", mode
     )
 
 
-def picture(*things: Node | Queue | Job | Change) -> ClusterSnapshot:
+def snapshot_of(*things: Node | Queue | Job | Change) -> ClusterSnapshot:
     """A snapshot of these; the queue `default` is there unless given."""
     snapshot = ClusterSnapshot()
     if not any(isinstance(thing, Queue) for thing in things):

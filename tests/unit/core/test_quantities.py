@@ -1,4 +1,4 @@
-"""Amounts as people write them, and what they are told when one makes no sense."""
+"""Amounts as people write them, and the errors for those that make no sense."""
 
 from __future__ import annotations
 

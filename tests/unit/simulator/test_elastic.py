@@ -1,4 +1,4 @@
-"""What must hold of elastic jobs in every history: their size, nothing held twice, few resizes, and nobody who waits
+"""What must hold of elastic jobs in every history: their size, nothing held twice, few resizes, and no job that waits
 for long because of them."""
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def test_under_a_constant_load_it_settles(arrival: Arrival, data: st.DataObject)
 
 @DEAR
 @given(st.data())
-def test_nobody_waits_longer_for_it_than_one_grace_time(data: st.DataObject) -> None:
+def test_no_job_waits_longer_for_it_than_one_grace_time(data: st.DataObject) -> None:
     """Against the same history with a job that always has its minimum: everybody else starts at most a grace time
     later."""
     arrival = data.draw(elastic_jobs(1, until=0))

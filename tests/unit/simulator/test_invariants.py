@@ -78,7 +78,7 @@ def _milli(limit: int | None) -> float:
 
 @DEAR
 @given(histories(), st.integers(0, 2**16))
-def test_planning_changes_nothing_and_equal_pictures_give_equal_plans(history: History, seed: int) -> None:
+def test_planning_changes_nothing_and_equal_snapshots_give_equal_plans(history: History, seed: int) -> None:
     random = Random(seed)
     simulation = history.simulation()
     for step in simulation:

@@ -1,5 +1,5 @@
-"""Runs in which the order preempts: jobs save, give way, come back with what they have left, and nothing is lost from
-the count."""
+"""Runs in which the order preempts: jobs save, are preempted, come back with what they have left, and nothing is lost
+from the count."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def test_a_short_job_interrupts_a_long_one_which_goes_on_where_it_was() -> None:
 def test_the_cost_of_a_preemption_is_paid_with_the_next_gpus() -> None:
     work = workload(job("long", 0, 1000), job("short", 100, 50, user="bob", group="vision"))
     outcome = replay(work, preempting(cost=60))
-    reported = summary(preempting(cost=60), outcome)
+    figures = summary(preempting(cost=60), outcome)
     assert outcome.makespan_seconds == 1110
     assert outcome.lost_gpu_seconds == pytest.approx(60 * 4)
-    assert reported["users"]["preemptions"] == {"ann": 1}
-    assert reported["users"]["lost_gpu_hours"] == pytest.approx({"ann": 240 / 3600})
-    assert reported["groups"]["preemptions"] == {"": 1}
+    assert figures["users"]["preemptions"] == {"ann": 1}
+    assert figures["users"]["lost_gpu_hours"] == pytest.approx({"ann": 240 / 3600})
+    assert figures["groups"]["preemptions"] == {"": 1}
     assert outcome.cut_jobs == 0, "its time limit does not count what the preemption costs"
 
 
@@ -99,7 +99,7 @@ def test_fair_share_preempts_no_job() -> None:
     assert replay(work, preempting("fair-share")).preemptions == 0
 
 
-def test_without_predictions_new_jobs_go_before_jobs_that_have_run_long() -> None:
+def test_without_predictions_new_jobs_go_before_those_that_have_run_long() -> None:
     work = workload(job("old", 0, 50_000), job("new", 4_000, 300), limits=TimeLimits.NONE)
     found = ran(work, preempting(unknown=600))
     assert found["new"].ended_at < 10_000

@@ -1,4 +1,4 @@
-"""What must hold whoever is preempted: random crowds in queues with guarantees and orders that preempt."""
+"""What must hold for every preemption: random crowds in queues with guarantees and orders that preempt."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from corral.core.snapshot.changes import Change, DropJob, PutJob, PutNode, PutQu
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import BackfillRules, Limits, PreemptionRules
 from corral.simulator.simulation import Arrival, Simulation
-from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.builders import node, running, snapshot_of, waiting
 from tests.unit.core.recount import check_never_oversubscribed, free_on
 from tests.unit.searching import DEAR, between, every, pick, seconds
 
@@ -198,7 +198,7 @@ def check_move(snapshot: ClusterSnapshot, one: Preemption, moved: Job, job: Job)
 
 
 def check_rule(snapshot: ClusterSnapshot, rule: PreemptionRule, victim: Job, job: Job, now: float) -> None:
-    """The victim stands strictly after the other, told independently."""
+    """The victim stands strictly after the other, computed independently."""
     held = {
         name: sum(
             other.request.total_gpu_milli
@@ -237,7 +237,7 @@ def could_never_run(snapshot: ClusterSnapshot, job: Job) -> bool:
 @DEAR
 @given(crowds())
 def test_who_is_made_room_for_starts_when_it_is_there(crowd: Crowd) -> None:
-    """And nobody else gets it, and nobody more is preempted meanwhile."""
+    """No other job gets the freed GPUs, and no more jobs are preempted meanwhile."""
     simulation = crowd.simulation()
     served: set[str] = set()
     for step in simulation:
@@ -247,10 +247,10 @@ def test_who_is_made_room_for_starts_when_it_is_there(crowd: Crowd) -> None:
         for job_id in sorted(served - starting - moving):
             job = snapshot.jobs.get(job_id)
             assert job is not None
-            assert snapshot.victims_stopping.get(job_id), f"{job_id} waits although all have given way"
+            assert snapshot.victims_stopping.get(job_id), f"{job_id} waits although all victims are gone"
         served = (served - starting) | {one.for_job for one in step.plan.preemptions}
         again = [one for one in step.plan.preemptions if one.to is None and snapshot.victims_stopping.get(one.for_job)]
-        assert not again, "those who give way already were enough"
+        assert not again, "the stopping victims were enough"
 
 
 # ---------------------------------------------------------------- no cycles
@@ -258,8 +258,8 @@ def test_who_is_made_room_for_starts_when_it_is_there(crowd: Crowd) -> None:
 
 @DEAR
 @given(crowds(is_known=True))
-def test_nobody_preempts_back(crowd: Crowd) -> None:
-    """With run times known, of two jobs it is always the same that gives way to the other."""
+def test_no_job_preempts_back(crowd: Crowd) -> None:
+    """With run times known, of two jobs it is always the same that is preempted for the other."""
     simulation = crowd.simulation()
     pairs: set[tuple[str, str]] = set()
     for step in simulation:
@@ -271,10 +271,10 @@ def test_nobody_preempts_back(crowd: Crowd) -> None:
 
 def test_what_was_lost_while_it_ended_is_no_run_time() -> None:
     """Twice a gang of eight GPUs is interrupted for a guarantee, and each time it saves and then holds its GPUs for
-    three seconds more. It still takes as long as was told: those six seconds do not let it seem to outlive that, and
-    give way with its last second left to the other gang, which gave way to it before."""
+    three seconds more. It still takes as long as predicted: those six seconds do not let it seem to outlive that, and
+    be preempted with its last second left for the other gang, which was preempted for it before."""
 
-    def told(serial: int, queue: str, at: float, nodes: int, gpus: int, runs: float, grace: float = 0.0) -> Arrival:
+    def coming(serial: int, queue: str, at: float, nodes: int, gpus: int, runs: float, grace: float = 0.0) -> Arrival:
         job = Job(
             id=f"j-{serial}",
             name=f"job-{serial}",
@@ -301,10 +301,10 @@ def test_what_was_lost_while_it_ended_is_no_run_time() -> None:
         ),
         gpus=(4, 4),
         arrivals=(
-            told(1, "ranked", 2.0, 2, 2, 31.0),
-            told(2, "ranked", 2.0, 2, 4, 15.0, grace=3.0),
-            told(3, "rest", 3.0, 1, 1, 2.0),
-            told(4, "rest", 9.0, 1, 1, 2.0),
+            coming(1, "ranked", 2.0, 2, 2, 31.0),
+            coming(2, "ranked", 2.0, 2, 4, 15.0, grace=3.0),
+            coming(3, "rest", 3.0, 1, 1, 2.0),
+            coming(4, "rest", 9.0, 1, 1, 2.0),
         ),
     )
     simulation = crowd.simulation()
@@ -331,7 +331,7 @@ def test_a_long_crowd_is_not_interrupted_without_end(
     arrivals = []
     for serial in range(1, count + 1):
         runs = choose([10.0, 30.0, 100.0, 1_000.0])
-        told = Prediction(p50_seconds=runs, p90_seconds=runs, samples=3) if is_known else None
+        prediction = Prediction(p50_seconds=runs, p90_seconds=runs, samples=3) if is_known else None
         job = Job(
             id=f"j-{serial}",
             name=f"job-{serial}",
@@ -341,7 +341,7 @@ def test_a_long_crowd_is_not_interrupted_without_end(
             priority=choose([1, 5, 9]),
             created_at=serial * 20.0,
             grace_seconds=2.0,
-            predicted=told,
+            predicted=prediction,
         )
         arrivals.append(Arrival(job=job, run_seconds=runs, saves=saves or policy != "priority"))
     crowd = Crowd(
@@ -393,7 +393,7 @@ def full_nodes(draw: st.DrawFn) -> tuple[ClusterSnapshot, Job]:
     )
     queue = Queue(name="ranked", policy="priority", preempts=True)
     machines = [node(f"n{number}", size) for number, size in enumerate(sizes)]
-    return picture(rules, queue, *machines, *things, wants), wants
+    return snapshot_of(rules, queue, *machines, *things, wants), wants
 
 
 @given(full_nodes())
@@ -435,11 +435,11 @@ def fits_without(snapshot: ClusterSnapshot, job: Job, gone: tuple[Job, ...]) -> 
 
 @DEAR
 @given(crowds(enabled=False))
-def test_where_nobody_is_preempted_guarantees_and_preempts_decide_nothing(crowd: Crowd) -> None:
+def test_without_preemption_guarantees_and_preempts_decide_nothing(crowd: Crowd) -> None:
     plain = replace(crowd, queues=tuple(replace(queue, guaranteed_gpus=0, preempts=False) for queue in crowd.queues))
-    told = [(step.at, step.plan) for step in crowd.simulation()]
-    assert told == [(step.at, step.plan) for step in plain.simulation()]
-    assert not any(plan.preemptions for _, plan in told)
+    steps = [(step.at, step.plan) for step in crowd.simulation()]
+    assert steps == [(step.at, step.plan) for step in plain.simulation()]
+    assert not any(plan.preemptions for _, plan in steps)
 
 
 @DEAR
@@ -453,7 +453,7 @@ def test_equal_content_decides_alike(crowd: Crowd) -> None:
 
 def test_a_start_clears_what_it_gave_up() -> None:
     job = replace(waiting(1, gpus=1), preempted_for="j-9")
-    snapshot = picture(node("n1", 1), job)
+    snapshot = snapshot_of(node("n1", 1), job)
     assert snapshot.victims_requeued == {"j-9": {"j-1"}}
     (start,) = schedule(snapshot, 5.0).starts
     snapshot.apply([PutJob(job=advance(job, Planned(at=5.0, allocation=start.allocation)).job)])

@@ -82,9 +82,9 @@ def test_a_run_keeps_its_promises(jobs: list[TraceJob], chosen: Rules, limits: T
     intervals = [(one.job.id, one.since, one.until, one.allocation) for one in held]
     check_never_oversubscribed(workload.nodes, intervals)
     _check_figures(outcome, ran, held)
-    reported = summary(chosen, outcome)
-    assert reported["jobs"] == len(ran)
-    assert all(isinstance(value, int | float | str) for value in flat(reported).values())
+    figures = summary(chosen, outcome)
+    assert figures["jobs"] == len(ran)
+    assert all(isinstance(value, int | float | str) for value in flat(figures).values())
 
 
 def _check_figures(outcome: Outcome, ran: list[Ran], held: list[Held]) -> None:

@@ -1,4 +1,4 @@
-"""Nobody starves under `shortest` and `weighted`: whoever is queued later than a job's bound never takes its turn.
+"""No job starves under `shortest` and `weighted`: a job that is queued later than another's bound never takes its turn.
 
 The bound is stated in the policies: what is queued more than `bound_seconds` after a job stands behind it. In a strict
 queue it then starts behind it, too. Where jobs may be backfilled, one behind may start first, but only on what the
@@ -40,7 +40,7 @@ RULES = OrderingRules(ageing=8.0, weights=Weights(age=2000.0), unknown_seconds=4
 
 @st.composite
 def crowds(draw: st.DrawFn) -> tuple[Arrival, ...]:
-    """More than fits, over a time in which many bounds pass; nobody is pinned, and nobody has a limit."""
+    """More than fits, over a time in which many bounds pass; no job is pinned, and none has a limit."""
     drawn = draw(arrivals(most=24))
     at = 0.0
     made = []
@@ -87,7 +87,7 @@ def test_in_a_strict_queue_nothing_queued_after_the_bound_starts_first(
     for step in simulation:
         for start in step.plan.starts:
             for waiting in overdue(policy, simulation, step, simulation.snapshot.jobs[start.job_id]):
-                # What no node can ever hold blocks nobody.
+                # What no node can ever hold blocks no job.
                 assert not could_ever_fit(simulation.snapshot.fleet, waiting, "default"), (waiting.id, start.job_id)
 
 

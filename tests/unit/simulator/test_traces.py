@@ -1,4 +1,4 @@
-"""Reading traces: what each format tells of a job, and what is said about lines that cannot be understood."""
+"""Reading traces: the jobs of each format, and the errors for lines that cannot be parsed."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_files_that_are_no_traces(tmp_path: Path) -> None:
     with pytest.raises(UnreadableTrace, match="cannot be read"):
         read(tmp_path / "torn")
     for name in ("slurm", "corral"):
-        with pytest.raises(UnreadableTrace, match="which nodes"):
+        with pytest.raises(UnreadableTrace, match="name the fleet"):
             FORMATS[name].fleet(tmp_path / "trace")
 
 

@@ -182,9 +182,9 @@ def test_what_always_holds(jobs: list[PastJob], policy: str, scale: float) -> No
         assert run["jobs"] + run["unfinished_jobs"] + run["left_out_jobs"] == len(jobs)
         assert 0 <= run["utilization"] <= 1 + 1e-9
         assert 0 < run["jain"] <= 1 + 1e-9
-        course = run["course"]
-        assert len(course["times"]) == len(course["used_gpus"]) == len(course["waiting_jobs"]) <= 401
-        assert all(-1e-3 <= used <= run["gpus"] + 1e-3 for used in course["used_gpus"])
+        series = run["course"]
+        assert len(series["times"]) == len(series["used_gpus"]) == len(series["waiting_jobs"]) <= 401
+        assert all(-1e-3 <= used <= run["gpus"] + 1e-3 for used in series["used_gpus"])
         fractions = [fraction for _, fraction in run["waiting_cdf"]]
         assert fractions == sorted(fractions)
         held = sum(past_job.run_seconds * past_job.job.request.gpus for past_job in jobs)

@@ -16,7 +16,7 @@ from corral.control.live.unit_of_work import SYSTEM, Caller, Work
 from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.core.alerts.defaults import builtin_rules
-from corral.core.alerts.evaluating import Evaluation
+from corral.core.alerts.evaluation import Evaluation
 from corral.core.alerts.model import Alert, AlertRule, AlertState, Silence
 from corral.core.alerts.signals import SIGNALS
 

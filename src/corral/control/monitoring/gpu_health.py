@@ -16,7 +16,7 @@ from corral.control.live.unit_of_work import SYSTEM, Caller, Work
 from corral.control.people.operators import require_operator
 from corral.core.jobs.lifecycle import StopRequested
 from corral.core.model import EndReason, Gpu, GpuHealth, Job, JobState, Node, NodeState
-from corral.core.monitoring.health.judging import put
+from corral.core.monitoring.health.judgement import put
 from corral.core.monitoring.health.model import DAY, Condition, Evidence, Sign
 from corral.core.monitoring.health.xid import about
 from corral.core.snapshot.changes import PutNode

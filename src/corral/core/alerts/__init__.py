@@ -1,1 +1,1 @@
-"""When to tell somebody: signals, rules over them, and the life of an alert."""
+"""Alerts: signals, rules over them, and the life cycle of an alert."""

@@ -1,7 +1,7 @@
-"""The rules that corral comes with, as data. Their thresholds follow the installation's settings.
+"""The built-in alert rules, as data. Their thresholds follow the settings of the installation.
 
-What an operator must act on is on and loud; what is merely interesting is there, but off: a busy GPU is what everybody
-wants, and a full memory is how most frameworks work.
+Rules that an operator must act on are enabled; rules that are merely interesting are disabled: a busy GPU is wanted,
+and most frameworks fill the GPU's memory.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from corral.core.alerts.model import AlertRule, Comparison, Severity
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Thresholds:
-    """What the installation's settings say about alerts; percent where parts are meant."""
+    """The settings of the installation for alerts."""
 
     temperature_celsius: float = 85.0
     utilization_percent: float = 95.0
     memory_percent: float = 90.0
-    #: tell when so many GPUs of a pool are free; None: don't
+    #: alert when so many GPUs of a pool are free; None: no alert
     free_gpus: int | None = None
 
 
 def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
-    """Those that come with corral; installations can change them and switch them off."""
+    """The built-in rules; installations can change them and switch them off."""
     rules = (
         *_rules_of_readings(thresholds),
         *_rules_of_trouble(),
@@ -34,7 +34,7 @@ def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
 
 
 def _rules_of_readings(thresholds: Thresholds) -> tuple[AlertRule, ...]:
-    """What single readings tell."""
+    """Rules on single readings."""
     return (
         AlertRule(
             name="gpu-temperature",
@@ -77,7 +77,7 @@ def _rules_of_readings(thresholds: Thresholds) -> tuple[AlertRule, ...]:
 
 
 def _rules_of_trouble() -> tuple[AlertRule, ...]:
-    """What is broken, or does nothing."""
+    """Rules on failures and idle GPUs."""
     return (
         AlertRule(
             name="gpu-errors",
@@ -126,7 +126,7 @@ def _rules_of_trouble() -> tuple[AlertRule, ...]:
 
 
 def _rules_of_work(thresholds: Thresholds) -> tuple[AlertRule, ...]:
-    """What waits, fails, or could begin."""
+    """Rules on queues and jobs."""
     return (
         AlertRule(
             name="plan-failed",
@@ -172,13 +172,13 @@ def _rules_of_work(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             severity=Severity.INFO,
             enabled=thresholds.free_gpus is not None,
             notify_resolved=False,
-            description="GPUs of a pool are free for whoever waits for them.",
+            description="GPUs of a pool are free.",
         ),
     )
 
 
 def _rules_of_storage() -> tuple[AlertRule, ...]:
-    """What runs out of room, or is damaged."""
+    """Rules on volumes and the store."""
     return (
         AlertRule(
             name="row-unreadable",

@@ -1,7 +1,7 @@
-"""What signals are measured from: a plain picture of the fleet, its readings and its queues at one moment.
+"""The input of signals: the fleet, its readings and its queues at one moment, as plain values.
 
-Whoever makes it has already sorted out what can be believed: a reading that is stale or was never taken is None here,
-and a signal gives no value for it.
+The caller has already dropped readings that are stale: a stale or missing reading is None here, and a signal has no
+value for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from corral.core.model import DEFAULT_POOL, GpuHealth, NodeState
 
 
 class Scope(StrEnum):
-    """What an alert is about."""
+    """The kind of an alert's subject."""
 
     GPU = "gpu"
     NODE = "node"
@@ -32,16 +32,16 @@ class GpuFact:
     model: str = ""
     pool: str = DEFAULT_POOL
     health: GpuHealth = GpuHealth.HEALTHY
-    #: the newest evidence against it, in words
+    #: the newest evidence against the GPU, as text
     evidence: str = ""
     temperature_celsius: float | None = None
     #: parts are 0 … 1
     power_part: float | None = None
     utilization: float | None = None
     memory_part: float | None = None
-    #: errors that it reported lately, in words; None while that is not known
+    #: recent errors, as text; None while not known
     errors: tuple[str, ...] | None = None
-    #: how long it has done nothing under a job; 0 without a job, None while that is not known
+    #: how long the GPU has been idle under a job; 0 without a job, None while not known
     idle_seconds: float | None = None
     #: the jobs that hold it, and their users
     jobs: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class NodeFact:
     id: str
     state: NodeState = NodeState.READY
     gpus: int = 0
-    #: that hold something there
+    #: the jobs that hold resources on the node
     jobs: tuple[str, ...] = ()
 
 
@@ -64,7 +64,7 @@ class QueueFact:
     longest_wait_seconds: float = 0.0
     #: the job that waits longest
     first_job: str = ""
-    #: what planning it ends with, and the digest of the snapshot that it was planned from; empty if it can be planned
+    #: the error of planning the queue, and the digest of the snapshot; empty if planning succeeds
     plan_failure: str = ""
 
 
@@ -84,7 +84,7 @@ class FailureFact:
 class PoolFact:
     id: str
     gpus: int = 0
-    #: healthy, on a node that takes work, and held by nobody
+    #: healthy, on a ready node, and not held
     free: int = 0
 
 
@@ -96,7 +96,7 @@ class VolumeFact:
     name: str = ""
     owner: str = ""
     size_bytes: int = 0
-    #: None until it was measured
+    #: None before the first measurement
     used_bytes: int | None = None
 
 
@@ -124,7 +124,7 @@ class Facts:
     rows: Sequence[RowFact] = ()
 
     def of(self, scope: Scope) -> Sequence[Fact]:
-        """Everything of that kind that there is, whether it can be measured at this moment or not."""
+        """All facts of that kind, whether they have a value at this moment or not."""
         match scope:
             case Scope.GPU:
                 return self.gpus

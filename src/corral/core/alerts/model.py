@@ -39,7 +39,7 @@ class AlertState(StrEnum):
 
 
 class AlertAction(StrEnum):
-    """What corral does by itself when an alert fires."""
+    """An automatic action when an alert fires."""
 
     CORDON_NODE = "cordon-node"
     MARK_GPU = "mark-gpu"
@@ -49,34 +49,35 @@ class AlertAction(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlertRule:
-    """When to tell somebody: a signal over or under a threshold, for so long."""
+    """When an alert fires: a signal crosses a threshold for some time."""
 
     name: str
-    #: a name of the registry: what is measured, and of what
+    #: a name in the registry of signals
     signal: str
     comparison: Comparison = Comparison.ABOVE
     threshold: float = 0.0
     for_seconds: float = 0.0
-    #: it is over only when it has been for so long: a value at the edge must not ring twice
+    #: the alert is resolved only after the threshold is not crossed for so long: a value at the edge must not fire
+    #: twice
     clear_seconds: float = 60.0
     severity: Severity = Severity.WARNING
     enabled: bool = True
-    #: only these subjects: patterns with * and ?; empty means all
+    #: patterns with * and ? of the subjects; empty means all
     subjects: tuple[str, ...] = ()
-    #: only these channels; empty means all
+    #: the channels that are notified; empty means all
     channels: tuple[str, ...] = ()
     actions: tuple[AlertAction, ...] = ()
     notify_resolved: bool = True
     description: str = ""
-    #: it came with corral: it can be changed and switched off, not deleted
+    #: comes with corral: the rule can be changed and switched off, not deleted
     builtin: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alert:
-    """One breach of one rule by one subject, from its beginning to its end."""
+    """One violation of one rule by one subject, from its start to its end."""
 
-    #: 0 until the store has given it one
+    #: 0 until the store has assigned one
     id: int = 0
     rule: str
     subject: str
@@ -84,11 +85,11 @@ class Alert:
     scope: str
     severity: Severity
     state: AlertState = AlertState.PENDING
-    #: the value when it began, and the worst one since
+    #: the value at the start, and the worst one since
     value: float = 0.0
     worst: float = 0.0
     text: str = ""
-    #: whose job or volume it is about; "" means: only operators see it
+    #: the owner of the job or volume; "" means that only operators see the alert
     owner: str = ""
     pending_since: float = 0.0
     fired_at: float | None = None
@@ -98,14 +99,15 @@ class Alert:
     acknowledged_at: float | None = None
     acknowledged_by: str = ""
     note: str = ""
-    #: a silence covers it: nobody was told, nor will be of its end; if it outlasts the silence, it is told then
+    #: a silence covers the alert: no notice was sent, and none will be of its end; if it fires longer than the silence,
+    #: a notice is sent then
     silenced: bool = False
-    #: the alert that explains this one, in words: nobody was told either, unless it outlasts that one
+    #: the alert that explains this one, as text: no notice was sent either, unless this one fires longer
     folded_into: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
-        """At most one alert of a rule and a subject is live."""
+        """At most one alert per rule and subject is live."""
         return self.rule, self.subject
 
     @property
@@ -115,10 +117,10 @@ class Alert:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Silence:
-    """Say nothing about these for a while; they are still recorded."""
+    """No notices about these alerts for a while; they are still recorded."""
 
     id: str
-    #: a pattern of rule names and one of subjects
+    #: patterns of rule names and of subjects
     rule: str = "*"
     subject: str = "*"
     starts_at: float = 0.0

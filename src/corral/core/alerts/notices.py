@@ -1,6 +1,6 @@
-"""What people read: many alerts in one notice, the worst first, so that a bad night is one message and not a thousand.
+"""Notices: many alerts in one message, the worst first, so that an outage is one message and not a thousand.
 
-Also decides when the next notice about the same rule may go to the same channel.
+This module also decides when the next notice about the same rule may be sent to the same channel.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from corral.core.alerts.model import SEVERITY_ORDER, Alert, AlertState
 
-#: Alerts that are spelt out in one notice.
+#: How many alerts a notice lists.
 LISTED = 20
-#: The same rule is told on one channel this often at most; what comes sooner joins the next notice.
+#: The least time between two notices about the same rule on one channel; earlier alerts join the next notice.
 QUIET_SECONDS = 60.0
 
 
@@ -25,8 +25,8 @@ class Notice:
 
 
 def compose(alerts: Iterable[Alert], notified: Collection[int] = ()) -> Notice:
-    """One notice about alerts that fire or are over; at least one. `told` are the ids of those whose beginning was
-    told before: one that is over and was not is told with both its beginning and its end."""
+    """One notice about alerts that fire or are resolved; at least one. `notified` are the ids of alerts with an earlier
+    notice: a resolved alert without one is listed with both its start and its end."""
     ordered = sorted(alerts, key=lambda alert: (-SEVERITY_ORDER.index(alert.severity), alert.rule, alert.subject))
     firing = [alert for alert in ordered if alert.state is AlertState.FIRING]
     brief = [alert for alert in ordered if alert.state is AlertState.RESOLVED and alert.id not in notified]
@@ -40,9 +40,10 @@ def compose(alerts: Iterable[Alert], notified: Collection[int] = ()) -> Notice:
 
 
 def may_go_at(rules: Collection[str], notified: Mapping[str, float], now: float) -> float:
-    """When a notice about these rules may be sent; `told` says when each was last told on this channel.
+    """When a notice about these rules may be sent; `notified` has the time of the last notice about each rule on this
+    channel.
 
-    At once if one of them is news: what matters must not wait behind what repeats itself.
+    At once if one of the rules is not in `notified`: a new alert must not wait behind repeated ones.
     """
     times = [notified[rule] + QUIET_SECONDS if rule in notified else now for rule in rules]
     return max(now, min(times, default=now))

@@ -1,7 +1,7 @@
 """What can be measured for alerts. One file per signal in `signals`, one line in its registry.
 
-A signal reads a number from one fact; thousands of them are read in every round, and hardly any crosses a threshold.
-So what is said about one is made only when somebody is to hear of it.
+A signal reads a number from one fact; thousands of facts are read in every round, and hardly any crosses a threshold.
+So texts are made only for values that do.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from corral.core.alerts.facts import GpuFact, Scope
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """What is to be said of one subject at this moment."""
+    """The text about one subject, and the subjects of actions."""
 
-    #: what is the case, in words, without the threshold
+    #: without the threshold
     text: str
-    #: whose job or volume it is about; "" means: only operators see it
+    #: the owner of the job or volume; "" means that only operators see the alert
     owner: str = ""
-    #: what an action would be done to
+    #: the subjects of an action
     jobs: tuple[str, ...] = ()
     node: str = ""
 
@@ -29,28 +29,28 @@ class Finding:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Signal:
     scope: Scope
-    #: what is measured, in words for people
+    #: what is measured, as text for users
     description: str
     #: "" for plain numbers
     unit: str
-    #: the value of one fact of that scope; None when it cannot be judged now
+    #: the value of one fact of that scope; None if it cannot be measured now
     read: Callable[[Any], float | None]
-    #: what is to be said about it
+    #: the text about a value
     describe: Callable[[Any, float], Finding]
-    #: a worst value that grows by less is not worth writing down
+    #: a worst value that grows by less is not stored
     step: float = 1.0
     #: why an alert ends when its subject is no longer there
     gone: str = "it is no longer part of the cluster"
 
 
 def quantity(value: float, unit: str) -> str:
-    """A value as people read it: 97 °C, 12 min, 3."""
+    """A value with its unit: 97 °C, 12 min, 3."""
     number = f"{value:.1f}".removesuffix(".0")
     return f"{number} {unit}" if unit else number
 
 
 def gpu_label(gpu: GpuFact) -> str:
-    """Which GPU this is, with what an operator looks for next."""
+    """The GPU with its model, node and jobs."""
     parts = [gpu.model, f"on {gpu.node}"]
     if gpu.jobs:
         parts.append(f"under {', '.join(gpu.jobs[:3])}")

@@ -1,7 +1,7 @@
-"""What draining a node at some time displaces: who is still there by then, what they lose, and where they would go.
+"""The preview of a drain at some time: which jobs still run then, what they lose, and where they would continue.
 
-An outlook, not a plan: jobs end when their runs tell, the queue moves on meanwhile, and nothing is changed by asking.
-Where a displaced job would go is tried, one after the other, on what will be free at that time as far as it is known.
+A preview, not a plan: ends are predictions, the queue moves on meanwhile, and nothing is changed. The places of
+displaced jobs are tried one after the other, on the resources that will be free at that time as far as is known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from corral.core.scheduling.reservations.reservations import Reserved, find_open
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.trial import Trial
 
-#: How much longer a job that runs is expected to run; None if nothing is known of jobs like it.
+#: The predicted remaining time of a running job; None without similar runs.
 Remaining = Callable[[Job], Prediction | None]
 
 
@@ -32,7 +32,7 @@ class Displaced(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """When something ends: as likely as not by the one, almost surely by the other."""
+    """A predicted time: p50 and p90."""
 
     p50: float
     p90: float
@@ -43,20 +43,20 @@ class DisplacedJob:
     job: Job
     #: its GPUs on the node
     gpus: tuple[str, ...]
-    #: by runs like it; None if there were none
+    #: from similar runs; None if there are none
     ends_at: Span | None
     #: when its time limit ends it
     limit_at: float | None
     displaced: Displaced
     lost_gpu_seconds: float
-    #: nodes that have room for it, and from when on; None when that cannot be told
+    #: nodes that have room for the job, and from when on; None if not known
     goes_to: tuple[str, ...] | None
     back_at: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stranded:
-    """A job that waits and could run nowhere else."""
+    """A waiting job that could run on no other node."""
 
     job: Job
     detail: str
@@ -64,8 +64,7 @@ class Stranded:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capacity:
-    """What is left of a pool without the node: usable GPUs, and those of them that are free with all displaced jobs
-    placed."""
+    """A pool without the node: its usable GPUs, and those that are free when all displaced jobs are placed."""
 
     gpus: int
     free: int
@@ -75,7 +74,7 @@ class Capacity:
 class DrainPreview:
     node: str
     at: float
-    #: None when some job has no known end; `now` for an empty node
+    #: None if some job has no known end; `now` for an empty node
     empty_at: Span | None
     jobs: tuple[DisplacedJob, ...]
     stranded: tuple[Stranded, ...]
@@ -84,17 +83,17 @@ class DrainPreview:
 
 
 def preview(snapshot: ClusterSnapshot, node_id: str, at: float, now: float, remaining: Remaining) -> DrainPreview:
-    """What draining this node at that time means, seen from now."""
+    """The preview of draining this node at that time."""
     at = max(at, now)
-    # 1. Who is on the node, and who is still there at that time.
+    # 1. The jobs on the node, and whether they still run at that time.
     outlooks = [_outlook(job, node_id, at, now, remaining) for job in _jobs_on(snapshot, node_id)]
     with snapshot.trial() as trial:
-        # 2. What is over by then gives its room back.
-        supposed = _Supposed(snapshot, trial)
+        # 2. Jobs that have ended by then release their resources.
+        displacement = _Displacement(snapshot, trial)
         for job in _over_by(snapshot, node_id, at, now, remaining):
-            supposed.lift(job)
-        # 3. The others look for a place elsewhere, the oldest first.
-        placed = [_placed(supposed, item, node_id, at) for item in outlooks]
+            displacement.lift(job)
+        # 3. The other jobs are placed on other nodes, the oldest first.
+        placed = [_placed(displacement, item, node_id, at) for item in outlooks]
         capacity = _capacity(snapshot, node_id)
     return DrainPreview(
         node=node_id,
@@ -142,20 +141,20 @@ def _ends_at(job: Job, now: float, remaining: Remaining) -> Span | None:
 
 
 def _chance(job: Job, expected: Span | None, limit_at: float | None, at: float, now: float) -> Displaced:
-    """How likely it still runs at that time."""
+    """How likely the job still runs at that time."""
     if at <= now:
         return Displaced.SURELY
     if limit_at is not None and limit_at <= at:
         return Displaced.NO
     if expected is None:
-        # A workbench runs until somebody stops it; of a training nothing is known.
+        # A workbench runs until its user stops it; for other jobs nothing is known.
         return Displaced.SURELY if job.kind is JobKind.WORKBENCH else Displaced.LIKELY
     return Displaced.LIKELY if at < expected.p50 else Displaced.POSSIBLY
 
 
 def _lost(job: Job, at: float, now: float) -> float:
-    """GPU-seconds since its last checkpoint. One that saves will go on saving: its last checkpoint will be as old as
-    it is now; one that never did loses everything."""
+    """GPU-seconds since the last checkpoint. A job that writes checkpoints is assumed to continue: its last checkpoint
+    will be as old as it is now; a job without checkpoints loses all its work."""
     assert job.allocation is not None
     if job.started_at is None:
         return 0.0
@@ -165,7 +164,7 @@ def _lost(job: Job, at: float, now: float) -> float:
 
 
 def _over_by(snapshot: ClusterSnapshot, node_id: str, at: float, now: float, remaining: Remaining) -> list[Job]:
-    """Jobs that are over by then, surely or almost surely, on GPUs that could do instead of the node's."""
+    """Jobs that have ended by then, surely or by their p90, on GPUs of the same models as the node's."""
     found = []
     models = {gpu.model for gpu in snapshot.nodes[node_id].gpus}
     for job in snapshot.jobs.values():
@@ -177,8 +176,8 @@ def _over_by(snapshot: ClusterSnapshot, node_id: str, at: float, now: float, rem
     return found
 
 
-class _Supposed:
-    """Jobs that hold nothing any more within a trial, and those of them that have found another place."""
+class _Displacement:
+    """Jobs that are removed from their nodes within a trial, and placed again if possible."""
 
     def __init__(self, snapshot: ClusterSnapshot, trial: Trial) -> None:
         self.snapshot = snapshot
@@ -186,7 +185,7 @@ class _Supposed:
         self._lifted: dict[str, Job] = {}
 
     def lift(self, job: Job) -> Job:
-        """The job as it is supposed now."""
+        """Removes the job from its nodes; returns the job without resources."""
         if job.id not in self._lifted:
             assert job.allocation is not None
             lifted = replace(job, allocation=Allocation(grants=(), model=job.allocation.model))
@@ -200,17 +199,17 @@ class _Supposed:
         self._lifted[job.id] = placed
 
 
-def _placed(supposed: _Supposed, item: DisplacedJob, node_id: str, at: float) -> DisplacedJob:
-    """Where it would go on, and from when on: at once, or when enough of others has ended."""
-    snapshot, queue = supposed.snapshot, supposed.snapshot.queues.get(item.job.queue)
+def _placed(displacement: _Displacement, item: DisplacedJob, node_id: str, at: float) -> DisplacedJob:
+    """The job with its new nodes, and from when on: at once, or when enough other jobs have ended."""
+    snapshot, queue = displacement.snapshot, displacement.snapshot.queues.get(item.job.queue)
     if item.displaced is Displaced.NO or queue is None:
         return item
-    lifted = supposed.lift(item.job)
+    lifted = displacement.lift(item.job)
     moved = replace(lifted, avoid_nodes=(*lifted.avoid_nodes, node_id))
     reserved = Reserved(snapshot, at)
     found = find_open_place(reserved, snapshot.fleet, moved, queue, end_if_started(moved, at))
     if found is not None:
-        supposed.put(lifted, found)
+        displacement.put(lifted, found)
         return replace(item, goes_to=tuple(grant.node for grant in found.grants), back_at=at)
     if not could_ever_fit(snapshot.fleet, reserved.ever(moved, queue.pool), queue.pool):
         return item
@@ -221,7 +220,7 @@ def _placed(supposed: _Supposed, item: DisplacedJob, node_id: str, at: float) ->
 
 
 def _capacity(snapshot: ClusterSnapshot, node_id: str) -> dict[str, Capacity]:
-    """Of the pools that lose something."""
+    """By pool with GPUs on the node."""
     here = {gpu.pool for gpu in snapshot.nodes[node_id].gpus}
     found = {pool: Capacity(gpus=0, free=0) for pool in sorted(here)}
     for slot in snapshot.fleet.slots:
@@ -235,7 +234,7 @@ def _capacity(snapshot: ClusterSnapshot, node_id: str) -> dict[str, Capacity]:
 
 
 def _empty_at(outlooks: Iterable[DisplacedJob], now: float) -> Span | None:
-    """When the last of them has ended by itself; a time limit counts where nothing is predicted."""
+    """When the last job has ended by itself; without a prediction the time limit counts."""
     p50 = p90 = now
     for item in outlooks:
         if item.ends_at is not None:
@@ -248,7 +247,7 @@ def _empty_at(outlooks: Iterable[DisplacedJob], now: float) -> Span | None:
 
 
 def _stranded(snapshot: ClusterSnapshot, node_id: str) -> Iterator[Stranded]:
-    """Jobs that wait, fit on the fleet as it is, and would not without the node; the oldest first."""
+    """Waiting jobs that could run on the fleet, but not without the node; the oldest first."""
     fits: dict[tuple[object, ...], bool] = {}
     fleet, domains = snapshot.fleet, snapshot.fleet.slot(node_id).domains
 
@@ -267,13 +266,13 @@ def _stranded(snapshot: ClusterSnapshot, node_id: str) -> Iterator[Stranded]:
         without = replace(job, avoid_nodes=(*job.avoid_nodes, node_id))
         if could_fit(job, queue.pool) and not could_fit(without, queue.pool):
             yield Stranded(
-                job=job, detail=f"without {node_id} no node of pool {queue.pool} can hold {_words(job.request)}"
+                job=job, detail=f"without {node_id} no node of pool {queue.pool} can hold {_request_text(job.request)}"
             )
 
 
-def _words(request: Request) -> str:
+def _request_text(request: Request) -> str:
     if not request.wants_gpu:
         return "its CPUs and memory"
     gpus = gpus_text(request.gpus * WHOLE + request.gpu_milli)
-    words = f"{gpus} {'/'.join(request.models) + ' ' if request.models else ''}{'GPU' if gpus == '1' else 'GPUs'}"
-    return f"{words} on each of {request.nodes} nodes" if request.is_gang else words
+    text = f"{gpus} {'/'.join(request.models) + ' ' if request.models else ''}{'GPU' if gpus == '1' else 'GPUs'}"
+    return f"{text} on each of {request.nodes} nodes" if request.is_gang else text

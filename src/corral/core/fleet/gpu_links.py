@@ -1,8 +1,8 @@
-"""Which GPUs of a node are taken together: those with a quick way to each other (NVLink, the same NUMA node).
+"""Which GPUs of a node are allocated together: those with fast links to each other (NVLink, the same NUMA node).
 
-A job of several GPUs gets them from one link group if one has as many free, and from the fewest groups else. Of the
-groups that hold it the one with the fewest free is taken, so that small jobs break up what is broken already. A GPU of
-which no link is known is linked to nothing; on a node where none is known the lowest indexes go first.
+A job of several GPUs gets them from one link group if one has enough free, otherwise from the fewest groups. Of the
+groups with enough free GPUs the one with the fewest is used, so that small jobs do not break up whole groups. A GPU
+without a known link group is linked to no other; on a node without known links the lowest indexes go first.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 
 def linked(free: Sequence[str], links: Mapping[str, str], count: int) -> tuple[str, ...]:
-    """So many of the free GPUs, in their order. There must be as many."""
+    """`count` of the free GPUs, in their order. There must be as many."""
     if not links or count >= len(free):
         return tuple(free[:count])
     groups: dict[str, list[str]] = {}
@@ -21,7 +21,7 @@ def linked(free: Sequence[str], links: Mapping[str, str], count: int) -> tuple[s
     chosen: set[str] = set()
     while (missing := count - len(chosen)) > 0:
         holding = [name for name, gpus in groups.items() if len(gpus) >= missing]
-        # The largest ones until the rest has room in one: no other way takes fewer groups.
+        # The largest groups until the rest fits in one: no other choice uses fewer groups.
         name = (
             min(holding, key=lambda name: len(groups[name])) if holding else max(groups, key=lambda n: len(groups[n]))
         )
@@ -30,7 +30,7 @@ def linked(free: Sequence[str], links: Mapping[str, str], count: int) -> tuple[s
 
 
 def linked_to(held: Collection[str], idle: Sequence[str], links: Mapping[str, str], count: int) -> list[str]:
-    """So many of the idle GPUs, or as many as there are, for a job that holds others: those linked to its own first."""
+    """Up to `count` of the idle GPUs for a job that holds others: those linked to its own first."""
     if not links or count >= len(idle):
         return list(idle[: max(0, count)])
     own = {links[gpu] for gpu in held if gpu in links}
@@ -42,7 +42,7 @@ def linked_to(held: Collection[str], idle: Sequence[str], links: Mapping[str, st
 
 
 def free_in_groups(free: Iterable[str], links: Mapping[str, str]) -> tuple[int, ...]:
-    """How many of the free GPUs each link group has: the different numbers, ascending. Nothing without known links."""
+    """The distinct numbers of free GPUs per link group, ascending; empty without known links."""
     if not links:
         return ()
     return tuple(sorted({*Counter(links.get(gpu, gpu) for gpu in free).values()}))

@@ -1,6 +1,6 @@
-"""How GPUs are counted and compared: whole ones, shares of one, and none at all.
+"""How GPUs are counted: whole GPUs, shares of one, and none.
 
-Everything is in integer thousandths, so that a GPU split in three and given back is exactly whole again.
+All amounts are integer thousandths, so that a GPU that was split in three and released is exactly whole again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from corral.core.model import WHOLE, Allocation, Grant, Job, Request
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Amount:
-    """What something holds or asks for in total, over all nodes."""
+    """A total of held or requested resources over all nodes."""
 
     gpu_milli: int = 0
     cpu_milli: int = 0
@@ -53,19 +53,19 @@ def held_by(allocation: Allocation) -> Amount:
 
 
 def at_least(job: Job) -> Job:
-    """The job with what it surely needs: an elastic one can do with its minimum."""
+    """The job with its least request: that of an elastic job is its minimum."""
     if job.elastic is None or job.request.gpus == job.elastic.min_gpus:
         return job
     return replace(job, request=replace(job.request, gpus=job.elastic.min_gpus))
 
 
 def gpus_text(milli: int) -> str:
-    """GPUs for people: 2000 is "2", 250 is "0.25"."""
+    """GPUs as text: 2000 is "2", 250 is "0.25"."""
     return f"{milli / WHOLE:g}"
 
 
 def grant_on(node: str, gpus: tuple[str, ...], request: Request) -> Grant:
-    """What one instance of the request gets on a node, with these GPUs."""
+    """The grant of one instance on a node with these GPUs."""
     return Grant(
         node=node,
         gpus=gpus,

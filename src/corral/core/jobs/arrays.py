@@ -1,4 +1,4 @@
-"""Arrays of jobs: which indexes a text such as `0-99`, `0-99:5` or `1,3,7` means, and what the jobs are called."""
+"""Job arrays: the indexes in a text such as `0-99`, `0-99:5` or `1,3,7`, and the names of the jobs."""
 
 from __future__ import annotations
 

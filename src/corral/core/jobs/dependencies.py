@@ -1,7 +1,7 @@
-"""Jobs that come after others: who waits for whom, and what the end of one means for the rest. Pure.
+"""Dependencies between jobs: which jobs wait for a job, and what the end of that job means for them. Pure.
 
-A dependency is met when its job has completed, and broken when it has ended otherwise or is gone. One that goes back to
-its queue is neither. A job can only come after older ones, so that nothing can ever wait for itself.
+A dependency is met when its job has completed, and broken when the job has ended otherwise or was deleted. A requeued
+job is neither. A job can only depend on older jobs, so that there are no cycles.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from corral.core.model import EndReason, Job, JobState
 
-#: Only these wait; what an ended job once waited for is kept for its next start.
+#: Only jobs in these states wait; an ended job keeps its dependencies for its next start.
 WAITING = frozenset({JobState.CREATED, JobState.QUEUED})
 
 
 class Dependents:
-    """Of every job that others wait for, those others."""
+    """By job id: the jobs that wait for it."""
 
     def __init__(self) -> None:
         self._of: dict[str, set[str]] = {}
@@ -24,7 +24,7 @@ class Dependents:
         return sorted(self._of.get(job_id, ()), key=lambda other: (len(other), other))
 
     def follow(self, before: Job | None, after: Job | None) -> None:
-        """A job came, changed or went."""
+        """A job was added (`before` is None), changed or removed (`after` is None)."""
         for job_id in _waits_for(before):
             self._of[job_id].discard(before.id if before else "")
             if not self._of[job_id]:
@@ -38,15 +38,15 @@ def _waits_for(job: Job | None) -> tuple[str, ...]:
 
 
 def met(job: Job, completed: str, at: float) -> Job:
-    """The job, once that one has completed. It grows old in its line only from when it could have started: else a chain
-    that is submitted early would pass everybody."""
+    """The job after `completed` has completed. Its waiting time counts from when it could have started: otherwise a
+    chain that is submitted early would pass all other jobs."""
     left = tuple(other for other in job.after if other != completed)
     can_start = job.state is JobState.QUEUED and not left
     return replace(job, after=left, queued_at=at if can_start else job.queued_at)
 
 
 def broken_text(over: Job, *, is_gone: bool = False) -> str:
-    """Why those who wait for this job wait in vain: the first one that failed, also behind others that waited too."""
+    """Why the dependencies on this job are broken: names the first job that failed, also through a chain of jobs."""
     if over.end_reason is EndReason.DEPENDENCY_FAILED and over.message:
         return over.message
     return f"{over.id} ({over.name}) {end_text(over, is_gone=is_gone)}"

@@ -1,4 +1,4 @@
-"""How far a job's attempts have come: what it ran, what of that is saved, and how far it got. Pure."""
+"""The progress of a job over its attempts: its run time, the saved part of it, and the most work done. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from corral.core.model import EndReason, Job
 
 
 def with_run_counted(job: Job, at: float) -> Job:
-    """Its attempt is over, and the next one begins with what is saved."""
+    """The job after an attempt has ended; the next attempt starts from the last checkpoint."""
     return replace(
         job,
         saved_seconds=saved(job),
@@ -18,8 +18,8 @@ def with_run_counted(job: Job, at: float) -> Job:
 
 
 def reached_until(job: Job, at: float) -> float:
-    """Saving and waiting for the end is no work: since it was told to stop nothing is added. But a resize lets it go
-    on."""
+    """The most work done until then. After a stop request nothing is added: saving and waiting for the end is no work.
+    A resize is the exception, because the run continues."""
     if job.stopping_for not in (None, EndReason.RESIZED):
         return job.reached_seconds
     return max(job.reached_seconds, job.saved_seconds + ran_until(job, at))
@@ -30,7 +30,7 @@ def ran_until(job: Job, at: float) -> float:
 
 
 def saved(job: Job) -> float:
-    """Run time that the next attempt need not do again: all of it up to the last checkpoint."""
+    """Run time that the next attempt need not repeat: up to the last checkpoint."""
     if job.checkpointed_at is None:
         return 0.0
     before = job.saved_seconds + job.ran_seconds

@@ -1,7 +1,7 @@
-"""What an attempt really used: samples of its GPUs, added up.
+"""The measured usage of an attempt: samples of its GPUs, summed up.
 
-A sample stands for the time since the sample before. What two holders of one GPU used cannot be told apart from
-outside, so use, energy and memory are split by what they hold of it.
+A sample counts for the time since the sample before. The usage of two holders of one GPU cannot be measured separately,
+so utilization, energy and memory are split in proportion to their shares.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from corral.core.model import WHOLE
 
-#: A GPU that is used less than this does nothing.
+#: Utilization below this counts as idle.
 IDLE_UTILIZATION = 0.02
 
 
@@ -25,9 +25,9 @@ class Measured:
     #: GPU time without any use
     idle_gpu_seconds: float = 0.0
     energy_joules: float = 0.0
-    #: the most that one of its GPUs had in use
+    #: the most memory in use on one of its GPUs
     memory_peak_bytes: int = 0
-    #: those of its GPUs that were in use at any time, sorted
+    #: the GPUs that were in use at any time, sorted
     used_gpu_ids: tuple[str, ...] = ()
 
     @property
@@ -40,7 +40,7 @@ NOTHING_MEASURED = Measured()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """One GPU at one moment, as far as usage needs it; None where the device does not tell."""
+    """One GPU at one moment; None for values that the device does not report."""
 
     gpu_id: str
     at: float
@@ -53,7 +53,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Share:
-    """What one attempt holds of a GPU, and what all its holders hold of it together, in thousandths."""
+    """The share of one attempt of a GPU, and the sum of all shares, in thousandths."""
 
     gpu_milli: int
     held_milli: int
@@ -68,9 +68,9 @@ class Share:
 
 
 def countable_seconds(before: Sample | None, sample: Sample, longest_gap: float, held_since: float) -> float:
-    """How much time a sample stands for, under somebody who has held the GPU since then.
+    """The time that a sample counts for, under a holder that has held the GPU since `held_since`.
 
-    Nothing at all after a gap: what happened in it is not known, and unknown time is neither idle nor busy.
+    Zero after a gap: unknown time is neither idle nor busy.
     """
     if before is None or not 0 < sample.at - before.at <= longest_gap:
         return 0.0
@@ -78,7 +78,7 @@ def countable_seconds(before: Sample | None, sample: Sample, longest_gap: float,
 
 
 def add(measured: Measured, sample: Sample, before: Sample, share: Share, seconds: float) -> Measured:
-    """What an attempt has used when the last `seconds` before the sample are its own."""
+    """The usage of an attempt after the sample, if it held the GPU in the last `seconds` before it."""
     if seconds <= 0:
         return measured
     measured = replace(
@@ -89,7 +89,7 @@ def add(measured: Measured, sample: Sample, before: Sample, share: Share, second
     if sample.utilization is None:
         return measured
     gpu_seconds = share.of_gpu * seconds
-    # Whoever holds a quarter of a GPU, alone, may use all of it; that is still no more than all of the quarter.
+    # The only holder of a quarter of a GPU may use all of it; that counts as the whole quarter, not more.
     busy = min(gpu_seconds, sample.utilization * share.of_held * seconds)
     idle = sample.utilization < IDLE_UTILIZATION
     return replace(
@@ -102,7 +102,7 @@ def add(measured: Measured, sample: Sample, before: Sample, share: Share, second
 
 
 def _energy(sample: Sample, before: Sample, seconds: float) -> float:
-    """By the counter where there is one; it begins anew when the driver is loaded again."""
+    """By the energy counter if there is one; it restarts when the driver is loaded again."""
     if sample.energy_joules is not None and before.energy_joules is not None:
         used = sample.energy_joules - before.energy_joules
         if used >= 0:

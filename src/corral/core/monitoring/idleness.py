@@ -1,8 +1,8 @@
-"""Whether an attempt that holds GPUs does nothing with them: over a recent window, not since its start.
+"""Whether an attempt leaves its GPUs idle: over a recent window, not since its start.
 
-A GPU's use is gathered in a few buckets of time. An attempt is idle when the whole window is known for each of its
-GPUs and their mean use lies below the limit; it is active when even an unknown rest could not bring it there. In
-between nothing is known, and nothing is said: missing readings prove nothing.
+The utilization of a GPU is summed up in a few buckets of time. An attempt is idle if the whole window is known for each
+of its GPUs and their mean utilization is below the limit; it is active if the mean is above the limit even with zero
+for all unknown time. Otherwise the activity is unknown: missing readings prove nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from corral.core.model import JobKind
 MAX_BUCKETS = 20
 #: A window is known when readings came in at least this share of its parts.
 KNOWN_SHARE = 0.9
-#: So many parts with readings tell something about now, though not about the whole window.
+#: How many parts with readings are enough for a statement about now, though not about the whole window.
 QUIET_BUCKETS = 3
 
 
@@ -25,25 +25,25 @@ class Activity(StrEnum):
     ACTIVE = "active"
     #: over the whole window
     IDLE = "idle"
-    #: for as long as there are readings, which is less than the window: enough for who was warned before
+    #: for as long as there are readings, which is less than the window: enough for a job that was warned before
     QUIET = "quiet"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IdleRules:
-    """What happens to a job that holds GPUs and does nothing."""
+    """The rules for jobs that hold idle GPUs."""
 
     enabled: bool = False
     window_seconds: float = 1800.0
-    #: mean use of its GPUs below which a job is idle
+    #: mean utilization of its GPUs below which a job is idle
     utilization: float = 0.02
     #: from the warning to the stop
     warning_seconds: float = 600.0
-    #: what its owner gets by asking, once per warning
+    #: the extension that the owner may ask for, once per warning
     extension_seconds: float = 3600.0
     include_workbenches: bool = False
-    #: how often readings come
+    #: the time between two readings
     interval_seconds: float = 5.0
 
     @property
@@ -69,7 +69,7 @@ class Bucket:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recent:
-    """The use of one GPU by one attempt in the recent past, oldest bucket first."""
+    """The recent utilization of one GPU by one attempt, oldest bucket first."""
 
     buckets: tuple[Bucket, ...] = ()
 
@@ -83,24 +83,24 @@ NOTHING_SEEN = Recent()
 
 
 def observe(recent: Recent, at: float, utilization: float, rules: IdleRules) -> Recent:
-    """One more reading; what has left the window is dropped."""
+    """Add a reading; buckets before the window are dropped."""
     number = int(at // rules.bucket_seconds)
     last = recent.buckets[-1] if recent.buckets else None
     if last is not None and last.number == number:
         now = Bucket(number=number, total=last.total + utilization, readings=last.readings + 1)
         return Recent(buckets=(*recent.buckets[:-1], now))
     if last is not None and last.number > number + 1:
-        # The clock was set back: what was seen before cannot be placed any more.
+        # The clock was set back: earlier buckets are not comparable any more.
         return Recent(buckets=(Bucket(number=number, total=utilization, readings=1),))
     if last is not None and last.number > number:
         return recent
-    # One more than the window has: the first and the last are there in part only.
+    # One more bucket than the window has: the first and the last are partial.
     kept = tuple(bucket for bucket in recent.buckets if bucket.number >= number - rules.buckets)
     return Recent(buckets=(*kept, Bucket(number=number, total=utilization, readings=1)))
 
 
 def activity(gpus: Collection[Recent], now: float, rules: IdleRules) -> Activity:
-    """What the GPUs of one attempt tell together."""
+    """The activity of an attempt from all its GPUs."""
     if not gpus:
         return Activity.UNKNOWN
     present = int(now // rules.bucket_seconds)
@@ -133,6 +133,6 @@ def _is_seen_now(recent: Recent, present: int, rules: IdleRules) -> bool:
 
 
 def _least_mean(recent: Recent, present: int, rules: IdleRules) -> float:
-    """The mean over the window if everything unknown was idleness."""
+    """The mean over the window with zero for unknown time."""
     known = [bucket for bucket in recent.buckets if bucket.number >= present - rules.buckets]
     return sum(bucket.total / bucket.readings for bucket in known) / (rules.buckets + 1)

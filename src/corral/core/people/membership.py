@@ -9,7 +9,7 @@ from corral.core.model import Queue
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Membership:
-    """Where a user belongs: a group, and the pool that the group has."""
+    """The group of a user, and the pool of the group."""
 
     group: str | None = None
     pool: str | None = None

@@ -1,4 +1,4 @@
-"""The score: how much a user has had of a GPU model lately, exact at any moment.
+"""The score: a user's weighted recent usage of a GPU model, exact at any moment.
 
 Usage is constant between changes, so the exponentially weighted integral has a closed form; nothing is polled
 and nothing is lost over a restart. The score tends to the usage with the time constant given by the caller.
@@ -29,13 +29,13 @@ def score_at(score: Score, now: float, time_constant: float) -> float:
 def change_usage(score: Score, delta: float, now: float, time_constant: float) -> Score:
     """The score from `now` on, when an allocation of `delta` GPUs begins (or ends: negative)."""
     usage = score.usage + delta
-    # Sums of shares leave dust in floating point; a user who holds nothing must decay to nothing.
+    # Sums of shares leave rounding errors; the score of a user who holds nothing must decay to zero.
     if abs(usage) < 1e-9:
         usage = 0.0
     return Score(value=score_at(score, now, time_constant), usage=usage, at=max(now, score.at))
 
 
 def charge_afterwards(score: Score, gpus: float, seconds: float, now: float, time_constant: float) -> Score:
-    """The score from `now` on, when it turns out that GPUs were held for a while longer than was known."""
+    """The score from `now` on, if GPUs were held for `seconds` longer than was counted."""
     more = gpus * -math.expm1(-max(0.0, seconds) / time_constant)
     return Score(value=score_at(score, now, time_constant) + more, usage=score.usage, at=max(now, score.at))

@@ -1,6 +1,6 @@
-"""The ways in which a cluster's picture changes.
+"""The changes of a cluster snapshot.
 
-A list of changes is a picture's history, and can be kept and replayed.
+A list of changes is the history of a snapshot, and can be stored and replayed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class DropNode:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PutJob:
-    """A live job appeared or changed; an ended or created one leaves the picture with DropJob."""
+    """A live job was added or changed. A job that is not live any more leaves the snapshot with DropJob."""
 
     job: Job
 
@@ -52,7 +52,7 @@ class DropQueue:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PutQuota:
-    """A quota without any limit is the same as none."""
+    """A quota without any limit removes the quota."""
 
     user: str
     kind: JobKind
@@ -67,7 +67,7 @@ class PutMembership:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DropMembership:
-    """Nothing is known of the user any more: a former one."""
+    """The user was deleted."""
 
     user: str
 
@@ -81,7 +81,7 @@ class PutScore:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PutRules:
-    """Settings of the whole installation that decide."""
+    """Settings of the whole installation that can change a decision."""
 
     limits: Limits
     score_time_constant: float
@@ -94,14 +94,14 @@ class PutRules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PutLastNode:
-    """The node that was given out last, for policies that go round."""
+    """The node of the last allocation, for the placement policy round-robin."""
 
     id: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PutMix:
-    """What a pool has been asked for lately; a mix of nothing is the same as none."""
+    """The mix of requests that a pool has seen lately; an empty mix removes it."""
 
     pool: str
     mix: Mix

@@ -1,8 +1,13 @@
-"""The picture that decisions are made from: everything that can change one, indexed and kept current change by
-change.
+"""The cluster snapshot: everything that can change a scheduling decision, indexed and kept current by changes.
 
-`apply` is the only way to change it for good; `trial` changes it for a while and undoes itself. Both cost what
-changed, not the size of the cluster. Two snapshots with the same content decide alike, however they came to be.
+It holds the nodes, the live jobs (queued, or holding resources), queues, quotas, scores, reservations, volumes and the
+settings of the installation. From these it keeps indexes: free resources by node (`fleet`), waiting jobs in order
+(`lines`), ends of allocations (`releases`), and counters for limits and quotas (`held`). `schedule(snapshot, now)`,
+explanations, estimated starts and simulations read nothing else, so that the same content always leads to the same
+decisions, whatever the order of the changes was.
+
+`apply` is the only way to change a snapshot permanently; `trial` changes it within a `with` block and undoes the
+changes at the end. Both cost what changed, not the size of the cluster.
 """
 
 from __future__ import annotations
@@ -55,8 +60,8 @@ from corral.core.storage.volumes import Volume
 _NEXT_FEW = 100
 DEFAULT_TIME_CONSTANT = 6 * 3600.0
 
-#: When an allocation ends, the serial number of its job (oldest first among equals), and the job. With a time limit
-#: that is at the latest, without one as predicted.
+#: The end of an allocation, the serial number of its job (oldest first among equals), and the job's id. With a time
+#: limit the end is the latest possible one, without a time limit the predicted one.
 Release = tuple[float, int, str]
 
 
@@ -67,7 +72,7 @@ class ClusterSnapshot:
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {}
         self.quotas: dict[tuple[str, JobKind], Quota] = {}
-        #: of every user that is known; a simulation may know none, and then all queues are open
+        #: by user; a simulation may have none, and then all queues are open to all users
         self.memberships: dict[str, Membership] = {}
         self.scores: dict[tuple[str, str], Score] = {}
         self.limits = Limits()
@@ -78,21 +83,22 @@ class ClusterSnapshot:
         self.allocation = AllocationRules()
         self.backfill = BackfillRules()
         self.reservations: dict[str, Reservation] = {}
-        #: what jobs may mount, by id
+        #: by id
         self.volumes: dict[str, Volume] = {}
         self.last_node = ""
-        #: what each pool has been asked for lately
+        #: by pool: the mix of recent requests
         self.mixes: dict[str, Mix] = {}
         self.lines: dict[LineKey, Line] = {}
-        #: what is held now, and what is held or asked for by everything unfinished; of elastic jobs the latter counts
-        #: the least, since they give back the rest to whoever needs it
+        #: resources that jobs hold now, and that all live jobs hold or ask for; of elastic jobs the latter counts the
+        #: minimum, because they give back the rest when other jobs need it
         self.held = Usage()
         self.active = Usage()
-        #: how many jobs hold GPUs of each model; of none ("") too
+        #: by GPU model, "" for none: how many jobs hold resources
         self.holders: Counter[str] = Counter()
         #: elastic jobs that hold resources
         self.elastic: set[str] = set()
-        #: jobs that are being stopped for another one, by that one; and those that were, until they start again
+        #: by the job that they were preempted for: victims that are stopping, and victims that wait for their next
+        #: start
         self.victims_stopping: dict[str, set[str]] = {}
         self.victims_requeued: dict[str, set[str]] = {}
         #: jobs that hold resources, by their queue
@@ -103,17 +109,17 @@ class ClusterSnapshot:
         self.releases: list[Release] = []
         #: grows with every applied change
         self.revision = 0
-        #: grows with every change of who may start where: reservations, groups, rules, and which GPUs there are
+        #: grows with every change that decides which users may start on which GPUs: reservations, groups, rules, GPUs
         self.reserving_revision = 0
-        #: what `windows` keeps between cycles; all of it can be worked out anew
+        #: a cache of `windows` between cycles
         self.reserving: object = None
         self._fleet: Fleet | None = None
         self._scored_models: dict[str, set[str]] = {}
         self._by_state: dict[JobState, int] = dict.fromkeys(JobState, 0)
         self._queued_in: dict[str, int] = {}
-        #: of queues whose order preempts, from when they are first asked for
+        #: by queue whose order preempts; built when first asked for
         self._rankings: dict[str, Ranking] = {}
-        #: jobs that have outlived their predictions, as of a revision and a time
+        #: a cache: jobs that run longer than predicted, as of a revision and a time
         self._overdue: tuple[int, float, list[Release], int] = (-1, 0.0, [], 0)
         self.apply(changes)
 
@@ -121,7 +127,7 @@ class ClusterSnapshot:
 
     @property
     def fleet(self) -> Fleet:
-        """Free resources. Built anew only after nodes came or went."""
+        """Free resources. Rebuilt only after nodes were added or removed."""
         if self._fleet is None:
             self._fleet = Fleet(self.nodes.values())
             self._fleet.rack_label = self.allocation.rack_label
@@ -147,14 +153,14 @@ class ClusterSnapshot:
 
     @property
     def mounted(self) -> Mounted:
-        """Who of those that hold resources writes and reads which volume."""
+        """The volumes that jobs with resources write and read."""
         return self.held.mounted
 
     def count(self, state: JobState) -> int:
         return self._by_state[state]
 
     def queued_in(self, queue: str) -> int:
-        """Jobs that wait in a queue: those in its lines, and those that come after others."""
+        """How many jobs wait in a queue: those in its lines, and those that wait for other jobs."""
         return self._queued_in.get(queue, 0)
 
     def ranking(self, queue: Queue) -> Ranking:
@@ -166,20 +172,20 @@ class ClusterSnapshot:
         return found
 
     def ends(self, now: float) -> Iterator[Release]:
-        """When allocations end from now on, soonest first. Who has outlived a prediction is expected anew; whoever has
-        outlived a time limit is about to end."""
+        """The ends of allocations from now on, soonest first. A job that runs longer than predicted gets a new expected
+        end; a job beyond its time limit is about to end."""
         overdue, since = self._find_overdue(now)
         if not overdue:
             return iter(self.releases)
         return heapq.merge(overdue, islice(self.releases, since, None))
 
     def overrunning(self, now: float) -> list[Job]:
-        """Running jobs that have outlived their predictions and have no time limit."""
+        """Running jobs without a time limit that run longer than predicted."""
         overdue, _ = self._find_overdue(now)
         return [job for _, _, job_id in overdue if (job := self.jobs[job_id]).time_limit_seconds is None]
 
     def next_likely_end(self, now: float) -> float | None:
-        """The next end that is predicted and not firm, if it is among the next few."""
+        """The next end that is a prediction, if it is among the next 100 ends."""
         _, since = self._find_overdue(now)
         for end, _, job_id in islice(self.releases, since, since + _NEXT_FEW):
             if math.isfinite(end) and self.jobs[job_id].time_limit_seconds is None:
@@ -261,7 +267,7 @@ class ClusterSnapshot:
         yield from (PutJob(job=job) for job in self.jobs.values())
 
     def settings(self) -> Iterator[Change]:
-        """All of it but nodes, jobs and scores: what is small, and seldom changes."""
+        """All content except nodes, jobs and scores: it is small and seldom changes."""
         yield PutRules(
             limits=self.limits,
             score_time_constant=self.score_time_constant,
@@ -281,7 +287,7 @@ class ClusterSnapshot:
 
     @contextmanager
     def trial(self) -> Iterator[Trial]:
-        """Suppose that things start or are held; everything is as before when the block ends."""
+        """Try out starts, holds and resizes; all of them are undone when the block ends."""
         trial = Trial(self.fleet, self.held)
         try:
             yield trial
@@ -292,7 +298,7 @@ class ClusterSnapshot:
 
     def _put_job(self, job: Job) -> None:
         if not job.state.is_active:
-            raise ValueError(f"job {job.id} is {job.state}: only live jobs are part of the picture")
+            raise ValueError(f"job {job.id} is {job.state}: only live jobs are part of the snapshot")
         self._drop_job(job.id)
         self.jobs[job.id] = job
         self._by_state[job.state] += 1
@@ -300,7 +306,7 @@ class ClusterSnapshot:
         if job.state is JobState.QUEUED:
             self._queued_in[job.queue] = self._queued_in.get(job.queue, 0) + 1
             _enter(self.victims_requeued, job.preempted_for, job.id)
-            # Who waits for other jobs stands in no line: thousands of them cost a cycle nothing.
+            # A job that waits for other jobs stands in no line: thousands of them cost a cycle nothing.
             if not job.after:
                 self._line(line_of(job)).add(job)
             return
@@ -393,7 +399,7 @@ class ClusterSnapshot:
         if queue.guaranteed_gpus:
             _enter(self.guaranteeing, queue.pool, queue.name)
         self.queues[queue.name] = queue
-        # Jobs may have come before their queue, and waited by age so far.
+        # Jobs may have been added before their queue, and were ordered by age so far.
         if known is None or (known.policy, known.preempts) != (queue.policy, queue.preempts):
             self._rebuild_lines(queue.name)
 
@@ -407,7 +413,7 @@ class ClusterSnapshot:
         line = self.lines.get(key)
         if line is None:
             queue = self.queues.get(key.queue)
-            # A line of a queue that is gone keeps its jobs in order of age until they are moved.
+            # A line of a deleted queue keeps its jobs in order of age until they are moved to another queue.
             line = self.lines[key] = Line(
                 key,
                 queue.policy if queue else "fcfs",

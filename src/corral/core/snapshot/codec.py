@@ -1,7 +1,7 @@
-"""Core values to plain JSON and back, for whoever keeps them: the journal, the store, the simulator's files.
+"""Core values as plain JSON data and back, for the journal, the store and the files of the simulator.
 
-Fields that have their default are left out, so that what is kept stays small and old entries stay readable when a
-field is added.
+Fields that have their default are left out, so that stored data stay small and old entries stay readable when a field
+is added.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: type[Value], plain: Any) -> Value:
-    """The value that `to_plain` was given. Raises KeyError, TypeError or ValueError for anything else."""
+    """The inverse of `to_plain`. Raises KeyError, TypeError or ValueError for data that it did not write."""
     decoded = _decoder(kind)(plain)  # type: ignore[arg-type]
     assert isinstance(decoded, kind)
     return decoded
@@ -37,7 +37,7 @@ def dumps(value: Any) -> str:
 
 @cache
 def _encoder(kind: type) -> Callable[[Any], Any] | None:
-    """How a value of this type becomes plain data, worked out once per type; None where it is plain already."""
+    """The function that turns a value of this type into plain data; None if the value is plain already."""
     if kind is float:
         return _plain_float
     if is_dataclass(kind):
@@ -50,7 +50,7 @@ def _encoder(kind: type) -> Callable[[Any], Any] | None:
 
 
 def _plain_float(value: float) -> float:
-    # 60 and 60.0 are equal, so they must be written alike; the field's type tells them apart again.
+    # 60 and 60.0 are equal, so they must be written alike; the decoder restores the type by the field.
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
@@ -75,7 +75,7 @@ def _default(field: Field[Any]) -> Any:
 
 @cache
 def _decoder(kind: Any) -> Callable[[Any], Any]:
-    """How plain data becomes a value of this type; worked out once per type."""
+    """The function that turns plain data into a value of this type."""
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
         (inner,) = [arg for arg in get_args(kind) if arg is not type(None)]

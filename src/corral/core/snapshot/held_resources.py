@@ -1,4 +1,4 @@
-"""Who holds how much at this moment: what limits and quotas are checked against, counted as it changes."""
+"""Counters of the resources that jobs hold, by user, queue and kind: limits and quotas are checked against them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Usage:
         self.by_user: dict[str, int] = defaultdict(int)
         self.by_queue: dict[str, int] = defaultdict(int)
         self.by_kind: dict[tuple[str, JobKind], Amount] = {}
-        #: which volumes they have mounted
+        #: the volumes that the jobs have mounted
         self.mounted = Mounted()
 
     def add(self, job: Job) -> None:
@@ -31,7 +31,7 @@ class Usage:
             self.mounted.remove(job)
 
     def copy(self) -> Usage:
-        """The same counts, to be changed apart from these."""
+        """An independent copy of the counters."""
         other = Usage()
         other.total_gpu_milli = self.total_gpu_milli
         other.by_user.update(self.by_user)

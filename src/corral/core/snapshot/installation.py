@@ -1,4 +1,4 @@
-"""What an operator sets for the whole installation: limits, and when jobs are resized, interrupted or passed."""
+"""Settings of the whole installation: limits, and rules for scaling, preemption, allocation and backfill."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ class ScalingRules:
     """When elastic jobs grow and shrink."""
 
     enabled: bool = True
-    #: measured use from which on more GPUs are worth having, and below which fewer will do
+    #: measured utilization from which on a job gets more GPUs, and below which fewer are enough
     up: float = 0.8
     down: float = 0.3
-    #: at least so long between a resize and the next one that nobody else needs
+    #: the least time between two resizes that no other job needs
     interval_seconds: float = 600.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreemptionRules:
-    """When running jobs are interrupted for others."""
+    """When running jobs are preempted."""
 
     enabled: bool = False
-    #: an attempt runs at least so long before it may be preempted
+    #: the least run time of an attempt before it may be preempted
     min_run_seconds: float = 600.0
-    #: under `preempts`, a job must be ahead by so much of the other's cost: a hair's breadth is not worth a restart
+    #: under `preempts`, the least lead of a job, as a part of the victim's cost: a tiny lead is not worth a restart
     margin: float = 0.0
-    #: under `preempts`, jobs that save their work may be moved to other GPUs, so that what is free lies together
+    #: under `preempts`, jobs that write checkpoints may be moved to other GPUs, so that free GPUs are on one node
     moves: bool = False
 
 
 class Strategy(StrEnum):
-    """How GPUs are given out."""
+    """How GPUs are allocated."""
 
-    #: only to those for whom they are reserved by name
+    #: only to users and groups that have reserved them
     STATIC = "static"
-    #: on demand; nothing is reserved standing
+    #: on demand; there are no standing reservations
     DYNAMIC = "dynamic"
-    #: a part of every pool may be reserved standing, the rest is shared
+    #: standing reservations may take a part of every pool, the rest is shared
     HYBRID = "hybrid"
 
 
@@ -59,11 +59,11 @@ class AllocationRules:
     strategy: Strategy = Strategy.HYBRID
     #: the part of a pool that standing reservations may take together under `hybrid`
     reserved_ratio: float = 0.3
-    #: nodes with the same value of this label stand together, and gangs are kept together; empty means that none do
+    #: nodes with the same value of this label are in one rack, and gangs are placed in few racks; empty: no racks
     rack_label: str = DEFAULT_RACK_LABEL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackfillRules:
-    #: how many jobs of each line get a protected start; behind them later ones may pass
+    #: how many jobs of each line get a planned start; jobs behind them are backfilled. Stored under this name.
     protected: int = 1

@@ -1,7 +1,7 @@
-"""The scheduler's memory: the history of its inputs as changes, a digest of the picture, and what was decided.
+"""The encoding of the scheduling journal: changes of the snapshot, a digest of its content, and plans.
 
-An entry holds the changes since the entry before, so that a cycle costs what changed. Replaying the entries from a
-base gives the same pictures, hence the same plans; the digest proves that nothing was forgotten.
+An entry holds the changes since the entry before, so that a cycle costs what changed. Replaying the entries from a base
+gives the same snapshots and so the same plans; the digest proves that no change is missing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _KINDS: dict[str, type[Change]] = {
 
 
 class Digest:
-    """A digest of a picture's content, kept current change by change: equal content, equal digest."""
+    """A digest of a snapshot's content, updated by each change: equal content has equal digests."""
 
     def __init__(self) -> None:
         self._parts: dict[tuple[str, ...], int] = {}
@@ -75,7 +75,7 @@ def plain_changes(changes: Iterable[Change]) -> list[list[Any]]:
 
 
 def changes_of_plain(plain: Iterable[Any]) -> list[Change]:
-    """Raises KeyError, TypeError or ValueError for anything that `plain_changes` did not give."""
+    """Raises KeyError, TypeError or ValueError for data that `plain_changes` did not write."""
     return [from_plain(_KINDS[name], fields) for name, fields in plain]
 
 
@@ -85,15 +85,15 @@ def encode_changes(changes: Iterable[Change]) -> bytes:
 
 
 def decode_changes(data: bytes) -> list[Change]:
-    """Raises ValueError for anything that `encode_changes` did not give."""
+    """Raises ValueError for data that `encode_changes` did not write."""
     with _readable():
         return changes_of_plain(json.loads(zlib.decompress(data)))
 
 
 def condensed(entries: Iterable[bytes]) -> list[Change]:
-    """What encoded changes lead to from an empty picture: of each thing only its last change, and nothing of what is
-    gone. Only those few are made into values, so that a long history is read nearly as fast as it is parsed.
-    Raises ValueError as `decode_changes` does."""
+    """The changes that lead from an empty snapshot to the result of all entries: only the last change of each thing,
+    and none of things that were dropped. Only these are decoded, so that a long history is read nearly as fast as it is
+    parsed. Raises ValueError as `decode_changes` does."""
     things: dict[tuple[str, ...], list[Any]] = {}
     with _readable():
         for data in entries:
@@ -107,7 +107,7 @@ def condensed(entries: Iterable[bytes]) -> list[Change]:
         return changes_of_plain(things.values())
 
 
-#: Which thing a plain change is about; required fields are always written.
+#: The kind and the key of the thing that a plain change is about; required fields are always written.
 _PLAIN_KEYS: dict[str, tuple[str, Callable[[Any], tuple[str, ...]]]] = {
     "PutNode": ("node", lambda plain: (plain["node"]["id"],)),
     "DropNode": ("node", lambda plain: (plain["id"],)),
@@ -134,7 +134,7 @@ def times_of(job: Job) -> tuple[float | None, ...]:
 
 
 def seen_at(change: Change) -> float | None:
-    """A time before which the change cannot have happened, out of what it says itself; None if it says nothing."""
+    """A time before which the change cannot have happened, taken from its content; None if the content has no time."""
     match change:
         case PutJob(job=job):
             return max(time for time in times_of(job) if time is not None)
@@ -171,7 +171,7 @@ def encode_plan(plan: Plan) -> bytes:
 
 
 def decode_plan(data: bytes) -> Plan:
-    """Raises ValueError for anything that `encode_plan` did not give."""
+    """Raises ValueError for data that `encode_plan` did not write."""
     with _readable():
         return _plan_of(json.loads(zlib.decompress(data)))
 
@@ -221,7 +221,7 @@ def _readable() -> Iterator[None]:
 
 
 def _identity(change: Change) -> tuple[tuple[str, ...], str | None]:
-    """Which thing a change is about, and its content; None for a thing that is gone."""
+    """The key of the thing that a change is about, and its content; None for a thing that was dropped."""
     match change:
         case PutNode(node=node):
             return ("node", node.id), dumps(node)

@@ -1,9 +1,9 @@
 """The free resources of all nodes, indexed so that finding a place does not look at every node.
 
-Nodes stand in one fixed order (by their names, numbers counted as numbers), and a set of nodes is an integer whose
-bits are places in that order. For each domain - a pool and a GPU model - nodes are kept in buckets by how many whole
-GPUs are free, and by how many each of their link groups has free. Taking and giving back touch one node's bits only.
-Equal content gives equal answers, whatever the order in which it came to be.
+Nodes have one fixed order (by their names, numbers compared as numbers), and a set of nodes is an integer whose bits
+are places in that order. For each domain - a pool and a GPU model - nodes are kept in buckets by how many whole GPUs
+are free, and by how many each of their link groups has free. `take` and `give_back` touch the bits of one node only.
+Equal content gives equal answers, whatever the order of the changes was.
 """
 
 from __future__ import annotations
@@ -30,25 +30,26 @@ from corral.core.snapshot.request_mix import Mix
 
 #: A pool and a GPU model.
 Domain = tuple[str, str]
-#: What is free on a node in a domain: whole GPUs, what is left of those in part use, and in link groups (ascending).
+#: Free GPUs of a node in a domain: whole GPUs, the rests of GPUs in part use, and whole GPUs per link group
+#: (ascending).
 Free = tuple[int, tuple[int, ...], tuple[int, ...]]
-#: The domain of work without GPUs: every ready node, by the free GPUs that it would sit beside.
+#: The domain of jobs without GPUs: all ready nodes, in buckets by their free GPUs.
 EVERYWHERE: Domain = ("", "")
 
 
 class Oversubscribed(Exception):
-    """More was taken than is there: a bug, or a node that lost resources while they were held."""
+    """More was taken than exists: a bug, or a node that lost resources while they were held."""
 
 
 class Watcher(Protocol):
-    """Something worked out from what is free in a domain, kept by a policy between two looks."""
+    """Data that a policy derives from the free resources of a domain and keeps between two uses."""
 
-    #: the places of nodes that may have changed since it last looked
+    #: the places of nodes that may have changed since the last use
     touched: set[int]
 
 
 class DomainIndex:
-    """The nodes of one domain by what is free on them."""
+    """The nodes of one domain by their free GPUs."""
 
     __slots__ = ("domain", "free_gpus", "linked", "members", "partial", "whole")
 
@@ -86,8 +87,8 @@ class DomainIndex:
         return found
 
     def places(self, bits: int, gpus: int) -> Iterator[int]:
-        """The places of a set of nodes that are equally good for so many whole GPUs, but for their links: those first
-        that have a link group for all of them, and the fewest to spare in it."""
+        """The places of a set of nodes that are equally good for so many whole GPUs except for their links: first nodes
+        with a link group for all of the GPUs, those with the fewest to spare first."""
         if gpus and self.linked:
             for count in sorted(count for count in self.linked if count >= gpus):
                 yield from places(bits & self.linked[count])
@@ -116,7 +117,7 @@ class DomainIndex:
 
 
 class Slot:
-    """One node and what is free on it."""
+    """One node and its free resources."""
 
     __slots__ = ("bit", "domains", "free_cpu_milli", "free_memory_bytes", "free_milli", "links", "node", "seen")
 
@@ -129,9 +130,9 @@ class Slot:
         self.free_milli = {gpu.id: WHOLE for gpu in sorted(node.gpus, key=lambda gpu: gpu.index)}
         #: the usable GPUs of each domain
         self.domains: dict[Domain, tuple[str, ...]] = _usable_domains(node)
-        #: the link group of each GPU of which one is known
+        #: by GPU: its link group, if it is known
         self.links: dict[str, str] = _links(node)
-        #: what each domain's index was last told
+        #: by domain: the values under which the node is in the domain's index
         self.seen: dict[Domain, Free] = {}
 
     def now(self, domain: Domain) -> Free:
@@ -151,7 +152,8 @@ class Slot:
         return [gpu for gpu in self.domains.get(domain, ()) if self.free_milli[gpu] == WHOLE]
 
     def best_share(self, domain: Domain, milli: int, avoid: tuple[str, ...]) -> str | None:
-        """The GPU with the least left that still has room for the share; a fresh one out of the most broken group."""
+        """The GPU with the least left that still has room for the share; an unused GPU from the group with the fewest
+        free."""
         fitting = [g for g in self.domains.get(domain, ()) if self.free_milli[g] >= milli and g not in avoid]
         best = min(fitting, key=lambda gpu: self.free_milli[gpu], default=None)
         if best is None or not self.links or self.free_milli[best] < WHOLE:
@@ -168,13 +170,13 @@ class Fleet:
         self.place_of = {slot.node.id: place for place, slot in enumerate(self.slots)}
         self.domains: dict[Domain, DomainIndex] = {EVERYWHERE: DomainIndex(EVERYWHERE)}
         self.gpu_home: dict[str, str] = {}
-        #: the place of the node that was given out last, for policies that go round
+        #: the place of the node of the last allocation, for round-robin
         self.last_place = -1
         #: the mix of requests of each pool that has one
         self.mixes: dict[str, Mix] = {}
-        #: what policies keep of a domain; all of it can be worked out anew
+        #: by domain: caches of placement policies
         self.watchers: dict[Domain, Watcher] = {}
-        #: the label that tells where a node stands
+        #: the label that names the rack of a node
         self.rack_label = DEFAULT_RACK_LABEL
         self._labelled: dict[tuple[str, str], int] = {}
         #: how many GPUs of each domain there are, usable or not
@@ -186,11 +188,11 @@ class Fleet:
         return self.slots[self.place_of[node_id]]
 
     def replace_node(self, node: Node) -> None:
-        """The node changed (state, labels, health, load, size); what is held on it stays held."""
+        """The node changed (state, labels, health, load, size); resources held on it stay held."""
         slot = self.slot(node.id)
         old = slot.node
         if _same_capacity(old, node):
-            # Only the measured load moved, which no index depends on.
+            # Only the measured load changed, which no index depends on.
             slot.node = node
             return
         self._leave(slot)
@@ -210,7 +212,7 @@ class Fleet:
             watcher.touched.add(self.place_of[node.id])
 
     def put_mix(self, pool: str, mix: Mix) -> None:
-        """What a pool is asked for from now on; a mix of nothing is the same as none."""
+        """Set the mix of requests of a pool; an empty mix removes it."""
         if mix.portions:
             self.mixes[pool] = mix
         else:
@@ -240,7 +242,7 @@ class Fleet:
     def domains_of(self, pool: str, models: tuple[str, ...]) -> list[DomainIndex]:
         """The domains of a pool with one of these models (any, if none is named), in the order of their names.
 
-        Who names no model means whole GPUs; slices only in a pool that has nothing else.
+        Without a model, whole GPUs are meant; slices only in a pool that has nothing else.
         """
         found = [
             self.domains[domain]
@@ -252,21 +254,22 @@ class Fleet:
         return [index for index in found if not is_slice(index.domain[1])]
 
     def racks(self) -> list[int]:
-        """The nodes of each rack that is known, in the order of their names. Nodes that say nothing stand in none."""
+        """The nodes of each rack, in the order of the racks' names. Nodes without the label are in no rack."""
         return [bits for (name, _), bits in sorted(self._labelled.items()) if name == self.rack_label and bits]
 
     def _has_whole_gpus(self, pool: str) -> bool:
-        """Whether the pool has any, in use or not: that a node is down for a moment must not change what is meant."""
+        """Whether the pool has whole GPUs, usable or not: a node that is down for a moment must not change the
+        meaning."""
         return any(domain[0] == pool and not is_slice(domain[1]) for domain in self._present)
 
     def _shift(self, grant: Grant, sign: int) -> None:
         place = self.place_of.get(grant.node)
         if place is None:
-            return  # the node is gone, and what was held on it with it
+            return  # the node was removed, and its resources with it
         slot = self.slots[place]
         for gpu in grant.gpus:
             if gpu not in slot.free_milli:
-                continue  # the device is gone
+                continue  # the GPU was removed
             left = slot.free_milli[gpu] - sign * grant.gpu_milli
             if not 0 <= left <= WHOLE:
                 raise Oversubscribed(f"GPU {gpu} on {grant.node}: {left} thousandths would be left")

@@ -1,9 +1,8 @@
-"""A second picture that follows the first: for whoever wants to try out much and undo it all, away from the thread
-that decides.
+"""A replica of the live snapshot, for computations that change much and must not run in the controller's thread.
 
-Values in a picture never change, so that a copy of its tables is a copy of the picture, and whatever is the same object
-in both is the same. Taking a copy costs a few milliseconds for tens of thousands of jobs; following one costs what has
-changed since.
+The values in a snapshot are immutable, so that a copy of its tables is a copy of the snapshot, and the same object in
+both means no change. A copy costs a few milliseconds for tens of thousands of jobs; bringing a replica up to date costs
+what has changed since.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SnapshotCopy:
-    """Everything that a snapshot holds at one moment."""
+    """The content of a snapshot at one moment."""
 
     settings: tuple[Change, ...]
     nodes: dict[str, Node]
@@ -29,7 +28,7 @@ class SnapshotCopy:
 
 
 def copy_of(snapshot: ClusterSnapshot) -> SnapshotCopy:
-    """A copy. Must be taken by whoever may change the snapshot, between two changes."""
+    """Must be called by the thread that changes the snapshot, between two changes."""
     return SnapshotCopy(
         settings=tuple(snapshot.settings()),
         nodes=dict(snapshot.nodes),
@@ -40,41 +39,41 @@ def copy_of(snapshot: ClusterSnapshot) -> SnapshotCopy:
 
 
 class Replica:
-    """`snapshot` may be changed at will: the next `follow` brings it back to what is followed."""
+    """`snapshot` may be changed freely: the next `follow` makes it equal to a copy again."""
 
     def __init__(self) -> None:
         self.snapshot = ClusterSnapshot()
         self._settings: tuple[Change, ...] = ()
 
-    def follow(self, picture: SnapshotCopy) -> None:
-        """Make the mirror equal to the picture."""
-        if not _same_settings(self._settings, picture.settings):
-            # Queues, quotas and rules seldom change: it is not worth to work out how.
-            self.snapshot = ClusterSnapshot(picture.settings)
-            self._settings = picture.settings
-        self.snapshot.apply(list(_differences(self.snapshot, picture)))
-        self.snapshot.apply(change for change in picture.settings if isinstance(change, PutLastNode))
+    def follow(self, copy: SnapshotCopy) -> None:
+        """Make the replica equal to the copy."""
+        if not _same_settings(self._settings, copy.settings):
+            # Queues, quotas and rules seldom change: it is not worth computing the difference.
+            self.snapshot = ClusterSnapshot(copy.settings)
+            self._settings = copy.settings
+        self.snapshot.apply(list(_differences(self.snapshot, copy)))
+        self.snapshot.apply(change for change in copy.settings if isinstance(change, PutLastNode))
 
 
 def _same_settings(ours: tuple[Change, ...], theirs: tuple[Change, ...]) -> bool:
-    def lasting(changes: tuple[Change, ...]) -> list[Change]:
+    def without_last_node(changes: tuple[Change, ...]) -> list[Change]:
         return [change for change in changes if not isinstance(change, PutLastNode)]
 
-    return lasting(ours) == lasting(theirs)
+    return without_last_node(ours) == without_last_node(theirs)
 
 
-def _differences(mirror: ClusterSnapshot, picture: SnapshotCopy) -> Iterator[Change]:
-    differing = [job for job_id, job in picture.jobs.items() if mirror.jobs.get(job_id) is not job]
-    # First everything goes that holds what others may get, and only then they get it.
-    yield from (DropJob(id=job_id) for job_id in mirror.jobs if job_id not in picture.jobs)
-    yield from (DropJob(id=job.id) for job in differing if job.id in mirror.jobs)
-    yield from (DropNode(id=node_id) for node_id in mirror.nodes if node_id not in picture.nodes)
-    yield from (PutNode(node=node) for node_id, node in picture.nodes.items() if mirror.nodes.get(node_id) is not node)
-    for (user, model), score in picture.scores.items():
-        if mirror.scores.get((user, model)) is not score:
+def _differences(replica: ClusterSnapshot, copy: SnapshotCopy) -> Iterator[Change]:
+    differing = [job for job_id, job in copy.jobs.items() if replica.jobs.get(job_id) is not job]
+    # Jobs that release resources are dropped before other jobs take these resources.
+    yield from (DropJob(id=job_id) for job_id in replica.jobs if job_id not in copy.jobs)
+    yield from (DropJob(id=job.id) for job in differing if job.id in replica.jobs)
+    yield from (DropNode(id=node_id) for node_id in replica.nodes if node_id not in copy.nodes)
+    yield from (PutNode(node=node) for node_id, node in copy.nodes.items() if replica.nodes.get(node_id) is not node)
+    for (user, model), score in copy.scores.items():
+        if replica.scores.get((user, model)) is not score:
             yield PutScore(user=user, model=model, score=score)
-    for user, model in mirror.scores:
-        if (user, model) not in picture.scores:
-            # Nothing is as good as no score at all.
+    for user, model in replica.scores:
+        if (user, model) not in copy.scores:
+            # A score of zero is the same as no score.
             yield PutScore(user=user, model=model, score=Score())
     yield from (PutJob(job=job) for job in differing)

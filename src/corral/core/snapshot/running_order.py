@@ -1,7 +1,8 @@
-"""Running jobs of a queue whose order preempts, kept in order while they come and go.
+"""Running jobs of a queue whose order preempts, kept in order while jobs start and end.
 
-While a job runs its rank moves to the front only, so that the rank with which it began bounds it: whoever stands behind
-that need not be looked at. Jobs of which nothing is known are the exception, and are looked at each time.
+While a job runs its rank only moves to the front, so that its rank at the start is a bound: jobs whose bound is small
+enough need not be considered. Jobs without a prediction or a time limit are the exception, and are considered each
+time.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from corral.core.model import Job, JobState
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.ordering.cost import OrderingRules, Rank, falls_behind_at
 
-#: Before everybody who is not pinned.
+#: Before all jobs that are not pinned.
 PINNED = Rank(-math.inf)
 
 
 def rank_in(policy: str, job: Job, rules: OrderingRules, now: float) -> Rank | None:
-    """Where a job stands under a policy that has a rank; nothing under others. An operator's pin stands above all."""
+    """The rank of a job under a policy that has ranks; None under others. A pinned job is before all others."""
     rank = POLICIES[policy].rank
     if rank is None:
         return None
@@ -33,7 +34,7 @@ class Ranking:
         self._policy = policy
         self._rules = rules
         self._jobs: dict[str, Job] = {}
-        #: the place with which each began, the last one first
+        #: the place of each job at its start, the last place first
         self._bounds: list[tuple[float, int, str]] = []
         self._unsteady: dict[str, int] = {}
         for job in jobs:
@@ -59,11 +60,11 @@ class Ranking:
         return RankingAt(self, now, margin)
 
     def unsteady(self) -> list[Job]:
-        """Those whose rank may fall back, in the order of their ids."""
+        """Jobs whose rank may move back, in the order of their ids."""
         return [self._jobs[job_id] for job_id in sorted(self._unsteady, key=self._unsteady.__getitem__)]
 
     def steady(self) -> Iterator[tuple[float, Job]]:
-        """Those whose rank never falls behind the place that comes with them; the last one first."""
+        """Jobs whose rank never moves behind the returned place; the last place first."""
         return ((-bound, self._jobs[job_id]) for bound, _, job_id in self._bounds)
 
     def rank(self, job: Job, now: float) -> Rank:
@@ -82,7 +83,7 @@ class Ranking:
 
 
 class RankingAt:
-    """The ranking at one moment. Ranks are worked out as they are asked for, and once."""
+    """The ranking at one moment. Each rank is computed once, when it is first asked for."""
 
     def __init__(self, ranking: Ranking, now: float, margin: float) -> None:
         self._ranking = ranking
@@ -90,11 +91,11 @@ class RankingAt:
         self._margin = margin
         self._points: dict[str, float] = {}
         self._unsteady: list[tuple[float, Job]] | None = None
-        #: nobody stands behind this place, as far as has been looked
+        #: no job is behind this place, as far as is known
         self._none_behind = math.inf
 
     def behind(self, place: float) -> Iterator[Job]:
-        """Jobs that whoever stands there may preempt: ahead of them by the margin."""
+        """Jobs that a job at this place may preempt: it is ahead of them by the margin."""
         if place >= self._none_behind:
             return
         found = False
@@ -113,7 +114,7 @@ class RankingAt:
             self._none_behind = place
 
     def next_fall(self) -> float | None:
-        """When the next job outlives what is supposed of it, and falls back."""
+        """When the next job runs longer than assumed and moves back."""
         falls = (self._ranking.falls_behind(job, self._now) for job in self._ranking.unsteady())
         return min((at for at in falls if at is not None), default=None)
 

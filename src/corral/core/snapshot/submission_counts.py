@@ -1,4 +1,4 @@
-"""Counting what is submitted, pool by pool, for the mixes in the picture. The server and the simulator do it alike."""
+"""Counts submitted requests by pool, for the mixes in the snapshot. Used by the server and the simulator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corral.core.snapshot.request_mix import Mix, MixCounter
 
 
 def count_submitted(snapshot: ClusterSnapshot, counters: dict[str, MixCounter], job: Job) -> PutMix | None:
-    """A job was submitted. The change to the picture, if it is time for one."""
+    """Count a submitted job. Returns the change of the snapshot, if a new mix is due."""
     queue = snapshot.queues.get(job.queue)
     pool = queue.pool if queue else DEFAULT_POOL
     counter = counters.get(pool)

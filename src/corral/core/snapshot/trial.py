@@ -1,4 +1,4 @@
-"""What if: resources taken, held, given back or promised for a while, in a picture that is as before afterwards."""
+"""A trial: resources of a snapshot are taken, held, released or promised temporarily, and restored afterwards."""
 
 from __future__ import annotations
 
@@ -11,51 +11,51 @@ from corral.core.snapshot.node_index import Fleet
 
 
 class Trial:
-    """What is supposed within `snapshot.trial()`."""
+    """The temporary changes within `snapshot.trial()`."""
 
     def __init__(self, fleet: Fleet, usage: Usage) -> None:
         self._fleet = fleet
         self._usage = usage
         self._last_place = self._fleet.last_place
-        #: a job that holds something from now on, and what it held instead before
-        self._supposed: list[tuple[Job, Allocation, Job | None]] = []
+        #: jobs with their new allocation, and the job as it was before; None if it held nothing
+        self._applied: list[tuple[Job, Allocation, Job | None]] = []
         self._held: dict[str, Allocation] = {}
-        #: what is kept of what a job will start on when others have given way
+        #: jobs that start when preempted jobs have left, and the free resources that are held for them
         self._promised: list[tuple[Job, Allocation]] = []
 
     def start(self, job: Job, allocation: Allocation) -> None:
-        """Suppose that the job holds this from now on."""
+        """The job holds this allocation from now on."""
         self._fleet.take(allocation)
         self._fleet.last_place = self._fleet.place_of[allocation.grants[-1].node]
         self._usage.add(job)
-        self._supposed.append((job, allocation, None))
+        self._applied.append((job, allocation, None))
 
     def resize(self, job: Job, resized: Job) -> None:
-        """Suppose that a job which holds something, or is supposed to, holds and asks for something else."""
+        """A job that holds resources holds and asks for other ones from now on."""
         assert job.allocation is not None
         assert resized.allocation is not None
         self._swap(job, job.allocation, resized, resized.allocation)
-        self._supposed.append((resized, resized.allocation, job))
+        self._applied.append((resized, resized.allocation, job))
 
     def hold(self, job_id: str, allocation: Allocation) -> None:
-        """Suppose that this is kept for a job that waits, and nobody else can have it."""
+        """Hold the resources for a waiting job: no other job can get them."""
         self._fleet.take(allocation)
         self._held[job_id] = allocation
 
     def lift(self, job_id: str) -> None:
-        """Suppose no longer that anything is kept for that job."""
+        """Stop holding resources for that job."""
         self._fleet.give_back(self._held.pop(job_id))
 
     def promise(self, job: Job, held: Allocation) -> None:
-        """Suppose that the job starts as soon as others have given way: nobody else can have what is free already of
-        what it gets, and it counts as if it had it all."""
+        """The job starts as soon as preempted jobs have left: the free part of its allocation is held, and limits count
+        the job as if it had started."""
         self._fleet.take(held)
         self._usage.add(job)
         self._promised.append((job, held))
 
     @contextmanager
     def without(self, allocations: Sequence[Allocation], gone: Iterable[Job] = ()) -> Iterator[None]:
-        """Suppose within that these have ended, and that these jobs hold nothing any more."""
+        """Within the block these allocations are free, and the jobs in `gone` do not count for limits."""
         gone = list(gone)
         for allocation in allocations:
             self._fleet.give_back(allocation)
@@ -71,7 +71,7 @@ class Trial:
 
     @contextmanager
     def taken(self, allocations: Sequence[Allocation]) -> Iterator[None]:
-        """Suppose within that these are given out."""
+        """Within the block these allocations are taken."""
         for allocation in allocations:
             self._fleet.take(allocation)
         try:
@@ -86,8 +86,8 @@ class Trial:
             self._usage.remove(job)
         for allocation in self._held.values():
             self._fleet.give_back(allocation)
-        # The latest first: what one gave back, another may have got.
-        for job, allocation, before in reversed(self._supposed):
+        # In reverse order: resources that one job released may have been given to a later one.
+        for job, allocation, before in reversed(self._applied):
             if before is None:
                 self._fleet.give_back(allocation)
                 self._usage.remove(job)

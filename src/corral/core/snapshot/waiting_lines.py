@@ -1,9 +1,9 @@
 """Waiting lines: the queued jobs, kept in order while they come and go.
 
-A line is what a queue's policy orders: jobs of one queue, one GPU model, and either single-node jobs or gangs. Within
-a line each user's jobs are one sequence, split by what they ask for: where one finds no room, none does that asks for
-the same and stays as long or longer, so that a cycle can step over thousands of them at once. Keeping a line current
-costs a search; nothing is sorted anew per cycle.
+A queue's policy orders each of its lines: jobs of one queue and one GPU model, and either single-node jobs or gangs.
+Within a line each user's jobs are one sequence, grouped by shape: if a job finds no room, no job of the same shape that
+runs as long or longer does, so that a cycle can skip thousands of them at once. An update of a line costs a binary
+search; nothing is sorted again per cycle.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from corral.core.model import Job, JobKind, Request
 from corral.core.scheduling.ordering import POLICIES, OrderingPolicy, SortKey
 from corral.core.scheduling.ordering.cost import OrderingRules
-from corral.core.snapshot.job_shapes import Entry, Kin, count_ranked_before, own_orders, take_out
+from corral.core.snapshot.job_shapes import Entry, SameShape, count_ranked_before, own_orders, take_out
 from corral.core.storage.volumes import VolumeMount
 
 
@@ -30,20 +30,20 @@ class LineKey(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What decides, apart from whose job it is, whether a job can start."""
+    """Everything about a job, except its user, that decides whether it can start."""
 
     request: Request
     #: quotas are per kind
     kind: JobKind
-    #: how long it holds what it gets, at the latest or as predicted; None if there is no telling
+    #: how long the job holds its resources, at most or as predicted; None if it is not known
     held_seconds: float | None
     avoid_nodes: tuple[str, ...]
     avoid_gpus: tuple[str, ...]
-    #: one that cannot be preempted leaves alone what others are owed, and borrows nothing that is reserved
+    #: a job that is not preemptible may not use GPUs that other queues are owed, nor borrow reserved ones
     preemptible: bool
-    #: whether that is predicted, and no limit stands behind it
+    #: whether `held_seconds` is a prediction and not a time limit
     is_likely: bool = False
-    #: where it counts who could take GPUs back from whom, and many are alike: its priority
+    #: the priority, if the order of the queue preempts; else 0, so that more jobs have the same shape
     priority: int = 0
     mounts: tuple[VolumeMount, ...] = ()
 
@@ -55,8 +55,8 @@ def line_of(job: Job) -> LineKey:
 
 
 def shape_of(job: Job, *, passes_from: float | None = None, is_ranked: bool = False) -> Shape:
-    """`passes_from` is the least time after which a job is preempted that runs longer than predicted; None if nobody
-    is, and predictions are no ground to let anybody pass. `is_ranked` says that the order preempts."""
+    """`passes_from` is the least run time before a job that runs longer than predicted is preempted; None if preemption
+    is off, and then no job is backfilled by its prediction. `is_ranked` says that the order preempts."""
     held_seconds, is_likely = None, False
     if job.time_limit_seconds is not None:
         held_seconds = job.time_limit_seconds + job.grace_seconds
@@ -87,7 +87,7 @@ class Line:
         is_ranked: bool = False,
         passes_from: float | None = None,
     ) -> None:
-        """What the last two mean is said at `shape_of`."""
+        """`is_ranked` and `passes_from` are described at `shape_of`."""
         self.key = key
         self._is_ranked = is_ranked
         self._passes_from = passes_from
@@ -96,15 +96,15 @@ class Line:
         self.jobs: dict[str, Job] = {}
         self._pinned: list[Entry] = []
         #: by user, then by the number of the shape without its time
-        self._users: dict[str, dict[int, Kin]] = {}
-        #: the first job of each user's sequence, worked out when it is asked for
+        self._users: dict[str, dict[int, SameShape]] = {}
+        #: a cache: the first job of each user's sequence
         self._heads: dict[str, Entry] = {}
-        #: shapes are numbered, because a walk compares them all the time
+        #: shapes are numbered, because numbers are compared faster
         self._numbers: dict[Shape, int] = {}
-        #: how many jobs have each shape: one that nobody has is forgotten, in a line that is never empty too
+        #: by shape number: how many jobs have the shape; a shape without jobs is removed
         self._population: dict[int, int] = {}
         self._next_number = 0
-        #: of each shape's number: that of the same shape whatever its time, and how long it holds what it gets
+        #: by shape number: the number of the shape without its time, and how long a job holds its resources
         self._lengths: dict[int, tuple[int, float]] = {}
         self._timeless: dict[Shape, int] = {}
         self._lengths_of: dict[int, int] = {}
@@ -117,7 +117,7 @@ class Line:
         if job.pinned_at is not None:
             insort(self._pinned, entry)
         else:
-            self._users.setdefault(job.user, {}).setdefault(self._lengths[entry[2]][0], Kin()).add(entry)
+            self._users.setdefault(job.user, {}).setdefault(self._lengths[entry[2]][0], SameShape()).add(entry)
 
     def remove(self, job: Job) -> None:
         """`job` as it was added."""
@@ -127,10 +127,10 @@ class Line:
         number, is_there = entry[2], False
         if job.pinned_at is not None:
             is_there = take_out(self._pinned, entry)
-        elif (kin := self._users.get(job.user, {}).get(self._lengths[number][0])) is not None:
-            is_there = kin.remove(entry)
-            if not kin.entries:
-                self._drop_kin(job.user, self._lengths[number][0])
+        elif (group := self._users.get(job.user, {}).get(self._lengths[number][0])) is not None:
+            is_there = group.remove(entry)
+            if not group.entries:
+                self._drop_group(job.user, self._lengths[number][0])
         if not is_there:
             raise KeyError(f"job {job.id} is not in line {self.key}")
         del self.jobs[job.id]
@@ -143,12 +143,12 @@ class Line:
     def cursor(self, score_of: Callable[[str], float], kind_of: Callable[[str], Hashable] | None = None) -> LineCursor:
         """A walk through the line in the policy's order. The line must not change meanwhile.
 
-        `kind_of` tells apart users of whom one may find room where another does not.
+        `kind_of` returns different values for users of whom one may find room where another does not.
         """
         return LineCursor(self, self._pinned, self._users, score_of, kind_of)
 
     def in_order(self, score_of: Callable[[str], float]) -> Iterator[Job]:
-        """The order of a cursor for those who only look: nothing can be skipped, and so a step costs a fraction."""
+        """The jobs in the order of a cursor. Nothing can be skipped, and so a step costs a fraction of a cursor's."""
         jobs = self.jobs
         yield from (jobs[entry[1]] for entry in self._pinned)
 
@@ -165,53 +165,53 @@ class Line:
         return [self.jobs[entry[1]] for entry in self._own_entries(user)]
 
     def count_before(self, job: Job, score_of: Callable[[str], float]) -> int:
-        """How many jobs of the line go before this one, without a walk."""
+        """How many jobs of the line go before this one; computed without a walk."""
         entry = self._entry(job)
         if job.pinned_at is not None:
             return bisect_left(self._pinned, entry)
         score, rank = self._turn_of(job, score_of)
         count = len(self._pinned)
-        for user, kins in self._users.items():
+        for user, groups in self._users.items():
             if user == job.user:
-                count += sum(bisect_left(kin.entries, entry) for kin in kins.values())
+                count += sum(bisect_left(group.entries, entry) for group in groups.values())
             elif (its := score_of(user) if self.policy.uses_score else 0.0) == score:
-                count += count_ranked_before(kins, rank, by_own_order=self.policy.uses_own_order)
+                count += count_ranked_before(groups, rank, by_own_order=self.policy.uses_own_order)
             elif its < score:
-                count += sum(len(kin.entries) for kin in kins.values())
+                count += sum(len(group.entries) for group in groups.values())
         return count
 
     def goes_before(self, job: Job, other: Job, score_of: Callable[[str], float]) -> bool:
-        """Whether the one goes before the other; both are in the line."""
+        """Whether `job` goes before `other`; both are in the line."""
         if job.pinned_at is not None or other.pinned_at is not None or job.user == other.user:
             return (job.pinned_at is None, self._entry(job)) < (other.pinned_at is None, self._entry(other))
         return self._turn_of(job, score_of) < self._turn_of(other, score_of)
 
     def _turn_of(self, job: Job, score_of: Callable[[str], float]) -> tuple[float, SortKey]:
-        """When a job that is not pinned has its turn, compared with those of other users: it has to wait for those
-        that its owner has put before it, wherever they rank."""
+        """The sort key of a job that is not pinned, compared with other users' jobs: it waits for the jobs that its
+        owner has put before it, whatever their rank is."""
         score = score_of(job.user) if self.policy.uses_score else 0.0
         key = self.policy.own_key(job, self.rules)
         if not self.policy.uses_own_order:
             return score, key
         first, *rank = key
         waits_for = [
-            tuple(kin.entries[place - 1][0][1:])
-            for kin in self._users[job.user].values()
-            for order in own_orders(kin)
-            if order < first and (place := bisect_left(kin.entries, ((order + 1,),)))
+            tuple(group.entries[place - 1][0][1:])
+            for group in self._users[job.user].values()
+            for order in own_orders(group)
+            if order < first and (place := bisect_left(group.entries, ((order + 1,),)))
         ]
         return score, max([tuple(rank), *waits_for])
 
     def head_of(self, user: str) -> Entry:
-        """The first of a user's jobs, pinned ones apart. The user must have one."""
+        """The first job of a user that is not pinned. The user must have one."""
         head = self._heads.get(user)
         if head is None:
-            head = self._heads[user] = min(kin.entries[0] for kin in self._users[user].values())
+            head = self._heads[user] = min(group.entries[0] for group in self._users[user].values())
         return head
 
     def merge_key(self, entry: Entry, score: float) -> SortKey:
-        """The place of a user whose next job and present score these are. Where no score counts, users are merged by
-        what orders their own jobs, and that is known."""
+        """The sort key of a user with this next job and score. If the policy uses no score, users are merged by the
+        keys of their own jobs, which are in the entry."""
         if not self.policy.uses_score:
             return entry[0]
         return self.policy.merge_key(self.jobs[entry[1]], score, self.rules)
@@ -223,14 +223,14 @@ class Line:
         return self._learn(shape) if number is None else number
 
     def length_of(self, number: int) -> tuple[int, float]:
-        """Of a shape: the number of those that differ from it in time alone, and how long it holds what it gets."""
+        """The number of the shape without its time, and how long a job of the shape holds its resources."""
         return self._lengths[number]
 
     def _shape_of(self, job: Job) -> Shape:
         return shape_of(job, passes_from=self._passes_from, is_ranked=self._is_ranked)
 
     def _own_entries(self, user: str) -> list[Entry]:
-        return sorted(entry for kin in self._users.get(user, {}).values() for entry in kin.entries)
+        return sorted(entry for group in self._users.get(user, {}).values() for entry in group.entries)
 
     def _learn(self, shape: Shape) -> int:
         number = self._numbers[shape] = self._next_number
@@ -246,7 +246,7 @@ class Line:
         if not self._lengths_of[timeless]:
             del self._lengths_of[timeless], self._timeless[shape._replace(held_seconds=None)]
 
-    def _drop_kin(self, user: str, timeless: int) -> None:
+    def _drop_group(self, user: str, timeless: int) -> None:
         del self._users[user][timeless]
         if not self._users[user]:
             del self._users[user]
@@ -259,13 +259,13 @@ class Line:
 
 
 class _Group:
-    """One user's jobs that differ in time alone, and how far they were walked."""
+    """One user's jobs of the same shape, and how far they were walked."""
 
-    __slots__ = ("at", "kin", "timeless")
+    __slots__ = ("at", "jobs", "timeless")
 
-    def __init__(self, timeless: int, kin: Kin) -> None:
+    def __init__(self, timeless: int, jobs: SameShape) -> None:
         self.timeless = timeless
-        self.kin = kin
+        self.jobs = jobs
         self.at = 0
 
 
@@ -279,7 +279,7 @@ class LineCursor:
         self,
         line: Line,
         pinned: list[Entry],
-        users: dict[str, dict[int, Kin]],
+        users: dict[str, dict[int, SameShape]],
         score_of: Callable[[str], float],
         kind_of: Callable[[str], Hashable] | None = None,
     ) -> None:
@@ -288,13 +288,13 @@ class LineCursor:
         self._pinned = pinned
         self._next_pinned = 0
         self._users = users
-        #: only of users whose turn has come, a heap of each one's groups by the next job, which is unique: most walks
-        #: end long before they have seen everybody
+        #: by user: a heap of the user's groups by their next job; built when the user's turn comes, because most walks
+        #: end long before all users had a turn
         self._groups: dict[str, list[tuple[Entry, _Group]]] = {}
         self._kind_of = kind_of
-        #: by the number of a shape without its time: from which length on none can start
+        #: by the number of a shape without its time: from this length on no job can start
         self._skipped_from: dict[int, float] = {}
-        #: the same for each kind of user, where users are told apart
+        #: the same by kind of user, if `kind_of` is given
         self._skipped_by_kind: dict[Hashable, dict[int, float]] = {}
         self._skipped_for: set[tuple[str, int]] = set()
         #: the same for one user alone: by user and the number of a shape without its time
@@ -303,28 +303,28 @@ class LineCursor:
         heapq.heapify(self._heap)
 
     def skip_like(self, job: Job, at_least: float = math.inf) -> None:
-        """No job of this shape can start any more in this walk, nor one that differs in staying for longer, or for
-        at least so many seconds."""
+        """Skip jobs of this shape for the rest of the walk, also those that run longer, or at least `at_least`
+        seconds."""
         timeless, length = self._line.length_of(self._line.number_of(job))
         skipped = self._skipped_of(job.user)
         skipped[timeless] = min(length, at_least, skipped.get(timeless, math.inf))
 
     def skip_own_longer(self, job: Job, at_least: float) -> None:
-        """The same for the jobs of this user alone: those of others are still looked at."""
+        """Like `skip_like`, for jobs of this user only."""
         timeless, length = self._line.length_of(self._line.number_of(job))
         key = (job.user, timeless)
         self._skipped_own[key] = min(length, at_least, self._skipped_own.get(key, math.inf))
 
     def skip_own_like(self, job: Job) -> None:
-        """No job of this shape and this user can start any more in this walk."""
+        """Skip jobs of this shape and this user for the rest of the walk."""
         self._skipped_for.add((job.user, self._line.number_of(job)))
 
     def peek(self) -> Job | None:
-        """The next job, without stepping on."""
+        """The next job; the walk stays in front of it."""
         return self._peek_pinned() or self._peek_users()
 
     def pop(self) -> Job | None:
-        """The next job; the walk goes on behind it."""
+        """The next job; the walk continues behind it."""
         job = self._peek_pinned()
         if job is not None:
             self._next_pinned += 1
@@ -365,8 +365,8 @@ class LineCursor:
                 continue
             present = self._key(user, group)
             if present <= key:
-                return self._line.jobs[group.kin.entries[group.at][1]]
-            # What stood at the head was skipped; the user falls back to where the next job belongs.
+                return self._line.jobs[group.jobs.entries[group.at][1]]
+            # The user's first job was skipped; the user moves back to the position of the next job.
             heapq.heapreplace(self._heap, (present, user))
         return None
 
@@ -375,10 +375,10 @@ class LineCursor:
         groups = self._groups.get(user)
         if groups is None:
             groups = self._groups[user] = [
-                (kin.entries[0], _Group(timeless, kin))
-                for timeless, kin in self._users[user].items()
-                # Most of a long walk's users have nothing left that was not skipped for others already.
-                if (since := self._skipped_since(user, timeless)) is None or kin.lengths[0] < since
+                (group.entries[0], _Group(timeless, group))
+                for timeless, group in self._users[user].items()
+                # In a long walk, most users have only jobs of shapes that are skipped already.
+                if (since := self._skipped_since(user, timeless)) is None or group.lengths[0] < since
             ]
             heapq.heapify(groups)
         while groups:
@@ -389,10 +389,10 @@ class LineCursor:
         return None
 
     def _step_on(self, user: str, group: _Group) -> None:
-        """To the next job of the user's first group that is not skipped; the group is dropped if there is none."""
-        entries, end = group.kin.entries, len(group.kin.entries)
+        """Advance the user's first group to the next job that is not skipped; drop the group if there is none."""
+        entries, end = group.jobs.entries, len(group.jobs.entries)
         since = self._skipped_since(user, group.timeless)
-        if since is not None and since <= group.kin.lengths[0]:
+        if since is not None and since <= group.jobs.lengths[0]:
             group.at = end
         skipped_for, at = self._skipped_for, group.at
         while at < end and (
@@ -410,7 +410,7 @@ class LineCursor:
         return (since is not None and length >= since) or (user, shape) in self._skipped_for
 
     def _skipped_since(self, user: str, timeless: int) -> float | None:
-        """From which length on no job of the user that is otherwise alike can start; None if any might."""
+        """The length from which on no job of the user with this shape can start; None if there is none."""
         since = self._skipped_of(user).get(timeless)
         if not self._skipped_own or (own := self._skipped_own.get((user, timeless))) is None:
             return since
@@ -422,4 +422,4 @@ class LineCursor:
         return self._skipped_by_kind.setdefault(self._kind_of(user), {})
 
     def _key(self, user: str, group: _Group) -> SortKey:
-        return self._line.merge_key(group.kin.entries[group.at], self._scores[user])
+        return self._line.merge_key(group.jobs.entries[group.at], self._scores[user])

@@ -1,4 +1,4 @@
-"""The one checksum by which files are compared and verified on their way between machines."""
+"""The checksum by which files are compared and verified in transfers."""
 
 from __future__ import annotations
 

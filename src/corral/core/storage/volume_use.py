@@ -1,6 +1,6 @@
-"""Who writes and who reads which volume at this moment: what the rules of mounts are checked against.
+"""The jobs that write and read each volume: the mount rules are checked against these counters.
 
-Counted like what jobs hold, so that a cycle which supposes a start supposes its mounts, too: two jobs that start in one
+They are counted like other held resources, so that a start in a trial includes its mounts: two jobs that start in one
 cycle never both write.
 """
 
@@ -13,10 +13,10 @@ from corral.core.storage.volumes import VolumeMount
 
 
 class Mounted:
-    """Jobs by the volumes that they have, in the order in which they got them."""
+    """By volume: its jobs, in the order in which they mounted it."""
 
     def __init__(self) -> None:
-        #: a job may be supposed to have it more than once at a time: each counts
+        #: with a count, because a trial may add a job more than once
         self._writers: dict[str, dict[str, int]] = {}
         self._readers: dict[str, dict[str, int]] = {}
 
@@ -42,18 +42,19 @@ class Mounted:
         return list(self._readers.get(volume, ()))
 
     def users(self, volume: str) -> list[str]:
-        """Everybody who has it."""
+        """All jobs that have mounted the volume."""
         return [*self._writers.get(volume, ()), *self._readers.get(volume, ())]
 
     def in_the_way(self, mount: VolumeMount) -> list[str]:
-        """Who keeps a volume with one writer from being mounted so: a writer everybody, a reader those who write."""
+        """The jobs that conflict with a mount of a volume with one writer: all jobs with a writer, writers with a
+        reader."""
         return self.users(mount.volume) if mount.writes else self.writers(mount.volume)
 
     def volumes(self) -> Iterator[str]:
         yield from {**self._writers, **self._readers}
 
     def copy(self) -> Mounted:
-        """The same, to be changed apart from this."""
+        """An independent copy."""
         other = Mounted()
         other._writers = {volume: dict(jobs) for volume, jobs in self._writers.items()}
         other._readers = {volume: dict(jobs) for volume, jobs in self._readers.items()}

@@ -1,11 +1,11 @@
-"""Storage that jobs mount, as far as it can change a decision: who writes, and where it is."""
+"""Volumes as far as they can change a scheduling decision."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-#: What is on its way into a volume waits here, at the volume's root: it is no part of what the volume holds.
+#: Uploads in progress are in this directory at the volume's root: they are not part of the volume's content.
 UPLOADS_DIRECTORY = ".corral-uploads"
 
 
@@ -17,13 +17,13 @@ class VolumeType(StrEnum):
 
     @property
     def has_one_writer(self) -> bool:
-        """Whether it takes one writer or any number of readers, and never both."""
+        """Whether a volume of this type takes one writer or any number of readers, never both."""
         return self is VolumeType.BLOCK
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VolumeMount:
-    """One volume that a job mounts. Where the job sees it changes no decision."""
+    """A volume that a job mounts. The mount point changes no decision."""
 
     volume: str
     writes: bool = False
@@ -36,7 +36,7 @@ class Volume:
     owner: str
     type: VolumeType
     cluster: str = "local"
-    #: more is in it than it may hold: nobody who writes to it starts
+    #: the volume exceeds its size: jobs that write to it do not start
     is_full: bool = False
-    #: why nobody can mount it yet, in words; "" when everybody who may can
+    #: why the volume cannot be mounted yet, as text; "" if it can
     not_ready: str = ""

@@ -1,4 +1,4 @@
-"""Jobs of the past, as they are replayed: what was asked for, when, and how long it really ran."""
+"""Past jobs for a replay: their request, their arrival, and their actual run time."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from corral.core.model import Job
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PastJob:
-    #: not started yet; `created_at` is when it arrives in a replay
+    #: not started yet; `created_at` is its arrival in the replay
     job: Job
     run_seconds: float
-    #: of its user then; "" without one
+    #: the group of its user at that time; "" without one
     group: str = ""
-    #: False for one that held or waited already when the window began: it only makes the cluster as full as it was
+    #: False for a job that ran or waited already at the start of the window: it only fills the cluster
     is_measured: bool = True
-    #: it had not ended, so that its run time is a prediction
+    #: the job had not ended, so that its run time is a prediction
     is_estimated: bool = False
-    #: how long it really waited for its first start; None where nobody knows
+    #: the actual wait for the first start; None if not known
     waited_seconds: float | None = None
-    #: how busy its GPUs were measured to be, 0 to 1
+    #: the measured utilization of its GPUs, 0 to 1
     busy: float | None = None

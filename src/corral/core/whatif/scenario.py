@@ -1,7 +1,7 @@
-"""A cluster that is not: the one that is, with other rules, quotas or nodes.
+"""A scenario: the present cluster with other rules, quotas or nodes.
 
-What-if questions and the shadow policy are asked with these changes. They are kept and sent as plain data
-(`scenario_of` reads it); what they do to a picture is decided here, for the server and for the simulator alike.
+What-if questions and the shadow policy use scenarios. They are stored and sent as plain data (`scenario_of` reads it);
+this module applies them to a snapshot, for the server and for the simulator.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from corral.core.scheduling.ordering import POLICIES as ORDERINGS
 from corral.core.scheduling.placement import POLICIES as PLACEMENTS
 from corral.core.snapshot.changes import Change, PutNode, PutQueue, PutQuota, PutRules
 
-#: In place of a queue's name: every queue.
+#: As the name of a queue: all queues.
 EVERY_QUEUE = "*"
-#: In place of a quota: none.
+#: As a quota: no quota.
 NO_QUOTA = -1
-#: A slip of the finger shall not fill the memory.
+#: A typing mistake must not fill the memory.
 MOST_GPUS = 100_000
 LEAST_SCALE, MOST_SCALE = 0.01, 100.0
-#: Where 0 is written for "no limit".
+#: Fields in which 0 means no limit.
 _LIMITS = frozenset({"max_gpus", "max_job_gpus", "max_seconds"})
 
 
 class BadScenario(ValueError):
-    """The changes do not fit the cluster."""
+    """The scenario does not fit the cluster."""
 
     def __init__(self, field: str, detail: str) -> None:
         super().__init__(detail)
-        #: where in the plain data
+        #: the path in the plain data
         self.field = field
 
 
@@ -44,7 +44,7 @@ class AddedNodes:
     nodes: int
     gpus: int
     model: str
-    #: None means: as much as the largest node of the cluster has
+    #: None means as much as the largest node of the cluster has
     cpu_milli: int | None = None
     memory_bytes: int | None = None
     pool: str = DEFAULT_POOL
@@ -61,12 +61,12 @@ class FleetChange:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scenario:
-    """Only what differs; an empty one is the cluster as it is."""
+    """Only the differences; an empty scenario is the cluster as it is."""
 
-    #: fields of queues, by the queue's name or `*`; a queue's own stand before those of all
+    #: by the queue's name or `*`: fields of the queue; those of the queue itself override those of `*`
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     score_memory_seconds: float | None = None
-    #: fields of the rules of preemption, and of the limits of all
+    #: fields of the preemption rules
     preemption: Mapping[str, Any] = field(default_factory=dict)
     protected_starts: int | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Scenario:
 
 
 def scenario_of(plain: Mapping[str, Any]) -> Scenario:
-    """From plain data that was checked for its form."""
+    """From plain data that was validated already."""
     fleet = plain.get("fleet") or {}
     return Scenario(
         queues={name: _known(fields) for name, fields in (plain.get("queues") or {}).items()},
@@ -120,7 +120,7 @@ def _added(plain: Mapping[str, Any]) -> AddedNodes:
 
 
 def ruled(scenario: Scenario, change: Change) -> Change:
-    """A change as the scenario's rules would have it: queues and settings that decide. Everything else is as it is."""
+    """A change with the rules of the scenario: only queues and settings differ."""
     match change:
         case PutQueue(queue=queue):
             return PutQueue(queue=_queue(scenario, queue))
@@ -131,7 +131,7 @@ def ruled(scenario: Scenario, change: Change) -> Change:
 
 
 def cluster_of(scenario: Scenario, cluster: Iterable[Change]) -> list[Change]:
-    """The cluster, given by the changes that make it, as the scenario would have it. Raises BadScenario."""
+    """The cluster of the scenario, from the changes that make the present cluster. Raises BadScenario."""
     plain = list(cluster)
     check(scenario, plain)
     nodes = [change.node for change in plain if isinstance(change, PutNode)]
@@ -210,7 +210,7 @@ def _in_pool(node: Node, pool: str | None) -> Node:
 
 
 def _scaled(nodes: list[Node], scale: float) -> list[Node]:
-    """So many times the nodes of each shape: the last ones of it go, or copies of them come."""
+    """Multiplies the number of nodes of each shape: the last nodes are removed, or copies are added."""
     if scale == 1.0:
         return nodes
     shapes: dict[tuple[tuple[str, str], ...], list[Node]] = defaultdict(list)
@@ -225,7 +225,7 @@ def _scaled(nodes: list[Node], scale: float) -> list[Node]:
 
 
 def _copy(node: Node, number: int) -> Node:
-    """One like it that is ready and healthy."""
+    """A copy of the node that is ready and healthy."""
     name = f"{node.id}-copy-{number}"
     gpus = (replace(gpu, id=f"{name}/{gpu.index}", health=GpuHealth.HEALTHY) for gpu in node.gpus)
     return replace(node, id=name, gpus=tuple(gpus), state=NodeState.READY, withheld=NodeState.READY)
@@ -235,7 +235,7 @@ def _copy(node: Node, number: int) -> Node:
 
 
 def check(scenario: Scenario, cluster: Iterable[Change]) -> None:
-    """Whether everything that is named is there, and the fleet stays a fleet. Raises BadScenario."""
+    """Checks that all names exist and that the fleet has nodes. Raises BadScenario."""
     plain = list(cluster)
     queues = {change.queue.name: change.queue for change in plain if isinstance(change, PutQueue)}
     nodes = {change.node.id: change.node for change in plain if isinstance(change, PutNode)}
@@ -286,7 +286,7 @@ def _check_known(place: str, what: str, name: str, known: Iterable[str]) -> None
 
 
 def describe(scenario: Scenario) -> str:
-    """What differs, in one line."""
+    """The differences in one line."""
     parts = [
         f"{'every queue' if name == EVERY_QUEUE else f'queue {name}'}: {_fields(fields)}"
         for name, fields in scenario.queues.items()
@@ -297,7 +297,7 @@ def describe(scenario: Scenario) -> str:
     if scenario.preemption:
         parts.append(f"preemption: {_fields(scenario.preemption)}")
     if scenario.protected_starts is not None:
-        parts.append(f"{scenario.protected_starts} protected starts")
+        parts.append(f"{scenario.protected_starts} planned starts")
     if scenario.limits:
         parts.append(f"limits: {_fields(scenario.limits)}")
     for user, gpus in scenario.quotas.items():

@@ -15,7 +15,7 @@ from corral.control.live.controller import Controller
 from corral.control.live.worker import Worker
 from corral.control.ports import Clock, NoticeRefused, Notifier, Round, Store
 from corral.control.records import ChannelRecord
-from corral.core.alerts.evaluating import evaluate
+from corral.core.alerts.evaluation import evaluate
 from corral.core.alerts.facts import Facts, FailureFact, VolumeFact
 from corral.core.alerts.recent import Recent
 from corral.server.alerts.notice_delivery import POLL_SECONDS, NoticeDelivery

@@ -20,7 +20,7 @@ from corral.control.monitoring.gpu_health import HealthChange, XidNote
 from corral.control.monitoring.idle_jobs import Sighting
 from corral.control.ports import GpuReading, Holder, Round
 from corral.core.model import job_of_attempt
-from corral.core.monitoring.health.judging import NO_MEMORY, judge
+from corral.core.monitoring.health.judgement import NO_MEMORY, judge
 from corral.core.monitoring.health.model import Condition, HealthRules, Memory
 from corral.core.monitoring.health.signs.idle import NOTHING_DONE
 from corral.core.monitoring.idleness import NOTHING_SEEN, IdleRules, Recent, activity, mean_use, observe

@@ -1,6 +1,6 @@
-"""Readers of traces: files in, values out. One file per format, one line in the registry.
+"""Readers of traces. One file per format, one line in the registry.
 
-Which format a file has is seen from its first lines, unless the caller says it.
+The format of a file is detected from its first lines, unless the caller names it.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from corral.core.model import Node
 from corral.simulator.traces import history, openb, philly, slurm, swf
 from corral.simulator.traces.job import LeftOut, TraceJob, UnreadableTrace, lines
 
-#: enough to see the titles, or the first job behind a long head
+#: enough for the titles, or for the first job after a long header
 HEAD_LINES = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceFormat:
-    #: what it is, in words for people
+    #: for users
     description: str
-    #: whether the first lines of a file look like it
+    #: whether the first lines of a file have this format
     matches: Callable[[str], bool]
-    #: the jobs in the order of the file; raises UnreadableTrace, and counts what it leaves out
+    #: the jobs in the order of the file; raises UnreadableTrace, and counts the jobs that it leaves out
     read: Callable[[Path, LeftOut], Iterator[TraceJob]]
-    #: the nodes that the trace tells of; raises UnreadableTrace if it tells of none
+    #: the nodes of the trace; raises UnreadableTrace if it has none
     fleet: Callable[[Path], list[Node]]
 
 
-#: every format by the name that people use
+#: every format by the name that users give
 FORMATS: dict[str, TraceFormat] = {
     "openb": TraceFormat(
         description="pods of Alibaba's cluster-trace-gpu-v2023 (CSV)",
@@ -60,7 +60,7 @@ FORMATS: dict[str, TraceFormat] = {
 
 
 def detect(path: Path) -> TraceFormat:
-    """The format that the first lines of the file tell."""
+    """The format of the file, from its first lines."""
     head = "".join(islice(lines(path), HEAD_LINES))
     for trace_format in FORMATS.values():
         if trace_format.matches(head):

@@ -1,7 +1,7 @@
-"""Corral's own history: the CSV of a report, one line per attempt, or finished jobs as the API tells them.
+"""Corral's own history: the CSV of a report, one line per attempt, or finished jobs from the API.
 
-A job's run time is that of all its attempts together. The attempts of one job may lie far apart in a report, so they
-are gathered before the first job is given.
+A job's run time is that of all its attempts together. The attempts of one job may be far apart in a report, so all of
+them are read before the first job is returned.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from corral.simulator.traces.job import LeftOut, Row, TraceJob, UnreadableTrace,
 
 COLUMNS = ("job", "job_name", "user", "gpus", "queued_at", "planned_at", "started_at", "ended_at")
 
-#: a job, an attempt or a node in the words of the API
+#: a job, an attempt or a node as the API returns it
 View = Mapping[str, Any]
 
 
@@ -49,13 +49,13 @@ def read(path: Path, left_out: LeftOut) -> Iterator[TraceJob]:
 
 
 def fleet(path: Path) -> list[Node]:
-    raise UnreadableTrace(f"{path}: a report does not tell which nodes there are; say so")
+    raise UnreadableTrace(f"{path}: a report does not list the nodes: name the fleet")
 
 
 def jobs_of(
     views: Iterable[View], attempts_of: Callable[[str], Iterable[View]], left_out: LeftOut
 ) -> Iterator[TraceJob]:
-    """Finished jobs of a server. Attempts are asked for only where there was more than one."""
+    """Finished jobs of a server. Attempts are requested only for jobs with more than one."""
     for view in views:
         if not view["started_at"] or not view["ended_at"]:
             left_out["it did not run"] += 1

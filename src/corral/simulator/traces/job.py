@@ -1,7 +1,7 @@
-"""What every trace tells of a job, whatever it is written in, and how its lines are read.
+"""A job of a trace, independent of the format, and the reading of lines and tables.
 
-A reader gives one `TraceJob` after the other, in the order of the file, and counts what it leaves out. Nothing here
-knows on which fleet the jobs will run.
+A reader yields one `TraceJob` after the other, in the order of the file, and counts the jobs that it leaves out. The
+fleet on which the jobs will run is not known here.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from typing import TextIO
 
 from corral.core.model import DEFAULT_PRIORITY
 
-#: whose jobs they are, when a trace does not tell
+#: the user of jobs in a trace without users
 UNKNOWN_USER = "trace"
-#: jobs that a reader left out, by the reason in words
+#: by reason: how many jobs a reader left out
 LeftOut = Counter[str]
 
 
 class UnreadableTrace(Exception):
-    """A trace file is missing, or a row of it cannot be understood."""
+    """A trace file is missing, or a row of it cannot be parsed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceJob:
     name: str
     submitted_at: float
-    #: alone on what it asks for
+    #: without other jobs on its resources
     run_seconds: float
     user: str = UNKNOWN_USER
     group: str = ""
@@ -40,7 +40,7 @@ class TraceJob:
     gpus: int = 0
     #: a share of one GPU in thousandths, in place of whole ones
     gpu_milli: int = 0
-    #: over how many nodes; None when the trace leaves it to the fleet
+    #: None if the trace has no number of nodes: then the fleet decides
     nodes: int | None = None
     #: of all its nodes together
     cpu_milli: int = 0
@@ -52,7 +52,7 @@ class TraceJob:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One line of a table, by the names of its columns; it knows where it stands."""
+    """One line of a table, by the names of its columns, with its file and line number."""
 
     path: Path
     line: int
@@ -97,7 +97,7 @@ def unreadable(path: Path, line: int, problem: str) -> UnreadableTrace:
 
 
 def lines(path: Path) -> Iterator[str]:
-    """The lines of a text file, plain or compressed with gzip, which its content tells."""
+    """The lines of a text file, plain or compressed with gzip, detected from its content."""
     try:
         with path.open("rb") as file:
             is_compressed = file.read(2) == b"\x1f\x8b"
@@ -117,8 +117,8 @@ def _opened(path: Path, is_compressed: bool) -> TextIO:
 
 
 def rows(path: Path, needed: Iterable[str], *, delimiter: str = ",") -> Iterator[Row]:
-    """The rows of a table with a line of titles. Columns that nobody asks for are of no concern."""
-    # In a table that is divided by bars a quotation mark is a letter like any other.
+    """The rows of a table with a line of titles. Only the columns in `needed` must exist."""
+    # In a table with bars as delimiters a quotation mark has no special meaning.
     reader = csv.reader(lines(path), delimiter=delimiter, quotechar='"' if delimiter == "," else None)
     try:
         titles = [title.strip() for title in next(reader, [])]

@@ -18,12 +18,12 @@ _PODS = "openb_pod_list_"
 _NODES = "openb_node_list_gpu_node.csv"
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
-#: the shortest lists are of use for packing only: they tell no times
+#: the shortest lists have no times: they can be used for packing only
 TIME_COLUMNS = ("creation_time", "deletion_time")
 
 
 class Draw(Protocol):
-    """Randomness is the caller's: `random.Random(seed)` will do."""
+    """The caller passes the random generator, such as `random.Random(seed)`."""
 
     def shuffle(self, x: MutableSequence[Request]) -> None: ...
 
@@ -47,7 +47,7 @@ def read_node_list(path: Path) -> list[Node]:
 
 
 def read_pods(folder: Path, trace: str) -> list[Request]:
-    """What the pods of a trace ask for, in the order of their names."""
+    """The requests of the pods of a trace, in the order of their names."""
     path = folder / f"{_PODS}{trace}.csv"
     if not path.exists():
         path = path.with_name(path.name + ".gz")
@@ -60,11 +60,11 @@ def matches(head: str) -> bool:
 
 
 def read(path: Path, left_out: LeftOut) -> Iterator[TraceJob]:
-    """The pods as jobs that come and end when the trace says so."""
+    """The pods as jobs that arrive and end as in the trace."""
     for row in rows(path, (*POD_COLUMNS, *TIME_COLUMNS)):
         request = _request(row)
         created, deleted = row.number("creation_time"), row.number("deletion_time")
-        # A pod that waited in the trace ran from when it was scheduled on; one that never was has no such time.
+        # A pod that waited ran from its scheduled time on; a pod that was never scheduled has no such time.
         begun = row.number("scheduled_time", created)
         if deleted < begun:
             left_out["it was deleted before it was scheduled"] += 1
@@ -83,12 +83,12 @@ def read(path: Path, left_out: LeftOut) -> Iterator[TraceJob]:
 
 
 def fleet(path: Path) -> list[Node]:
-    """The node list that is published beside the pod lists."""
+    """The node list that is published with the pod lists."""
     return read_node_list(path.parent / _NODES)
 
 
 def arrivals(pods: Sequence[Request], capacity_milli: int, draw: Draw, tune: float = 1.3) -> list[Request]:
-    """The pods in random order, then further draws of them, up to `tune` times the GPUs that there are."""
+    """The pods in random order, then further draws of them, up to `tune` times the GPUs of the fleet."""
     drawn = list(pods)
     draw.shuffle(drawn)
     asked = sum(request.total_gpu_milli for request in drawn)

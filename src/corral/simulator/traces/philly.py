@@ -1,6 +1,6 @@
 """The Philly traces as Muri (SIGCOMM'22) publishes them: times in milliseconds, run times in iterations.
 
-Nobody's names are in them, so all jobs are one user's. The cluster of the published results is 8 nodes with 8 GPUs.
+They have no user names, so all jobs belong to one user. The cluster of the published results has 8 nodes with 8 GPUs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from corral.simulator.fleets import parse_fleet
 from corral.simulator.traces.job import LeftOut, TraceJob, rows
 
 COLUMNS = ("num_gpu", "submit_time", "iterations", "iteration_time")
-#: what a job takes longer than its iterations, as in the published runs
+#: the run time relative to that of the iterations, as in the published runs
 OVERHEAD = 1.015
 FLEET = "8x8xV100"
 

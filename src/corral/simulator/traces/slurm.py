@@ -1,7 +1,7 @@
-"""What `sacct -P` prints: jobs of a Slurm cluster, divided by bars, with titles in the first line.
+"""The output of `sacct -P`: jobs of a Slurm cluster, separated by bars, with titles in the first line.
 
-Lines of steps (12.batch, 12.0) repeat what their job's line tells and are passed over. Times without a zone are taken
-as UTC: only their differences count.
+Lines of steps (12.batch, 12.0) repeat the data of their job and are skipped. Times without a zone are read as UTC: only
+their differences matter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from corral.core.model import WHOLE, Node
 from corral.simulator.traces.job import LeftOut, Row, TraceJob, UnreadableTrace, rows
 
 COLUMNS = ("JobID", "Submit", "Start", "End")
-#: the first of them that has something to tell
+#: the first of them that is not empty is used
 RESOURCES = ("ReqTRES", "AllocTRES", "ReqGRES", "AllocGRES")
 _NOT_KNOWN = {"", "none", "unknown", "n/a"}
 _WITHOUT_LIMIT = {"unlimited", "partition_limit", "infinite"}
@@ -48,7 +48,7 @@ def read(path: Path, left_out: LeftOut) -> Iterator[TraceJob]:
 
 
 def fleet(path: Path) -> list[Node]:
-    raise UnreadableTrace(f"{path}: sacct does not tell which nodes there are; say so")
+    raise UnreadableTrace(f"{path}: sacct does not list the nodes: name the fleet")
 
 
 def _job(row: Row, submitted: float, run_seconds: float) -> TraceJob:

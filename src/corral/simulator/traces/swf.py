@@ -1,7 +1,7 @@
 """The Standard Workload Format of the Parallel Workloads Archive: 18 numbers a line, -1 where nothing is known.
 
-Processors are all that it knows, so a processor is a GPU here: the unit that is given out. The fleet is what the head
-of the file tells: MaxProcs on MaxNodes.
+The format has processors only, so that a processor counts as a GPU here: the unit of allocation. The fleet is in the
+header of the file: MaxProcs on MaxNodes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FIELDS = 18
 _NUMBER, _SUBMIT, _RUN, _ALLOCATED, _ASKED, _ASKED_SECONDS = 0, 1, 3, 4, 7, 8
 _USER, _GROUP = 11, 12
 _HEAD = re.compile(r";\s*(\w+):\s*(\d+)")
-#: of the processor that a trace does not name
+#: the model of the processors
 MODEL = "processor"
 
 
@@ -56,27 +56,27 @@ def read(path: Path, left_out: LeftOut) -> Iterator[TraceJob]:
 
 
 def fleet(path: Path) -> list[Node]:
-    told: dict[str, int] = {}
+    header: dict[str, int] = {}
     for line in lines(path):
         if line.strip() and not line.startswith(";"):
             break
         if (found := _HEAD.match(line)) is not None:
-            told.setdefault(found[1], int(found[2]))
-    nodes = told.get("MaxNodes", 0)
-    processors = told.get("MaxProcs", nodes)
+            header.setdefault(found[1], int(found[2]))
+    nodes = header.get("MaxNodes", 0)
+    processors = header.get("MaxProcs", nodes)
     if not nodes or processors < nodes:
-        raise UnreadableTrace(f"{path}: the head does not tell MaxNodes and MaxProcs; say which nodes there are")
+        raise UnreadableTrace(f"{path}: the header has no MaxNodes and MaxProcs: name the fleet")
     return parse_fleet(f"{nodes}x{processors // nodes}x{MODEL}")
 
 
 def _values(path: Path, number: int, text: str) -> list[float]:
-    words = text.split()
-    if len(words) != FIELDS:
-        raise unreadable(path, number, f"{len(words)} fields; the format has {FIELDS}")
-    for word in words:
-        if not _is_number(word):
-            raise unreadable(path, number, f"{word!r} is not a number")
-    return [float(word) for word in words]
+    fields = text.split()
+    if len(fields) != FIELDS:
+        raise unreadable(path, number, f"{len(fields)} fields; the format has {FIELDS}")
+    for field in fields:
+        if not _is_number(field):
+            raise unreadable(path, number, f"{field!r} is not a number")
+    return [float(field) for field in fields]
 
 
 def _is_number(word: str) -> bool:

@@ -14,7 +14,7 @@ from corral.control.ports import Store
 from corral.control.records import AlertFilter, ChannelRecord, DeliveryRecord, DeliveryState
 from corral.control.system.policies import Policies
 from corral.core.alerts.defaults import Thresholds, builtin_rules
-from corral.core.alerts.evaluating import evaluate
+from corral.core.alerts.evaluation import evaluate
 from corral.core.alerts.facts import Facts, GpuFact, NodeFact
 from corral.core.alerts.model import Alert, AlertAction, AlertRule, AlertState, Severity, Silence
 from corral.core.model import GpuHealth, JobState, NodeState

@@ -23,7 +23,7 @@ from corral.control.records import JobSpec
 from corral.control.system.policies import CheckpointPolicy, Policies
 from corral.core.jobs.lifecycle import ResizeRequested, Stop, StopRequested
 from corral.core.model import Allocation, EndReason, GpuHealth, Grant, Job, JobState, NodeState
-from corral.core.monitoring.health.judging import put
+from corral.core.monitoring.health.judgement import put
 from corral.core.monitoring.health.model import Evidence, Sign
 from corral.core.monitoring.idleness import Activity, IdleRules
 from tests.unit.control.world import (

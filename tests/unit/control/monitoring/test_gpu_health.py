@@ -13,7 +13,7 @@ from corral.control.monitoring.gpu_health import HealthChange, XidNote
 from corral.control.ports import AttemptPhase
 from corral.core.jobs.lifecycle import Stop
 from corral.core.model import EndReason, GpuHealth, JobState, NodeState, Request
-from corral.core.monitoring.health.judging import put
+from corral.core.monitoring.health.judgement import put
 from corral.core.monitoring.health.model import DAY, Condition, Evidence, Sign
 from tests.unit.control.tenants import assert_state_is_stored
 from tests.unit.control.world import ANN, ROOT, TWO_NODES, Desk, draft

@@ -223,7 +223,7 @@ def test_many_alerts_are_one_notice_with_the_worst_first() -> None:
     assert lines[-2:] == ["Resolved:", "- #60 warning hot: GPU g60 is hot (after 90 s)"]
 
 
-def test_what_was_over_before_it_could_be_told_is_told_with_both_its_ends() -> None:
+def test_an_alert_that_ended_before_its_notice_is_listed_with_both_its_ends() -> None:
     notice = compose([alert(7, over=True)])
     assert (notice.kind, notice.title) == ("fired", "[corral] WARNING: hot g7, resolved already")
     assert notice.body == "Fired, and resolved already:\n- #7 warning hot: GPU g7 is hot (after 90 s)"
@@ -232,9 +232,9 @@ def test_what_was_over_before_it_could_be_told_is_told_with_both_its_ends() -> N
     assert notice.body.count("g7") == notice.body.count("g8") == notice.body.count("g9") == 1
 
 
-def test_a_rule_is_told_once_a_minute_but_news_never_wait() -> None:
-    told = {"hot": 100.0, "old": 0.0}
-    assert may_go_at({"hot"}, told, 110.0) == 100 + QUIET_SECONDS
-    assert may_go_at({"hot", "lost"}, told, 110.0) == 110
-    assert may_go_at({"hot", "old"}, told, 110.0) == 110
+def test_a_rule_has_one_notice_a_minute_but_new_alerts_never_wait() -> None:
+    notified = {"hot": 100.0, "old": 0.0}
+    assert may_go_at({"hot"}, notified, 110.0) == 100 + QUIET_SECONDS
+    assert may_go_at({"hot", "lost"}, notified, 110.0) == 110
+    assert may_go_at({"hot", "old"}, notified, 110.0) == 110
     assert may_go_at({"lost"}, {}, 110.0) == 110

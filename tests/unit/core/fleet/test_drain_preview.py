@@ -14,7 +14,7 @@ from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.snapshot.changes import PutReservation
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
-from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.builders import node, running, snapshot_of, waiting
 from tests.unit.core.recount import dump_snapshot
 from tests.unit.core.strategies import History, histories
 from tests.unit.searching import DEAR
@@ -31,13 +31,13 @@ def drained(snapshot: ClusterSnapshot, at: float = NOW, known: dict[str, Predict
 
 
 def test_an_empty_node_is_empty_now() -> None:
-    found = drained(picture(node("n1", 4), node("n2", 4)))
+    found = drained(snapshot_of(node("n1", 4), node("n2", 4)))
     assert (found.empty_at, found.jobs, found.stranded) == (Span(p50=NOW, p90=NOW), (), ())
     assert found.capacity_after == {"default": Capacity(gpus=4, free=4)}
 
 
 def test_who_is_there_now_goes_where_there_is_room_the_oldest_first() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", 4),
         node("n2", 4),
         running(1, {"n1": (0, 1)}, allocated_at=5.0, time_limit_seconds=500.0),
@@ -69,12 +69,12 @@ def test_how_sure_it_is_that_a_job_is_still_there(
     known: Prediction | None, limit: float | None, kind: JobKind, displaced: Displaced
 ) -> None:
     job = running(1, {"n1": (0,)}, time_limit_seconds=limit, kind=kind)
-    found = drained(picture(node("n1", 4), node("n2", 4), job), 300.0, {"j-1": known} if known else None)
+    found = drained(snapshot_of(node("n1", 4), node("n2", 4), job), 300.0, {"j-1": known} if known else None)
     assert found.jobs[0].displaced is displaced
 
 
-def test_ends_are_told_by_prediction_and_limit() -> None:
-    snapshot = picture(
+def test_ends_follow_from_prediction_and_limit() -> None:
+    snapshot = snapshot_of(
         node("n1", 4),
         running(1, {"n1": (0,)}, time_limit_seconds=150.0, grace_seconds=10.0),
         running(2, {"n1": (1,)}, state=JobState.STOPPING, stopping_for=EndReason.STOPPED_BY_USER, grace_seconds=30.0),
@@ -89,23 +89,23 @@ def test_ends_are_told_by_prediction_and_limit() -> None:
 
 def test_what_is_lost_is_what_was_not_saved() -> None:
     never, lately = running(1, {"n1": (0, 1)}), running(2, {"n1": (2,)}, checkpointed_at=70.0)
-    snapshot = picture(node("n1", 4), never, lately)
+    snapshot = snapshot_of(node("n1", 4), never, lately)
     assert [job.lost_gpu_seconds for job in drained(snapshot).jobs] == [200.0, 30.0]
     # Later on, one that saves will have saved again.
     assert [job.lost_gpu_seconds for job in drained(snapshot, 300.0).jobs] == [600.0, 30.0]
 
 
 def test_a_gang_moves_as_a_whole() -> None:
-    snapshot = picture(*(node(name, 2) for name in ("n1", "n2", "n3")), running(1, {"n1": (0, 1), "n2": (0, 1)}))
+    snapshot = snapshot_of(*(node(name, 2) for name in ("n1", "n2", "n3")), running(1, {"n1": (0, 1), "n2": (0, 1)}))
     (job,) = drained(snapshot).jobs
     assert job.gpus == ("n1/0", "n1/1")
     assert {*(job.goes_to or ())} == {"n2", "n3"}
     assert job.lost_gpu_seconds == 400.0
 
 
-def test_nobody_is_sent_to_what_is_reserved_for_others() -> None:
+def test_no_job_is_sent_to_what_is_reserved_for_others() -> None:
     mine = Reservation(name="demo", pool="default", gpus=("n2/0", "n2/1"), users=("zoe",), since=0.0, until=900.0)
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", 2), node("n2", 2), PutReservation(reservation=mine), running(1, {"n1": (0, 1)}, preemptible=False)
     )
     (job,) = drained(snapshot).jobs
@@ -113,7 +113,7 @@ def test_nobody_is_sent_to_what_is_reserved_for_others() -> None:
 
 
 def test_jobs_that_fit_nowhere_else() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", 8),
         node("n2", 4),
         running(1, {"n1": tuple(range(8))}),
@@ -132,7 +132,7 @@ def test_jobs_that_fit_nowhere_else() -> None:
 
 
 def test_what_has_ended_by_then_makes_room() -> None:
-    snapshot = picture(node("n1", 2), node("n2", 2), running(1, {"n1": (0, 1)}), running(2, {"n2": (0, 1)}))
+    snapshot = snapshot_of(node("n1", 2), node("n2", 2), running(1, {"n1": (0, 1)}), running(2, {"n2": (0, 1)}))
     assert drained(snapshot, 300.0).jobs[0].goes_to is None
     assert drained(snapshot, 300.0, {"j-2": after(50.0, 100.0)}).jobs[0].goes_to == ("n2",)
 

@@ -1,4 +1,4 @@
-"""Links within a node, racks for gangs, and slices: what is taken together is close together, and nobody is refused for
+"""Links within a node, racks for gangs, and slices: what is taken together is close together, and no job is refused for
 it."""
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def plain(node: Node) -> Node:
 
 @settings(max_examples=120)
 @given(nodes=fleets(), wanted=st.lists(asked(), max_size=6), placement=st.sampled_from(PLACEMENTS))
-def test_links_and_racks_refuse_nobody_and_slices_are_never_cut_or_mixed(
+def test_links_and_racks_refuse_no_job_and_slices_are_never_cut_or_mixed(
     nodes: list[Node], wanted: list[Job], placement: str
 ) -> None:
     fleet = Fleet(nodes)

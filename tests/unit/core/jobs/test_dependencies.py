@@ -1,4 +1,4 @@
-"""Jobs that wait for others, in the picture and in words."""
+"""Jobs that wait for others, in the snapshot and in explanations."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from corral.core.model import EndReason, Job, JobState
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import explain
 from corral.core.snapshot.changes import DropJob, PutJob
-from tests.unit.core.builders import node, picture, running, started, waiting
+from tests.unit.core.builders import node, running, snapshot_of, started, waiting
 from tests.unit.searching import DEAR, pick
 
 
 def test_a_job_that_waits_for_another_stands_in_no_line_but_counts() -> None:
-    snapshot = picture(node("n1", gpus=2), waiting(1, gpus=1), waiting(2, gpus=1, after=("j-1",)))
+    snapshot = snapshot_of(node("n1", gpus=2), waiting(1, gpus=1), waiting(2, gpus=1, after=("j-1",)))
     assert [job for line in snapshot.lines.values() for job in line.jobs] == ["j-1"]
     assert (snapshot.queued_in("default"), snapshot.count(JobState.QUEUED)) == (2, 2)
     assert snapshot.active.total_gpu_milli == 2000
@@ -32,7 +32,7 @@ def test_a_job_that_waits_for_another_stands_in_no_line_but_counts() -> None:
 
 
 def test_ten_thousand_that_wait_for_one_are_not_looked_at() -> None:
-    snapshot = picture(node("n1", gpus=1), running(1, on={"n1": (0,)}))
+    snapshot = snapshot_of(node("n1", gpus=1), running(1, on={"n1": (0,)}))
     snapshot.apply(PutJob(job=waiting(serial, gpus=1, after=("j-1",))) for serial in range(2, 10_002))
     assert snapshot.lines == {}
     assert schedule(snapshot, 5.0).planned == ()
@@ -48,7 +48,7 @@ def test_age_counts_from_when_it_could_have_started() -> None:
 
 
 def test_why_names_what_it_waits_for_and_how_long_that_may_take() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", gpus=2),
         running(1, on={"n1": (0,)}, time_limit_seconds=3600.0),
         running(2, on={"n1": (1,)}),
@@ -64,13 +64,13 @@ def test_why_names_what_it_waits_for_and_how_long_that_may_take() -> None:
     ):
         job = waiting(20, gpus=1, after=after)
         snapshot.apply([PutJob(job=job)])
-        told = explain(snapshot, schedule(snapshot, 600.0), job, 600.0)
-        assert (told.position, told.ahead) == (None, ())
-        assert [reason.rule for reason in told.reasons] == ["dependency"]
-        (reason,) = told.reasons
+        explained = explain(snapshot, schedule(snapshot, 600.0), job, 600.0)
+        assert (explained.position, explained.ahead) == (None, ())
+        assert [reason.rule for reason in explained.reasons] == ["dependency"]
+        (reason,) = explained.reasons
         assert detail in reason.detail
         assert (reason.jobs, reason.numbers.get("seconds_left")) == (after, left)
-        assert told.summary == reason.detail
+        assert explained.summary == reason.detail
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_how_the_other_ended(values: dict[str, object], is_gone: bool, words: st
     assert broken_text(over, is_gone=is_gone) == f"j-3 (prepare) {words}"
 
 
-def test_behind_a_chain_the_first_failure_is_told() -> None:
+def test_behind_a_chain_the_first_failure_is_named() -> None:
     over = Job(id="j-4", name="train", user="ann", state=JobState.STOPPED, message="j-3 (prepare) failed")
     assert broken_text(replace(over, end_reason=EndReason.DEPENDENCY_FAILED)) == "j-3 (prepare) failed"
 

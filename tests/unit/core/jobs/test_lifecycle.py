@@ -239,7 +239,7 @@ def test_what_a_job_ran_counts_for_its_rank_whether_it_was_saved_or_lost() -> No
     [(None, 0.0), (250.0, 150.0), (400.0, 300.0), (410.0, 310.0)],
     ids=["never", "on its way", "at the warning", "in its grace time"],
 )
-def test_how_far_a_job_has_come_is_told_until_it_was_told_to_stop(saved_at: float | None, saved: float) -> None:
+def test_the_reached_work_counts_until_the_stop_request(saved_at: float | None, saved: float) -> None:
     job = Job(
         id="j-1", name="long", user="ann", state=JobState.RUNNING, attempt=1, allocation=ALLOCATION, started_at=100.0
     )

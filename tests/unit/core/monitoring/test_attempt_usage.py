@@ -1,4 +1,4 @@
-"""Readings added up: what counts for whom, and what counts for nobody."""
+"""Sums of readings: which part counts for which attempt, and which part counts for none."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ STORIES = [
         | {"memory_peak_bytes": 20, "used_gpu_ids": ("n1/0",)},
     ),
     Story(
-        what="whoever holds a part of it, alone, cannot be busier than all of that part",
+        what="the only holder of a part cannot be busier than all of that part",
         before=sample(0, energy_joules=0.0),
         sample=sample(5, utilization=1.0, energy_joules=400.0),
         share=Share(gpu_milli=250, held_milli=250),
         expected={"gpu_seconds": 1.25, "busy_gpu_seconds": 1.25, "energy_joules": 400, "used_gpu_ids": ("n1/0",)},
     ),
     Story(
-        what="of a reading that began under somebody else only the rest counts",
+        what="of a reading that began under another holder only the rest counts",
         before=sample(0, energy_joules=0.0),
         sample=sample(5, utilization=1.0, energy_joules=500.0),
         seconds=2.0,

@@ -85,11 +85,11 @@ def test_idle_is_said_only_of_what_was_really_little_used(uses: list[tuple[float
         now += step
         taken.append((now, use))
         recent = observe(recent, now, use, RULES)
-    told = activity([recent], now, RULES)
+    found = activity([recent], now, RULES)
     in_window = [use for at, use in taken if at > now - RULES.window_seconds]
-    if told in (IDLE, QUIET):
+    if found in (IDLE, QUIET):
         assert min(in_window) < RULES.utilization
-    if told is IDLE:
+    if found is IDLE:
         assert now - taken[0][0] >= 0.9 * RULES.window_seconds
     assert len(recent.buckets) <= RULES.buckets + 1
 

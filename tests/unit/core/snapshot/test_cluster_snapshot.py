@@ -1,4 +1,4 @@
-"""A picture kept current change by change equals one that is built anew."""
+"""A snapshot kept current change by change equals one that is built anew."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from corral.core.snapshot.changes import (
 )
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.node_index import Oversubscribed
-from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.builders import node, running, snapshot_of, waiting
 from tests.unit.core.recount import dump_snapshot, free_on
 from tests.unit.core.strategies import GPU_HEALTHS, MODELS, NODE_STATES, POLICIES, USERS, History, histories
 from tests.unit.searching import DEAR, between, pick
@@ -35,7 +35,7 @@ from tests.unit.searching import DEAR, between, pick
 
 @DEAR
 @given(histories(), st.data())
-def test_any_way_to_a_content_leads_to_the_same_picture(history: History, data: st.DataObject) -> None:
+def test_any_way_to_a_content_leads_to_the_same_snapshot(history: History, data: st.DataObject) -> None:
     """Nodes come, change and go, queues too, jobs start and end: in the middle of it all, nothing is stale."""
     snapshot = ClusterSnapshot(history.cluster)
     arriving = [
@@ -98,7 +98,7 @@ def _altered(known: Node, data: st.DataObject) -> Node:
 
 
 def test_a_trial_undoes_itself_also_after_an_error() -> None:
-    snapshot = picture(node("n1", gpus=2), waiting(1, gpus=1), waiting(2, gpus=2))
+    snapshot = snapshot_of(node("n1", gpus=2), waiting(1, gpus=1), waiting(2, gpus=2))
     before = dump_snapshot(snapshot)
     (start,) = schedule(snapshot, 5.0).starts
 
@@ -114,21 +114,21 @@ def test_a_trial_undoes_itself_also_after_an_error() -> None:
 
 
 def test_taking_what_is_held_is_an_error() -> None:
-    snapshot = picture(node("n1", gpus=1), running(1, {"n1": (0,)}))
+    snapshot = snapshot_of(node("n1", gpus=1), running(1, {"n1": (0,)}))
     assert snapshot.fleet.slots[0].free_milli == {"n1/0": 0}
     with pytest.raises(Oversubscribed, match="n1/0"):
         snapshot.apply([PutJob(job=running(2, {"n1": (0,)}))])
 
 
-def test_only_live_jobs_are_part_of_the_picture() -> None:
+def test_only_live_jobs_are_part_of_the_snapshot() -> None:
     with pytest.raises(ValueError, match="j-1 is created"):
-        picture(Job(id="j-1", name="name", user="ann"))
+        snapshot_of(Job(id="j-1", name="name", user="ann"))
     with pytest.raises(ValueError, match="without an allocation"):
-        picture(replace(waiting(1), state=JobState.RUNNING))
+        snapshot_of(replace(waiting(1), state=JobState.RUNNING))
 
 
 def test_a_node_that_comes_back_still_holds_what_runs_on_it() -> None:
-    snapshot = picture(node("n1", gpus=2), running(1, {"n1": (0,)}))
+    snapshot = snapshot_of(node("n1", gpus=2), running(1, {"n1": (0,)}))
     snapshot.apply([DropNode(id="n1")])
     assert snapshot.fleet.slots == []
     snapshot.apply([PutNode(node=node("n1", gpus=2))])

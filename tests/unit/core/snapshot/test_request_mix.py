@@ -1,4 +1,4 @@
-"""The mix: what it counts, when it is told anew, and that it stays small."""
+"""The mix: what it counts, when it is renewed, and that it stays small."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corral.core.snapshot.changes import PutMix
 from corral.core.snapshot.codec import dumps, from_plain
 from corral.core.snapshot.journal import Digest, decode_changes, encode_changes
 from corral.core.snapshot.request_mix import MOST_KINDS, WINDOW, Mix, MixCounter, Portion, mix_of
-from tests.unit.core.builders import picture
+from tests.unit.core.builders import snapshot_of
 from tests.unit.core.strategies import requests
 
 
@@ -26,11 +26,11 @@ def test_work_without_gpus_is_no_part_of_it() -> None:
     assert MixCounter().count(Request(cpu_milli=4000)) is None
 
 
-def test_it_is_told_anew_when_half_as_much_was_added() -> None:
+def test_it_is_renewed_when_half_as_much_was_added() -> None:
     counter = MixCounter(mix_of([(Request(gpus=1), 100)]))
-    told = [counter.count(Request(gpus=2)) for _ in range(50)]
-    assert told[:49] == [None] * 49
-    assert told[49] == mix_of([(Request(gpus=1), 100), (Request(gpus=2), 50)])
+    reported = [counter.count(Request(gpus=2)) for _ in range(50)]
+    assert reported[:49] == [None] * 49
+    assert reported[49] == mix_of([(Request(gpus=1), 100), (Request(gpus=2), 50)])
 
 
 def test_the_past_fades() -> None:
@@ -63,9 +63,9 @@ def test_equal_counts_are_equal_mixes_and_can_be_written_down(asked: list[Reques
     assert mix_of((portion.request, portion.count) for portion in reversed(first.mix.portions)) == first.mix
 
 
-def test_it_is_content_of_the_picture() -> None:
+def test_it_is_content_of_the_snapshot() -> None:
     put = PutMix(pool="default", mix=mix_of([(Request(gpus=2, models=("A10",)), 7)]))
-    snapshot = picture(put)
+    snapshot = snapshot_of(put)
     assert put in list(snapshot.contents())
     assert decode_changes(encode_changes([put])) == [put]
     with_it, without = Digest(), Digest()

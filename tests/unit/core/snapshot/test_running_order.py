@@ -12,7 +12,7 @@ from tests.unit.core.builders import running
 from tests.unit.searching import every, seconds
 
 RULES = OrderingRules(ageing=0.5, unknown_seconds=40.0)
-PREDICTIONS = [Prediction(p50_seconds=told, p90_seconds=told, samples=3) for told in (20.0, 300.0)]
+PREDICTIONS = [Prediction(p50_seconds=seconds, p90_seconds=seconds, samples=3) for seconds in (20.0, 300.0)]
 RUNNERS = every(
     gpus=(1, 2, 3, 4),
     priority=(1, 2, 3),
@@ -39,7 +39,7 @@ def runners(draw: st.DrawFn, serial: int) -> Job:
     st.lists(st.floats(-10.0, 1_300.0), min_size=1, max_size=4),
     st.sets(st.integers(1, 12)),
 )
-def test_all_behind_a_place_are_named_and_nobody_else(
+def test_all_behind_a_place_are_named_and_no_other_job(
     jobs: tuple[Job, ...], policy: str, now: float, margin: float, places: list[float], gone: set[int]
 ) -> None:
     ranking = Ranking(policy, RULES, jobs)

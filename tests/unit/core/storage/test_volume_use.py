@@ -1,4 +1,4 @@
-"""One writer or any number of readers: whatever arrives, whoever is preempted, in every picture made from another."""
+"""One writer or any number of readers: whatever arrives and is preempted, in every snapshot made from another."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from corral.core.snapshot.journal import (
 from corral.core.snapshot.replica import Replica, copy_of
 from corral.core.storage.volumes import Volume, VolumeMount, VolumeType
 from corral.simulator.simulation import Arrival, Simulation
-from tests.unit.core.builders import node, picture, running, started, waiting
+from tests.unit.core.builders import node, running, snapshot_of, started, waiting
 from tests.unit.searching import DEAR, between, pick
 
 BLOCKS = ("v-1", "v-2")
@@ -72,7 +72,7 @@ def arriving(draw: st.DrawFn) -> list[Arrival]:
 
 
 def cluster() -> ClusterSnapshot:
-    return picture(
+    return snapshot_of(
         PutRules(
             limits=Limits(), score_time_constant=60.0, preemption=PreemptionRules(enabled=True, min_run_seconds=1.0)
         ),
@@ -110,11 +110,11 @@ def test_never_two_writers_nor_a_writer_with_readers_and_everybody_has_a_turn(ar
         check(simulation.snapshot, starts)
         assert simulation.snapshot.volumes.keys() == {volume.id for volume in VOLUMES}
         begun |= starts.keys()
-    assert begun == {arrival.job.id for arrival in arrivals}, "nobody waits for ever"
+    assert begun == {arrival.job.id for arrival in arrivals}, "no job waits for ever"
 
 
 def test_a_waiting_job_says_which_volume_it_waits_for_and_who_has_it() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", 4),
         *PUT_VOLUMES,
         running(1, {"n1": (0,)}, mounts=(reads("v-1"),)),
@@ -129,9 +129,9 @@ def test_a_waiting_job_says_which_volume_it_waits_for_and_who_has_it() -> None:
     assert (reason.numbers, reason.jobs) == ({"volume": "v-1", "jobs": 2}, ("j-1", "j-2"))
 
 
-def test_a_trial_that_ends_leaves_nobody_with_anything() -> None:
+def test_a_trial_that_ends_leaves_no_job_with_anything() -> None:
     job = waiting(1, gpus=1, mounts=(writes("v-1"),))
-    snapshot = picture(node("n1", 4), *PUT_VOLUMES, job)
+    snapshot = snapshot_of(node("n1", 4), *PUT_VOLUMES, job)
     allocation = schedule(snapshot, 1.0).starts[0].allocation
     with snapshot.trial() as trial:
         trial.start(job, allocation)
@@ -145,14 +145,14 @@ def test_a_trial_that_ends_leaves_nobody_with_anything() -> None:
 def test_a_job_goes_to_the_cluster_of_its_volume() -> None:
     here, there = node("n1", 1), node("n2", 1, cluster="east")
     job = waiting(1, gpus=1, labels=((CLUSTER_LABEL, "east"),), mounts=(reads("v-1"),))
-    assert started(schedule(picture(here, there, *PUT_VOLUMES, job), 1.0)) == {"j-1": ["n2"]}
-    moved = picture(here, there, *PUT_VOLUMES, job)
+    assert started(schedule(snapshot_of(here, there, *PUT_VOLUMES, job), 1.0)) == {"j-1": ["n2"]}
+    moved = snapshot_of(here, there, *PUT_VOLUMES, job)
     moved.apply([PutNode(node=replace(there, cluster="west"))])
     assert started(schedule(moved, 1.0)) == {}
 
 
-def test_pictures_journals_and_digests_have_the_volumes() -> None:
-    snapshot = picture(node("n1", 4), *PUT_VOLUMES, running(1, {"n1": (0,)}, mounts=(writes("v-1"),)))
+def test_copies_journals_and_digests_have_the_volumes() -> None:
+    snapshot = snapshot_of(node("n1", 4), *PUT_VOLUMES, running(1, {"n1": (0,)}, mounts=(writes("v-1"),)))
     changes = list(snapshot.contents())
     again = ClusterSnapshot(decode_changes(encode_changes(changes)))
     assert again.volumes == snapshot.volumes
@@ -179,7 +179,7 @@ def test_a_claim_on_a_volume_is_kept_with_its_plan() -> None:
 
 
 def test_a_forecast_lets_writers_follow_each_other() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", 4),
         *PUT_VOLUMES,
         running(1, {"n1": (0,)}, mounts=(writes("v-1"),), time_limit_seconds=100.0),

@@ -113,7 +113,7 @@ def test_what_does_not_fit_the_cluster_is_refused(plain: dict[str, Any], field: 
 
 
 def test_it_says_what_differs() -> None:
-    told = describe(
+    text = describe(
         scenario_of(
             {
                 "queues": {"*": {"policy": "shortest", "preempts": True}, "research": {"max_gpus": 0}},
@@ -124,7 +124,7 @@ def test_it_says_what_differs() -> None:
             }
         )
     )
-    assert told == (
+    assert text == (
         "every queue: policy shortest, preempts; queue research: no max gpus; score memory 2h; ann: quota 16 GPUs; "
         "bob: no quota; fleet × 1.5; +2x8xH100; without n1; any GPU model will do"
     )

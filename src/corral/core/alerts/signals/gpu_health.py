@@ -1,4 +1,4 @@
-"""`gpu-health`: what is thought of a GPU: healthy 0, suspect 1, failed 2."""
+"""`gpu-health`: the health of a GPU: healthy 0, suspect 1, failed 2."""
 
 from __future__ import annotations
 

@@ -11,6 +11,6 @@ def read(gpu: GpuFact) -> float | None:
 
 
 def describe(gpu: GpuFact, value: float) -> Finding:
-    # Of a shared GPU it cannot be said whose job does nothing.
+    # For a shared GPU it is not known which job is idle.
     owner = gpu.users[0] if len(gpu.users) == 1 else ""
     return about_gpu(gpu, f"{gpu_label(gpu)} has done nothing for {value:.0f} min", owner=owner)

@@ -1,4 +1,4 @@
-"""`gpu-power`: what a GPU draws of the power it may draw."""
+"""`gpu-power`: the power that a GPU draws, as a part of its power limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`queue-wait`: for how many minutes the job waits that waits longest in a queue."""
+"""`queue-wait`: the longest wait in a queue, in minutes."""
 
 from __future__ import annotations
 

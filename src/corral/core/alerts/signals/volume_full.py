@@ -1,4 +1,4 @@
-"""`volume-full`: how much of its size is in a volume. Its owner may see the alert."""
+"""`volume-full`: the used part of a volume. Its owner may see the alert."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Whether a GPU can be trusted with work: signs, their confirmation, and the way back."""
+"""GPU health: signs of faults, their confirmation, and recovery."""

@@ -1,4 +1,4 @@
-"""What is known about a GPU's health, as immutable values."""
+"""GPU health as immutable values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Protocol
 from corral.core.model import GpuHealth, JobKind
 
 DAY = 86400.0
-#: Pieces of evidence that are kept with a GPU.
+#: How many pieces of evidence are kept per GPU.
 KEPT_EVIDENCE = 10
 
 
 class Sign(StrEnum):
-    """What speaks against a GPU."""
+    """A sign of a fault."""
 
     HOT = "hot"
     IDLE = "idle"
@@ -32,7 +32,7 @@ class Sign(StrEnum):
 class Evidence:
     sign: Sign
     at: float
-    #: in plain words, with the numbers
+    #: with the numbers
     text: str
     #: what to do about it
     advice: str = ""
@@ -41,18 +41,18 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Condition:
-    """A GPU's health with the evidence for it. Kept, so that a restart forgets nothing."""
+    """A GPU's health with the evidence for it. Stored, so that it survives a restart."""
 
     gpu_id: str
     health: GpuHealth = GpuHealth.HEALTHY
     since: float = 0.0
     evidence: tuple[Evidence, ...] = ()
-    #: when it was suspected lately, for damping one that comes and goes
+    #: when the GPU became suspect recently, for longer recovery times after relapses
     episodes: tuple[float, ...] = ()
 
     @property
     def fresh_evidence(self) -> tuple[Evidence, ...]:
-        """What speaks against it now; what is older belongs to an episode that is over."""
+        """The evidence of the present episode; older evidence belongs to an episode that is over."""
         if self.health is GpuHealth.HEALTHY:
             return ()
         begin = self.episodes[-1] if self.episodes else self.since
@@ -61,20 +61,20 @@ class Condition:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HealthRules:
-    """When a GPU is not trusted any more, and when it is again."""
+    """When a GPU becomes suspect or failed, and when it recovers."""
 
     hot_celsius: float = 85.0
-    #: bad readings in a row that turn a suspicion into a failure
+    #: bad readings in a row that make a suspect GPU failed
     confirm_readings: int = 3
-    #: None: idleness says nothing about health
+    #: None: idleness does not count
     idle_grace_seconds: float | None = 1800.0
     recover_seconds: float = 300.0
-    #: what lies between two readings that are further apart is unknown
+    #: the time between two readings that are further apart is unknown
     gap_seconds: float = 60.0
 
 
 class GpuFacts(Protocol):
-    """The part of a reading that signs look at; None where the device does not tell."""
+    """The part of a reading that signs use; None for values that the device does not report."""
 
     @property
     def at(self) -> float: ...
@@ -95,7 +95,7 @@ class GpuFacts(Protocol):
 
 
 class HolderFacts(Protocol):
-    """The part of a holder that signs look at."""
+    """The part of a holder that signs use."""
 
     @property
     def attempt_id(self) -> str: ...
@@ -111,51 +111,51 @@ class HolderFacts(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory:
-    """What is remembered of a GPU's earlier readings. Lost with the server, and then built up anew."""
+    """Data from a GPU's earlier readings. Not stored: after a restart it is built up again."""
 
-    #: of the latest reading
+    #: the time of the latest reading
     at: float = 0.0
-    #: as it was judged then
+    #: the health after that reading
     health: GpuHealth = GpuHealth.HEALTHY
     ecc_uncorrected: int | None = None
     remapped_rows: int | None = None
-    #: the attempt that has been seen working on it
+    #: the attempt that has used the GPU
     worked: str = ""
-    #: the attempt under which it does nothing, since when, and until when that was seen
+    #: the attempt under which the GPU is idle, since when, and the time of the last idle reading
     idle_attempt: str = ""
     idle_since: float = 0.0
     idle_until: float = 0.0
-    #: bad readings in a row, by sign; signs without any are left out
+    #: bad readings in a row by sign; signs without any are left out
     counts: tuple[tuple[Sign, int], ...] = ()
-    #: signs whose latest word was a bad one, and that have a way to take it back
+    #: persistent signs whose latest finding was bad
     unresolved: frozenset[Sign] = frozenset()
     last_bad_at: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sight:
-    """Everything that a sign may look at."""
+    """The input of a sign."""
 
     reading: GpuFacts
     holders: Sequence[HolderFacts]
-    #: attempts that have been seen working on some GPU
+    #: attempts that have used any of their GPUs
     working: Collection[str]
     memory: Memory
     rules: HealthRules
 
 
 class Weight(IntEnum):
-    #: nothing is known: it changes nothing
+    #: not known: changes nothing
     UNKNOWN = 0
     FINE = 1
     BAD = 2
-    #: enough by itself
+    #: enough for a failure by itself
     FATAL = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """What one sign says about one reading."""
+    """The result of one sign for one reading."""
 
     weight: Weight
     text: str = ""

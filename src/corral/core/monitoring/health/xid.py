@@ -1,8 +1,8 @@
-"""Error codes of NVIDIA's driver (XID) in plain meaning: whose fault, how bad, and what to do.
+"""Error codes of NVIDIA's driver (XID): their meaning, cause and severity, and what to do.
 
-The facts are those of NVIDIA's public XID catalog; the judgement is ours: a code that a program can bring about by
-itself is only noted, one that asks for a reset of the GPU or for its replacement fails it at once, and whatever lies
-between, or is not known, makes it suspect.
+The facts are those of NVIDIA's public XID catalog; the severity is corral's: a code that a program can cause by itself
+is only noted, a code that asks for a reset or a replacement of the GPU makes it failed at once, and any other code,
+also an unknown one, makes it suspect.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class Fault(StrEnum):
-    """Where to look first."""
+    """The likely cause."""
 
     PROGRAM = "program"
     DRIVER = "driver"
@@ -22,7 +22,7 @@ class Fault(StrEnum):
 
 
 class Severity(StrEnum):
-    #: says nothing against the GPU
+    #: no sign of a fault of the GPU
     NOTE = "note"
     SUSPECT = "suspect"
     FAILED = "failed"
@@ -46,7 +46,7 @@ CABLES = "Check the NVLink bridges or switches and the GPU's seat; reset all GPU
 
 
 def about(code: int) -> Xid:
-    """What is known about a code; one that is not in the table is taken as a reason for suspicion."""
+    """The entry of a code; a code that is not in the table makes the GPU suspect."""
     known = TABLE.get(code)
     if known is not None:
         return known

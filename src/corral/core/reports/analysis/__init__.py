@@ -1,7 +1,7 @@
-"""What could be better: findings with evidence and a proposal, one file each.
+"""Analysis: findings with evidence and a proposal, one file per kind.
 
-A finder looks at the whole input and gives what it finds, the largest first. Another kind of finding is another file
-and another line in `FINDERS`.
+A finder returns its findings in the input, the largest first. A new kind of finding is one file and one line in
+`FINDERS`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A short list of moves that would free whole nodes. Only a proposal: nothing here, or elsewhere, acts on it.
+"""A short list of moves that would free whole nodes. It is only a proposal: corral does not make these moves.
 
-A node is worth emptying when everything on it can be started again somewhere else, on nodes that are in use anyway. The
-cheapest nodes are emptied first. A node that was freed takes nothing, and a node that took something is not emptied, so
-that the moves can be made one after the other and each finds its place free.
+A node is worth emptying if all its jobs can be restarted on other nodes that are in use anyway. The cheapest nodes are
+emptied first. A freed node gets no job, and a node that got a job is not emptied, so that the moves can be made one
+after the other and each finds its place free.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from corral.core.reports.analysis.model import HOUR, AnalysisInput, Defragmentat
 from corral.core.scheduling.placement.search import choose_gpus, find_place, has_cpu_and_memory
 from corral.core.snapshot.node_index import Domain, DomainIndex, Fleet, Slot, places
 
-#: People sit at workbenches; moving one would end what they do.
+#: Not workbenches: a move would interrupt their users.
 MOVABLE_KINDS = frozenset({JobKind.TRAINING, JobKind.PRESET})
 
 
 def plan_everywhere(seen: AnalysisInput) -> DefragmentationPlan:
-    """For all pools and models together, within one number of moves."""
+    """For all pools and models together, with a common limit of moves."""
     plans: list[DefragmentationPlan] = []
     left = seen.rules.most_moves
     for domain in gpu_domains(fleet_now(seen)):
@@ -51,14 +51,14 @@ def plan_moves(seen: AnalysisInput, domain: Domain, most_moves: int | None = Non
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Tenancy:
-    """What stands on a node's GPUs of the domain."""
+    """The jobs on a node's GPUs of the domain."""
 
     jobs: tuple[Job, ...]
     held_milli: int
 
 
 class _Planner:
-    """Makes moves on a fleet of its own."""
+    """Tries moves on its own copy of the fleet."""
 
     def __init__(self, seen: AnalysisInput, fleet: Fleet, index: DomainIndex) -> None:
         self._seen = seen
@@ -71,13 +71,13 @@ class _Planner:
         self._tenancies = self._read_tenancies()
 
     def worth_emptying(self) -> list[str]:
-        """Nodes in part use whose jobs can all be moved, those with the least to lose for each GPU first."""
+        """Nodes in part use whose jobs can all be moved, the least lost work per GPU first."""
         found = []
         for place in places(self._index.members):
             slot = self._fleet.slots[place]
             tenancy = self._tenancies.get(slot.node.id)
             gpus = slot.domains[self._index.domain]
-            # A node with a single GPU is whole as soon as that is free; a full one has nothing to gain.
+            # A node with one GPU cannot be fragmented; a full node has nothing to gain.
             if tenancy is None or len(gpus) < 2 or tenancy.held_milli >= len(gpus) * WHOLE:
                 continue
             if all(self._can_move(job) for job in tenancy.jobs):
@@ -86,14 +86,14 @@ class _Planner:
         return [node_id for *_, node_id in sorted(found)]
 
     def try_to_empty(self, node_id: str, most_moves: int) -> None:
-        """Move everything off the node, or leave it as it is."""
+        """Move all jobs off the node, or none."""
         slot = self._fleet.slot(node_id)
         tenancy = self._tenancies[node_id]
         if node_id in self._receiving or len(self.moves) + len(tenancy.jobs) > most_moves:
             return
         free_before = len(slot.whole_gpus(self._index.domain))
         made: list[tuple[Move, Slot]] = []
-        # The largest first: it has the fewest places.
+        # The largest job first: it has the fewest places.
         for job in sorted(tenancy.jobs, key=lambda job: (-job.request.total_gpu_milli, job.serial)):
             move = self._place_elsewhere(job, node_id)
             if move is None:
@@ -148,7 +148,7 @@ class _Planner:
         return move, slot
 
     def _is_in_use(self, slot: Slot) -> bool:
-        """Moving onto an empty node would free nothing."""
+        """Whether the node has jobs: a move to an empty node would free nothing."""
         gpus = slot.domains[self._index.domain]
         return any(slot.free_milli[gpu] < WHOLE for gpu in gpus)
 
@@ -156,14 +156,14 @@ class _Planner:
         return job.state is JobState.RUNNING and job.kind in MOVABLE_KINDS and not job.request.is_gang
 
     def _lost_gpu_hours(self, job: Job) -> float:
-        """What is done again: at most the time between two checkpoints."""
+        """Work that has to be repeated: at most the time between two checkpoints."""
         assert job.allocation is not None
         ran = self._seen.until - (job.started_at if job.started_at is not None else self._seen.until)
         seconds = min(max(0.0, ran), self._seen.rules.checkpoint_seconds)
         return seconds * job.allocation.total_gpu_milli / WHOLE / HOUR
 
     def _read_tenancies(self) -> dict[str, _Tenancy]:
-        """Of every node that somebody holds usable GPUs of the domain on."""
+        """By node: the jobs that hold usable GPUs of the domain."""
         found: dict[str, list[tuple[Job, int]]] = {}
         for job in self._seen.jobs:
             for grant in job.allocation.grants if job.allocation is not None else ():

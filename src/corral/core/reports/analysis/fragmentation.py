@@ -1,4 +1,4 @@
-"""GPUs that are free and yet of no use: too few on each node for what waits, or for what is usually asked for."""
+"""Stranded GPUs: too few are free on each node for the waiting jobs, or for the usual requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def find(seen: AnalysisInput) -> list[Finding]:
         waiting = {job.request.gpus for job in waiting_jobs(seen, domain) if job.request.gpus}
         wanted = blocked.request.gpus if blocked is not None else max(sizes, default=0)
         largest = max(free.values(), default=0)
-        # Enough in total, and nowhere enough in one place.
+        # Enough in total, but not on one node.
         if wanted <= largest or sum(free.values()) < wanted:
             continue
         smallest = min({*sizes, *waiting}, default=0)
@@ -43,7 +43,7 @@ def _free_by_node(fleet: Fleet, index: DomainIndex) -> dict[str, int]:
 
 
 def _blocked(seen: AnalysisInput, fleet: Fleet, domain: Domain) -> Job | None:
-    """The oldest waiting job that there are enough free GPUs for, but no place."""
+    """The oldest waiting job for which enough GPUs are free in total, but not on one node."""
     free = fleet.domains[domain].free_gpus
     for job in waiting_jobs(seen, domain):
         request = job.request
@@ -70,9 +70,9 @@ def _finding(
     }
     if blocked is not None:
         evidence["waiting_job"] = blocked.id
-    who = f"{blocked.id} waits for" if blocked is not None else "jobs here usually ask for up to"
+    demand = f"{blocked.id} waits for" if blocked is not None else "jobs here usually ask for up to"
     text = (
-        f"{total} {model} are free in pool {pool}, on {len(free)} nodes, and at most {largest} on one node; {who}"
+        f"{total} {model} are free in pool {pool}, on {len(free)} nodes, and at most {largest} on one node; {demand}"
         f" {wanted} on one node."
     )
     if unusable:

@@ -1,4 +1,4 @@
-"""What is free at this moment, as the scheduler would see it."""
+"""Free GPUs and waiting jobs, as the scheduler sees them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corral.core.snapshot.node_index import Domain, Fleet
 
 
 def fleet_now(seen: AnalysisInput) -> Fleet:
-    """A fleet of its own, to try things out on."""
+    """A new fleet with the present allocations, which the caller may change."""
     fleet = Fleet(seen.nodes)
     for job in seen.jobs:
         if job.allocation is not None:

@@ -1,4 +1,4 @@
-"""GPUs that are too hot, or much hotter than those beside them: dust, a fan, a place in the rack."""
+"""GPUs that are too hot, or much hotter than the other GPUs of their node: dust, a fan, the position in the rack."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ def find(seen: AnalysisInput) -> list[Finding]:
 
 
 def idle_jobs(seen: AnalysisInput) -> dict[str, tuple[Job, float]]:
-    """By id, with the mean use of their GPUs. Only jobs that ran the whole time: starting takes a while."""
+    """By id: jobs with idle GPUs and their mean utilization. Only jobs that ran the whole time: a start takes a
+    while."""
     found = {}
     for job in seen.jobs:
         if job.state is not JobState.RUNNING or job.allocation is None or job.started_at is None:
@@ -23,7 +24,7 @@ def idle_jobs(seen: AnalysisInput) -> dict[str, tuple[Job, float]]:
         if not gpus or job.started_at > seen.until - seen.recent_seconds:
             continue
         measured = [seen.recent_utilization[gpu] for gpu in gpus if gpu in seen.recent_utilization]
-        # A GPU that nobody has measured is not idle.
+        # A GPU without measurements does not count as idle.
         if len(measured) == len(gpus) and max(measured) < seen.rules.idle_utilization:
             found[job.id] = (job, sum(measured) / len(measured))
     return found
@@ -38,7 +39,7 @@ def _finding(seen: AnalysisInput, job: Job, use: float) -> Finding:
     gpus = f"{gpus_text(milli)} GPU{'s' if milli > WHOLE else ''}"
     return Finding(
         kind=FindingKind.IDLE_ALLOCATION,
-        # Whoever sits at a workbench thinks from time to time.
+        # A workbench may be idle while its user thinks.
         severity=Severity.INFO if is_workbench else Severity.WARNING,
         subject=job.id,
         title=f"{job.id} ({job.name}) holds {gpus} and does nothing",

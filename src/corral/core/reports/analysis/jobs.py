@@ -1,4 +1,4 @@
-"""Attempts of the period, put together by the job that they belong to."""
+"""The attempts of the period, grouped by job."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from corral.core.reports.analysis.model import HOUR, UsageLine
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredJob:
-    """What was measured of one job, over all attempts of the period."""
+    """The measured usage of one job over all attempts of the period."""
 
     last: UsageLine
-    #: the attempt that was measured most: it tells best what the job needs
+    #: the attempt that was measured longest: it shows best what the job needs
     longest: UsageLine
     gpu_hours: float
     busy_gpu_hours: float
@@ -28,7 +28,7 @@ class MeasuredJob:
 
 
 def measured_jobs(lines: Iterable[UsageLine], least_gpu_hours: float) -> list[MeasuredJob]:
-    """Those of which enough was measured."""
+    """Jobs with at least `least_gpu_hours` of measurements."""
     by_job: dict[str, list[UsageLine]] = {}
     for line in lines:
         if line.measured.gpu_seconds > 0:

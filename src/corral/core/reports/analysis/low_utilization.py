@@ -11,11 +11,11 @@ from corral.core.reports.analysis.model import AnalysisInput, Finding, FindingKi
 
 
 def find(seen: AnalysisInput) -> list[Finding]:
-    told = idle_jobs(seen)
+    idle = idle_jobs(seen)
     poor = [
         job
         for job in measured_jobs(seen.usage, seen.rules.least_gpu_hours)
-        if job.utilization < seen.rules.low_utilization and job.last.job_id not in told
+        if job.utilization < seen.rules.low_utilization and job.last.job_id not in idle
     ]
     worst = sorted(poor, key=lambda job: -job.unused_gpu_hours)[: seen.rules.most_findings]
     return [_finding(job) for job in worst]

@@ -1,4 +1,4 @@
-"""What an analysis is made from, and what it finds, as immutable values."""
+"""The input of an analysis and its findings, as immutable values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corral.core.monitoring.attempt_usage import NOTHING_MEASURED, Measured
 
 HOUR = 3600.0
 
-#: A number or a short text that stands behind a finding.
+#: The numbers and short texts of a finding.
 Evidence = Mapping[str, float | int | str]
 
 
@@ -28,25 +28,25 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """Something that could be better."""
+    """An opportunity for improvement."""
 
     kind: FindingKind
     severity: Severity
-    #: the job, GPU, queue or pool that it is about
+    #: the job, GPU, queue or pool
     subject: str
     title: str
     evidence: Evidence
-    #: what is the case, in a sentence or two
+    #: one or two sentences
     text: str
     #: what to do about it
     proposal: str
-    #: how much of it there is, within its kind; the largest come first
+    #: sorts findings of one kind; the largest come first
     weight: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UsageLine:
-    """What one attempt held and used."""
+    """The resources that one attempt held and used."""
 
     attempt_id: str
     job_id: str
@@ -66,48 +66,48 @@ class UsageLine:
     measured: Measured = NOTHING_MEASURED
 
     def gpu_seconds(self, since: float, until: float) -> float:
-        """GPU time that it held within a span."""
+        """GPU time that the attempt held within a period."""
         end = until if self.ended_at is None else min(self.ended_at, until)
         return max(0.0, end - max(self.planned_at, since)) * self.gpu_milli / WHOLE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackageSize:
-    """A size that users can pick, on one node."""
+    """A package that users can choose, on one node."""
 
     name: str
     gpus: int = 0
     gpu_milli: int = 0
-    #: GPU models that it gets; empty means any
+    #: the GPU models of the package; empty means any
     models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnalysisRules:
-    """From where on something is worth a finding."""
+    """Thresholds of the findings."""
 
-    #: mean use below which a GPU does nothing, and below which it is used poorly
+    #: mean utilization below which a GPU is idle, and below which it is poorly used
     idle_utilization: float = 0.02
     low_utilization: float = 0.3
-    #: a job that has held less than this tells nothing about itself
+    #: jobs that have held less than this are not considered
     least_gpu_hours: float = 1.0
     #: memory in use, as a part of a GPU's, below which the GPU is too large for the job
     low_memory: float = 0.25
     hot_celsius: float = 85.0
-    #: warmer than the GPUs beside it by so much
+    #: how much warmer than the other GPUs of its node
     hotter_than_neighbours_celsius: float = 15.0
-    #: cooler than this nothing is hot, whatever its neighbours do
+    #: GPUs below this temperature are never hot, whatever the others' temperatures are
     warm_celsius: float = 60.0
-    #: waiting that is worth a word; and that is long whatever others wait
+    #: a wait that is long compared with other queues; and one that is long in any case
     long_wait_seconds: float = 2 * HOUR
     very_long_wait_seconds: float = 24 * HOUR
-    #: longer than others wait by this factor
+    #: how many times longer than other queues
     longer_than_others: float = 3.0
-    #: a pool whose queue waits less needs nothing from another
+    #: a pool with shorter waits needs no GPUs from another
     pool_wait_seconds: float = 600.0
-    #: at least this part of all attempts must ask for a size to make it a typical one
+    #: the least part of all attempts that makes a size typical
     typical_part: float = 0.1
-    #: the work that a restart costs at most, as checkpoints are this far apart
+    #: the most work that a restart costs: the assumed time between checkpoints
     checkpoint_seconds: float = 600.0
     most_moves: int = 10
     most_findings: int = 20
@@ -115,17 +115,17 @@ class AnalysisRules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnalysisInput:
-    """Everything that an analysis looks at."""
+    """The input of an analysis."""
 
     since: float
     until: float
     nodes: tuple[Node, ...] = ()
-    #: those that wait and those that hold resources
+    #: waiting jobs and jobs that hold resources
     jobs: tuple[Job, ...] = ()
     queues: Mapping[str, Queue] = field(default_factory=dict)
-    #: of all attempts that held something in the period
+    #: all attempts that held resources in the period
     usage: tuple[UsageLine, ...] = ()
-    #: mean use of each GPU in the last `recent_seconds`; absent when nothing was measured
+    #: mean utilization of each GPU in the last `recent_seconds`; absent without measurements
     recent_utilization: Mapping[str, float] = field(default_factory=dict)
     #: mean temperature of each GPU in the same time
     recent_temperature: Mapping[str, float] = field(default_factory=dict)
@@ -137,14 +137,14 @@ class AnalysisInput:
         return {gpu.id: (node, gpu) for node in self.nodes for gpu in node.gpus}
 
     def pool_of(self, job: Job) -> str | None:
-        """The pool whose GPUs it gets; None when its queue is gone."""
+        """The pool of the job's queue; None if the queue was deleted."""
         queue = self.queues.get(job.queue)
         return None if queue is None else queue.pool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Move:
-    """A running job that would be started again somewhere else, from its last checkpoint."""
+    """A running job that would be restarted on another node from its last checkpoint."""
 
     job_id: str
     job_name: str
@@ -153,7 +153,7 @@ class Move:
     to_node: str
     before: Allocation
     after: Allocation
-    #: work that is done again: at most the time since its last checkpoint, on all its GPUs
+    #: work that has to be repeated: at most the time since the last checkpoint, on all its GPUs
     lost_gpu_hours: float
 
 
@@ -162,7 +162,7 @@ class FreedNode:
     node: str
     pool: str
     model: str
-    #: all its GPUs of that pool and model, which would then be free
+    #: its GPUs of that pool and model, which would be free then
     gpus: tuple[str, ...]
     #: how many of them are free already
     free_before: int
@@ -170,11 +170,11 @@ class FreedNode:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DefragmentationPlan:
-    """Moves, to be made in this order. Nothing carries them out by itself."""
+    """Moves in the order in which they must be made. They are a proposal only."""
 
     moves: tuple[Move, ...] = ()
     frees: tuple[FreedNode, ...] = ()
-    #: waiting jobs that find no place now and would find one after the moves
+    #: waiting jobs that have no place now and would have one after the moves
     helps: tuple[str, ...] = ()
 
     @property

@@ -1,7 +1,7 @@
-"""Pools of the same GPU model, one whose queue waits while another's GPUs stand idle: which GPUs to move where.
+"""Pools of the same GPU model where jobs wait in one pool while GPUs of another are idle: which GPUs to move.
 
-Only GPUs that nobody holds are proposed, and never more than the giving pool can spare by what it held on average in
-the period, what waits there, and what its queues are guaranteed.
+Only free GPUs are proposed, and never more than the source pool can spare: what it held on average in the period, what
+waits there, and what its queues are guaranteed stays.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Side:
 
     @property
     def spares(self) -> int:
-        """Free GPUs beyond what it is likely to need again."""
+        """Free GPUs beyond the likely need of the pool."""
         if self.waiting_gpus:
             return 0
         kept = max(math.ceil(self.mean_held_gpus), self.guaranteed_gpus, self.gpus - self.free)
@@ -51,16 +51,16 @@ def find(seen: AnalysisInput) -> list[Finding]:
     sides = [_side(seen, fleet, domain) for domain in gpu_domains(fleet)]
     found = []
     spared = {side.domain: side.spares for side in sides}
-    for taker in sorted(sides, key=lambda side: -side.oldest_wait_seconds):
-        if not taker.needs or taker.oldest_wait_seconds < seen.rules.pool_wait_seconds:
+    for target in sorted(sides, key=lambda side: -side.oldest_wait_seconds):
+        if not target.needs or target.oldest_wait_seconds < seen.rules.pool_wait_seconds:
             continue
-        model = taker.domain[1]
-        givers = [side for side in sides if side.domain[1] == model and spared[side.domain]]
-        giver = max(givers, key=lambda side: spared[side.domain], default=None)
-        if giver is not None:
-            count = min(taker.needs, spared[giver.domain])
-            spared[giver.domain] -= count
-            found.append(_finding(seen, giver, taker, _chosen(giver, count)))
+        model = target.domain[1]
+        sources = [side for side in sides if side.domain[1] == model and spared[side.domain]]
+        source = max(sources, key=lambda side: spared[side.domain], default=None)
+        if source is not None:
+            count = min(target.needs, spared[source.domain])
+            spared[source.domain] -= count
+            found.append(_finding(seen, source, target, _chosen(source, count)))
     return found
 
 
@@ -84,39 +84,39 @@ def _side(seen: AnalysisInput, fleet: Fleet, domain: Domain) -> _Side:
     )
 
 
-def _chosen(giver: _Side, count: int) -> list[str]:
-    """Together on as few nodes as possible: scattered ones are of little use."""
+def _chosen(source: _Side, count: int) -> list[str]:
+    """On as few nodes as possible: scattered GPUs are of little use."""
     found: list[str] = []
-    for _, gpus in sorted(giver.free_by_node.items(), key=lambda item: (-len(item[1]), item[0])):
+    for _, gpus in sorted(source.free_by_node.items(), key=lambda item: (-len(item[1]), item[0])):
         found += gpus[: count - len(found)]
     return found
 
 
-def _finding(seen: AnalysisInput, giver: _Side, taker: _Side, gpus: list[str]) -> Finding:
-    (giving, model), (taking, _) = giver.domain, taker.domain
-    wait = format_duration(round(taker.oldest_wait_seconds / 60) * 60)
+def _finding(seen: AnalysisInput, source: _Side, target: _Side, gpus: list[str]) -> Finding:
+    (from_pool, model), (to_pool, _) = source.domain, target.domain
+    wait = format_duration(round(target.oldest_wait_seconds / 60) * 60)
     return Finding(
         kind=FindingKind.POOL_BALANCE,
         severity=Severity.WARNING,
-        subject=taking,
-        title=f"Pool {taking} waits for {model} while pool {giving} has idle ones",
+        subject=to_pool,
+        title=f"Pool {to_pool} waits for {model} while pool {from_pool} has idle ones",
         evidence={
             "model": model,
-            "waiting_gpus": taker.waiting_gpus,
-            "oldest_wait_seconds": taker.oldest_wait_seconds,
-            "from_pool": giving,
-            "from_pool_gpus": giver.gpus,
-            "from_pool_free_gpus": giver.free,
-            "from_pool_mean_held_gpus": giver.mean_held_gpus,
-            "to_pool": taking,
-            "to_pool_gpus": taker.gpus,
+            "waiting_gpus": target.waiting_gpus,
+            "oldest_wait_seconds": target.oldest_wait_seconds,
+            "from_pool": from_pool,
+            "from_pool_gpus": source.gpus,
+            "from_pool_free_gpus": source.free,
+            "from_pool_mean_held_gpus": source.mean_held_gpus,
+            "to_pool": to_pool,
+            "to_pool_gpus": target.gpus,
             "move_gpus": len(gpus),
         },
         text=(
-            f"Jobs in pool {taking} wait for {taker.waiting_gpus} {model}, the oldest for {wait}, and {taker.free} are"
-            f" free there. Pool {giving} has {giver.free} of {giver.gpus} free, held {giver.mean_held_gpus:.1f} on"
-            " average in the period, and nothing waits there."
+            f"Jobs in pool {to_pool} wait for {target.waiting_gpus} {model}, the oldest for {wait}, and {target.free} "
+            f"are free there. Pool {from_pool} has {source.free} of {source.gpus} free, held "
+            f"{source.mean_held_gpus:.1f} on average in the period, and nothing waits there."
         ),
-        proposal=f"Move {len(gpus)} idle GPUs: corral pool move-gpus {taking} {' '.join(gpus)}",
+        proposal=f"Move {len(gpus)} idle GPUs: corral pool move-gpus {to_pool} {' '.join(gpus)}",
         weight=len(gpus),
     )

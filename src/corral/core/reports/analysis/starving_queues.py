@@ -13,7 +13,7 @@ from corral.core.reports.analysis.model import HOUR, AnalysisInput, Finding, Fin
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Waits:
-    """How jobs of one queue waited: those that got their turn in the period, and those that still wait."""
+    """The waits in one queue: of jobs that started in the period and of jobs that still wait."""
 
     queue: str
     waiting: int
@@ -83,7 +83,7 @@ def _finding(seen: AnalysisInput, waits: _Waits, usual: float | None, total_gpu_
     compared = ""
     if usual is not None:
         evidence["others_p90_wait_seconds"] = usual
-        compared = f", in the other queues {_words(usual)}"
+        compared = f", in the other queues {_duration(usual)}"
     limits = f" Its own limit of {queue.max_gpus} GPUs may be what holds it." if queue.max_gpus is not None else ""
     return Finding(
         kind=FindingKind.STARVING_QUEUE,
@@ -92,8 +92,8 @@ def _finding(seen: AnalysisInput, waits: _Waits, usual: float | None, total_gpu_
         title=f"Jobs in queue {waits.queue} wait too long",
         evidence=evidence,
         text=(
-            f"{waits.waiting} jobs wait, the oldest for {_words(waits.oldest_seconds)}. Nine of ten waited up to"
-            f" {_words(waits.p90_seconds)}{compared}. The queue received {received:.0%} of all GPU-hours.{limits}"
+            f"{waits.waiting} jobs wait, the oldest for {_duration(waits.oldest_seconds)}. Nine of ten waited up to"
+            f" {_duration(waits.p90_seconds)}{compared}. The queue received {received:.0%} of all GPU-hours.{limits}"
         ),
         proposal=(
             f"Ask why the first one waits (corral queue show {waits.queue}, corral why JOB); give the queue guaranteed"
@@ -103,5 +103,5 @@ def _finding(seen: AnalysisInput, waits: _Waits, usual: float | None, total_gpu_
     )
 
 
-def _words(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     return format_duration(round(seconds / 60) * 60) if seconds >= 60 else format_duration(round(seconds))

@@ -1,8 +1,9 @@
-"""Elastic jobs: which of them shrink for others, which give back what they do not use, and which grow into idle GPUs.
+"""Elastic jobs: which of them shrink for other jobs, which release unused GPUs, and which grow into idle GPUs.
 
-Every resize costs a restart, so each must be worth it. What others need is given back at once; everything else waits
-until the last resize is some time ago, a checkpoint is recent, and the change can be expected to pay. Decisions are
-made within the trial of a scheduling cycle: what it starts, and what it keeps for those who wait, is not idle.
+Every resize costs a restart, so each must be worth it. GPUs that other jobs need are released at once; all other
+resizes wait until the last resize is some time ago, a checkpoint is recent, and the change is expected to pay.
+Decisions are made within the trial of a scheduling cycle: GPUs of jobs that it starts, and GPUs that it holds for
+planned starts, are not idle.
 """
 
 from __future__ import annotations
@@ -29,35 +30,35 @@ from corral.core.snapshot.installation import ScalingRules
 from corral.core.snapshot.node_index import Domain, Slot
 from corral.core.snapshot.trial import Trial
 
-#: What a resize brings must be so many times what it costs.
+#: The gain of a resize must be at least this multiple of its cost.
 MARGIN = 2.0
-#: How long a job does not get again what it did not use, in least times between resizes; doubled each time.
+#: How long a ceiling holds, in multiples of the least time between resizes; doubled each time.
 CEILING_INTERVALS = 6
 _MOST_DOUBLINGS = 12
-#: How many of those who wait are named with a resize.
+#: How many waiting jobs a resize names at most.
 _NAMED = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scalable:
-    """An elastic job that can be resized now: it has been started, or is on its way to another size."""
+    """An elastic job that can be resized now: it is starting, running or being resized."""
 
     job: Job
     elastic: Elastic
     slot: Slot
     domain: Domain
-    #: the usable GPUs of what it holds, or will hold when its present resize is done; lowest index first
+    #: the usable GPUs that it holds, or will hold when its present resize is done; lowest index first
     gpus: tuple[str, ...]
-    #: usable GPUs that come back when its present resize is done
+    #: usable GPUs that are released when its present resize is done
     coming: frozenset[str]
 
     @property
     def spare(self) -> int:
-        """GPUs that it could give to others."""
+        """How many GPUs the job could release for other jobs."""
         return max(0, len(self.gpus) - self.elastic.min_gpus)
 
     def at(self, count: int, more: Sequence[str] = ()) -> Allocation:
-        """Its next allocation with so many of its GPUs, usable ones first, and others in addition."""
+        """The next allocation with `count` of the job's GPUs, usable ones first, and the GPUs in `more`."""
         assert self.job.allocation is not None
         (grant,) = self.job.allocation.grants
         kept = [*self.gpus, *(gpu for gpu in grant.gpus if gpu not in self.gpus and gpu not in self.coming)][:count]
@@ -66,12 +67,12 @@ class Scalable:
         return replace(self.job.allocation, grants=(replace(grant, gpus=order),))
 
     def at_its_least(self) -> Job:
-        """The job, supposed to hold its minimum."""
+        """The job with its minimum."""
         return _holding(self.job, self.at(self.elastic.min_gpus))
 
 
 def scalable_jobs(snapshot: ClusterSnapshot) -> list[Scalable]:
-    """The oldest first. A job on a node that is not ready, or in a queue that is gone, is left as it is."""
+    """The oldest first. A job on a node that is not ready, or in a deleted queue, is left as it is."""
     found = []
     for job_id in sorted(snapshot.elastic, key=lambda job_id: snapshot.jobs[job_id].serial):
         job = snapshot.jobs[job_id]
@@ -105,14 +106,14 @@ def scalable_jobs(snapshot: ClusterSnapshot) -> list[Scalable]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """What would follow if every elastic job had its minimum."""
+    """The starts and planned starts that a cycle would decide if every elastic job had its minimum."""
 
     starts: Sequence[Start]
-    #: jobs that would wait even then, and what they would be promised
+    #: jobs that would wait even then, and the allocation of their planned start
     promised: Sequence[tuple[Job, Allocation]]
 
     def on(self, node: str) -> Iterator[tuple[str, int, tuple[str, ...]]]:
-        """Jobs that would get GPUs of the node: their names, how many they ask for if they must wait, and which."""
+        """Jobs that would get GPUs of the node: their ids, how many they ask for if they must wait, and the GPUs."""
         for start in self.starts:
             yield from ((start.job_id, 0, grant.gpus) for grant in start.allocation.grants if grant.node == node)
         for job, allocation in self.promised:
@@ -121,10 +122,10 @@ class Wanted:
 
 
 def make_room(snapshot: ClusterSnapshot, items: Sequence[Scalable], wanted: Wanted, now: float) -> list[Resize]:
-    """The fewest and smallest resizes that let those start who could, if every elastic job had its minimum.
+    """The fewest and smallest resizes that let all jobs start that could start if every elastic job had its minimum.
 
-    What a protected start needs is given back, too, as it would be kept if it were free: when the rest of it comes,
-    nobody waits for a checkpoint. Nothing must be kept for anybody when this is called.
+    GPUs that a planned start needs are released too, as they would be held if they were free: then the start does not
+    wait for a checkpoint later. No resources may be held for planned starts when this is called.
     """
     given = {item.job.id: 0 for item in items}
     for need in _needs(snapshot, items, wanted):
@@ -142,7 +143,7 @@ def make_room(snapshot: ClusterSnapshot, items: Sequence[Scalable], wanted: Want
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Need:
-    """So many GPUs must come from these jobs."""
+    """How many GPUs must be released by certain jobs."""
 
     gpus: int
     concerns: Callable[[Scalable], bool] = field(repr=False)
@@ -154,13 +155,13 @@ def _needs(snapshot: ClusterSnapshot, items: Sequence[Scalable], wanted: Wanted)
 
 
 def _needs_on_nodes(items: Sequence[Scalable], wanted: Wanted) -> Iterator[_Need]:
-    """GPUs of a node that others would use beyond what is free there or comes back anyway."""
+    """GPUs of a node that other jobs would use beyond those that are free there or are released anyway."""
     for node, domain in dict.fromkeys((item.slot.node.id, item.domain) for item in items):
         here = [item for item in items if (item.slot.node.id, item.domain) == (node, domain)]
         free = {*here[0].slot.whole_gpus(domain)}
         coming = {gpu for item in here for gpu in item.coming}
         spare = {gpu for item in here for gpu in item.gpus[item.elastic.min_gpus :]}
-        # Who has no room beside their minimums waits for the elastic jobs themselves: giving back helps nobody.
+        # A job without room beside the minimums waits for the end of the elastic jobs: releasing GPUs does not help it.
         beside = len(here[0].slot.domains[domain]) - sum(len(item.gpus) - item.spare for item in here)
         used = {gpu for _, asked, gpus in wanted.on(node) if asked <= beside for gpu in gpus}
         missing = len(used & (free | coming | spare)) - len(free) - len(coming)
@@ -169,7 +170,7 @@ def _needs_on_nodes(items: Sequence[Scalable], wanted: Wanted) -> Iterator[_Need
 
 
 def _needs_under_limits(snapshot: ClusterSnapshot, items: Sequence[Scalable], wanted: Sequence[Job]) -> Iterator[_Need]:
-    """GPUs that must be given back, wherever they are, for a limit that the wanted starts would exceed."""
+    """GPUs that must be released, on any node, for a limit that the wanted starts would exceed."""
     for has, most, counts in _limits_on(snapshot, wanted):
         if most is None:
             continue
@@ -183,7 +184,7 @@ def _needs_under_limits(snapshot: ClusterSnapshot, items: Sequence[Scalable], wa
 def _limits_on(
     snapshot: ClusterSnapshot, wanted: Sequence[Job]
 ) -> Iterator[tuple[int, int | None, Callable[[Job], bool]]]:
-    """What is held under each limit that these jobs count for, the limit, and which jobs count for it."""
+    """For each limit that these jobs count for: what is held, the limit, and whether a job counts for it."""
     held, limits = snapshot.held, snapshot.limits
     yield held.total_gpu_milli, _milli(limits.max_total_gpus), _is_of()
     for user in dict.fromkeys(job.user for job in wanted):
@@ -197,7 +198,8 @@ def _limits_on(
 
 
 def _disturbance(item: Scalable, given: int, short: int) -> tuple[bool, bool, int, int]:
-    """Least first: who is disturbed anyway; then one who can do it alone, with as little to spare as possible."""
+    """Sort key, the least disturbance first: jobs that are resized anyway; then a job that can release enough alone,
+    with as few GPUs to spare as possible."""
     left = item.spare - given
     is_enough = left >= short
     return (not item.job.is_resizing and not given, not is_enough, left if is_enough else -left, -item.job.serial)
@@ -218,28 +220,28 @@ def _shrunk_for(item: Scalable, given: int, snapshot: ClusterSnapshot, wanted: W
     )
 
 
-# ---------------------------------------------------------------- for its own sake
+# ---------------------------------------------------------------- without demand
 
 
 @dataclass(kw_only=True, slots=True)
 class Scaling:
-    """Resizes that nobody else needs, decided one after the other within the trial of a cycle."""
+    """Resizes that no other job needs, decided one after the other within the trial of a cycle."""
 
     snapshot: ClusterSnapshot
     trial: Trial
     plan: Plan
-    #: pools and GPU models for which jobs wait: what is idle of them is for those
+    #: pools and GPU models that jobs wait for: their idle GPUs are for those jobs
     crowded: Collection[Domain]
     reserved: Reserved
     now: float
     wake_at: float | None = None
 
     def widened(self, starts: Sequence[Start]) -> tuple[Start, ...]:
-        """Elastic jobs that start with what is idle beside them: it will never be cheaper than now."""
+        """Starts of elastic jobs with idle GPUs of the same node added: no later resize is as cheap."""
         return tuple(self._widened(start) for start in starts)
 
     def unused(self, items: Iterable[Scalable]) -> list[Resize]:
-        """Half of what a job has, if it hardly uses it."""
+        """Shrinks jobs that hardly use their GPUs to half of them."""
         rules = self.snapshot.scaling
         found = []
         for item in items:
@@ -259,7 +261,7 @@ class Scaling:
         return found
 
     def grown(self, items: Iterable[Scalable]) -> list[Resize]:
-        """Jobs that make good use of what they have get what is idle beside them; who had less lately comes first."""
+        """Jobs that use their GPUs well get idle GPUs of their node; users with a lower score first."""
         found = []
         for item in sorted(items, key=self._order):
             job = item.job
@@ -294,7 +296,7 @@ class Scaling:
         return replace(start, allocation=wider)
 
     def _idle(self, job: Job, slot: Slot, domain: Domain, gpus: Sequence[str]) -> list[str]:
-        """GPUs beside the job's own that nobody waits for and that it may have."""
+        """Idle GPUs of the node that no job waits for and that the job may have."""
         assert job.elastic is not None
         if domain in self.crowded or any(claim.concerns(job) for claim in self.plan.claims):
             return []
@@ -305,7 +307,7 @@ class Scaling:
         return linked_to(gpus, idle, slot.links, min(most - len(gpus), spare_gpus(self.snapshot, job)))
 
     def _is_due(self, job: Job) -> bool:
-        """Whether its last resize is long enough ago; if not, time alone will tell."""
+        """Whether the last resize is long enough ago; if not, another cycle is requested for that time."""
         if job.resized_at is None:
             return True
         due_at = job.resized_at + self.snapshot.scaling.interval_seconds
@@ -314,10 +316,10 @@ class Scaling:
         return due_at <= self.now
 
     def _pays(self, job: Job, size: int, change: int) -> bool:
-        """Whether so many GPUs more or fewer are worth a restart of all of them.
+        """Whether `change` more or fewer GPUs are worth a restart of the job.
 
-        It may be expected to run for as long again as it has, if its time limit allows. What it has not saved may be
-        lost; a job that was never seen to save would begin anew, and is left alone.
+        The job is assumed to run as long again as it has run, within its time limit. Work since the last checkpoint may
+        be lost; a job without any checkpoint would start from the beginning, and is not resized.
         """
         if job.started_at is None or job.allocated_at is None or job.checkpointed_at is None:
             return False

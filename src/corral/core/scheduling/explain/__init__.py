@@ -1,1 +1,1 @@
-"""Why a job waits, and what its owner could change."""
+"""Explanations: why a job waits, and what its owner could change."""

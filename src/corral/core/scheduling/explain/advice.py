@@ -1,8 +1,8 @@
-"""What the owner of a job that waits could change so that it starts sooner: proposals only, none of them tried.
+"""Proposals: what the owner of a waiting job could change so that it starts sooner. None of them is tried here.
 
-Each is the smallest change of its kind for which there is room now, the least painful first; where no change of a kind
-has room, the one with which the job could start sooner than it is promised now. Whether it helps is for the scheduler
-to say: limits, the order of the line and what is kept for others are not looked at here.
+Each proposal is the smallest change of its kind for which there is room now, the least restrictive first; if no change
+of a kind has room, the one with which the job could start sooner than its planned start. Whether it helps is decided by
+running the scheduler: limits, the order of the line and held resources are not considered here.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from corral.core.scheduling.plan.plan import Plan
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
-#: A shorter time is proposed only if it is at least this long, and not less than this part of what was asked for.
+#: A shorter time limit is proposed only if it is at least this long, and at least this part of the present one.
 LEAST_SECONDS = 300.0
 LEAST_PART = 0.25
-#: Between the end of a job that slips in and the start that is promised to another one.
+#: The least time between the end of a backfilled job and the planned start of another one.
 SPARE_SECONDS = 60.0
-#: Of one kind of proposal.
+#: The most proposals of one kind.
 _MOST_ALIKE = 2
 
 
@@ -40,23 +40,23 @@ class Proposal:
     title: str
     detail: str
     operation: Operation = Operation.EDIT
-    #: in the words in which a job is submitted
+    #: the fields as in a job submission
     change: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choices:
-    """What the job's user could choose among."""
+    """The options of the job's user."""
 
     queues: Sequence[Queue] = ()
-    #: what each package that suits the kind of the job would ask for
+    #: by package that suits the kind of the job: its request
     packages: Mapping[str, Request] = field(default_factory=dict)
-    #: how far jobs may shrink and grow; None where there are no elastic jobs
+    #: the bounds of elastic jobs; None if they are not allowed
     elastic: Elastic | None = None
 
 
 def proposals(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float, choices: Choices) -> list[Proposal]:
-    """For a job that waits, or that was never started; `plan` is the one that leaves it waiting."""
+    """For a waiting job, or one that was never started; `plan` is the present plan, in which the job waits."""
     if job.state is JobState.CREATED:
         held = "It is held until it is started."
         return [Proposal(title="Start it", detail=held, operation=Operation.START, change={})]
@@ -72,7 +72,7 @@ def proposals(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float, choic
         found += [*_other_packages(job, choices.packages, room), *_shorter(plan, job, now)]
         found += [*_elastic(job, choices.elastic, room), *_smaller(job, room, space)]
     else:
-        # Its size is settled: checkpoints may depend on it.
+        # After the first attempt the size is fixed: checkpoints may depend on it.
         found += _shorter(plan, job, now)
     return found
 
@@ -87,12 +87,12 @@ def _room_in(snapshot: ClusterSnapshot, queue: Queue, now: float) -> _Room:
 
 
 def _space_in(snapshot: ClusterSnapshot, queue: Queue) -> _Room:
-    """Whether there would be room if nothing were held."""
+    """Whether there would be room if all resources were free."""
     return lambda job: could_ever_fit(snapshot.fleet, job, queue.pool)
 
 
 def _other_queues(snapshot: ClusterSnapshot, job: Job, queues: Sequence[Queue], now: float) -> Iterator[Proposal]:
-    """Those with room first, then the shorter ones."""
+    """Queues with room first, then those with fewer waiting jobs."""
     others = [queue for queue in queues if queue.name != job.queue and (not queue.kinds or job.kind in queue.kinds)]
     ranked = sorted(others, key=lambda queue: (not _room_in(snapshot, queue, now)(job), snapshot.queued_in(queue.name)))
     for queue in ranked[:_MOST_ALIKE]:
@@ -129,7 +129,7 @@ def _other_models(snapshot: ClusterSnapshot, job: Job, queue: Queue, room: _Room
 
 
 def _other_packages(job: Job, packages: Mapping[str, Request], room: _Room) -> Iterator[Proposal]:
-    """Those with as many GPUs of another kind: what it can do stays the same."""
+    """Packages with as many GPUs of another kind."""
     asked = job.request
     alike = 0
     for name, request in packages.items():
@@ -147,7 +147,7 @@ def _other_packages(job: Job, packages: Mapping[str, Request], room: _Room) -> I
 
 
 def _shorter(plan: Plan, job: Job, now: float) -> Iterator[Proposal]:
-    """To be gone before somebody's promised start, if that leaves enough time to be of use."""
+    """A shorter time limit, so that the job ends before a planned start, if enough time is left to be of use."""
     limit = job.time_limit_seconds
     if job.kind is JobKind.WORKBENCH or limit is None:
         return
@@ -168,7 +168,7 @@ def _shorter(plan: Plan, job: Job, now: float) -> Iterator[Proposal]:
 
 
 def _elastic(job: Job, bounds: Elastic | None, room: _Room) -> Iterator[Proposal]:
-    """Begin with what is free, and grow later."""
+    """Start with the free GPUs, and grow later."""
     if bounds is None or job.kind not in (JobKind.TRAINING, JobKind.PRESET) or job.request.is_gang:
         return
     most = min(job.elastic.max_gpus if job.elastic is not None else job.request.gpus, bounds.max_gpus)
@@ -182,7 +182,7 @@ def _elastic(job: Job, bounds: Elastic | None, room: _Room) -> Iterator[Proposal
 
 
 def _smaller(job: Job, room: _Room, space: _Room) -> Iterator[Proposal]:
-    """The largest half, quarter, … for which there is room, or else the half: less of it comes back sooner."""
+    """The largest half, quarter, … for which there is room; otherwise the half, because fewer GPUs are free sooner."""
     request = job.request
     if job.elastic is not None:
         return

@@ -1,6 +1,6 @@
-"""Why a job waits: every rule that holds it, with numbers, the jobs in its way, and its place in line.
+"""Why a job waits: every rule that holds it, with numbers, the jobs in its way, and its position in the line.
 
-The answer is made from the same picture, rules and plan as the decision itself, so that it cannot tell another story.
+The explanation is made from the same snapshot, rules and plan as the decision, so that the two cannot differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from corral.core.model import WHOLE, Blocking, GpuHealth, Job, JobState, NodeSta
 from corral.core.quantities import format_duration
 from corral.core.scheduling.backfill.planned_start import end_if_started
 from corral.core.scheduling.limits.claims import Claim
-from corral.core.scheduling.limits.hold_rules import TOLD, Reason, all_reasons
+from corral.core.scheduling.limits.hold_rules import MOST_NAMED, Reason, all_reasons
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.placement.search import could_ever_fit, domains_for, find_place
 from corral.core.scheduling.plan.plan import Plan, PlannedStart
@@ -24,7 +24,7 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.trial import Trial
 from corral.core.snapshot.waiting_lines import LineKey, line_of
 
-#: how many jobs in the way are named; their number is always complete
+#: how many jobs in the way are listed; their number always counts all of them
 NAMED = 20
 
 
@@ -33,19 +33,18 @@ class Explanation:
     job_id: str
     summary: str
     reasons: tuple[Reason, ...] = ()
-    #: place in its line, counted from 1
+    #: position in its line, counted from 1
     position: int | None = None
-    #: the first of those in front of it, and how many they are
+    #: the first jobs in front of it, and the number of all of them
     ahead: tuple[str, ...] = ()
     ahead_count: int = 0
-    #: what its place comes from, in words
+    #: why it has this position, as text
     place: str = ""
     planned: PlannedStart | None = None
 
 
 def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Explanation:
-    """The complete answer for one job, from the picture that `plan` was made from (its starts may be applied or
-    not)."""
+    """The explanation for one job, from the snapshot that `plan` was made from (its starts may be applied or not)."""
     if job.state is not JobState.QUEUED:
         return Explanation(job_id=job.id, summary=_not_waiting(job))
     if any(start.job_id == job.id for start in plan.starts):
@@ -54,7 +53,7 @@ def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Expl
         return _comes_later(snapshot, job, now)
     queue = snapshot.queues.get(job.queue)
     with snapshot.trial() as trial:
-        # What this very plan starts can be what reaches a limit or takes the last room.
+        # A start of this plan can be the one that reaches a limit or takes the last room.
         for start in plan.starts:
             starting = snapshot.jobs.get(start.job_id)
             if starting is not None and starting.state is JobState.QUEUED:
@@ -79,34 +78,34 @@ def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Expl
 
 
 def _comes_later(snapshot: ClusterSnapshot, job: Job, now: float) -> Explanation:
-    """A job that waits for others has no place in a line yet."""
+    """A job that waits for other jobs has no position in a line yet."""
     reasons = all_reasons(snapshot, job, now)
     return Explanation(job_id=job.id, summary=_summary(reasons, 0), reasons=tuple(reasons))
 
 
 def line_order(snapshot: ClusterSnapshot, key: LineKey, now: float) -> Iterator[Job]:
-    """A line's jobs in the order in which they go. The picture must not change meanwhile."""
+    """The jobs of a line in order. The snapshot must not change meanwhile."""
     return snapshot.lines[key].in_order(lambda user: snapshot.score(user, key.model, now))
 
 
 def place_text(snapshot: ClusterSnapshot, job: Job, score: float) -> str:
-    """Why a job stands where it stands in its line; `score` is its user's for this line's model."""
+    """Why a job has its position in the line; `score` is its user's score for the model of the line."""
     if job.pinned_at is not None:
         return "pinned by an operator"
     queue = snapshot.queues.get(job.queue)
-    # A line of a queue that is gone goes by age.
+    # A line of a deleted queue is ordered by age.
     return POLICIES[queue.policy if queue else "fcfs"].place_text(job, score, snapshot.ordering)
 
 
 def _ahead(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> tuple[tuple[str, ...], int]:
-    """The first jobs in front of it, and how many there are. Those that this plan starts are gone."""
+    """The first jobs in front of the job, and how many there are, without the starts of this plan."""
     line = snapshot.lines[line_of(job)]
 
     def score_of(user: str) -> float:
         return snapshot.score(user, line.key.model, now)
 
     starting = {start.job_id for start in plan.starts if start.job_id in line.jobs}
-    # Some hundred comparisons instead of a walk past thousands of jobs.
+    # A few hundred comparisons instead of a walk over thousands of jobs.
     count = line.count_before(job, score_of)
     count -= sum(line.goes_before(line.jobs[job_id], job, score_of) for job_id in starting)
     waiting = (other.id for other in line.cursor(score_of) if other.id not in starting)
@@ -125,8 +124,8 @@ def _resource_reasons(
             return [closed]
         beside = [closed] if closed is not None else []
         room = _no_room(snapshot, queue, job)
-        room = replace(room, detail=room.detail + _planned_words(snapshot, plan.planned_start(job.id), now))
-        return [*_giving_way(snapshot, plan, job), room, *beside, *_coming_back(snapshot, queue, job)]
+        room = replace(room, detail=room.detail + _planned_text(snapshot, plan.planned_start(job.id), now))
+        return [*_victims_stopping(snapshot, plan, job), room, *beside, *_coming_back(snapshot, queue, job)]
     others = [planned for planned in plan.planned if planned.job_id != job.id]
     for planned in others:
         trial.hold(planned.job_id, planned.held)
@@ -136,7 +135,7 @@ def _resource_reasons(
 
 
 def _order_reasons(plan: Plan, queue: Queue, job: Job) -> list[Reason]:
-    """In strict mode the first job that waits blocks the rest of its line."""
+    """In a strict queue the first waiting job blocks the rest of its line."""
     if queue.blocking is not Blocking.STRICT:
         return []
     first = next((planned for planned in plan.planned if planned.line == line_of(job)), None)
@@ -152,21 +151,21 @@ def _order_reasons(plan: Plan, queue: Queue, job: Job) -> list[Reason]:
 
 
 def _claim_reasons(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> list[Reason]:
-    """What is left of a shared limit is kept for the one whose turn it is."""
+    """The rest of a shared limit is kept for the job that has a claim on it."""
     in_the_way = [
         claim for claim in plan.claims if claim.concerns(job) and not claim.lets_pass(end_if_started(job, now))
     ]
     return [
         Reason(
             rule="mount-kept" if claim.volume else "limit-kept",
-            detail=f"{_limit_words(snapshot, claim)} is kept for {claim.job_id}, which came first",
+            detail=f"{_limit_text(snapshot, claim)} is kept for {claim.job_id}, which came first",
             jobs=(claim.job_id,),
         )
         for claim in in_the_way
     ]
 
 
-def _limit_words(snapshot: ClusterSnapshot, claim: Claim) -> str:
+def _limit_text(snapshot: ClusterSnapshot, claim: Claim) -> str:
     if claim.volume:
         volume = snapshot.volumes.get(claim.volume)
         return f"volume {volume.name if volume else claim.volume}"
@@ -185,7 +184,7 @@ def _impossible(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
     return Reason(
         rule="impossible",
         detail=(
-            f"no set of ready nodes in pool {queue.pool} can ever hold {_words(request)}: "
+            f"no set of ready nodes in pool {queue.pool} can ever hold {_request_text(request)}: "
             f"{nodes} nodes could be used, the largest has {largest} GPUs{_out_of_use(snapshot, queue, job)}"
         ),
         numbers={
@@ -199,7 +198,7 @@ def _impossible(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
 
 
 def _out_of_use(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> str:
-    """What could hold it but for its health, in words: that may change at any moment."""
+    """GPUs that could hold the job but are out of use, as text: that may change at any time."""
     models, nodes = job.request.models, snapshot.nodes.values()
     mine = [
         (node, gpu)
@@ -212,8 +211,8 @@ def _out_of_use(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> str:
     taken = sum(node.state is NodeState.READY and gpu.id in node.taken.gpus for node, gpu in mine)
     avoided = sum(gpu.id in job.avoid_gpus or node.id in job.avoid_nodes for node, gpu in mine)
     parts = [
-        f"{count} GPUs {words}"
-        for count, words in (
+        f"{count} GPUs {state}"
+        for count, state in (
             (faulty, "are suspect or failed"),
             (away, "are on nodes that are not ready"),
             (taken, "are held by others outside corral"),
@@ -229,7 +228,7 @@ def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
     indexes = domains_for(fleet, request, queue.pool)
     free = sum(index.free_gpus for index in indexes)
     fullest = max((count for index in indexes for count, bits in enumerate(index.whole) if bits), default=0)
-    # Work on every model, and without GPUs, can be in the way of CPUs and memory.
+    # CPUs and memory can be held by jobs on any GPU model and by jobs without GPUs.
     models = {index.domain[1] for index in indexes} if request.wants_gpu else {*snapshot.holders}
     holding = (job_id for _, _, job_id in snapshot.releases if _model_of(snapshot.jobs[job_id]) in models)
     numbers: dict[str, float | int | str] = {
@@ -240,7 +239,7 @@ def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
         "jobs_holding": sum(snapshot.holders[model] for model in models),
     }
     are = "GPU is" if free == 1 else "GPUs are"
-    detail = f"needs {_words(request)}; {free} {are} free in pool {queue.pool}, at most {fullest} on one node"
+    detail = f"needs {_request_text(request)}; {free} {are} free in pool {queue.pool}, at most {fullest} on one node"
     if request.cpu_milli or request.memory_bytes:
         cpu = max((slot.free_cpu_milli for slot in fleet.slots), default=0) / WHOLE
         memory = max((slot.free_memory_bytes for slot in fleet.slots), default=0)
@@ -254,62 +253,64 @@ def _model_of(job: Job) -> str:
 
 
 def _coming_back(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> list[Reason]:
-    """Elastic jobs that are making room: what they give back is there when they have saved."""
+    """Elastic jobs that are shrinking: their GPUs are released when they have saved."""
     models = {index.domain[1] for index in domains_for(snapshot.fleet, job.request, queue.pool)}
-    giving = {
+    releasing = {
         other.id: len(other.allocation.gpus) - len(other.next_allocation.gpus)
         for other in (snapshot.jobs[job_id] for job_id in sorted(snapshot.elastic))
         if other.allocation is not None and other.next_allocation is not None and other.allocation.model in models
     }
-    giving = {job_id: gpus for job_id, gpus in giving.items() if gpus > 0}
-    if not giving:
+    releasing = {job_id: gpus for job_id, gpus in releasing.items() if gpus > 0}
+    if not releasing:
         return []
-    grace = max(snapshot.jobs[job_id].grace_seconds for job_id in giving)
-    words = ", ".join(f"{job_id} gives back {gpus}" for job_id, gpus in giving.items())
+    grace = max(snapshot.jobs[job_id].grace_seconds for job_id in releasing)
+    listed = ", ".join(f"{job_id} gives back {gpus}" for job_id, gpus in releasing.items())
     return [
         Reason(
             rule="resizing",
-            detail=f"{words} of its GPUs, within {format_duration(max(1.0, grace))} at the latest",
-            numbers={"coming_gpus": sum(giving.values()), "grace_seconds": grace},
-            jobs=tuple(giving),
+            detail=f"{listed} of its GPUs, within {format_duration(max(1.0, grace))} at the latest",
+            numbers={"coming_gpus": sum(releasing.values()), "grace_seconds": grace},
+            jobs=tuple(releasing),
         )
     ]
 
 
-def _giving_way(snapshot: ClusterSnapshot, plan: Plan, job: Job) -> list[Reason]:
-    """Jobs that were preempted for it, in this plan or before, and still hold what it gets."""
+def _victims_stopping(snapshot: ClusterSnapshot, plan: Plan, job: Job) -> list[Reason]:
+    """Jobs that are preempted for the job, by this plan or an earlier one, and still hold their resources."""
     names = {
         *snapshot.victims_stopping.get(job.id, ()),
         *(one.job_id for one in plan.preemptions if one.for_job == job.id),
     }
-    giving = sorted((snapshot.jobs[name] for name in names if name in snapshot.jobs), key=lambda one: one.serial)
-    giving = [one for one in giving if one.allocation is not None]
-    if not giving:
+    victims = sorted((snapshot.jobs[name] for name in names if name in snapshot.jobs), key=lambda one: one.serial)
+    victims = [one for one in victims if one.allocation is not None]
+    if not victims:
         return []
-    grace = max(one.grace_seconds for one in giving)
-    words = ", ".join(one.id for one in giving[:NAMED]) + (f" and {len(giving) - NAMED} more" * (len(giving) > NAMED))
-    gives = "gives way for it" if len(giving) == 1 else "give way for it"
+    grace = max(one.grace_seconds for one in victims)
+    listed = ", ".join(one.id for one in victims[:NAMED]) + (
+        f" and {len(victims) - NAMED} more" * (len(victims) > NAMED)
+    )
+    are = "is" if len(victims) == 1 else "are"
     return [
         Reason(
             rule="giving-way",
-            detail=f"{words} {gives}, within {format_duration(max(1.0, grace))}",
+            detail=f"{listed} {are} being preempted for it, within {format_duration(max(1.0, grace))}",
             numbers={
-                "coming_gpus": sum(_given_milli(one) for one in giving) / WHOLE,
+                "coming_gpus": sum(_released_milli(one) for one in victims) / WHOLE,
                 "grace_seconds": grace,
             },
-            jobs=tuple(one.id for one in giving[:NAMED]),
+            jobs=tuple(one.id for one in victims[:NAMED]),
         )
     ]
 
 
-def _given_milli(job: Job) -> int:
-    """What comes back when the attempt ends: of one that is moved, all but what it goes on with."""
+def _released_milli(job: Job) -> int:
+    """The GPUs that are released when the attempt ends: of a moved job, all but those of its next allocation."""
     held, kept = job.allocation, job.next_allocation
     return (held.total_gpu_milli if held else 0) - (kept.total_gpu_milli if kept else 0)
 
 
-def _planned_words(snapshot: ClusterSnapshot, planned: PlannedStart | None, now: float) -> str:
-    """What its protected start waits for: those who end until then where it will run."""
+def _planned_text(snapshot: ClusterSnapshot, planned: PlannedStart | None, now: float) -> str:
+    """The jobs that its planned start waits for: those that end until then on its nodes, as text."""
     if planned is None or not planned.is_known:
         return ""
     ending = []
@@ -321,10 +322,10 @@ def _planned_words(snapshot: ClusterSnapshot, planned: PlannedStart | None, now:
             ending.append(job_id)
     if not ending:
         return ""
-    more = f" and {len(ending) - TOLD} more" if len(ending) > TOLD else ""
+    more = f" and {len(ending) - MOST_NAMED} more" if len(ending) > MOST_NAMED else ""
     when = "at the latest" if planned.is_firm else "as far as can be foreseen"
     return (
-        f"; it will run on {', '.join(planned.nodes[:TOLD])} when {', '.join(ending[:TOLD])}{more} "
+        f"; it will run on {', '.join(planned.nodes[:MOST_NAMED])} when {', '.join(ending[:MOST_NAMED])}{more} "
         f"{'has' if len(ending) == 1 else 'have'} ended, in {format_duration(max(1.0, planned.at - now))} {when}"
     )
 
@@ -335,7 +336,7 @@ def _kept_for_others(others: list[PlannedStart], job: Job) -> Reason:
     return Reason(
         rule="kept",
         detail=(
-            f"there is room for {_words(job.request)}, but it is kept for {names}: "
+            f"there is room for {_request_text(job.request)}, but it is kept for {names}: "
             "this job could run longer than until that one's planned start"
         ),
         numbers={"kept_gpus": sum(planned.held.total_gpu_milli for planned in keeping) / WHOLE},
@@ -343,14 +344,14 @@ def _kept_for_others(others: list[PlannedStart], job: Job) -> Reason:
     )
 
 
-def _words(request: Request) -> str:
+def _request_text(request: Request) -> str:
     models = " or ".join(request.models)
     count = gpus_text(request.gpus * WHOLE + request.gpu_milli)
     gpus = f"{count} {models + ' ' if models else ''}{'GPU' if count == '1' else 'GPUs'}"
-    words = gpus if request.wants_gpu else "CPUs and memory"
+    text = gpus if request.wants_gpu else "CPUs and memory"
     if request.labels:
-        words += " with " + ", ".join(f"{key}={value}" for key, value in request.labels)
-    return f"{words} on each of {request.nodes} nodes" if request.is_gang else f"{words} on one node"
+        text += " with " + ", ".join(f"{key}={value}" for key, value in request.labels)
+    return f"{text} on each of {request.nodes} nodes" if request.is_gang else f"{text} on one node"
 
 
 def _per_node(request: Request) -> float:

@@ -1,9 +1,9 @@
-"""How good estimated starts have been, and what follows from that for the next ones.
+"""The accuracy of estimated starts, and the correction of the next estimates that follows from it.
 
-A forecast knows who waits, who runs and what is predicted of them. It does not know who comes later and goes first,
-what is stopped or fails, nor how wrong predictions are as a whole. What became of earlier estimates knows all that: by
-queue and by how far ahead they looked, the next ones are stretched as those would have had to be; a p50 may also come
-nearer, a p90 never does.
+A forecast knows the waiting and running jobs and their predictions. It does not know which jobs arrive later and go
+first, which jobs are stopped or fail, and how wrong the predictions are on the whole. The outcomes of earlier estimates
+contain all that: by queue and by horizon (how far ahead the estimate was), the next estimates are scaled by the error
+of the earlier ones; a p50 may become earlier, a p90 never does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 HOUR = 3600.0
-#: How far ahead an estimate looks: up to so many seconds, and in words.
+#: Horizons: an estimate is up to so many seconds ahead; with the label.
 HORIZONS: tuple[tuple[float, str], ...] = (
     (600.0, "< 10 min"),
     (HOUR, "< 1 h"),
@@ -26,32 +26,32 @@ HORIZONS: tuple[tuple[float, str], ...] = (
     (math.inf, "≥ 1 week"),
 )
 _BOUNDS = tuple(most for most, _ in HORIZONS[:-1])
-#: Outcomes that are looked at, and how many of them are believed.
+#: How many of the latest outcomes count, and how many are needed.
 KEPT = 200
 ENOUGH = 10
-#: Nobody is told in seconds: where both are next to nothing, their ratio says nothing.
+#: Estimates are not exact to the second: the ratio of two tiny waits means nothing.
 GRAIN_SECONDS = 60.0
 LEAST_FACTOR, MOST_FACTOR = 0.25, 30.0
-#: What was right too often is not made tighter: outcomes come late, and those of long waits last.
+#: A p90 that was right too often is not made tighter: outcomes arrive late, and those of long waits last.
 LEAST_P90_FACTOR = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PastEstimate:
-    """An estimate, and what became of it."""
+    """An estimate that was shown earlier, and its outcome."""
 
     job_id: str
-    #: the attempt that was waited for
+    #: the number of the attempt that the job waited for
     attempt: int
     queue: str
     user: str = ""
     made_at: float
     p50: float
     p90: float
-    #: as the forecast had it, before earlier outcomes were looked at
+    #: the estimate before the correction by earlier outcomes
     raw_p50: float
     raw_p90: float
-    #: None while it waits
+    #: None while the job waits
     started_at: float | None = None
 
     @property
@@ -61,21 +61,21 @@ class PastEstimate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stretch:
-    """What estimates are multiplied with, and from how many outcomes that is known."""
+    """The factors of the correction, and the number of outcomes that they come from."""
 
     p50: float = 1.0
     p90: float = 1.0
     outcomes: int = 0
 
 
-#: Until outcomes say how wrong they are, the latest rollout is not late enough.
+#: Without outcomes: even the latest rollout is usually too early.
 UNTRIED = Stretch(p90=1.3)
 #: Stands for all horizons together.
 _EVERY = -1
 
 
 class Calibration:
-    """By queue and horizon; where that has too little to say, all queues together say it, then all horizons."""
+    """Corrections by queue and horizon; with too few outcomes those of all queues count, then of all horizons."""
 
     def __init__(self, stretches: dict[tuple[str, int], Stretch]) -> None:
         self._stretches = stretches
@@ -95,11 +95,11 @@ def horizon_of(seconds: float) -> int:
     return bisect_right(_BOUNDS, seconds)
 
 
-def calibrate(told: Iterable[PastEstimate], now: float) -> Calibration:
-    """From what became of estimates, the latest outcomes. One that still waits counts from when it is late: else those
-    that wait long would be missed."""
+def calibrate(estimates: Iterable[PastEstimate], now: float) -> Calibration:
+    """The corrections from the latest outcomes. A job that still waits counts as soon as it is late: otherwise long
+    waits would be missed."""
     groups: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
-    known = [(now if one.started_at is None else one.started_at, one) for one in told]
+    known = [(now if one.started_at is None else one.started_at, one) for one in estimates]
     known = [(until, one) for until, one in known if one.started_at is not None or until > one.raw_p90]
     for until, one in sorted(known, key=lambda item: (item[0], item[1].job_id, item[1].made_at)):
         waited = max(0.0, until - one.made_at)
@@ -112,7 +112,7 @@ def calibrate(told: Iterable[PastEstimate], now: float) -> Calibration:
 
 
 def stretched(seconds: float, factor: float) -> float:
-    """A wait after earlier outcomes were looked at; who starts now starts now."""
+    """A wait after the correction; a start now stays a start now."""
     return seconds if seconds <= 0 else max(0.0, (seconds + GRAIN_SECONDS) * factor - GRAIN_SECONDS)
 
 
@@ -133,29 +133,29 @@ def _bounded(factor: float) -> float:
 
 
 def _quantile(values: Sequence[float], part: float) -> float:
-    """What the next one does not exceed with this chance, if it is like these."""
+    """The value that the next one does not exceed with this probability, if it is like these."""
     place = math.ceil((len(values) + 1) * part) - 1
     return sorted(values)[min(place, len(values) - 1)]
 
 
-# ---------------------------------------------------------------- for people
+# ---------------------------------------------------------------- for users
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Accuracy:
-    """What became of estimates; None where nothing has."""
+    """The accuracy of estimates; None without outcomes."""
 
     estimates: int
     started: int
     before_p50: float | None = None
     before_p90: float | None = None
-    #: between when they started and the half, whichever was first
+    #: between the actual start and the p50, in either direction
     median_error_seconds: float | None = None
 
 
-def accuracy_of(told: Iterable[PastEstimate], now: float) -> Accuracy:
-    """Those that wait beyond their nine tenths are counted as not before it: they are known to be late."""
-    rows = list(told)
+def accuracy_of(estimates: Iterable[PastEstimate], now: float) -> Accuracy:
+    """Jobs that wait beyond their p90 count as late."""
+    rows = list(estimates)
     started = [one for one in rows if one.started_at is not None]
     judged = [one for one in rows if one.started_at is not None or now > one.p90]
     if not judged:
@@ -170,14 +170,14 @@ def accuracy_of(told: Iterable[PastEstimate], now: float) -> Accuracy:
     )
 
 
-def by_horizon(told: Iterable[PastEstimate], now: float) -> list[tuple[str, Accuracy]]:
-    """By how far ahead they looked; horizons without any are left out."""
+def by_horizon(estimates: Iterable[PastEstimate], now: float) -> list[tuple[str, Accuracy]]:
+    """The accuracy by horizon; horizons without estimates are left out."""
     groups: dict[int, list[PastEstimate]] = defaultdict(list)
-    for one in told:
+    for one in estimates:
         groups[horizon_of(one.p50 - one.made_at)].append(one)
     return [(HORIZONS[number][1], accuracy_of(groups[number], now)) for number in sorted(groups)]
 
 
 def _is_by(one: PastEstimate, moment: float) -> bool:
-    # A second is nothing: the moment of a start is that of the cycle that found it.
+    # A second does not matter: the time of a start is that of its cycle.
     return one.started_at is not None and one.started_at <= moment + 1.0

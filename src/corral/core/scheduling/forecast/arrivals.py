@@ -1,7 +1,7 @@
-"""Who comes next. Nobody knows, but the next day is mostly like the last one: what was submitted then is supposed to be
-submitted again, by the same users, as large and as long, at the same time of day.
+"""Future arrivals in a rollout. The next day is assumed to be like the last one: jobs that were submitted then are
+submitted again by the same users, with the same size and run time, at the same time of day.
 
-Rollouts differ here too: in an early one fewer come, in a late one more.
+Rollouts differ in the number of arrivals: fewer in an early rollout, more in a late one.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from corral.core.model import Job, JobState
 from corral.core.scheduling.forecast.remaining_time import Mood, chance
 
 DAY = 86_400.0
-#: From less than this nothing is concluded.
+#: A shorter history is not used.
 LEAST_SECONDS = 3600.0
-#: How much more come in a rollout that is late by one standard deviation.
+#: The relative increase of arrivals in a rollout that is late by one standard deviation.
 SPREAD = 0.4
-#: Nobody is supposed to come later than this, and in one rollout not more than so many.
+#: How far ahead arrivals are assumed, and the most in one rollout.
 HORIZON_SECONDS = 7 * DAY
 MOST = 2000
-#: Numbers that no real job has.
+#: Serial numbers above those of real jobs.
 _FIRST_SERIAL = 10**15
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recent:
-    """Jobs as they were queued, the oldest first, of a time from which none is missing."""
+    """All jobs that were queued since a time, the oldest first, as they were queued."""
 
     jobs: Sequence[Job] = ()
     since: float = math.inf
 
     def period(self, now: float) -> float | None:
-        """What is supposed to come again and again; None if too little is known."""
+        """The length of the period that is repeated; None if the history is too short."""
         seconds = min(DAY, now - self.since)
         return seconds if seconds >= LEAST_SECONDS else None
 
@@ -42,7 +42,7 @@ NO_RECENT_JOBS = Recent()
 
 
 def coming(recent: Recent, now: float, mood: Mood) -> Iterator[Job]:
-    """The jobs that are supposed to come after now, in order. The same rollout always has the same ones."""
+    """The jobs that are assumed to arrive after now, in order. The same rollout always has the same arrivals."""
     period = recent.period(now)
     if period is None:
         return
@@ -61,7 +61,7 @@ def coming(recent: Recent, now: float, mood: Mood) -> Iterator[Job]:
 
 
 def came_at(job: Job) -> float:
-    """When it first came: an interruption makes it no new one."""
+    """When the job was first queued; a preemption does not change it."""
     first = job.queued_at if job.aged_from is None else job.aged_from
     return job.created_at if first is None else first
 
@@ -92,7 +92,7 @@ def as_queued(job: Job, job_id: str, at: float) -> Job:
         preempted_for=None,
         avoid_nodes=(),
         avoid_gpus=(),
-        # Which volumes it would want is not known, and those of then may be gone.
+        # The volumes of the earlier job may have been deleted.
         mounts=(),
         checkpointed_at=None,
         saved_seconds=0.0,

@@ -1,4 +1,4 @@
-"""Lines as they are walked where GPUs are only counted: see `counting`."""
+"""Waiting lines for the part of a rollout in which GPUs are only counted: see `count_rollout`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from corral.core.snapshot.node_index import EVERYWHERE, Domain
 from corral.core.snapshot.waiting_lines import LineKey
 
 LEAST_STEP_SECONDS = 1.0
-#: Scores are worked out anew after this part of the time over which they look back.
+#: Scores are recomputed after this part of their time constant.
 _SCORE_PART = 0.005
 
 
 class Waiting:
-    """A waiting job with what is asked of it again and again."""
+    """A waiting job with values that are read very often."""
 
     __slots__ = ("gpus", "id", "job", "length", "need", "serial", "since", "user")
 
@@ -34,21 +34,21 @@ class Waiting:
         self.user = job.user
         self.serial = job.serial
         self.length = length
-        #: thousandths of what it takes of its domain
+        #: thousandths of GPUs or CPUs that it takes of its domain
         self.need = need_of(job)
         self.gpus = job.request.total_gpu_milli / WHOLE
         self.since = job.created_at if job.queued_at is None else job.queued_at
 
 
 class Order:
-    """The lines of a picture as they stand, worked out once for all rollouts that begin there."""
+    """The lines of a snapshot in order, computed once for all rollouts that start from it."""
 
     def __init__(self, snapshot: ClusterSnapshot, lengths: Mapping[str, Length]) -> None:
         self.plain: dict[LineKey, list[Waiting]] = {}
-        #: where the order is by score: each user's own
+        #: for policies that use the score: by user
         self.users: dict[LineKey, dict[str, list[Waiting]]] = {}
         self._could_run: dict[object, bool] = {}
-        #: of jobs that run: what others can have when they end
+        #: by running job: the resources that it releases at its end
         self.comes_back: dict[str, tuple[Job, Domain, int]] = {}
         for key, line in snapshot.lines.items():
             queue = snapshot.queues.get(key.queue)
@@ -56,16 +56,18 @@ class Order:
                 continue
             if not line.policy.uses_score:
                 jobs = line.in_order(lambda user: 0.0)
-                self.plain[key] = [*self.told(snapshot, jobs, lengths)]
+                self.plain[key] = [*self.waiting(snapshot, jobs, lengths)]
                 continue
             pinned = [job for job in line.jobs.values() if job.pinned_at is not None]
             pinned.sort(key=lambda job: (-(job.pinned_at or 0.0), job.serial))
-            self.plain[key] = [*self.told(snapshot, pinned, lengths)]
+            self.plain[key] = [*self.waiting(snapshot, pinned, lengths)]
             users = sorted({job.user for job in line.jobs.values()})
-            self.users[key] = {user: [*self.told(snapshot, line.own_sequence(user), lengths)] for user in users}
+            self.users[key] = {user: [*self.waiting(snapshot, line.own_sequence(user), lengths)] for user in users}
 
-    def told(self, snapshot: ClusterSnapshot, jobs: Iterable[Job], lengths: Mapping[str, Length]) -> Iterator[Waiting]:
-        """Without those that could never run: they hold up nobody."""
+    def waiting(
+        self, snapshot: ClusterSnapshot, jobs: Iterable[Job], lengths: Mapping[str, Length]
+    ) -> Iterator[Waiting]:
+        """The jobs without those that could never run, which block no other job."""
         for job in jobs:
             pool = snapshot.queues[job.queue].pool
             alike = (pool, job.user, job.kind, job.request, job.avoid_nodes, job.avoid_gpus)
@@ -76,7 +78,7 @@ class Order:
 
 
 class Scores:
-    """Everybody's score, worked out in steps that are short beside the time over which it looks back."""
+    """The scores of all users, recomputed in steps that are short compared with the time constant."""
 
     def __init__(self, snapshot: ClusterSnapshot, now: float) -> None:
         self._time_constant = snapshot.score_time_constant
@@ -89,7 +91,7 @@ class Scores:
             self._values[key] = score_at(score, now, self._time_constant)
 
     def go_on(self, now: float) -> bool:
-        """Whether there are new ones."""
+        """Whether the scores were recomputed."""
         if not self._is_first and now - self._at < self._time_constant * _SCORE_PART:
             return False
         kept = math.exp(-(now - self._at) / self._time_constant)
@@ -103,7 +105,7 @@ class Scores:
 
 
 class CountedLine:
-    """One line as it is walked in one rollout; `head` is whose turn it is."""
+    """One line in one rollout; `head` is the next job."""
 
     def __init__(
         self,
@@ -121,7 +123,7 @@ class CountedLine:
         self._rules = snapshot.ordering
         self._time_constant = snapshot.score_time_constant
         self._plain = _Walk(order.plain.get(key, ()), started)
-        #: those who came meanwhile, where nobody is ordered by score
+        #: jobs that arrived meanwhile, if the policy uses no score
         self._late: list[tuple[SortKey, int, Waiting]] = []
         self._walks = {user: _Walk(jobs, started) for user, jobs in order.users.get(key, {}).items()}
         self._started = started
@@ -141,7 +143,7 @@ class CountedLine:
             self._find_head()
 
     def arrive(self, waiting: Waiting) -> None:
-        """One more, behind the others of its user, or where the order puts it."""
+        """Add a job, behind the other jobs of its user or by the order of the policy."""
         if not self._is_scored:
             heapq.heappush(self._late, (self._policy.merge_key(waiting.job, 0.0, self._rules), waiting.serial, waiting))
         else:
@@ -152,12 +154,12 @@ class CountedLine:
         self._find_head()
 
     def put_back(self, waiting: Waiting) -> None:
-        """It is its turn again."""
+        """The job is next again."""
         self._again.append(waiting)
         self._find_head()
 
     def pop(self) -> None:
-        """The head has gone; the next one is the head."""
+        """Remove the head."""
         if self._again:
             self._again.popleft()
         elif self._late and self._late[0][2] is self.head:
@@ -168,7 +170,7 @@ class CountedLine:
             place, user = self._heap[0]
             walk = self._walks[user]
             assert walk.head is not None
-            # Its user has had a turn: as much as that will weigh when the step is over, it weighs now.
+            # The start raises the user's score at the end of the step; that is counted now.
             score = float(place[0]) + walk.head.gpus * self._step / self._time_constant
             walk.step()
             if walk.head is None:
@@ -198,7 +200,7 @@ class CountedLine:
 
 
 class _Walk:
-    """Through jobs of which some have started already."""
+    """Iterates over jobs and skips those that have started already."""
 
     __slots__ = ("_jobs", "_late", "_started", "head")
 
@@ -224,7 +226,7 @@ class _Walk:
 
 
 def _could_run(snapshot: ClusterSnapshot, job: Job, pool: str) -> bool:
-    """Whether it would run if nobody else held anything."""
+    """Whether the job could run if no other job held resources."""
     held = snapshot.held
     snapshot.held = Usage()
     try:

@@ -1,8 +1,8 @@
-"""The rest of a supposed rollout, where looking at every node for every job would take too long: GPUs are counted by
-pool and model, as if all of them stood in one node, and ends that are near to each other are taken as one.
+"""The rest of a rollout, for which a search over all nodes for every job would take too long: GPUs are counted by pool
+and model, as if all of them were on one node, and ends that are close to each other are handled together.
 
-Order, limits, shares and guessed run times are those of the scheduler; what is left out is who fits where, and who
-passes whom. The further away a start is, the less these say anyway.
+Order, limits, shares and sampled run times are those of the scheduler; placement on nodes and backfill are left out.
+The later a start is, the less these matter.
 """
 
 from __future__ import annotations
@@ -24,33 +24,34 @@ from corral.core.snapshot.installation import Limits
 from corral.core.snapshot.node_index import EVERYWHERE, Domain
 from corral.core.snapshot.waiting_lines import LineKey, line_of
 
-#: Ends within this part of the time looked ahead are one: a start in an hour is told to the quarter of a minute.
+#: Ends within this part of the time since the start of the rollout are handled together: a start in an hour is exact to
+#: a quarter of a minute.
 STEP_PART = 0.004
 
-#: No user has this name.
-ANYBODYS = ""
+#: The key of jobs that wait for a volume; no user has this name.
+ANY_USER = ""
 
 
 @dataclass(slots=True)
-class Counted:
-    """Goes on where `rollout` stopped, and adds to its starts."""
+class CountRollout:
+    """Continues where `rollout` stopped, and adds to its starts."""
 
     rollout: Rollout
     order: Order
-    #: it ends when so many have started
+    #: stop after so many starts
     most_starts: float = math.inf
     _now: float = 0.0
     _since: float = 0.0
     _free: dict[Domain, int] = field(default_factory=dict)
-    #: when, the number of a job, the job, its domain, and what comes back
+    #: time, serial number, job, its domain, and the thousandths that are released
     _ends: list[tuple[float, int, Job, Domain, int]] = field(default_factory=list)
     _lines: list[CountedLine] = field(default_factory=list)
     _line_of: dict[LineKey, CountedLine] = field(default_factory=dict)
-    #: where somebody is ordered by them
+    #: None if no policy uses the score
     _scores: Scores | None = None
     _is_limited: bool = False
-    #: jobs that a limit of their user's holds: looked at again when one of the user's jobs ends; and those that wait
-    #: for a volume, which may be anybody's
+    #: by user: jobs that a limit of the user holds, tried again when a job of the user ends; under `ANY_USER` jobs that
+    #: wait for a volume
     _aside: dict[str, deque[tuple[CountedLine, Waiting]]] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -87,7 +88,7 @@ class Counted:
         )
 
     def _comes_back(self, job: Job) -> tuple[Domain, int]:
-        """The same in every rollout of those that ran when they began."""
+        """Cached: the same in every rollout for jobs that ran at its start."""
         known = self.order.comes_back.get(job.id)
         if known is None or known[0] is not job:
             known = self.order.comes_back[job.id] = (job, *_comes_back(self.rollout.snapshot, job))
@@ -117,7 +118,7 @@ class Counted:
     def _arrive_until(self, until: float) -> None:
         snapshot, lengths = self.rollout.snapshot, self.rollout.lengths
         jobs = (job for job in self.rollout.arrived(until) if job.queue in snapshot.queues)
-        for waiting in self.order.told(snapshot, jobs, lengths):
+        for waiting in self.order.waiting(snapshot, jobs, lengths):
             key = line_of(waiting.job)
             line = self._line_of.get(key)
             if line is None:
@@ -131,7 +132,7 @@ class Counted:
         return line
 
     def _start_what_fits(self) -> None:
-        """Line by line, in the order of how long their first jobs wait. Whoever does not fit keeps its domains."""
+        """Line by line, the longest waiting first job first. A job that does not fit blocks its domains."""
         blocked: set[Domain] = set()
         lines = [line for line in self._lines if line.head is not None]
         while lines:
@@ -142,13 +143,13 @@ class Counted:
                 lines.remove(line)
 
     def _start(self, line: CountedLine, waiting: Waiting, blocked: set[Domain]) -> bool:
-        """Whether the line may go on: the job has started, or a limit of its own holds it and others pass."""
+        """Whether the line goes on: the job has started, or only a limit of its user holds it and other jobs pass."""
         if self._is_limited and (rule := self._held_by_rule(waiting.job)) is not None:
             if rule in SHARED:
                 return False
             line.pop()
-            whose = ANYBODYS if rule == MOUNT else waiting.user
-            self._aside.setdefault(whose, deque()).append((line, waiting))
+            key = ANY_USER if rule == MOUNT else waiting.user
+            self._aside.setdefault(key, deque()).append((line, waiting))
             return True
         need, free = waiting.need, self._free
         for domain in line.domains:
@@ -166,7 +167,7 @@ class Counted:
             self._scores.usage[waiting.user, domain[1]] += waiting.gpus
         if self._is_limited:
             self.rollout.snapshot.held.add(waiting.job)
-            self._look_again(waiting.user)
+            self._retry(waiting.user)
         return True
 
     def _held_by_rule(self, job: Job) -> str | None:
@@ -182,11 +183,11 @@ class Counted:
                 self._scores.usage[job.user, domain[1]] -= need / WHOLE
             if self._is_limited:
                 self.rollout.snapshot.held.remove(job)
-                self._look_again(job.user)
+                self._retry(job.user)
                 if job.mounts:
-                    self._look_again(ANYBODYS)
+                    self._retry(ANY_USER)
 
-    def _look_again(self, user: str) -> None:
+    def _retry(self, user: str) -> None:
         aside = self._aside.get(user)
         if aside:
             line, waiting = aside.popleft()
@@ -198,7 +199,7 @@ def _first_waits_since(line: CountedLine) -> tuple[float, int]:
 
 
 def _free_of(snapshot: ClusterSnapshot) -> dict[Domain, int]:
-    """CPUs beside GPUs go with the GPUs, and are not counted apart."""
+    """Free resources by domain. CPUs are counted for jobs without GPUs only."""
     free: dict[Domain, int] = {EVERYWHERE: 0}
     for slot in snapshot.fleet.slots:
         for domain, gpus in slot.domains.items():
@@ -213,7 +214,7 @@ def _free_of(snapshot: ClusterSnapshot) -> dict[Domain, int]:
 
 
 def _comes_back(snapshot: ClusterSnapshot, job: Job) -> tuple[Domain, int]:
-    """What others can have when it ends: nothing of a node or a GPU that takes nothing new."""
+    """The resources that the job releases at its end, without nodes and GPUs that take no new jobs."""
     assert job.allocation is not None
     fleet = snapshot.fleet
     grants = [grant for grant in job.allocation.grants if grant.node in fleet.place_of]

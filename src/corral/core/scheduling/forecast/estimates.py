@@ -20,7 +20,7 @@ from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.forecast.accuracy import NOTHING_KNOWN, Calibration, Stretch, stretched
 from corral.core.scheduling.forecast.arrivals import NO_RECENT_JOBS, Recent, coming
 from corral.core.scheduling.forecast.count_lines import Order
-from corral.core.scheduling.forecast.count_rollout import Counted
+from corral.core.scheduling.forecast.count_rollout import CountRollout
 from corral.core.scheduling.forecast.remaining_time import Length, Mood, length_of
 from corral.core.scheduling.forecast.rollout import Rollout
 from corral.core.scheduling.ordering.cost import OrderingRules
@@ -28,22 +28,22 @@ from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.replica import Replica, SnapshotCopy, copy_of
 
-#: The earliest and the latest rollout; those between stand at equal distances.
+#: The quantiles of the earliest and the latest rollout; the others are at equal distances between them.
 _EARLY, _LATE = 0.1, 0.9
-#: What two rollouts are compared by.
+#: How many of the last starts two rollouts are compared by.
 _LAST_STARTS = 500
-#: Where everything is known, there is nothing to correct.
+#: Without uncertainty there is nothing to correct.
 _KNOWN = Stretch()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Effort:
-    """How closely is looked. All is worked out anew every few seconds: more than this is not worth it."""
+    """The effort of a forecast. It is repeated every few seconds, so that more would not pay."""
 
-    #: for up to so many waiting jobs: how many rollouts (odd, so that there is one in the middle), and how many starts
-    #: and cycles of each the scheduler itself decides
+    #: for up to so many waiting jobs: the number of rollouts (odd, so that there is a middle one), and the number of
+    #: starts and cycles that the scheduler itself decides in each
     sizes: tuple[tuple[float, int, int], ...] = ((200, 9, 400), (2000, 5, 200), (math.inf, 3, 40))
-    #: starts of all but the middle rollout that are counted; the rest is as much earlier or later as the last of these
+    #: counted starts in all rollouts but the middle one; later starts are extrapolated from the last of these
     counted: int = 3000
 
     def exact(self, waiting: int) -> int:
@@ -62,22 +62,22 @@ class Estimate(NamedTuple):
 
     p50: float
     p90: float
-    #: before earlier outcomes were looked at
+    #: before the correction by earlier outcomes
     raw_p50: float
     raw_p90: float
-    #: how many rollouts it comes from, and whether GPUs were only counted
+    #: the number of rollouts, and whether GPUs were only counted
     rollouts: int = 1
     is_counted: bool = False
-    #: jobs in front of it of which nothing is known
+    #: the number of jobs in front of it without a known run time
     unknown: int = 0
-    #: earlier estimates that corrected it
+    #: the number of earlier outcomes that it was corrected by
     outcomes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
     at: float
-    #: of every waiting job whose start can be told
+    #: by waiting job whose start can be estimated
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
 
 
@@ -89,23 +89,23 @@ def forecast(
     calibration: Calibration = NOTHING_KNOWN,
     recent: Recent = NO_RECENT_JOBS,
 ) -> Forecast:
-    """When each waiting job starts, if those come again who came lately. Nothing is changed."""
+    """The estimated start of each waiting job, if recent arrivals repeat. The snapshot is not changed."""
     return Forecaster().forecast(copy_of(snapshot), now, effort=effort, calibration=calibration, recent=recent)
 
 
 class Forecaster:
-    """Keeps a picture of its own between two forecasts, so that the next one costs what has changed."""
+    """Keeps a replica of the snapshot between two forecasts, so that the next one costs what has changed."""
 
     def __init__(self) -> None:
-        self._mirror = Replica()
-        #: what was known of run times at the last forecast, of which jobs, under which rules
+        self._replica = Replica()
+        #: run times at the last forecast, with the jobs and rules that they were computed for
         self._known: dict[str, Length] = {}
         self._before: Mapping[str, Job] = {}
         self._rules = OrderingRules()
 
     def forecast(
         self,
-        picture: SnapshotCopy,
+        copy: SnapshotCopy,
         now: float,
         *,
         effort: Effort = Effort(),  # noqa: B008 - an immutable value
@@ -113,58 +113,58 @@ class Forecaster:
         recent: Recent = NO_RECENT_JOBS,
         pause: Callable[[], None] = lambda: None,
     ) -> Forecast:
-        """`pause` is called often; what it raises ends the forecast, and the next one is right all the same."""
-        # 1. What starts now starts in every rollout.
-        lengths = dict(self._lengths(picture))
-        base, plan = self._begin(picture, now, lengths)
-        snapshot = self._mirror.snapshot
+        """`pause` is called often; an exception from it ends the forecast and does not harm the next one."""
+        # 1. Jobs that start now start in every rollout.
+        lengths = dict(self._lengths(copy))
+        base, plan = self._begin(copy, now, lengths)
+        snapshot = self._replica.snapshot
         starting = {start.job_id for start in plan.starts}
         waiting = [job for job in base.jobs.values() if job.state is JobState.QUEUED]
-        # 2. The rollouts. Where everything is known, there is only one.
+        # 2. The rollouts. Without uncertainty there is only one.
         comes = recent.period(now) is not None and bool(recent.jobs)
-        is_guessed = comes or any(length.sigma for length in lengths.values())
-        moods = effort.moods(len(waiting)) if is_guessed else [Mood()]
+        is_sampled = comes or any(length.sigma for length in lengths.values())
+        moods = effort.moods(len(waiting)) if is_sampled else [Mood()]
         exact = effort.exact(len(waiting))
         order = Order(snapshot, lengths) if len(waiting) >= exact else None
         middle, *others = moods[len(moods) // 2 :] + moods[: len(moods) // 2]
         rollouts: list[_Ran] = []
         for mood in (middle, *others) if waiting else ():
-            self._mirror.follow(base)
+            self._replica.follow(base)
             rollout = Rollout(snapshot, now, mood, lengths, arrivals=coming(recent, now, mood), pause=pause)
             ran = _run(rollout, exact, order, effort.counted if rollouts else math.inf)
             rollouts.append(_extended(ran, rollouts[0], now) if rollouts else ran)
-        # 3. What they have in common, corrected by experience.
+        # 3. The estimates from all rollouts, corrected by earlier outcomes.
         unknown = _unknown_before(base, snapshot, lengths, rollouts[0].starts if rollouts else {})
-        told = {job_id: _now(now) for job_id in starting}
+        estimates = {job_id: _now(now) for job_id in starting}
         promised = _promised(base, plan)
         starts = [rollout.starts for rollout in rollouts]
         counted_from = rollouts[0].counted_from if rollouts else math.inf
         for job in waiting:
             found = _estimate(job, starts, now, counted_from, calibration, promised.get(job.id, math.inf))
             if found is not None:
-                told[job.id] = found
-        for job_id in unknown.keys() & told.keys():
-            told[job_id] = told[job_id]._replace(unknown=unknown[job_id])
-        return Forecast(at=now, estimates=told)
+                estimates[job.id] = found
+        for job_id in unknown.keys() & estimates.keys():
+            estimates[job_id] = estimates[job_id]._replace(unknown=unknown[job_id])
+        return Forecast(at=now, estimates=estimates)
 
-    def _lengths(self, picture: SnapshotCopy) -> dict[str, Length]:
-        """Of jobs that have not changed since the last forecast they are still known."""
-        self._mirror.follow(picture)
-        rules, known, before = self._mirror.snapshot.ordering, self._known, self._before
+    def _lengths(self, copy: SnapshotCopy) -> dict[str, Length]:
+        """The run times of all jobs; those of unchanged jobs are kept from the last forecast."""
+        self._replica.follow(copy)
+        rules, known, before = self._replica.snapshot.ordering, self._known, self._before
         if rules != self._rules:
             known = {}
         self._known = {
             job_id: known[job_id] if job_id in known and before[job_id] is job else length_of(job, rules)
-            for job_id, job in picture.jobs.items()
+            for job_id, job in copy.jobs.items()
         }
-        self._before, self._rules = picture.jobs, rules
+        self._before, self._rules = copy.jobs, rules
         return self._known
 
-    def _begin(self, picture: SnapshotCopy, now: float, lengths: dict[str, Length]) -> tuple[SnapshotCopy, Plan]:
-        snapshot = self._mirror.snapshot
+    def _begin(self, copy: SnapshotCopy, now: float, lengths: dict[str, Length]) -> tuple[SnapshotCopy, Plan]:
+        snapshot = self._replica.snapshot
         plan = schedule(snapshot, now)
         if not (plan.starts or plan.resizes or plan.preemptions):
-            return picture, plan
+            return copy, plan
         Rollout(snapshot, now, Mood(), lengths).apply(plan)
         return copy_of(snapshot), plan
 
@@ -172,7 +172,7 @@ class Forecaster:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Ran:
     starts: dict[str, float]
-    #: from when on GPUs were only counted
+    #: the time from which on GPUs were only counted
     counted_from: float
 
 
@@ -180,7 +180,7 @@ def _run(rollout: Rollout, exact: float, order: Order | None, counted: float) ->
     if rollout.run(exact):
         return _Ran(starts=rollout.starts, counted_from=math.inf)
     counted_from = rollout.now
-    Counted(rollout, order or Order(rollout.snapshot, rollout.lengths), most_starts=counted).run()
+    CountRollout(rollout, order or Order(rollout.snapshot, rollout.lengths), most_starts=counted).run()
     return _Ran(starts=rollout.starts, counted_from=counted_from)
 
 
@@ -193,7 +193,7 @@ def _extended(ran: _Ran, middle: _Ran, now: float) -> _Ran:
         return ran
     waits = math.fsum(at - now for at, _ in common)
     ratio = waits / max(1.0, math.fsum(middle.starts[job_id] - now for _, job_id in common))
-    # Nobody who was not counted starts before those who were.
+    # No job that was not counted starts before the counted ones.
     last = common[-1][0]
     rest = {job_id: max(last, now + (at - now) * ratio) for job_id, at in missing}
     return _Ran(starts={**known, **rest}, counted_from=ran.counted_from)
@@ -207,7 +207,7 @@ def _estimate(
     calibration: Calibration,
     at_the_latest: float,
 ) -> Estimate | None:
-    """None if it does not start in every rollout: then nobody can tell when it will."""
+    """None if the job does not start in every rollout: then no estimate can be computed."""
     job_id = job.id
     starts = [rollout.get(job_id, math.inf) for rollout in rollouts]
     is_counted = starts[0] > counted_from
@@ -216,16 +216,16 @@ def _estimate(
     if math.isinf(most):
         return None
     stretch = calibration.stretch(job.queue, half) if len(starts) > 1 else _KNOWN
-    # What is promised holds, whatever became of others' estimates.
+    # The planned start is an upper bound, whatever the outcomes of earlier estimates were.
     longest = max(most, at_the_latest - now)
     p50 = min(stretched(half, stretch.p50), longest)
     p90 = max(p50, min(stretched(most, stretch.p90), longest))
     return Estimate(now + p50, now + p90, now + half, now + most, len(starts), is_counted, 0, stretch.outcomes)
 
 
-def _promised(picture: SnapshotCopy, plan: Plan) -> dict[str, float]:
-    """When jobs start at the latest. Nothing is promised for sure while something runs that has no time limit."""
-    holding = (job for job in picture.jobs.values() if job.state is not JobState.QUEUED)
+def _promised(copy: SnapshotCopy, plan: Plan) -> dict[str, float]:
+    """By job: its latest start. There is none while a job without a time limit runs."""
+    holding = (job for job in copy.jobs.values() if job.state is not JobState.QUEUED)
     if not all(math.isfinite(job.expected_end) for job in holding):
         return {}
     return {planned.job_id: planned.at for planned in plan.planned if planned.is_known}
@@ -236,19 +236,19 @@ def _now(now: float) -> Estimate:
 
 
 def _unknown_before(
-    picture: SnapshotCopy, snapshot: ClusterSnapshot, lengths: Mapping[str, Length], starts: Mapping[str, float]
+    copy: SnapshotCopy, snapshot: ClusterSnapshot, lengths: Mapping[str, Length], starts: Mapping[str, float]
 ) -> dict[str, int]:
-    """Of each waiting job: how many run or start before it in its pool of which nothing is known."""
+    """By waiting job: how many jobs without a known run time run or start before it in its pool."""
     if all(length.is_known for length in lengths.values()):
         return {}
     pools = {queue.name: queue.pool for queue in snapshot.queues.values()}
     counts: dict[str, int] = defaultdict(int)
-    for job in picture.jobs.values():
+    for job in copy.jobs.values():
         if job.state is not JobState.QUEUED and not lengths[job.id].is_known:
             counts[pools.get(job.queue, DEFAULT_POOL)] += 1
     found: dict[str, int] = {}
     for job_id in sorted(starts, key=lambda one: starts[one]):
-        waiting = picture.jobs.get(job_id)
+        waiting = copy.jobs.get(job_id)
         if waiting is None:
             continue
         pool = pools.get(waiting.queue, DEFAULT_POOL)
@@ -258,7 +258,7 @@ def _unknown_before(
 
 
 def basis_text(estimate: Estimate) -> str:
-    """Where an estimate comes from, for people."""
+    """What an estimate is based on, as text for users."""
     if estimate.rollouts == 1:
         parts = ["the scheduler run forward, with run times that are known"]
     else:

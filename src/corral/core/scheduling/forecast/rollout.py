@@ -31,10 +31,10 @@ from corral.core.scheduling.plan.plan import Plan, Preemption, Resize
 from corral.core.snapshot.changes import Change, DropJob, PutJob, PutLastNode, PutScore
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
-#: Nobody plans further ahead; what starts later is not told.
+#: Starts that are later than this are not estimated.
 HORIZON_SECONDS = 366 * 86400.0
 
-#: When an attempt ends, the job by number and id, and which attempt.
+#: The end of an attempt: time, serial number and id of the job, and the number of the attempt.
 End = tuple[float, int, str, int]
 
 
@@ -43,21 +43,21 @@ class Rollout:
     snapshot: ClusterSnapshot
     now: float
     mood: Mood
-    #: what is known of the run time of every live job
+    #: by live job: the distribution of its run time
     lengths: dict[str, Length]
-    #: who comes meanwhile, in order
+    #: jobs that arrive during the rollout, in order
     arrivals: Iterator[Job] = field(default_factory=lambda: iter(()))
-    #: called between two cycles, so that a long rollout does not hold up others; may raise to end it
+    #: called between two cycles, so that a long rollout does not block other threads; may raise to end the rollout
     pause: Callable[[], None] = lambda: None
     #: when each job starts
     starts: dict[str, float] = field(default_factory=dict)
     ends: list[End] = field(default_factory=list)
-    #: waiting jobs of the picture that have not started
+    #: waiting jobs of the snapshot that have not started
     wanted: set[str] = field(default_factory=set)
-    #: who comes next
+    #: the next job that arrives
     next_arrival: Job | None = None
     _dependents: Dependents = field(default_factory=Dependents)
-    #: what is left of a job that was interrupted
+    #: by preempted job: its remaining time
     _left: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class Rollout:
         self.next_arrival = next(self.arrivals, None)
 
     def run(self, most_starts: float = math.inf) -> bool:
-        """Whether it came to its end: nobody waits any more, or nothing will ever happen."""
+        """Whether the rollout is complete: no job waits any more, or nothing more will happen."""
         until = self.now + HORIZON_SECONDS
         begun = len(self.starts)
         while True:
@@ -79,7 +79,7 @@ class Rollout:
             self.apply(plan)
             if not self.wanted:
                 return True
-            # A cycle costs about as much as a few starts: time in which nothing starts is not free either.
+            # A cycle without starts costs about as much as a few starts: it counts too.
             most_starts -= 1
             if len(self.starts) - begun >= most_starts:
                 return False
@@ -93,7 +93,7 @@ class Rollout:
             self.pause()
 
     def arrived(self, now: float) -> Iterator[Job]:
-        """Those who have come by then; the next one stays the next."""
+        """The jobs that arrive until `now`."""
         while self.next_arrival is not None and (self.next_arrival.queued_at or 0.0) <= now:
             job = self.next_arrival
             self.lengths[job.id] = length_of(job, self.snapshot.ordering)
@@ -101,7 +101,7 @@ class Rollout:
             yield job
 
     def apply(self, plan: Plan) -> None:
-        """What the plan says happens."""
+        """Apply the plan to the snapshot."""
         for start in plan.starts:
             self._start(self.snapshot.jobs[start.job_id], start.allocation)
         for resize in plan.resizes:
@@ -116,7 +116,7 @@ class Rollout:
         if self.next_arrival is not None:
             moments.append(self.next_arrival.queued_at or 0.0)
         if plan.wake_at is not None:
-            # A moment that has come already must not be waited for again and again.
+            # A time that is not in the future must not be waited for repeatedly.
             moments.append(plan.wake_at if plan.wake_at > self.now else self.now + LEAST_SECONDS)
         return min(moments, default=None)
 
@@ -150,7 +150,7 @@ class Rollout:
         code = 143 if is_ending(job) else 0
         after = advance(job, Ended(at=self.now, reason=EndReason.EXIT_CODE, exit_code=code)).job
         if after.allocation is not None:
-            # It goes on with other GPUs.
+            # The job continues with other GPUs.
             self._charge(after, after.allocation.total_gpu_milli / WHOLE, after.allocation.model)
             running = advance(after, Up(at=self.now)).job
             self.snapshot.apply([PutJob(job=running)])
@@ -159,10 +159,10 @@ class Rollout:
             self.snapshot.apply([PutJob(job=after)])
         else:
             self.snapshot.apply([DropJob(id=job.id)])
-            self._tell_dependents(after)
+            self._release_dependents(after)
 
-    def _tell_dependents(self, over: Job) -> None:
-        """Whoever comes after it may start now, supposed that it has completed."""
+    def _release_dependents(self, over: Job) -> None:
+        """Jobs that depend on a completed job may start now."""
         if over.state is not JobState.COMPLETED:
             return
         for job_id in self._dependents.of(over.id):
@@ -173,7 +173,7 @@ class Rollout:
                 self.snapshot.apply([PutJob(job=free)])
 
     def _resize(self, resize: Resize) -> None:
-        """At once, and with as much less or more time as it has more or fewer GPUs."""
+        """Resize at once; the remaining time is inversely proportional to the GPUs."""
         job = self.snapshot.jobs[resize.job_id]
         if job.state is not JobState.RUNNING or job.allocation is None:
             return
@@ -192,7 +192,7 @@ class Rollout:
         self._expect(resized, self.now + (end - self.now) * before / max(1, after))
 
     def _preempt(self, preemption: Preemption) -> None:
-        """It goes back to its queue when it has saved, and has the rest before it; if it is moved, it goes on now."""
+        """Requeue the job after its grace time with its remaining time; if it is moved, it continues at once."""
         job = self.snapshot.jobs[preemption.job_id]
         if job.state is not JobState.RUNNING:
             return
@@ -227,7 +227,7 @@ class Rollout:
 
 
 def _with_its_size(job: Job, seconds: float) -> float:
-    """What is known of an elastic job is known of its least size."""
+    """The run time of an elastic job is known for its minimum; scale it to its present size."""
     if job.elastic is None or not job.request.gpus:
         return seconds
     return seconds * job.elastic.min_gpus / job.request.gpus

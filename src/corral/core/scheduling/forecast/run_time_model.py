@@ -1,13 +1,13 @@
-"""How long a job will run, learned from the runs that have completed.
+"""The run time model: predicts how long a job will run from completed runs.
 
-Runs are remembered under keys from specific to general: this user's jobs of this name with these GPUs of this model,
-and so on to all jobs of this kind and size. A prediction comes from the most specific key that has seen enough, and
-says which one it was; if none has, there is no prediction. Of each key only the latest runs are kept, and of the keys
-only those that were taught last, so that memory is bounded whatever people do.
+Runs are stored under keys from specific to general: this user's jobs of this name with these GPUs of this model, and so
+on to all jobs of this kind and size. A prediction comes from the most specific key with enough runs and names that key;
+without such a key there is no prediction. Only the latest runs of each key are kept, and only the keys that were
+updated last, so that memory is bounded.
 
-Only completed runs teach. One that was stopped, failed or ran out of time would have gone on for nobody knows how long:
-to count it would make predictions too short. What such a job has saved counts for its own next attempt
-(`done_seconds`): of the runs like it only those that took longer still say something.
+Only completed runs count. A run that was stopped, failed or reached its time limit would have taken longer: to count it
+would make predictions too short. The saved work of such a job counts for its next attempt (`done_seconds`): then only
+similar runs that took longer are used.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from typing import NamedTuple
 from corral.core.fleet.resources import gpus_text
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState, Prediction
 
-#: Runs that are kept per key, and after how many more of them one counts half.
+#: How many runs are kept per key, and after how many newer runs a run counts half.
 KEPT_RUNS = 32
 HALF_LIFE = 8
-#: Keys that are kept; each run teaches one of every level.
+#: How many keys are kept; each run updates one key of every level.
 MOST_KEYS = 20_000
-#: From so many runs on a key is believed, where the next more general one could say something, too.
+#: How many runs a key needs before it is preferred to a more general one.
 ENOUGH = 3
-#: A spread is told in so many steps, from buckets of so little difference. When so many runs are counted, all of them
-#: count half from then on.
+#: The number of quantiles of a spread, and the width of the buckets behind it. When `_MOST_COUNTED` runs are counted,
+#: all counts are halved.
 STEPS = 16
 _PARTS = tuple((step + 0.5) / STEPS for step in range(STEPS))
 _LEAST_SECONDS, _BUCKET_GROWTH = 1.0, 1.02
@@ -46,8 +46,7 @@ _FOLDED = re.compile(r"#(?:[-_.]#)+")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Features:
-    """What jobs are compared by. None where it is not known yet: what an elastic job, or one that takes any model, will
-    get."""
+    """The features that jobs are compared by. None if not known yet, for elastic jobs and jobs that take any model."""
 
     user: str
     name: str
@@ -59,17 +58,17 @@ class Features:
 
 
 class _Level(NamedTuple):
-    """One way to say that jobs are alike."""
+    """One level of similarity between jobs."""
 
     key: Callable[[Features], tuple[object, ...] | None]
-    words: Callable[[Features], str]
+    text: Callable[[Features], str]
     enough: int
-    #: whether they have a name in common: who has not is as different from its like as from all others
+    #: whether the key contains a name; without it the spread of all runs is used
     is_named: bool = False
 
 
 class Spread:
-    """How long all runs took, counted in narrow buckets. Older ones count for less as more come."""
+    """The run times of all jobs, counted in narrow buckets. Older runs count less as newer ones are added."""
 
     def __init__(self) -> None:
         self._counts: dict[int, float] = {}
@@ -84,7 +83,7 @@ class Spread:
             self._total = math.fsum(self._counts.values())
 
     def beyond(self, seconds: float) -> list[float]:
-        """How long the runs took that took longer; nothing if too few did."""
+        """Quantiles of the runs that took longer; empty if there are too few."""
         weighed = self._weighed_beyond(seconds)
         if math.fsum(count for _, count in weighed) < ENOUGH:
             return []
@@ -99,10 +98,10 @@ class Spread:
 
 
 class RunTimes:
-    """What is known of run times. `observe` and `predict` cost the same, however much has been seen."""
+    """The run time model. The cost of `observe` and `predict` does not depend on the number of runs."""
 
     def __init__(self) -> None:
-        #: the run times of each key, oldest first; the key that was taught last is the last one
+        #: by key: its run times, oldest first; the key that was updated last is the last one
         self._runs: OrderedDict[tuple[object, ...], array[float]] = OrderedDict()
         self._all = Spread()
 
@@ -110,7 +109,7 @@ class RunTimes:
         return len(self._runs)
 
     def observe(self, features: Features, seconds: float) -> None:
-        """A run has completed after so long."""
+        """Add a completed run."""
         if not math.isfinite(seconds) or seconds < 0:
             raise ValueError(f"{seconds!r} is not a run time")
         self._all.add(seconds)
@@ -127,11 +126,11 @@ class RunTimes:
             self._runs.popitem(last=False)
 
     def predict(self, features: Features, done_seconds: float = 0.0) -> Prediction | None:
-        """How much longer a job runs that has `done_seconds` behind it; None if nothing is known of such jobs."""
+        """The remaining run time of a job with `done_seconds` of saved work; None without similar runs."""
         for number, level in enumerate(_LEVELS):
             key = level.key(features)
             runs = () if key is None else self._runs.get((number, *key), ())
-            # A job that has nothing behind it can also end at once.
+            # A job without saved work may also end at once.
             weighed = [run for run in _weighed(runs) if run[0] > done_seconds or done_seconds <= 0]
             if len(weighed) >= level.enough:
                 weighed.sort()
@@ -141,13 +140,13 @@ class RunTimes:
                     p50_seconds=_quantile(weighed, 0.5) - done,
                     p90_seconds=_quantile(weighed, 0.9) - done,
                     samples=len(weighed),
-                    like=level.words(features),
+                    like=level.text(features),
                     spread=tuple(seconds - done for seconds in own or self._all.beyond(done)),
                 )
         return self._beyond(done_seconds) if done_seconds > 0 else None
 
     def _beyond(self, done_seconds: float) -> Prediction | None:
-        """What is left of a job that has outlived its like: as of all others that took as long."""
+        """The prediction for a job that ran longer than similar runs: from all runs that took as long."""
         left = tuple(seconds - done_seconds for seconds in self._all.beyond(done_seconds))
         if not left:
             return None
@@ -161,12 +160,12 @@ class RunTimes:
 
 
 def predicted(run_times: RunTimes, job: Job) -> Job:
-    """The job with what is known now of how long it will run. For whoever queues it."""
+    """The job with its prediction. To be called when the job is queued."""
     return replace(job, predicted=run_times.predict(_asked_by(job), job.saved_seconds))
 
 
 def learn(run_times: RunTimes, before: Job, after: Job) -> None:
-    """A job's attempt is over: `before` held its allocation, `after` is what has become of it."""
+    """Learn from an attempt that ended: `before` is the job with its allocation, `after` the job after the end."""
     if after.state is not JobState.COMPLETED or before.started_at is None or before.allocation is None:
         return
     last = max(0.0, (after.ended_at or 0.0) - before.started_at)
@@ -185,10 +184,10 @@ def features_of_run(job: Job, allocation: Allocation) -> Features:
 
 
 def name_pattern(name: str) -> str:
-    """What the names of one series have in common: numbers, and words that look like a hash, become `#`."""
-    words = _SEPARATOR.split(name)
-    folded = ["#" if _NUMBER.fullmatch(word) or _HEX.fullmatch(word) else word for word in words]
-    # The number of a run is often glued to its name; one further in front is rather a part of the name.
+    """The common pattern of the names in a series: numbers, and parts that look like a hash, become `#`."""
+    parts = _SEPARATOR.split(name)
+    folded = ["#" if _NUMBER.fullmatch(part) or _HEX.fullmatch(part) else part for part in parts]
+    # The number of a run often follows its name directly; a number further in front is part of the name.
     folded[-1] = _LAST_DIGITS.sub("#", folded[-1])
     return _FOLDED.sub("#", "".join(folded))
 
@@ -210,12 +209,12 @@ def _weighed(runs: Sequence[float]) -> list[tuple[float, float]]:
 
 
 def _quantile(weighed: Sequence[tuple[float, float]], part: float) -> float:
-    """The smallest run time that this part of the weight does not exceed."""
+    """The weighted quantile of the run times."""
     return _quantiles(weighed, (part,))[0]
 
 
 def _quantiles(weighed: Sequence[tuple[float, float]], parts: Sequence[float]) -> list[float]:
-    """The same for ascending parts at once."""
+    """The weighted quantiles for ascending parts."""
     total = math.fsum(weight for _, weight in weighed)
     found = list[float]()
     reached = 0.0
@@ -226,7 +225,7 @@ def _quantiles(weighed: Sequence[tuple[float, float]], parts: Sequence[float]) -
     return [*found, *(weighed[-1][0] for _ in parts[len(found) :])]
 
 
-def _size_words(features: Features, model: str = "") -> str:
+def _size_text(features: Features, model: str = "") -> str:
     if not features.gpu_milli:
         return "no GPU" if features.nodes == 1 else f"{features.nodes} nodes without GPUs"
     each = features.gpu_milli // features.nodes
@@ -235,7 +234,7 @@ def _size_words(features: Features, model: str = "") -> str:
 
 
 def _with_name(one: Features) -> tuple[object, ...] | None:
-    """A number is no name: what is numbered through may be anything."""
+    """None for a name without letters: a mere number does not identify a series."""
     pattern = name_pattern(one.name)
     return (one.user, pattern, one.kind) if any(letter.isalpha() for letter in pattern) else None
 
@@ -254,36 +253,36 @@ def _with_model(one: Features) -> tuple[object, ...] | None:
 _LEVELS = (
     _Level(
         key=_with_model,
-        words=lambda one: f"{one.user}'s {name_pattern(one.name)} on {_size_words(one, one.model or '')}",
+        text=lambda one: f"{one.user}'s {name_pattern(one.name)} on {_size_text(one, one.model or '')}",
         enough=ENOUGH,
         is_named=True,
     ),
     _Level(
         key=_with_size,
-        words=lambda one: f"{one.user}'s {name_pattern(one.name)} on {_size_words(one)}",
+        text=lambda one: f"{one.user}'s {name_pattern(one.name)} on {_size_text(one)}",
         enough=ENOUGH,
         is_named=True,
     ),
     _Level(
-        # What a user calls alike is alike: here one run says more than any number of others' runs.
+        # Jobs that a user gives the same name are similar: one run is better than many runs of other users.
         key=_with_name,
-        words=lambda one: f"{one.user}'s {name_pattern(one.name)} of any size",
+        text=lambda one: f"{one.user}'s {name_pattern(one.name)} of any size",
         enough=1,
         is_named=True,
     ),
     _Level(
         key=lambda one: None if one.gpu_milli is None else (one.user, one.kind, one.nodes, one.gpu_milli),
-        words=lambda one: f"{one.user}'s {one.kind} jobs on {_size_words(one)}",
+        text=lambda one: f"{one.user}'s {one.kind} jobs on {_size_text(one)}",
         enough=ENOUGH,
     ),
     _Level(
         key=lambda one: (one.user, one.kind),
-        words=lambda one: f"{one.user}'s {one.kind} jobs",
+        text=lambda one: f"{one.user}'s {one.kind} jobs",
         enough=ENOUGH,
     ),
     _Level(
         key=lambda one: None if one.gpu_milli is None else (one.kind, one.nodes, one.gpu_milli),
-        words=lambda one: f"all {one.kind} jobs on {_size_words(one)}",
+        text=lambda one: f"all {one.kind} jobs on {_size_text(one)}",
         enough=ENOUGH,
     ),
 )

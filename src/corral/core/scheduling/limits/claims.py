@@ -1,8 +1,8 @@
-"""Claims: the turn of the first job that waits for a limit which many share.
+"""Claims: a queue position on a limit that many jobs share.
 
-A limit on a queue, or on everything together, is a resource like GPUs: without a turn, a stream of small jobs under
-the same limit would starve a large one for ever. The first job that only such a limit holds has a claim on it; later
-jobs that count for the same limit may pass if they are gone before enough of it will be free.
+A limit on a queue, or on all jobs together, is a resource like GPUs: without claims, a stream of small jobs under the
+same limit would starve a large job for ever. The first job that is held by such a limit alone has a claim on it. Later
+jobs that count for the same limit may pass it if they end before enough of the limit will be free.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 #: The rules whose limits are shared by many users.
 SHARED = frozenset({TOTAL_LIMIT, QUEUE_LIMIT})
-#: Those under which the first that waits has its turn.
+#: The rules on which the first waiting job gets a claim.
 IN_TURN = SHARED | {MOUNT}
 
 
@@ -26,16 +26,16 @@ IN_TURN = SHARED | {MOUNT}
 class Claim:
     job_id: str
     rule: str
-    #: the queue whose limit it is; "" when it is the limit of everything
+    #: the queue that has the limit; "" for the limit of the installation
     queue: str
-    #: when enough of the limit is free at the latest; infinite when that cannot be told
+    #: the latest time at which enough of the limit is free; infinite if it is not known
     at: float
-    #: the volume that it is about, and whether the job will write to it; "" when it is about GPUs
+    #: the claimed volume, and whether the job will write to it; "" for a claim on GPUs
     volume: str = ""
     writes: bool = False
 
     def concerns(self, job: Job) -> bool:
-        """Whether the job counts for the same limit and comes behind."""
+        """Whether the job counts for the same limit and has to wait behind this claim."""
         if job.id == self.job_id:
             return False
         if self.volume:
@@ -43,21 +43,21 @@ class Claim:
         return job.request.total_gpu_milli > 0 and (not self.queue or self.queue == job.queue)
 
     def is_for(self, job: Job, reason: Reason) -> bool:
-        """Whether this is a claim on the very limit that holds the job."""
+        """Whether this claim is on the limit that holds the job."""
         return (self.rule, self.queue, self.volume) == (reason.rule, _queue_of(job, reason), _volume_of(reason))
 
     @property
     def is_kept(self) -> bool:
-        """Whether others wait for its turn: not for a volume of which nobody can tell when it will be free."""
+        """Whether other jobs wait behind the claim. They do not for a volume without a known time when it is free."""
         return not self.volume or math.isfinite(self.at)
 
     def lets_pass(self, ends_at: float) -> bool:
-        """Whether a job that ends by then is gone before the claim's turn comes."""
+        """Whether a job that ends at that time may pass the claim."""
         return ends_at <= self.at and math.isfinite(ends_at)
 
 
 def can_be_kept(reasons: Iterable[Reason]) -> bool:
-    """Whether the limits could ever be kept: a job larger than a limit must not make everybody else wait."""
+    """Whether the job fits under the limits at all: a job larger than a limit must not make other jobs wait."""
     return all(
         float(reason.numbers["asked"]) <= float(reason.numbers["limit"]) for reason in reasons if reason.rule in SHARED
     )
@@ -66,8 +66,8 @@ def can_be_kept(reasons: Iterable[Reason]) -> bool:
 def claim_of(
     snapshot: ClusterSnapshot, job: Job, reason: Reason, now: float, started: Iterable[tuple[float, Job]]
 ) -> Claim:
-    """The claim of a job that `reason`, a shared limit or a mount, holds. `started` are this cycle's starts and when
-    they end."""
+    """The claim of a job that is held by `reason`, a shared limit or a mount. `started` are the starts of this cycle
+    with their ends."""
     if reason.rule == MOUNT:
         return _claim_on_volume(snapshot, job, reason, now, started)
     queue = _queue_of(job, reason)
@@ -85,8 +85,8 @@ def claim_of(
 def _claim_on_volume(
     snapshot: ClusterSnapshot, job: Job, reason: Reason, now: float, started: Iterable[tuple[float, Job]]
 ) -> Claim:
-    """A writer would wait for ever while new readers come and go. It has its turn when the last of those is gone who
-    are in its way now; if nobody can tell when that is, nobody waits for it."""
+    """Without a claim a writer would wait for ever while new readers come and go. Its turn comes when the last job
+    that uses the volume now has ended; if that time is not known, no job waits for the writer."""
     volume = _volume_of(reason)
     starting = {one.id: end for end, one in started}
     ends = [starting[one] if one in starting else snapshot.jobs[one].likely_end_after(now) for one in reason.jobs]

@@ -1,8 +1,8 @@
-"""Guaranteed GPUs: what each queue holds, what of it is borrowed, what it is owed, and whose turn that makes it.
+"""Guaranteed GPUs: what each queue holds, how much of it is borrowed, how much it is owed, and the turn of its lines.
 
-A queue may use more than is guaranteed to it while nobody else needs it. Whoever stays within the guarantee of the own
-queue goes first, and what others have borrowed comes back by preemption. All of it counts only where running jobs may
-be preempted: a guarantee that could not be kept would only leave GPUs idle.
+A queue may use more GPUs than its guarantee while no other queue needs them. Jobs within the guarantee of their queue
+go first, and borrowed GPUs return by preemption. Guarantees count only where preemption is enabled: otherwise they
+could be kept only by leaving GPUs idle.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """How a queue stands with its guarantee, in thousandths of a GPU."""
+    """What a queue holds, compared with its guarantee, in thousandths of a GPU."""
 
     held_milli: int
-    #: held beyond the guarantee, while others have one
+    #: held beyond the guarantee, if any queue of the pool has one
     borrowed_milli: int
-    #: guaranteed and not held: it comes when its jobs need it
+    #: guaranteed and not held: its jobs get it when they need it
     owed_milli: int
 
 
@@ -36,12 +36,12 @@ def standing(snapshot: ClusterSnapshot, queue: Queue) -> Standing:
 
 
 def counts(snapshot: ClusterSnapshot) -> bool:
-    """Whether any guarantee can decide anything: to an installation without one they cost nothing."""
+    """Whether any guarantee can apply: an installation without guarantees pays nothing for them."""
     return snapshot.preemption.enabled and bool(snapshot.guaranteeing)
 
 
 def is_entitled(snapshot: ClusterSnapshot, job: Job) -> bool:
-    """Whether the job asks for no more than what its queue still has to come."""
+    """Whether the job asks for no more than its queue is still owed."""
     queue, asked = snapshot.queues.get(job.queue), job.request.total_gpu_milli
     if not asked or queue is None or not counts(snapshot):
         return False
@@ -49,7 +49,7 @@ def is_entitled(snapshot: ClusterSnapshot, job: Job) -> bool:
 
 
 def owed_to_others_milli(snapshot: ClusterSnapshot, queue: Queue) -> int:
-    """What the other queues of its pool still have to come."""
+    """What the other queues of the pool are still owed."""
     if not counts(snapshot):
         return 0
     others = (snapshot.queues[name] for name in snapshot.guaranteeing.get(queue.pool, ()) if name != queue.name)
@@ -57,9 +57,9 @@ def owed_to_others_milli(snapshot: ClusterSnapshot, queue: Queue) -> int:
 
 
 def borrowers(snapshot: ClusterSnapshot, queue: Queue, leaving: Collection[str]) -> list[Job]:
-    """Jobs that run on what is guaranteed to others, less those that leave anyway.
+    """Jobs that run on borrowed GPUs, without the jobs in `leaving`.
 
-    The guarantee covers those that cannot be preempted first, then the oldest: it is the latest that have borrowed.
+    The guarantee covers jobs that cannot be preempted first, then the oldest: the latest jobs have borrowed.
     """
     jobs = [snapshot.jobs[job_id] for job_id in snapshot.holding.get(queue.name, ()) if job_id not in leaving]
     jobs.sort(key=lambda job: (job.preemptible, job.allocated_at or 0.0, job.serial))
@@ -76,8 +76,8 @@ Turn = tuple[bool, float, int]
 
 
 def turn_of(snapshot: ClusterSnapshot, queue: Queue, head: Job, now: float) -> Turn:
-    """When a line is walked whose first job is this one: what it is entitled to first, then by time waited × weight."""
+    """The turn of the line with this first job: entitled jobs first, then by time waited × weight of the queue."""
     since = head.created_at if head.queued_at is None else head.queued_at
-    # Told as a point in time, so that with a weight of 1 it is exactly the time since which it waits.
+    # A point in time, so that with a weight of 1 it is exactly the time since when the job waits.
     weighed = since if queue.weight == 1.0 else now - queue.weight * (now - since)
     return (not is_entitled(snapshot, head), weighed, head.serial)

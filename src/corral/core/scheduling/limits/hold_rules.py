@@ -1,7 +1,7 @@
 """The rules that can hold a job back although there may be room for it: other jobs, limits, quotas, back-off.
 
-Each rule is one function from a picture and a job to a reason, or nothing. The scheduler stops at the first reason;
-an explanation lists them all. Add a rule here, and both know it.
+Each rule is a function from a snapshot and a job to a reason, or None. The scheduler stops at the first reason; an
+explanation lists all of them. A rule that is added here applies to both.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reason:
-    """Why a job waits: which rule, in words, and the numbers behind the words."""
+    """Why a job waits: the rule, a description, and the numbers in the description."""
 
     rule: str
     detail: str
     numbers: Mapping[str, float | int | str] = field(default_factory=dict)
-    #: the jobs in the way
+    #: the jobs that the job waits for
     jobs: tuple[str, ...] = ()
 
 
@@ -32,24 +32,25 @@ TOTAL_LIMIT = "total-gpus"
 QUEUE_LIMIT = "queue-gpus"
 MOUNT = "mount"
 
-#: how many of the jobs that one waits for are put into words; their number is always complete
-TOLD = 5
+#: how many jobs a description names; the number in it always counts all of them
+MOST_NAMED = 5
 
 Rule = Callable[[ClusterSnapshot, Job, float], Reason | None]
 
 
 def dependency(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
-    """It comes after jobs that have not completed. The scheduler never meets such a job; whoever asks for it does."""
+    """The job comes after jobs that have not completed. Such jobs stand in no line, so that the scheduler never
+    asks."""
     if not job.after:
         return None
     others = [(job_id, snapshot.jobs.get(job_id)) for job_id in job.after]
-    words = ", ".join(f"{job_id} ({_progress(other, now)})" for job_id, other in others[:TOLD])
-    more = f" and {len(others) - TOLD} more" if len(others) > TOLD else ""
+    names = ", ".join(f"{job_id} ({_progress(other, now)})" for job_id, other in others[:MOST_NAMED])
+    more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
     numbers: dict[str, float | int | str] = {"jobs": len(others)}
     last = max(_latest_end(other) for _, other in others)
     if math.isfinite(last):
         numbers["seconds_left"] = max(0.0, last - now)
-    return Reason(rule="dependency", detail=f"it comes after {words}{more}", numbers=numbers, jobs=job.after)
+    return Reason(rule="dependency", detail=f"it comes after {names}{more}", numbers=numbers, jobs=job.after)
 
 
 def backing_off(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
@@ -68,7 +69,7 @@ def backing_off(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | Non
     return Reason(
         rule="back-off",
         detail=(
-            f"after fault {job.faults} of the platform in a row it is tried again in "
+            f"after platform failure {job.faults} in a row it is tried again in "
             f"{format_duration(max(1.0, left))}: {job.message or '?'}"
         ),
         numbers={"seconds_left": left, "faults": job.faults},
@@ -82,7 +83,7 @@ def queue_missing(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | N
 
 
 def membership(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
-    """A user runs in the pool of the user's group. A job that was queued before that changed waits, and is not lost."""
+    """A user's jobs run in the pool of the user's group. A job queued before the group changed waits and is kept."""
     member, queue = snapshot.memberships.get(job.user), snapshot.queues.get(job.queue)
     if member is None or queue is None or member.may_use(queue):
         return None
@@ -114,7 +115,7 @@ def queue_limit(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | Non
 
 
 def quota(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
-    """The quota as it is now holds for the next start, also of a job that was queued under a larger one."""
+    """The present quota applies to the next start, also of a job that was queued under a larger one."""
     limit = snapshot.quotas.get((job.user, job.kind))
     if limit is None:
         return None
@@ -134,7 +135,7 @@ def quota(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
 
 
 def owed(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
-    """What others are owed could not be had back from a job that cannot be preempted: it leaves that alone."""
+    """GPUs that other queues are owed cannot be reclaimed from a job that is not preemptible: it may not use them."""
     queue, asked = snapshot.queues.get(job.queue), job.request.total_gpu_milli
     if job.preemptible or queue is None or not asked or not snapshot.guaranteeing:
         return None
@@ -155,7 +156,7 @@ def owed(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
 
 
 def volume_missing(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
-    """A volume that was deleted before the job started, or is not there yet."""
+    """The volume was deleted before the job started, or is not ready yet."""
     for mount in job.mounts:
         volume = snapshot.volumes.get(mount.volume)
         if volume is None or volume.not_ready:
@@ -165,7 +166,7 @@ def volume_missing(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | 
 
 
 def volume_full(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
-    """Where the file system itself sets no limit to a volume, those who would write to a full one do not start."""
+    """Jobs that would write to a full volume do not start, because the file system itself may set no limit."""
     for mount in job.mounts:
         volume = snapshot.volumes.get(mount.volume)
         if volume is not None and volume.is_full and mount.writes:
@@ -178,7 +179,7 @@ def volume_full(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | Non
 
 
 def mounts(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
-    """One writer or any number of readers, never both, of a volume that takes no more."""
+    """A volume of a type with one writer takes one writer or any number of readers, never both."""
     for mount in job.mounts:
         volume = snapshot.volumes.get(mount.volume)
         if volume is None or not volume.type.has_one_writer:
@@ -186,13 +187,13 @@ def mounts(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
         others = [one for one in snapshot.mounted.in_the_way(mount) if one != job.id]
         if others:
             is_written = others[0] in snapshot.mounted.writers(volume.id)
-            words = ", ".join(_named(snapshot, one) for one in others[:TOLD])
-            more = f" and {len(others) - TOLD} more" if len(others) > TOLD else ""
+            names = ", ".join(_named(snapshot, one) for one in others[:MOST_NAMED])
+            more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
             held = "written" if is_written else "read"
             wants = "would write to it" if mount.writes else "would read it"
             return Reason(
                 rule=MOUNT,
-                detail=f"volume {volume.name} is {held} by {words}{more}, and this job {wants}",
+                detail=f"volume {volume.name} is {held} by {names}{more}, and this job {wants}",
                 numbers={"volume": volume.id, "jobs": len(others)},
                 jobs=tuple(others),
             )
@@ -202,7 +203,7 @@ def mounts(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
 #: More GPUs than any node has.
 _NO_LIMIT = 1_000_000
 
-#: Those about what it mounts: to a job without mounts they cost nothing.
+#: The rules for mounts: they are skipped for a job without mounts.
 MOUNT_RULES: tuple[Rule, ...] = (volume_missing, volume_full, mounts)
 
 #: in the order in which they are checked
@@ -221,7 +222,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def spare_gpus(snapshot: ClusterSnapshot, job: Job) -> int:
-    """How many GPUs more than it has, or asks for, the job may have under every limit, whether there are any or not."""
+    """How many more GPUs than now the job may have under all limits, whether that many are free or not."""
     limits, queue, held = snapshot.limits, snapshot.queues.get(job.queue), snapshot.held
     own, kept = job.request.total_gpu_milli, snapshot.quotas.get((job.user, job.kind))
     left = [
@@ -261,7 +262,7 @@ def _named(snapshot: ClusterSnapshot, job_id: str) -> str:
 
 
 def _progress(job: Job | None, now: float) -> str:
-    """Where a job that another one waits for stands; one that is not live was never started."""
+    """The state of a job that another one waits for. A job that is not in the snapshot was never started."""
     if job is None:
         return "not started"
     if job.state is JobState.QUEUED:
@@ -274,13 +275,13 @@ def _latest_end(job: Job | None) -> float:
     return job.expected_end if job is not None and job.state.holds_resources else math.inf
 
 
-def _over(rule: str, whose: str, held_milli: int, job: Job, limit: int | None) -> Reason | None:
+def _over(rule: str, holder: str, held_milli: int, job: Job, limit: int | None) -> Reason | None:
     asked_milli = job.request.total_gpu_milli
     if limit is None or asked_milli == 0 or held_milli + asked_milli <= limit * WHOLE:
         return None
     return Reason(
         rule=rule,
-        detail=f"{whose} may hold {limit} GPUs: asks {gpus_text(asked_milli)}, holds {gpus_text(held_milli)}",
+        detail=f"{holder} may hold {limit} GPUs: asks {gpus_text(asked_milli)}, holds {gpus_text(held_milli)}",
         numbers={"asked": asked_milli / WHOLE, "held": held_milli / WHOLE, "limit": limit},
     )
 

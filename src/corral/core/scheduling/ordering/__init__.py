@@ -1,8 +1,8 @@
-"""Ordering policies: who goes first. One file per policy, one line in the registry.
+"""Ordering policies: which waiting job goes first. One file per policy, one line in the registry.
 
-A policy orders in two steps, so that the whole order is always total. `own_key` orders one user's jobs among
-themselves: they are one sequence. `merge_key` compares the heads of two users' sequences. Pins come before both, in
-every policy: an operator's word stands above any rule. Every key ends with the creation time and the id.
+A policy orders in two steps, so that the whole order is always total. `own_key` orders one user's jobs: they are one
+sequence. `merge_key` compares the first jobs of two users' sequences. In every policy pinned jobs come before both: an
+operator's pin outranks any rule. Every key ends with the creation time and the id.
 """
 
 from __future__ import annotations
@@ -14,35 +14,36 @@ from corral.core.model import Job
 from corral.core.scheduling.ordering import fair_share, fcfs, priority, shortest, weighted
 from corral.core.scheduling.ordering.cost import OrderingRules, Rank
 
-#: Anything that sorts; keys of one policy have one shape.
+#: Keys of one policy have the same number of elements.
 SortKey = tuple[float | int, ...]
 
 
 class OwnKey(Protocol):
     def __call__(self, job: Job, rules: OrderingRules) -> SortKey:
-        """The place of a job among its user's own. Must depend on these alone: neither on the time nor on others."""
+        """The sort key of a job among its user's jobs. Must depend on the arguments alone, not on time or other
+        jobs."""
 
 
 class MergeKey(Protocol):
     def __call__(self, job: Job, score: float, rules: OrderingRules) -> SortKey:
-        """The place of a user whose next job and present score these are."""
+        """The sort key of a user with this next job and score."""
 
 
 class PlaceText(Protocol):
     def __call__(self, job: Job, score: float, rules: OrderingRules) -> str:
-        """Why a job stands where it stands, for people."""
+        """Why a job has its position, as text for users."""
 
 
 class RankOf(Protocol):
     def __call__(self, job: Job, rules: OrderingRules, now: float) -> Rank:
-        """The place of a job among waiting and running ones. Of one that waits it is as strict as its own key, and does
-        not depend on the time; while a job runs it may move to the front only, unless it outlives what is supposed of
-        one that nothing is known of. So nobody who was preempted preempts back."""
+        """The rank of a job among waiting and running jobs. For a waiting job it is as strict as its own key and does
+        not depend on time; while a job runs its rank may only move to the front, except when a job without a prediction
+        runs longer than assumed. So a preempted job never preempts the job that it was preempted for."""
 
 
 class RankText(Protocol):
     def __call__(self, job: Job, rules: OrderingRules, now: float) -> str:
-        """What the rank of a job comes from, for people."""
+        """What the rank of a job consists of, as text for users."""
 
 
 def _no_rank(job: Job, rules: OrderingRules, now: float) -> str:
@@ -54,13 +55,13 @@ class OrderingPolicy:
     own_key: OwnKey
     merge_key: MergeKey
     place_text: PlaceText
-    #: whether merge_key looks at the score; without it scores need not be computed
+    #: whether merge_key uses the score; if not, scores need not be computed
     uses_score: bool
-    #: whether own_key looks at the order that users give their own jobs
+    #: whether own_key uses the order that users give their own jobs
     uses_own_order: bool
-    #: what it orders by, in words for people
+    #: what the policy orders by, as text for users
     description: str
-    #: None where the order says nothing about who should run at the expense of whom
+    #: None if the policy has no ranks, and so its queues cannot preempt by their order
     rank: RankOf | None = None
     rank_text: RankText = _no_rank
     #: whether the rank changes as a job runs

@@ -1,8 +1,8 @@
-"""How long and how much: what orderings expect of a job, and the numbers that an installation sets for it.
+"""The expected run time and cost of a job for ordering policies, and the settings for them.
 
-The place of a job that waits does not depend on the present time: a line is kept sorted, so that it must follow from
-what is known when the job is queued. Waiting counts all the same: see `shortest` and `weighted`. The rank of a job that
-runs does: with every second less is left of it.
+The sort key of a waiting job does not depend on the present time: lines are kept sorted, so that the key must follow
+from what is known when the job is queued. Waiting time counts all the same: see `shortest` and `weighted`. The rank of
+a running job depends on time: its remaining run time shrinks every second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from corral.core.quantities import format_duration
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weights:
-    """What counts how much under `weighted`. None is negative, and age counts always: so nobody starves."""
+    """The weights of `weighted`. None is negative, and age always counts, so that no job starves."""
 
     #: for each level of priority
     priority: float = 1.0
@@ -34,76 +34,76 @@ class Weights:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OrderingRules:
-    """Settings of the whole installation for the orderings that look at run times."""
+    """Settings of the whole installation for orderings that use run times."""
 
     weights: Weights = field(default_factory=Weights)
-    #: under `shortest`: GPU-hours of work that an hour of waiting makes up for
+    #: under `shortest`: GPU-hours of cost that an hour of waiting outweighs
     ageing: float = 4.0
     #: under `shortest` a job costs its run time × GPUs to this power: 1 is GPU-time, 0 run time alone. Below 1 large
     #: jobs wait less, above 1 small ones.
     size_power: float = 1.0
-    #: what a job is expected to run of which nothing is known and that has no time limit
+    #: the assumed run time of a job without a prediction and without a time limit
     unknown_seconds: float = 86_400.0
 
 
 class Rank(NamedTuple):
-    """Where a job stands among those that wait and those that run, in queues whose order preempts; smaller is first."""
+    """The position of a job among waiting and running jobs, in queues whose order preempts; smaller is first."""
 
     place: float
-    #: what is left of it, in the measure of the place: a margin is a part of this
+    #: the remaining cost, in the unit of `place`: the preemption margin is a part of this
     cost: float = 0.0
 
 
 def expected_seconds(job: Job, rules: OrderingRules, ran_seconds: float = 0.0) -> float:
-    """How long it will run from its next start, or from now on if it has run for some time already: as half of the runs
-    like it did, and never longer than it may.
+    """The expected run time from the next start, or the remaining time if the job has run for `ran_seconds` already:
+    the median of similar runs, and never longer than the time limit.
 
-    Where it may run on and the spread of such runs is known, it counts what they cost each that ends (`worth_seconds`).
-    One that outlives them all, or the nine tenths where no more is known, nobody knows anything about, and what it has
-    run so far says how long it takes: as long as is supposed of such jobs, twice as long once it has outlived that, and
-    so on. So it falls behind fresh ones, and each time for longer.
+    For a job without a time limit and with known quantiles of similar runs, the remaining time is `worth_seconds`. A
+    job that runs longer than all similar runs (or than p90, if only that is known), and a job without a prediction, is
+    assumed to take `unknown_seconds`, twice as long once it has run that long, and so on. So it moves behind new jobs,
+    for longer each time.
     """
     most = job.time_left_seconds
     if most is not None:
         known = most if job.predicted is None else min(most, job.predicted.p50_seconds)
         return max(0.0, known - ran_seconds)
-    # Attempts that were lost count: else being interrupted would make it more urgent, and it interrupt in turn. But all
-    # that they say is that it takes longer than the longest of them: what they had done is to be done again.
+    # Lost attempts count: otherwise a preemption would make the job more urgent, and it would preempt in turn. But they
+    # only show that the job takes longer than the longest of them: their work has to be done again.
     if job.predicted is not None:
         left = _left_of(job.predicted, *_ran_and_outlived(job, ran_seconds))
         if left is not None:
             return left
-    behind, supposed = job.attained_seconds + job.ran_seconds + ran_seconds, rules.unknown_seconds
-    while 0.0 < supposed <= behind:
-        supposed *= 2
-    return max(0.0, supposed - behind)
+    behind, assumed = job.attained_seconds + job.ran_seconds + ran_seconds, rules.unknown_seconds
+    while 0.0 < assumed <= behind:
+        assumed *= 2
+    return max(0.0, assumed - behind)
 
 
 def _ran_and_outlived(job: Job, ran_seconds: float) -> tuple[float, float]:
-    """What was done and what was ever done of that which is predicted: of all that comes after what is saved. Both are
-    taken from the whole work, so that rounding never tells them apart where nothing was lost."""
+    """The run time of this attempt, and the most run time of any attempt, both after the saved work. Both are computed
+    from the whole work, so that they are exactly equal if nothing was lost."""
     done = job.saved_seconds + ran_seconds
     return done - job.saved_seconds, max(job.reached_seconds, done) - job.saved_seconds
 
 
 def _left_of(predicted: Prediction, ran: float, outlived: float) -> float | None:
-    """What is left of a job that has run so long of it, and once perhaps longer; nothing if it has outlived all that is
-    known."""
+    """The remaining time of a job that has run for `ran`, and in an earlier attempt for `outlived`; None if it has run
+    longer than all similar runs."""
     if predicted.spread:
         return worth_seconds(predicted.spread, ran, outlived)
-    for supposed in (predicted.p50_seconds, predicted.p90_seconds):
-        if outlived < supposed:
-            return supposed - ran
+    for total in (predicted.p50_seconds, predicted.p90_seconds):
+        if outlived < total:
+            return total - ran
     return None
 
 
 def worth_seconds(spread: Sequence[float], ran: float, outlived: float = 0.0) -> float | None:
-    """The least run time per job that ends, of all ways to go on: to run those that are left of so many alike jobs for
-    some time, and to give up those that are not done by then. Ordered by this, and by nothing else that is known, jobs
-    of which only the spread of their run times is known end soonest on average (the index of Gittins).
+    """The Gittins index: the least run time per completed job over all cut-off times, if the jobs that remain of a set
+    of similar jobs run until the cut-off and those that are not done then are given up. Jobs of which only the
+    distribution of run times is known complete soonest on average if they are ordered by this index.
 
-    It is short where many end soon, and grows while a job proves to be one of the long ones. One whose attempt was lost
-    begins anew, and is known to be none of those that it had outlived.
+    The index is small if many jobs end soon, and grows while a job turns out to be a long one. A job whose attempt was
+    lost starts again, and is known to take longer than `outlived`.
     """
     first = bisect_right(spread, max(ran, outlived))
     count = len(spread) - first
@@ -123,7 +123,7 @@ def ran_seconds(job: Job, now: float) -> float:
 
 
 def falls_behind_at(job: Job, rules: OrderingRules, now: float) -> float | None:
-    """When a running job outlives what is expected of it, and more is expected; never if it may not run as long."""
+    """When a running job exceeds its expected run time and more is expected; None for a job with a time limit."""
     if job.time_left_seconds is not None:
         return None
     ran = ran_seconds(job, now)
@@ -137,18 +137,18 @@ def falls_behind_at(job: Job, rules: OrderingRules, now: float) -> float | None:
 
 
 def gpus_asked(job: Job) -> float:
-    """GPUs that it takes from others. One that takes none counts as one on each of its nodes, among its like."""
+    """The GPUs that the job asks for. A job without GPUs counts as one GPU per node."""
     return job.request.total_gpu_milli / WHOLE if job.request.wants_gpu else float(job.request.nodes)
 
 
 def aged_from(job: Job) -> float:
-    """Since when it waits for its end: being interrupted makes it no younger."""
+    """Since when the job waits, for its age: a preemption does not reset it."""
     since = job.queued_at if job.aged_from is None else job.aged_from
     return job.created_at if since is None else since
 
 
 def expected_text(job: Job, rules: OrderingRules) -> str:
-    """What is expected of it, and where that is known from. Names nobody: whose runs those were may be hidden."""
+    """The expected run time and its source, as text. Names no users: the owners of similar runs may be hidden."""
     seconds = format_duration(max(1.0, expected_seconds(job, rules)))
     milli = job.request.total_gpu_milli
     size = f" of {gpus_text(milli)} {'GPU' if milli == WHOLE else 'GPUs'}" if milli else ""
@@ -161,4 +161,4 @@ def expected_text(job: Job, rules: OrderingRules) -> str:
         return f"predicted {seconds}{size} from {runs}"
     if job.time_left_seconds is not None:
         return f"at most {seconds}{size} by its time limit, as no runs like it are known"
-    return f"supposed {seconds}{size}, as it has no time limit and no runs like it are known"
+    return f"assumed {seconds}{size}, as it has no time limit and no runs like it are known"

@@ -1,6 +1,6 @@
 """`fair-share`: the user with the lower score first; among one user's jobs the user's own order.
 
-With equal scores the heads of the users' sequences are compared by priority and age.
+With equal scores the first jobs of the users' sequences are compared by priority and age.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ def merge_key(job: Job, score: float, rules: OrderingRules) -> tuple[float | int
 
 
 def rank(job: Job, rules: OrderingRules, now: float) -> Rank:
-    """Age does not interrupt anybody: within one priority nobody is far enough behind."""
+    """Jobs of the same priority do not preempt each other: age does not count."""
     return Rank(float(job.priority))
 
 

@@ -1,11 +1,11 @@
-"""`shortest`: the least expected GPU-time first, and every second of waiting makes up for some of it.
+"""`shortest`: the least expected GPU-time first, reduced by the waiting time.
 
-A job with cost `c` that has waited for `w` seconds goes by `c - ageing × w`. All jobs age alike, so that the order of
-two of them never changes while both wait, and `c + ageing × (when it was queued)` says the same without the present
-time.
+A job with cost `c` that has waited for `w` seconds is ordered by `c - ageing × w`. All jobs age alike, so that the
+order of two jobs never changes while both wait, and the key `c + ageing × (when it was queued)` gives the same order
+without the present time.
 
-Nobody starves: of two jobs the later one goes first only if it was queued less than `c / ageing` seconds after the
-other, with the cost `c` of the other. What is queued later than that stands behind it, however short it is.
+No job starves: of two jobs the later one goes first only if it was queued less than `c / ageing` seconds after the
+other, where `c` is the cost of the other. A job that is queued later than that goes behind it, however short it is.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def merge_key(job: Job, score: float, rules: OrderingRules) -> tuple[float | int
 
 
 def cost(job: Job, rules: OrderingRules) -> float:
-    """GPU-seconds that it is expected to take from now on; large jobs count for less or more where that is set."""
+    """The expected GPU-seconds from now on; `size_power` makes large jobs count less or more."""
     return _size(job, rules) * expected_seconds(job, rules)
 
 
 def rank(job: Job, rules: OrderingRules, now: float) -> Rank:
-    """By what is left of it: of two jobs, the one that runs only gets more urgent."""
+    """By the remaining cost: a running job only becomes more urgent."""
     left = _size(job, rules) * expected_seconds(job, rules, ran_seconds(job, now))
     return Rank(left + rules.ageing * aged_from(job), left)
 
@@ -48,7 +48,7 @@ def rank_text(job: Job, rules: OrderingRules, now: float) -> str:
 
 
 def bound_seconds(job: Job, rules: OrderingRules) -> float:
-    """What is queued later than so long after this job never stands before it."""
+    """Jobs that are queued later than this after the job never go before it."""
     return cost(job, rules) / rules.ageing
 
 

@@ -3,8 +3,8 @@
 The parts are the priority, log2(1 + GPUs), log2(1 + minutes of run time) and, less, the hours of waiting. All jobs age
 alike, so that the time at which a job was queued can stand for its waiting (see `shortest`).
 
-Nobody starves: no part of the sum but age is negative. Divide the rest of a job's sum by the weight of age: what is
-queued more hours later than that never stands before it.
+No job starves: no part of the sum but age is negative. A job that is queued later than (the other parts of the sum) /
+(the weight of age) hours after a job never goes before it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def merge_key(job: Job, score: float, rules: OrderingRules) -> tuple[float | int
 
 
 def cost(job: Job, rules: OrderingRules) -> float:
-    """Everything that counts against it but its age."""
+    """All parts of the sum except age."""
     return sum(part for _, part in _parts(job, rules))
 
 
 def rank(job: Job, rules: OrderingRules, now: float) -> Rank:
-    """As it is ordered, with what is left of its run time."""
+    """The sum with the remaining run time."""
     left = sum(part for _, part in _parts(job, rules, ran_seconds(job, now)))
     return Rank(left + rules.weights.age * aged_from(job) / 3600, left)
 
@@ -49,7 +49,7 @@ def rank_text(job: Job, rules: OrderingRules, now: float) -> str:
 
 
 def bound_seconds(job: Job, rules: OrderingRules) -> float:
-    """What is queued later than so long after this job never stands before it."""
+    """Jobs that are queued later than this after the job never go before it."""
     return cost(job, rules) / rules.weights.age * 3600
 
 

@@ -1,4 +1,4 @@
-"""Placement policies: which of the nodes with room is taken first. One file per policy, one line in the registry."""
+"""Placement policies: which of the nodes with room is used first. One file per policy, one line in the registry."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ POLICIES: dict[str, PlacementPolicy] = {
     "least-loaded": least_loaded.candidates,
 }
 
-#: which GPU model is tried first, for policies that do not take them in the order of their names
+#: the order of the GPU models, for policies that do not use the order of their names
 DOMAIN_ORDERS: dict[str, DomainOrder] = {"fragmentation": fragmentation.domains}

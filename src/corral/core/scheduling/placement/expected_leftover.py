@@ -1,12 +1,12 @@
-"""How much idle GPU of a node is expected to stay unusable, given the mix of requests.
+"""The expected leftover: how much idle GPU of a node is expected to stay stranded, given the mix of requests.
 
-Suppose that requests of the mix keep coming to the node and that each one which fits is taken, until nothing fits or
-a fair time has passed. What is idle then is the leftover. The expectation is worked out by recursion over what is
-free: GPU by GPU - one that is shared already is filled up first, with what it is expected to cost in host resources
-on average, then the whole ones. Done once for CPUs and once for memory; the scarcer of the two decides.
+The model: requests of the mix arrive at the node, and each one that fits is placed, until nothing fits or a number of
+requests (`HORIZON`) has passed. The GPU that is idle then is the leftover. Its expectation is computed by recursion
+over the free resources, GPU by GPU: shared GPUs are filled first, with their average need of host resources, then whole
+GPUs. It is computed once for CPUs and once for memory; the larger value counts.
 
-Compared with counting which kinds of requests still fit now, this sees ahead: that a hole of 190 thousandths will
-hardly be filled, that two CPUs more per GPU let the last GPU be used, that an empty node is worth keeping whole.
+Counting which kinds of requests still fit now would not look ahead. This model does: a hole of 190 thousandths will
+hardly be filled, two more CPUs per GPU let the last GPU be used, an empty node is worth keeping whole.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from typing import NamedTuple
 from corral.core.model import WHOLE, Request
 from corral.core.snapshot.request_mix import Mix, Portion
 
-#: Steps in which a GPU, CPUs and memory are counted here: finer ones cost time and decide alike.
+#: The resolution of GPUs, CPUs and memory here: finer steps cost time and lead to the same decisions.
 GPU_STEP = 10
 CPU_STEP = 1000
 MEMORY_STEP = 4 * 2**30
-#: States whose leftover is remembered.
+#: The size of the cache of node states.
 MOST_KNOWN = 50_000
 _GPU_CELLS = WHOLE // GPU_STEP
-#: Requests that pass a node before what they left is called unusable; measured, flat between 24 and 64.
+#: How many requests pass a node before idle GPU counts as stranded; measured: the result is flat between 24 and 64.
 HORIZON = 32.0
-#: How much more a request counts for its GPUs, as a power: in between counting jobs (0) and counting GPUs (1).
+#: The weight of a request is its GPUs to this power: between counting jobs (0) and counting GPUs (1).
 SIZE_POWER = 0.5
 
 
 class _Want(NamedTuple):
-    """A kind of request in steps: its part of the mix, its GPUs (whole ones, or cells of one), its host resource."""
+    """A kind of request in steps: its part of the mix, its GPUs (whole GPUs, or cells of one), its host resource."""
 
     part: float
     gpu: int
     host: int
-    #: by how much it changes the key of what is free
+    #: the change of the key of the free resources
     key: int
 
 
-#: Free GPU and free host resource are one number, because these keys are looked up all the time.
+#: Free GPU and free host resource are combined in one number, because these keys are looked up very often.
 _HOSTS = 4096
 
 
-class _Course:
+class _Filling:
     """How a node fills up when one host resource is limited."""
 
     def __init__(self, shares: list[_Want], wholes: list[_Want]) -> None:
@@ -66,7 +66,7 @@ class _Course:
         return total + (self._whole(whole * _HOSTS + int(host + 0.5)) if whole else 0.0)
 
     def _hole(self, key: int) -> tuple[float, float]:
-        """What stays idle of a GPU in part use, and what filling the rest takes of the host."""
+        """The idle rest of a GPU in part use, and the host resource that filling the GPU takes."""
         size, host = divmod(key, _HOSTS)
         known = self._holes
         chance = left = used = 0.0
@@ -87,7 +87,7 @@ class _Course:
         return found
 
     def _whole(self, key: int) -> float:
-        """What stays idle of whole free GPUs."""
+        """The idle rest of whole free GPUs."""
         known = self._rests.get(key)
         if known is not None:
             return known
@@ -118,15 +118,15 @@ class _Course:
 
 
 class Leftover:
-    """The expected leftover of nodes that take these kinds of requests, which are a part of all that is asked for."""
+    """The expected leftover of nodes that take these kinds of requests, which are a part of the mix."""
 
     def __init__(self, portions: tuple[Portion, ...], total_weight: float) -> None:
-        self._by_cpu = _course(portions, total_weight, lambda request: -(-request.cpu_milli // CPU_STEP))
-        self._by_memory = _course(portions, total_weight, lambda request: -(-request.memory_bytes // MEMORY_STEP))
+        self._by_cpu = _filling(portions, total_weight, lambda request: -(-request.cpu_milli // CPU_STEP))
+        self._by_memory = _filling(portions, total_weight, lambda request: -(-request.memory_bytes // MEMORY_STEP))
         self._known: dict[tuple[tuple[int, ...], int, int], float] = {}
 
     def __call__(self, free: tuple[int, ...], cpu_milli: int, memory_bytes: int) -> float:
-        """Of a node with these thousandths left on its GPUs (ascending, none zero), CPUs and memory."""
+        """The leftover of a node with these thousandths free on its GPUs (ascending, none zero), CPUs and memory."""
         if not free:
             return 0.0
         key = (free, _cells(cpu_milli, CPU_STEP), _cells(memory_bytes, MEMORY_STEP))
@@ -143,7 +143,7 @@ class Leftover:
 
 
 def leftover_of(mix: Mix, model: str) -> Leftover:
-    """Of nodes with this GPU model. Models that are asked for alike share what was worked out."""
+    """For nodes with this GPU model. Models with the same requests share the cache."""
     taken = tuple(p for p in mix.portions if not p.request.models or model in p.request.models)
     return _leftover(taken, math.fsum(map(_weight, mix.portions)))
 
@@ -161,8 +161,8 @@ def _cells(amount: int, step: int) -> int:
     return min(max(0, amount // step), _HOSTS - 1)
 
 
-def _course(portions: Iterable[Portion], total_weight: float, host: Callable[[Request], int]) -> _Course:
-    """The wants of the mix, those that look alike in steps taken together."""
+def _filling(portions: Iterable[Portion], total_weight: float, host: Callable[[Request], int]) -> _Filling:
+    """The kinds of the mix; kinds that are equal in steps are combined."""
     shares: dict[tuple[int, int], float] = {}
     wholes: dict[tuple[int, int], float] = {}
     for portion in portions:
@@ -173,7 +173,7 @@ def _course(portions: Iterable[Portion], total_weight: float, host: Callable[[Re
         else:
             kinds, gpu = wholes, request.gpus
         kinds[gpu, need] = kinds.get((gpu, need), 0.0) + _weight(portion) / total_weight
-    return _Course(_wants(shares), _wants(wholes))
+    return _Filling(_wants(shares), _wants(wholes))
 
 
 def _wants(kinds: dict[tuple[int, int], float]) -> list[_Want]:

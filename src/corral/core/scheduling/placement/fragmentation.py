@@ -1,8 +1,8 @@
-"""`fragmentation`: the node on which the idle GPU that is expected to stay unusable grows least, over the mix of
-requests that the pool has seen lately (`corral.core.scheduling.placement.expected_leftover`).
+"""`fragmentation`: the node on which the expected leftover (stranded idle GPU) grows least, for the mix of requests
+that the pool has seen lately (`expected_leftover`).
 
-Work without GPUs goes where the fewest idle GPUs depend on the free CPUs. As long as no mix is known, and for pools
-that have none, the fullest node is the best one.
+Jobs without GPUs go to the nodes where the fewest idle GPUs depend on the free CPUs. While a pool has no mix, the
+fullest node is the best one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def candidates(fleet: Fleet, index: DomainIndex, request: Request, among: int) -
 
 
 def domains(fleet: Fleet, indexes: Sequence[DomainIndex], request: Request, among: int) -> list[DomainIndex]:
-    """Where the least is lost first; models of which nothing fits last."""
+    """The model with the least growth first; models without a fitting node last."""
     if len(indexes) < 2:
         return list(indexes)
     costs = []
@@ -55,7 +55,7 @@ def _standing(fleet: Fleet, index: DomainIndex) -> Standing | None:
 
 
 def _idle_gpus_at_stake(state: State, want: Want) -> float | None:
-    """Idle GPU per free CPU: none on nodes without idle GPUs, little where CPUs abound."""
+    """Idle GPU per free CPU: zero on nodes without idle GPUs, small on nodes with many free CPUs."""
     free, cpu_milli, _ = state
     if not _has_host(state, want):
         return None
@@ -78,7 +78,7 @@ class _Growth:
             return None
         leftover = self._leftover
         growth = leftover(after, cpu_milli - cpu, memory_bytes - memory) - leftover(free, cpu_milli, memory_bytes)
-        # Differences of the last bits are no reason to prefer anything.
+        # Rounding errors must not decide.
         return round(growth, 6)
 
 
@@ -93,7 +93,7 @@ def _less_whole(free: tuple[int, ...], gpus: int) -> tuple[int, ...] | None:
 
 
 def _less_share(free: tuple[int, ...], share: int) -> tuple[int, ...] | None:
-    """The GPU with the least left that has room is the one that is taken, as everywhere."""
+    """Takes the GPU with the least left that has room, as the placement does."""
     place = bisect_left(free, share)
     if place == len(free):
         return None

@@ -1,7 +1,7 @@
 """`least-loaded`: the node with the lowest measured load first.
 
-What was given out since the measurement counts as load too; otherwise a burst of jobs would all land on the node that
-happened to be idle when it was last looked at. Without a measurement the allocated part is the load.
+Allocations since the measurement count as load too; otherwise a burst of jobs would all go to the node that happened to
+be idle at the last measurement. Without a measurement the allocated part is the load.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from corral.core.snapshot.node_index import DomainIndex, Fleet, places
 
 def candidates(fleet: Fleet, index: DomainIndex, request: Request, among: int) -> Iterator[int]:
     if request.gpu_milli:
-        # A GPU that is shared already, with the least left over, before a fresh one.
+        # A GPU that is shared already, with the least left, before an unused one.
         for left in sorted(index.partial):
             if left >= request.gpu_milli:
                 yield from places(index.partial[left] & among)

@@ -1,4 +1,4 @@
-"""Finding a place for a job: now (`find_place`), or at all (`could_ever_fit`)."""
+"""The search of a place for a job: among the free resources (`find_place`), or in an empty fleet (`could_ever_fit`)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from corral.core.snapshot.node_index import EVERYWHERE, DomainIndex, Fleet, Slot
 
 
 def domains_for(fleet: Fleet, request: Request, pool: str) -> list[DomainIndex]:
-    """Where a request may be placed. A gang never mixes models: it is placed in one domain or in the next. A slice is
-    never cut any smaller."""
+    """The domains that a request may use. A gang never mixes GPU models: it is placed in one domain. A share of a GPU
+    is never placed on a slice."""
     if not request.wants_gpu:
         return [fleet.domains[EVERYWHERE]]
     found = fleet.domains_of(pool, request.models)
@@ -22,7 +22,8 @@ def domains_for(fleet: Fleet, request: Request, pool: str) -> list[DomainIndex]:
 
 
 def find_place(fleet: Fleet, job: Job, pool: str, placement: str) -> Allocation | None:
-    """An allocation for all instances of the job from what is free now, each on a node of its own; or nothing."""
+    """An allocation for all instances of the job, each on another node, from the free resources; None if there is
+    none."""
     request = job.request
     candidates = POLICIES[placement]
     among = fleet.eligible(request.labels, job.avoid_nodes)
@@ -39,8 +40,8 @@ def find_place(fleet: Fleet, job: Job, pool: str, placement: str) -> Allocation 
 def _instances(
     fleet: Fleet, index: DomainIndex, job: Job, candidates: PlacementPolicy, among: int
 ) -> tuple[Grant, ...] | None:
-    """Room for every instance, each on a node of its own, the best nodes first; for a gang in as few racks as can
-    be."""
+    """A place for every instance, each on another node, the best nodes first; for a gang in as few racks as
+    possible."""
     request = job.request
     if request.nodes == 1:
         found = _room(fleet, index, job, candidates, among)
@@ -61,7 +62,7 @@ def _instances(
 def _room(
     fleet: Fleet, index: DomainIndex, job: Job, candidates: PlacementPolicy, among: int
 ) -> Iterator[tuple[int, Grant]]:
-    """The nodes that have room for one instance, as sets of one, with what it would get there; the best first."""
+    """The nodes that have room for one instance, as bits, with the grant there; the best node first."""
     seen = 0
     for place in candidates(fleet, index, job.request, among):
         slot = fleet.slots[place]
@@ -79,7 +80,7 @@ def _first(room: Iterator[tuple[int, Grant]], request: Request) -> tuple[Grant, 
 
 
 def _in_one_rack(room: Iterator[tuple[int, Grant]], racks: Sequence[int], request: Request) -> tuple[Grant, ...] | None:
-    """The rack that is the first to have enough of the best nodes."""
+    """The grants in the rack that is first to have enough of the best nodes."""
     found: dict[int, list[Grant]] = {rack: [] for rack in racks}
     for bit, grant in room:
         grants = found[next(rack for rack in racks if rack & bit)]
@@ -92,7 +93,7 @@ def _in_one_rack(room: Iterator[tuple[int, Grant]], racks: Sequence[int], reques
 def _in_few_racks(
     room: Sequence[tuple[int, Grant]], racks: Sequence[int], request: Request
 ) -> tuple[Grant, ...] | None:
-    """The racks with the most room together, and of the last one the best nodes. A node in no rack stands alone."""
+    """The racks with the most room first, and of the last rack the best nodes. A node in no rack counts as a rack."""
     if len(room) < request.nodes:
         return None
     found: dict[int, list[Grant]] = {}
@@ -107,7 +108,7 @@ def _in_few_racks(
 
 
 def choose_gpus(slot: Slot, index: DomainIndex, job: Job) -> tuple[str, ...] | None:
-    """Free GPUs of the node for one instance, linked ones if possible, lowest index first; nothing if there are too
+    """Free GPUs of the node for one instance, linked ones if possible, lowest index first; None if there are too
     few."""
     request = job.request
     if request.gpu_milli:
@@ -139,7 +140,7 @@ def could_hold(slot: Slot, index: DomainIndex, job: Job) -> bool:
 
 
 def could_ever_fit(fleet: Fleet, job: Job, pool: str) -> bool:
-    """Whether the job would fit if everything usable were free."""
+    """Whether the job would fit if all usable resources were free."""
     among = fleet.eligible(job.request.labels, job.avoid_nodes)
     for index in domains_for(fleet, job.request, pool):
         fitting = 0

@@ -1,9 +1,9 @@
-"""How the nodes of a domain stand: those with equal free resources together, and for each shape of request the states
-that hold it in order of preference.
+"""The nodes of a domain grouped by their free resources (states), and for each shape of request the states that hold
+it, in order of preference.
 
-Kept current lazily: the fleet notes which nodes were touched, and a look brings up to date what really differs. A
-state is ranked once per shape while it exists, so that a placement costs what changed since the last one of its
-shape, not the number of nodes.
+Updated lazily: the fleet notes which nodes were touched, and the next use updates those that really differ. A state is
+ranked once per shape while it exists, so that a placement costs what changed since the last placement of its shape, not
+the number of nodes.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterator
 from corral.core.model import Request
 from corral.core.snapshot.node_index import Domain, DomainIndex, Slot
 
-#: What is free on a node: thousandths of GPUs (ascending, none zero), CPUs and memory.
+#: Free resources of a node: thousandths of GPUs (ascending, none zero), CPUs and memory.
 State = tuple[tuple[int, ...], int, int]
-#: What decides whether a request fits on a state and how well: GPUs, share, CPUs, memory.
+#: The part of a request that decides whether and how well it fits a state: GPUs, share, CPUs, memory.
 Want = tuple[int, int, int, int]
-#: How much a placement costs there; None if it does not fit. Smaller is better.
+#: The cost of a placement on a state; None if it does not fit. Smaller is better.
 Cost = Callable[[State, Want], float | None]
 
-#: States that may come to be before all rankings are made anew; it bounds what is remembered.
-MOST_NEWS = 100_000
-#: Shapes of requests whose rankings are kept at the same time.
+#: How many new states are kept before all rankings are rebuilt; it bounds the memory.
+MOST_NEW_STATES = 100_000
+#: How many shapes of requests have a ranking at the same time.
 MOST_RANKINGS = 512
 
 
@@ -33,7 +33,7 @@ class _Ranking:
     def __init__(self) -> None:
         self.order: list[tuple[float, State]] = []
         self.known: set[State] = set()
-        #: how much of the news it has heard
+        #: how many of the new states are in this ranking
         self.read = 0
 
 
@@ -47,14 +47,14 @@ class Standing:
         self._cost = cost
         self._nodes: dict[State, int] = {}
         self._state_of: dict[int, State] = {}
-        #: states that came to be, in the order in which they did
-        self._news: list[State] = []
+        #: new states, in the order in which they appeared
+        self._new_states: list[State] = []
         self._rankings: dict[Want, _Ranking] = {}
 
     def ranked(self, request: Request, among: int) -> Iterator[tuple[float, int]]:
         """Costs and sets of nodes that hold one instance of the request, the least cost first."""
         if self.touched:
-            self._look()
+            self._update()
         for cost, state in self._ranking(request).order:
             bits = self._nodes.get(state, 0) & among
             if bits:
@@ -64,7 +64,7 @@ class Standing:
         for _, bits in self.ranked(request, among):
             yield from index.places(bits, request.gpus)
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         for place in self.touched:
             state = self._now(self._slots[place])
             before = self._state_of.get(place)
@@ -81,12 +81,12 @@ class Standing:
             if state is not None:
                 present = self._nodes.get(state)
                 if present is None:
-                    self._news.append(state)
+                    self._new_states.append(state)
                 self._nodes[state] = (present or 0) | bit
                 self._state_of[place] = state
         self.touched.clear()
-        if len(self._news) > MOST_NEWS:
-            self._news = list(self._nodes)
+        if len(self._new_states) > MOST_NEW_STATES:
+            self._new_states = list(self._nodes)
             self._rankings.clear()
 
     def _now(self, slot: Slot) -> State | None:
@@ -104,10 +104,10 @@ class Standing:
             if len(self._rankings) >= MOST_RANKINGS:
                 self._rankings.clear()
             ranking = self._rankings[want] = _Ranking()
-        if ranking.read < len(self._news):
-            self._tell(ranking, want)
+        if ranking.read < len(self._new_states):
+            self._add_new_states(ranking, want)
         order = ranking.order
-        # States that nobody is in any more leave when they come to the front, or when they are the most.
+        # States without nodes are removed when they are at the front, or when they are the majority.
         gone = 0
         while gone < len(order) and order[gone][1] not in self._nodes:
             ranking.known.discard(order[gone][1])
@@ -119,14 +119,14 @@ class Standing:
             ranking.known = {state for _, state in ranking.order}
         return ranking
 
-    def _tell(self, ranking: _Ranking, want: Want) -> None:
-        news = self._news
-        for number in range(ranking.read, len(news)):
-            state = news[number]
+    def _add_new_states(self, ranking: _Ranking, want: Want) -> None:
+        new_states = self._new_states
+        for number in range(ranking.read, len(new_states)):
+            state = new_states[number]
             if state in ranking.known or state not in self._nodes:
                 continue
             cost = self._cost(state, want)
             if cost is not None:
                 insort(ranking.order, (cost, state))
                 ranking.known.add(state)
-        ranking.read = len(news)
+        ranking.read = len(new_states)

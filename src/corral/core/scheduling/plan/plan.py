@@ -1,4 +1,4 @@
-"""What one scheduling cycle decided."""
+"""The plan: everything that one scheduling cycle decided, as immutable values."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedStart:
-    """The protected start of the first job that waits in a line.
+    """The planned start of one of the first waiting jobs of a line.
 
-    What it needs and is free already is held for it; others may use that only if they are gone by then.
+    Resources that the job needs and that are free already are held for it; other jobs may use them only if they end by
+    then.
     """
 
     job_id: str
     line: LineKey
-    #: infinite when it waits for something that has no known end
+    #: infinite if the job waits for allocations without a known end
     at: float
     nodes: tuple[str, ...]
-    #: free resources that are kept for it until then
+    #: free resources that are held for the job until then
     held: Allocation
-    #: whether it rests on time limits alone; else on predictions too, or on jobs that will have to give way
+    #: whether it follows from time limits alone; else also from predictions, or from jobs that will be preempted
     is_firm: bool = True
 
     @property
@@ -40,53 +41,53 @@ class PlannedStart:
 
 
 class ResizeCause(StrEnum):
-    #: others wait, and what it has beyond its minimum lets them start
+    #: other jobs wait, and can start on the GPUs that the job has beyond its minimum
     OTHERS = "others"
-    #: it does not use what it has
+    #: the job does not use its GPUs
     UNUSED = "unused"
-    #: it uses what it has, and GPUs beside it are idle
+    #: the job uses its GPUs, and GPUs of its node are idle
     IDLE_GPUS = "idle-gpus"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resize:
-    """An elastic job goes on with other GPUs of its node."""
+    """An elastic job continues with more or fewer GPUs of its node."""
 
     job_id: str
     allocation: Allocation
     cause: ResizeCause
-    #: the jobs that it makes room for
+    #: the jobs that get room
     for_jobs: tuple[str, ...] = ()
-    #: what it shall not have again for a while, when it did not use it
+    #: if the job did not use its GPUs: the number that it does not get again for a while
     ceiling: Ceiling | None = None
 
 
 class PreemptionRule(StrEnum):
-    #: its queue has GPUs guaranteed, and others have borrowed them
+    #: the waiting job's queue is guaranteed GPUs that other queues have borrowed
     GUARANTEE = "guarantee"
-    #: its owner has GPUs reserved, and others use them
+    #: the waiting job's owner has reserved GPUs that other users' jobs use
     RESERVATION = "reservation"
-    #: it stands before the other in a queue whose order preempts
+    #: the waiting job stands before the victim in a queue whose order preempts
     ORDER = "order"
-    #: the other passed it by backfill, and runs longer than was predicted
+    #: the victim was backfilled before the waiting job, and runs longer than predicted
     OVERRUN = "overrun"
-    #: the other goes on elsewhere, so that there is room for it in one place
+    #: the victim is moved to another node, so that the waiting job has room on one node
     MOVE = "move"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preemption:
-    """A running job goes back to the queue, or on elsewhere, and another one starts on what it held."""
+    """A running job is requeued or moved, and another job starts on the resources that it held."""
 
     job_id: str
-    #: who starts
+    #: the job that starts
     for_job: str
     rule: PreemptionRule
-    #: GPU-seconds of its work since its last checkpoint: lost, unless it saves when it is warned
+    #: GPU-seconds of work since the victim's last checkpoint: lost, unless it saves when it is warned
     lost_gpu_seconds: float
-    #: the rule with its numbers, in words for both sides
+    #: describes the rule with its numbers, for the owners of both jobs
     detail: str
-    #: where it goes on as soon as it has saved, if it is only moved
+    #: if the victim is moved: its new place, where it continues as soon as it has saved
     to: Allocation | None = None
 
 
@@ -97,9 +98,9 @@ class Plan:
     resizes: tuple[Resize, ...] = ()
     preemptions: tuple[Preemption, ...] = ()
     planned: tuple[PlannedStart, ...] = ()
-    #: whose turn it is under a limit that many share
+    #: claims on limits that many jobs share
     claims: tuple[Claim, ...] = ()
-    #: when time alone will change the answer (a back-off ends, a resize is due); None if only an event can
+    #: when the next cycle is needed without an event (a back-off ends, a resize is due); None if only events matter
     wake_at: float | None = None
 
     def planned_start(self, job_id: str) -> PlannedStart | None:

@@ -1,8 +1,8 @@
-"""A second look at a plan before it happens: whether it contradicts itself, or the picture that it was made from.
+"""The check of a plan before it is applied: it must contradict neither itself nor the snapshot that it was made from.
 
-It repeats no decision. It counts: each job is named once, everything named exists, and no more is given away or kept
-than is free. It costs what the plan names, not the size of the cluster. A plan with problems must not be applied, not
-even in part.
+The check repeats no decision. It counts: each job is named once, everything named exists, and no more resources are
+allocated or held than are free. Its cost grows with the plan, not with the cluster. A plan with problems must not be
+applied, not even in part.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from corral.core.model import WHOLE, Allocation, GpuHealth, Grant, Job, JobState
 from corral.core.scheduling.plan.plan import Plan, PlannedStart, Preemption, Resize, Start
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
-#: Problems that are listed at most: one is enough to drop a plan.
+#: How many problems are listed at most: one is enough to reject a plan.
 MOST_PROBLEMS = 20
 
 
 class PlanRejected(Exception):
-    """A plan contradicts itself or the cluster, and was dropped as a whole."""
+    """A plan contradicts itself or the cluster, and was rejected as a whole."""
 
     def __init__(self, problems: list[str], digest: str = "") -> None:
-        """`digest` names the snapshot that the plan was made from."""
+        """`digest` is that of the snapshot that the plan was made from."""
         super().__init__(f"the plan was dropped (snapshot {digest or 'unknown'}): {'; '.join(problems)}")
         self.problems = problems
         self.digest = digest
 
 
 def check_plan(snapshot: ClusterSnapshot, plan: Plan) -> list[str]:
-    """What is wrong with a plan that was made from this snapshot and is not applied yet; empty if nothing is."""
+    """The problems of a plan that was made from this snapshot and is not applied yet; empty if there are none."""
     problems: list[str] = []
     for problem in _Check(snapshot, plan).problems():
         problems.append(problem)
@@ -42,7 +42,7 @@ class _Check:
     def __init__(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
         self._snapshot = snapshot
         self._plan = plan
-        #: thousandths of GPUs, CPUs and memory that the plan gives away or keeps and that were free before
+        #: thousandths of GPUs and CPUs, and memory, that the plan allocates or holds and that were free before
         self._gpus: Counter[tuple[str, str]] = Counter()
         self._cpu_milli: Counter[str] = Counter()
         self._memory_bytes: Counter[str] = Counter()
@@ -73,7 +73,7 @@ class _Check:
             *((one.job_id, "resized") for one in plan.resizes),
             *((one.job_id, "preempted" if one.to is None else "moved") for one in plan.preemptions),
         ]
-        for job_id, what in (*changes, *((one.job_id, "given a protected start") for one in plan.planned)):
+        for job_id, what in (*changes, *((one.job_id, "given a planned start") for one in plan.planned)):
             if job_id in named:
                 yield f"{job_id} is {named[job_id]} and {what}"
             named[job_id] = what
@@ -130,7 +130,7 @@ class _Check:
     def _of_planned(self, planned: PlannedStart) -> Iterator[str]:
         job = self._snapshot.jobs.get(planned.job_id)
         if job is None or job.state is not JobState.QUEUED:
-            yield f"{planned.job_id} is given a protected start and does not wait"
+            yield f"{planned.job_id} is given a planned start and does not wait"
             return
         for grant in planned.held.grants:
             yield from self._take(job, Grant(node=grant.node, gpus=grant.gpus, gpu_milli=grant.gpu_milli))
@@ -148,7 +148,7 @@ class _Check:
     def _of_grant(self, job: Job, grant: Grant) -> Iterator[str]:
         request, node = job.request, self._snapshot.nodes.get(grant.node)
         if node is None:
-            return  # told where it is taken
+            return  # `_take` reports it
         if node.state is not NodeState.READY or grant.node in job.avoid_nodes:
             yield f"{job.id} gets {grant.node}, which is {node.state} or which it avoids"
         wanted = 1 if request.gpu_milli else request.gpus
@@ -166,7 +166,7 @@ class _Check:
         for gpu in node.gpus if grant.gpus else ():
             if gpu.id in grant.gpus:
                 if gpu.health is not GpuHealth.HEALTHY or gpu.id in job.avoid_gpus or gpu.id in node.taken.gpus:
-                    yield f"{job.id} gets {gpu.id}, which is {gpu.health}, another's, or which it avoids"
+                    yield f"{job.id} gets {gpu.id}, which is {gpu.health}, held outside corral, or which it avoids"
                 if queue is None or gpu.pool != queue.pool:
                     yield f"{job.id} of queue {job.queue} gets {gpu.id} of pool {gpu.pool}"
                 if job.request.models and gpu.model not in job.request.models:
@@ -185,14 +185,14 @@ class _Check:
         self._memory_bytes[grant.node] += grant.memory_bytes
 
     def _given_twice(self) -> Iterator[str]:
-        """More than is free, of anything that was named."""
+        """Resources that are allocated or held beyond what is free."""
         fleet = self._snapshot.fleet
         for (node, gpu), milli in self._gpus.items():
             left = fleet.slot(node).free_milli.get(gpu, 0)
             if milli > left:
                 yield f"{milli} thousandths of {gpu} on {node} are given, and {left} are free"
         for node, cpu_milli in self._cpu_milli.items():
-            # A node that lost CPUs while they were held has less than none; those who ask for none fit all the same.
+            # A node that lost CPUs while they were held has a negative number; jobs that ask for none fit all the same.
             if cpu_milli and cpu_milli > fleet.slot(node).free_cpu_milli:
                 yield f"{cpu_milli} thousandths of CPUs on {node} are given, {fleet.slot(node).free_cpu_milli} are free"
         for node, size in self._memory_bytes.items():

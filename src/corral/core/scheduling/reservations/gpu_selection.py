@@ -1,6 +1,6 @@
-"""Which GPUs a reservation gets: those that nobody else has in its window, whole nodes first, of one model.
+"""The GPUs of a new reservation: GPUs of one model that are not reserved or in use in its window, whole nodes first.
 
-Decides what is possible and what is in the way; whether it is allowed is for the use case to say.
+This module says what is possible and what conflicts; the use case decides what is allowed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InTheWay:
-    """Why a GPU cannot be had in a window."""
+    """The reservations and jobs that keep a GPU from being reserved in a window."""
 
     reservations: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
 
 
 def in_the_way(snapshot: ClusterSnapshot, wanted: Reservation, now: float) -> dict[str, InTheWay]:
-    """By GPU: other reservations in the same window, and jobs that may still be there when it opens.
+    """By GPU: other reservations in the same window, and jobs that may still run when the window opens.
 
-    The GPUs of `wanted` are not looked at: it is asked where it could be.
+    The GPUs of `wanted` do not matter: the answer covers all GPUs.
     """
     since, until = window_of(wanted)
     reservations: dict[str, list[str]] = defaultdict(list)
@@ -38,7 +38,7 @@ def in_the_way(snapshot: ClusterSnapshot, wanted: Reservation, now: float) -> di
                 reservations[gpu].append(other.name)
     jobs: dict[str, list[str]] = defaultdict(list)
     for job in snapshot.jobs.values():
-        if job.allocation is not None and not _gives_way(snapshot, job, wanted, now):
+        if job.allocation is not None and not _leaves_in_time(snapshot, job, wanted, now):
             for gpu in job.allocation.gpus:
                 jobs[gpu].append(job.id)
     return {
@@ -56,10 +56,10 @@ def choose_gpus(
     taken: Mapping[str, InTheWay],
     keep: Collection[str] = (),
 ) -> tuple[str, tuple[str, ...]] | None:
-    """So many healthy GPUs of one of these models, and which model; nothing if there are not enough of any.
+    """The model and `count` healthy GPUs of it; None if no model has enough.
 
-    Those in `keep` first; then GPUs that are free now, on as few nodes as possible, so that whole nodes are used up
-    before others are broken into.
+    GPUs in `keep` come first; then GPUs that are free now, on as few nodes as possible, so that whole nodes are used
+    before parts of others.
     """
     busy = {gpu for job in snapshot.jobs.values() if job.allocation is not None for gpu in job.allocation.gpus}
     found: list[tuple[bool, int, str, tuple[str, ...]]] = []
@@ -91,7 +91,7 @@ def gpus_of(snapshot: ClusterSnapshot, pool: str, model: str | None = None) -> I
 
 
 def standing_gpus(snapshot: ClusterSnapshot, pool: str, without: str, now: float) -> int:
-    """GPUs of the pool that are reserved standing, not counting one reservation."""
+    """How many GPUs of the pool have standing reservations, not counting the reservation `without`."""
     return len(
         {
             gpu
@@ -103,14 +103,14 @@ def standing_gpus(snapshot: ClusterSnapshot, pool: str, without: str, now: float
 
 
 def most_standing(snapshot: ClusterSnapshot, pool: str) -> int:
-    """How many of the pool's GPUs may be reserved standing under `hybrid`."""
+    """How many of the pool's GPUs may have standing reservations under `hybrid`."""
     total = sum(1 for _ in gpus_of(snapshot, pool))
     # A ratio such as 0.3 is not exact: 30 % of 10 GPUs are 3.
     return math.floor(snapshot.allocation.reserved_ratio * total + 1e-9)
 
 
-def _gives_way(snapshot: ClusterSnapshot, job: Job, wanted: Reservation, now: float) -> bool:
-    """Whether a job that runs now is no hindrance: an owner's, surely over by then, or one that can be preempted."""
+def _leaves_in_time(snapshot: ClusterSnapshot, job: Job, wanted: Reservation, now: float) -> bool:
+    """Whether a running job does not conflict: it is an owner's, surely ends in time, or can be preempted."""
     if owns(snapshot, wanted, job.user):
         return True
     if job.state is JobState.STOPPING and not job.is_resizing:
@@ -129,7 +129,7 @@ def _fewest_nodes(gpus: list[tuple[str, str]], count: int) -> list[str]:
     while by_node and len(chosen) < count:
         left = count - len(chosen)
         enough = [node for node, mine in by_node.items() if len(mine) >= left]
-        # `min` and `max` take the first of equals, which stands first in the fleet.
+        # `min` and `max` take the first of equals, which is the first in the fleet's order.
         node = min(enough, key=lambda n: len(by_node[n])) if enough else max(by_node, key=lambda n: len(by_node[n]))
         chosen += by_node.pop(node)[:left]
     return chosen

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reservation:
-    """GPUs set aside for some users and groups: for a window of time, or standing."""
+    """GPUs reserved for users and groups: for a window of time, or standing."""
 
     name: str
     pool: str
@@ -15,7 +15,7 @@ class Reservation:
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     since: float = 0.0
-    #: None means that it stands until it is deleted
+    #: None for a standing reservation, until it is deleted
     until: float | None = None
-    #: whether preemptible jobs of others may use what its owners do not; it comes back on demand
+    #: whether preemptible jobs of other users may use GPUs that the owners do not use; they are reclaimed on demand
     lends: bool = True

@@ -1,12 +1,13 @@
-"""Reserved GPUs: who may start where, now and later.
+"""Reserved GPUs: which jobs may start on which GPUs, now and later.
 
-A reservation sets GPUs aside for users and groups, for a window of time or standing. Its owners use them within the
-window. Others may use them if they are surely gone when the window opens; or, where the reservation lends, if they can
-be preempted when an owner comes. Under the strategy `static` a job runs on GPUs that are reserved for it, and nowhere
-else.
+A reservation reserves GPUs for users and groups, for a window of time or standing. Its owners use them within the
+window. Other jobs may use them if they surely end before the window opens; or, if the reservation lends its GPUs, if
+they can be preempted when a job of an owner needs them. Under the strategy `static` a job runs only on GPUs that are
+reserved for its owner.
 
-A search knows nothing of all that: the job that it is given avoids what is closed to it, as it avoids what failed it.
-What is closed to whom is kept between cycles (`windows`), and costs nothing where nothing is reserved.
+The placement search does not know reservations: the job that it gets avoids the GPUs that are closed to it, in the same
+way as GPUs that failed under it. Which GPUs are closed to which users is kept between cycles (`windows`), and costs
+nothing where nothing is reserved.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Strategy
 from corral.core.snapshot.node_index import Fleet
 
-#: how many reservations in the way are put into words; their number is always complete
-TOLD = 5
-#: A reservation, and which of its GPUs jobs of others hold, by job.
+#: how many reservations a description names; the number in it always counts all of them
+MOST_NAMED = 5
+#: A reservation, and by job id the GPUs of it that jobs of other users hold.
 Lent = tuple[Reservation, dict[str, list[str]]]
 
 
 class Reserved:
-    """What is reserved, as of one moment."""
+    """The reservations as of one moment."""
 
     def __init__(self, snapshot: ClusterSnapshot, now: float) -> None:
         self._snapshot = snapshot
@@ -47,34 +48,34 @@ class Reserved:
         return None if self._layout is None or math.isinf(self._layout.ends) else self._layout.ends
 
     def concerns(self, pool: str) -> bool:
-        """Whether anything of the pool is closed to anybody, now or later."""
+        """Whether any GPU of the pool is closed to any user, now or later."""
         return self._layout is not None and self._layout.concerns(pool)
 
     def kind_of(self, pool: str) -> Callable[[str], Owned] | None:
-        """Tells apart users of whom one may start where another may not; nothing where all are alike."""
+        """A function with different values for users that may start on different GPUs; None if all users are alike."""
         return (lambda user: self.owned_by(user, pool)) if self.concerns(pool) else None
 
     def owned_by(self, user: str, pool: str) -> Owned:
         return frozenset() if self._layout is None else self._layout.owned_by(user, pool)
 
     def own_now(self, user: str, pool: str) -> frozenset[str]:
-        """GPUs that are reserved for the user at this moment."""
+        """The GPUs that are reserved for the user now."""
         return frozenset() if self._layout is None else self._layout.own_now(user, pool)
 
     def last_since(self, pool: str) -> float:
-        """Who stays until then or longer may start where all may that stay longer still."""
+        """When the last window opens: all jobs that run until then or longer may start on the same GPUs."""
         return -math.inf if self._layout is None else self._layout.sinces.get(pool, (-math.inf,))[-1]
 
     def terms(self, job: Job, pool: str) -> Terms | None:
-        """When the job may hold which GPUs of the pool; nothing if it may hold all of them at any time."""
+        """When the job may hold which GPUs of the pool; None if it may hold all of them at any time."""
         if self._layout is None or not job.request.wants_gpu or not self._layout.concerns(pool):
             return None
         return self._layout.terms(job, pool)
 
     def searches(self, job: Job, pool: str, ends_at: float) -> Iterator[Job]:
-        """The job as it is to be searched for now: one search, or better ones and then worse.
+        """The job with the GPUs that each search must avoid, the best search first.
 
-        Owners use their own GPUs first, then those that all share; what somebody might ask back comes last.
+        Jobs of owners use the reserved GPUs first, then shared ones; GPUs that could be reclaimed come last.
         """
         layout, terms = self._layout, self.terms(job, pool)
         if layout is None or terms is None:
@@ -88,26 +89,26 @@ class Reserved:
         yield _avoiding(job, layout.shut_anywhere(job, pool, ends_at))
 
     def widest(self, job: Job, pool: str, ends_at: float) -> Job:
-        """The last of these searches: for everything that it may start on now."""
+        """The last of these searches: for all GPUs that the job may start on now."""
         if self._layout is None or self.terms(job, pool) is None:
             return job
         return _avoiding(job, self._layout.shut_anywhere(job, pool, ends_at))
 
     def ever(self, job: Job, pool: str) -> Job:
-        """The job, avoiding what will never be open to it."""
+        """The job, avoiding the GPUs that will never be open to it."""
         if self._layout is None or self.terms(job, pool) is None:
             return job
         return _avoiding(job, self._layout.shut_for_ever(job, pool))
 
     def lent(self, pool: str) -> dict[str, Lent]:
-        """By name: reservations whose windows are open, and what others hold of them."""
+        """By name: reservations with open windows, and the GPUs of them that jobs of other users hold."""
         known = self._lent.get(pool)
         if known is None:
             known = self._lent[pool] = self._find_lent(pool)
         return known
 
     def shields(self, victim: Job, for_job: Job) -> bool:
-        """Whether it runs on GPUs that are reserved for it and not for the other: those it would only get back."""
+        """Whether the victim runs on GPUs reserved for its owner and not for the other job's: it would reclaim them."""
         queue = self._snapshot.queues.get(victim.queue)
         if queue is None or not self.concerns(queue.pool) or victim.allocation is None:
             return False
@@ -116,7 +117,7 @@ class Reserved:
         return any(gpu in own and gpu not in theirs for gpu in victim.allocation.gpus)
 
     def closed_to(self, job: Job, pool: str, ends_at: float) -> list[tuple[Reservation, tuple[str, ...]]]:
-        """Reservations of others that keep the job from GPUs now, and from which; soonest first."""
+        """Reservations of other users that keep the job from GPUs now, with these GPUs; soonest first."""
         terms, owned = self.terms(job, pool), self.owned_by(job.user, pool)
         found = []
         for one in self._of(pool) if terms is not None else ():
@@ -165,7 +166,7 @@ def _avoiding(job: Job, shut: Shut) -> Job:
 
 
 def find_open_place(reserved: Reserved, fleet: Fleet, job: Job, queue: Queue, ends_at: float) -> Allocation | None:
-    """Where the job may start now, around what is reserved for others."""
+    """A place where the job may start now, respecting reservations."""
     for searched in reserved.searches(job, queue.pool, ends_at):
         allocation = find_place(fleet, searched, queue.pool, queue.placement)
         if allocation is not None:
@@ -176,7 +177,7 @@ def find_open_place(reserved: Reserved, fleet: Fleet, job: Job, queue: Queue, en
 def reserved_reason(
     snapshot: ClusterSnapshot, reserved: Reserved, job: Job, pool: str, now: float, ends_at: float
 ) -> Reason | None:
-    """What is reserved for others, or, under `static`, not reserved for this job; in words and numbers."""
+    """The reservations of other users that hold the job, or, under `static`, the missing reservation for it."""
     terms = reserved.terms(job, pool)
     if terms is None:
         return None
@@ -186,11 +187,11 @@ def reserved_reason(
     if not closed:
         return None
     gpus = {gpu for _, names in closed for gpu in names}
-    words = "; ".join(
-        f"{len(names)} by {one.name} for {_owners(one)} {window_text(one, now)}" for one, names in closed[:TOLD]
+    listed = "; ".join(
+        f"{len(names)} by {one.name} for {_owners(one)} {window_text(one, now)}" for one, names in closed[:MOST_NAMED]
     )
-    more = f"; {len(closed) - TOLD} more reservations" if len(closed) > TOLD else ""
-    detail = f"{_gpus(len(gpus))} of pool {pool} {'is' if len(gpus) == 1 else 'are'} reserved: {words}{more}"
+    more = f"; {len(closed) - MOST_NAMED} more reservations" if len(closed) > MOST_NAMED else ""
+    detail = f"{_gpus(len(gpus))} of pool {pool} {'is' if len(gpus) == 1 else 'are'} reserved: {listed}{more}"
     lending = [one.name for one, _ in closed if one.lends]
     if lending and not job.preemptible:
         detail += "; what is lent is lent to preemptible jobs only"
@@ -207,7 +208,7 @@ def reserved_reason(
 
 
 def window_text(reservation: Reservation, now: float) -> str:
-    """When, as seen from now."""
+    """The window relative to now."""
     since, until = window_of(reservation)
     if since <= now:
         return "standing" if until == math.inf else f"for {format_duration(max(1.0, until - now))} more"
@@ -240,7 +241,7 @@ def _opens_in(terms: Terms, now: float) -> dict[str, float]:
 
 def _owners(reservation: Reservation) -> str:
     names = [*reservation.users, *(f"group {group}" for group in reservation.groups)]
-    return ", ".join(names[:TOLD]) + (f" and {len(names) - TOLD} more" if len(names) > TOLD else "")
+    return ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
 
 
 def _gpus(count: int) -> str:
@@ -248,7 +249,7 @@ def _gpus(count: int) -> str:
 
 
 def _is_free(snapshot: ClusterSnapshot, gpu: str) -> bool:
-    """Whether some of it is."""
+    """Whether a part of the GPU is free."""
     fleet = snapshot.fleet
     home = fleet.gpu_home.get(gpu)
     return home is not None and fleet.slot(home).free_milli[gpu] > 0

@@ -1,7 +1,7 @@
-"""Windows of reserved GPUs: whose they are, when they are open, and to which kind of job which GPUs are shut.
+"""Windows of reserved GPUs: their owners, when they are open, and which GPUs are closed to which kind of job.
 
-Which GPUs are shut to whom changes when a window opens or closes, and with reservations, groups, rules and nodes; not
-with what starts and ends. So it is worked out once and kept until then (`Layout`), however many cycles there are.
+Which GPUs are closed changes when a window opens or closes, and with reservations, groups, rules and nodes; not with
+starts and ends of jobs. So it is computed once and kept until then (`Layout`), however many cycles there are.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Strategy
 
-#: From when until when, the latter infinite for a standing reservation.
+#: Since when and until when; the latter is infinite for a standing reservation.
 Window = tuple[float, float]
-#: The names of reservations that somebody owns: users who own the same may start on the same GPUs.
+#: The names of the reservations of a user: users with the same reservations may start on the same GPUs.
 Owned = frozenset[str]
 #: Nodes and single GPUs that a search must avoid.
 Shut = tuple[tuple[str, ...], tuple[str, ...]]
@@ -34,7 +34,7 @@ def is_active(reservation: Reservation, at: float) -> bool:
 
 
 def owns(snapshot: ClusterSnapshot, reservation: Reservation, user: str) -> bool:
-    """Whether the user is named, or is in a group that is."""
+    """Whether the reservation names the user or the user's group."""
     if user in reservation.users:
         return True
     member = snapshot.memberships.get(user)
@@ -42,7 +42,7 @@ def owns(snapshot: ClusterSnapshot, reservation: Reservation, user: str) -> bool
 
 
 def in_force(snapshot: ClusterSnapshot, now: float) -> list[Reservation]:
-    """Those that count from now on, soonest first. Where nothing is reserved standing, what once was does not count."""
+    """The reservations that apply from now on, soonest first. Under `dynamic` standing ones do not apply."""
     is_dynamic = snapshot.allocation.strategy is Strategy.DYNAMIC
     return sorted(
         (
@@ -58,19 +58,20 @@ def in_force(snapshot: ClusterSnapshot, now: float) -> list[Reservation]:
 class Terms:
     """When one kind of job may hold which GPUs of a pool."""
 
-    #: windows in which others have a GPU reserved, by GPU
+    #: by GPU: windows in which other users have reserved it
     others: Mapping[str, tuple[Window, ...]]
-    #: those of them that are not lent to it
+    #: by GPU: those of the windows in which it is not lent to the job
     closed: Mapping[str, tuple[Window, ...]]
-    #: its own windows by GPU; None where what nobody has reserved is open to everybody
+    #: by GPU: windows of the job's owner; None unless the strategy is `static`: then GPUs without a reservation are
+    #: open
     own: Mapping[str, tuple[Window, ...]] | None
-    #: whether others lend it anything
+    #: whether other users lend GPUs to the job
     borrows: bool
-    #: when GPUs open to it, and which; only times to come, soonest first
+    #: when GPUs open to the job, and which; only future times, soonest first
     openings: tuple[tuple[float, tuple[str, ...]], ...]
 
     def allows(self, gpu: str, at: float, end: float) -> bool:
-        """Whether it may start on the GPU at that time, if it stays until `end`."""
+        """Whether the job may start on the GPU at that time and run until `end`."""
         if self.own is not None and not any(since <= at < until for since, until in self.own.get(gpu, ())):
             return False
         return not any(at < until and end > since for since, until in self.closed.get(gpu, ()))
@@ -81,18 +82,18 @@ class Terms:
         return not any(until == math.inf for _, until in self.closed.get(gpu, ()))
 
     def is_anothers(self, gpu: str, at: float, end: float) -> bool:
-        """Whether others have the GPU reserved at any moment of that time, lent or not."""
+        """Whether other users have reserved the GPU at any moment of that time, lent or not."""
         return any(at < until and end > since for since, until in self.others.get(gpu, ()))
 
     def is_reserved(self, gpu: str, at: float) -> bool:
-        """Whether it is others' turn on the GPU at that time, or not yet the job's own."""
+        """Whether the GPU is reserved for other users at that time or, under `static`, not for the job's owner."""
         if self.own is not None and not any(since <= at < until for since, until in self.own.get(gpu, ())):
             return True
         return any(since <= at < until for since, until in self.others.get(gpu, ()))
 
 
 class Layout:
-    """Who may start where, from one edge of a window to the next."""
+    """Which jobs may start on which GPUs, from one edge of a window to the next."""
 
     def __init__(self, snapshot: ClusterSnapshot, now: float) -> None:
         self._snapshot = snapshot
@@ -118,7 +119,7 @@ class Layout:
         return self._revision == snapshot.reserving_revision and self._begins <= now < self.ends
 
     def concerns(self, pool: str) -> bool:
-        """Whether anything of the pool is closed to anybody, now or later."""
+        """Whether any GPU of the pool is closed to any user, now or later."""
         return self.is_static or pool in self.pools
 
     def owned_by(self, user: str, pool: str) -> Owned:
@@ -129,7 +130,7 @@ class Layout:
         return known
 
     def own_now(self, user: str, pool: str) -> frozenset[str]:
-        """GPUs that are reserved for the user within windows that are open."""
+        """GPUs that are reserved for the user in open windows."""
         key = (pool, self.owned_by(user, pool))
         known = self._own_now.get(key)
         if known is None:
@@ -138,7 +139,7 @@ class Layout:
         return known
 
     def may_borrow(self, job: Job) -> bool:
-        """What is lent comes back by preempting: where nobody is preempted, nothing is lent."""
+        """Lent GPUs are reclaimed by preemption: where preemption is off, nothing is lent."""
         return job.preemptible and self._snapshot.preemption.enabled and not self.is_static
 
     def terms(self, job: Job, pool: str) -> Terms:
@@ -149,12 +150,12 @@ class Layout:
         return known
 
     def shut_anywhere(self, job: Job, pool: str, ends_at: float) -> Shut:
-        """What the job may not start on now."""
+        """The places that the job may not start on now."""
         terms, now = self.terms(job, pool), self._now
         return self._find_shut("any", job, pool, ends_at, lambda gpu: terms.allows(gpu, now, ends_at))
 
     def shut_to_be_safe(self, job: Job, pool: str, ends_at: float) -> Shut:
-        """What it may not start on, and what others could ask back from it."""
+        """The places that the job may not start on, and those that owners could reclaim from it."""
         terms, now = self.terms(job, pool), self._now
         return self._find_shut(
             "safe",
@@ -165,7 +166,7 @@ class Layout:
         )
 
     def shut_but_own(self, job: Job, pool: str, ends_at: float) -> Shut:
-        """All but what is reserved for it now."""
+        """All places except those reserved for the job's owner now."""
         terms, now, own = self.terms(job, pool), self._now, self.own_now(job.user, pool)
         return self._find_shut(
             "own", job, pool, ends_at, lambda gpu: gpu in own and terms.allows(gpu, now, ends_at), among_all=True
@@ -202,7 +203,7 @@ class Layout:
         *,
         among_all: bool = False,
     ) -> Shut:
-        """Only by which windows it is reached does the end of a job matter."""
+        """Cached: of the job's end only the number of windows that open before it matters."""
         reached = bisect_left(self.sinces.get(pool, ()), ends_at)
         key = (what, pool, self.owned_by(job.user, pool), self.may_borrow(job), reached)
         known = self._shut.get(key)
@@ -211,8 +212,8 @@ class Layout:
         return known
 
     def _shut_places(self, pool: str, is_open: Callable[[str], bool], *, among_all: bool) -> Shut:
-        """Nodes of which no GPU of the pool is open as a whole, so that a search does not look at them; and single GPUs
-        of the others."""
+        """Nodes without an open GPU of the pool, so that a search skips them as a whole; and single closed GPUs of the
+        other nodes."""
         nodes: list[str] = []
         gpus: list[str] = []
         reserved = {gpu for one in self.pools.get(pool, ()) for gpu in one.gpus}
@@ -234,7 +235,7 @@ class Layout:
 
 
 def layout_of(snapshot: ClusterSnapshot, now: float) -> Layout:
-    """The one that was kept, if it still holds."""
+    """The cached layout, if it is still valid; otherwise a new one."""
     kept = snapshot.reserving
     if not isinstance(kept, Layout) or not kept.holds(snapshot, now):
         kept = snapshot.reserving = Layout(snapshot, now)

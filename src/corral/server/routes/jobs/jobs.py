@@ -30,7 +30,7 @@ from corral.control.system import retention
 from corral.control.workbenches import workbenches
 from corral.core.model import Job, JobKind, JobState
 from corral.core.monitoring.idleness import IdleRules
-from corral.core.scheduling.limits.hold_rules import TOLD
+from corral.core.scheduling.limits.hold_rules import MOST_NAMED
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.events.visibility import Veil
 from corral.server.http.cluster_choice import check_cluster
@@ -323,7 +323,7 @@ class _Asked:
 
 def _asked(tables: Transaction, caller: Caller, ref: str) -> _Asked:
     record = find_job(tables, caller, ref)
-    others = [tables.jobs.get(other) for other in record.job.after[:TOLD]]
+    others = [tables.jobs.get(other) for other in record.job.after[:MOST_NAMED]]
     may_change = caller.is_operator or caller.name == record.job.user
     return _Asked(
         record=record,

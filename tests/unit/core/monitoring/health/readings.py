@@ -7,7 +7,7 @@ from typing import Any
 
 from corral.control.ports import GpuReading, Holder
 from corral.core.model import WHOLE, GpuHealth, JobKind
-from corral.core.monitoring.health.judging import judge
+from corral.core.monitoring.health.judgement import judge
 from corral.core.monitoring.health.model import Condition, HealthRules, Memory
 
 RULES = HealthRules(
@@ -31,7 +31,7 @@ def holder(job: str = "j-1", number: int = 1, **values: Any) -> Holder:
 
 
 class Watcher:
-    """One GPU, reading after reading, every 10 seconds unless told otherwise."""
+    """One GPU, reading after reading, every 10 seconds unless given."""
 
     def __init__(self, rules: HealthRules = RULES, condition: Condition | None = None) -> None:
         self.rules = rules

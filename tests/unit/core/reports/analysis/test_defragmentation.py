@@ -27,7 +27,7 @@ def seen(nodes: list[Any], jobs: list[Job], most_moves: int = 10) -> AnalysisInp
     return replace(found, rules=replace(found.rules, most_moves=most_moves))
 
 
-def told(plan: DefragmentationPlan) -> list[tuple[str, str, str]]:
+def moves_of(plan: DefragmentationPlan) -> list[tuple[str, str, str]]:
     return [(move.job_id, move.from_node, move.to_node) for move in plan.moves]
 
 
@@ -35,7 +35,7 @@ def test_the_least_work_is_moved() -> None:
     nodes = [node("n1", gpus=4), node("n2", gpus=4)]
     jobs = [running(1, {"n1": (0, 1, 2)}), running(2, {"n2": (3,)}), waiting(3, gpus=4)]
     plan = plan_everywhere(seen(nodes, jobs))
-    assert told(plan) == [("j-2", "n2", "n1")]
+    assert moves_of(plan) == [("j-2", "n2", "n1")]
     (freed,) = plan.frees
     assert (freed.node, len(freed.gpus), freed.free_before) == ("n2", 4, 3)
     assert plan.helps == ("j-3",)
@@ -46,7 +46,7 @@ def test_a_job_that_has_just_begun_loses_little() -> None:
     nodes = [node("n1", gpus=4), node("n2", gpus=4)]
     jobs = [running(1, {"n1": (0, 1)}), running(2, {"n2": (0, 1)}, started_at=NOW - 36)]
     plan = plan_everywhere(seen(nodes, jobs))
-    assert told(plan) == [("j-2", "n2", "n1")]
+    assert moves_of(plan) == [("j-2", "n2", "n1")]
     assert plan.lost_gpu_hours == 2 * 36 / 3600
 
 
@@ -63,7 +63,7 @@ def test_labels_and_nodes_to_avoid_are_kept() -> None:
     nodes = [node("n1", gpus=4), node("n2", gpus=4), node("n3", gpus=4, labels=(("zone", "a"),))]
     jobs = [running(1, {"n1": (0, 1, 2)}), running(2, {"n2": (0,)}, avoid_nodes=("n1",)), running(3, {"n3": (0, 1, 2)})]
     plan = plan_everywhere(seen(nodes, jobs))
-    assert told(plan) == [("j-2", "n2", "n3")]
+    assert moves_of(plan) == [("j-2", "n2", "n3")]
 
 
 def test_never_more_moves_than_allowed() -> None:
@@ -120,7 +120,7 @@ def test_a_plan_can_be_carried_out_and_frees_what_it_claims(found: AnalysisInput
         job.id for job in found.jobs if job.allocation is None and find_place(fleet, job, "default", "pack") is None
     }
     assert len(plan.moves) <= found.rules.most_moves
-    assert len({move.job_id for move in plan.moves}) == len(plan.moves), "nobody is moved twice"
+    assert len({move.job_id for move in plan.moves}) == len(plan.moves), "no job is moved twice"
     for move in plan.moves:
         job = jobs[move.job_id]
         assert job.allocation == move.before

@@ -366,9 +366,9 @@ def test_story(story: Story) -> None:
         return
     (finding,) = of_kind(found, story.kind)
     assert (finding.subject, finding.severity) == (story.subject, story.severity)
-    told = {name: finding.evidence[name] for name in story.evidence}
+    evidence = {name: finding.evidence[name] for name in story.evidence}
     for name, value in story.evidence.items():
-        assert told[name] == (value if isinstance(value, str) else pytest.approx(value)), name
+        assert evidence[name] == (value if isinstance(value, str) else pytest.approx(value)), name
     assert story.proposal in finding.proposal
     assert finding.text.endswith(".")
     assert finding.text.count("{") == 0
@@ -378,7 +378,7 @@ def test_every_kind_has_a_story() -> None:
     assert {story.kind for story in STORIES} - {None} == set(FindingKind) == FINDERS.keys()
 
 
-def test_an_idle_job_is_told_once() -> None:
+def test_an_idle_job_is_listed_once() -> None:
     found = analyse(
         seen(
             N1,

@@ -30,7 +30,7 @@ from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.plan.plan import Plan, ResizeCause
 from corral.core.snapshot.changes import PutQuota, PutRules, PutScore
 from corral.core.snapshot.installation import Limits, ScalingRules
-from tests.unit.core.builders import node, picture, running, started, waiting
+from tests.unit.core.builders import node, running, snapshot_of, started, waiting
 
 RULES = ScalingRules(interval_seconds=600.0)
 NOW = 5000.0
@@ -53,7 +53,7 @@ def resizes(plan: Plan) -> dict[str, tuple[int, ResizeCause]]:
 
 
 def test_it_grows_into_everything_that_is_idle_beside_it() -> None:
-    plan = schedule(picture(RULED, NODE, elastic(1, 2)), NOW)
+    plan = schedule(snapshot_of(RULED, NODE, elastic(1, 2)), NOW)
     (resize,) = plan.resizes
     assert resizes(plan) == {"j-1": (8, ResizeCause.IDLE_GPUS)}
     assert resize.allocation.gpus == tuple(f"n1/{index}" for index in range(8))
@@ -81,8 +81,8 @@ def test_it_grows_into_everything_that_is_idle_beside_it() -> None:
         ("that was long ago", {"ceiling": Ceiling(gpus=6, until=NOW)}, [], 8),
         ("it avoids some", {"avoid_gpus": ("n1/5", "n1/7")}, [], 6),
         ("others hold some", {}, [running(9, {"n1": (4, 5)})], 6),
-        ("somebody uses a part of one", {}, [running(9, {"n1": (7,)}, gpu_milli=100)], 7),
-        ("somebody waits for more than is there", {}, [waiting(9, gpus=7)], None),
+        ("another job uses a part of one", {}, [running(9, {"n1": (7,)}, gpu_milli=100)], 7),
+        ("a job waits for more than is there", {}, [waiting(9, gpus=7)], None),
         ("those who wait need no GPU", {}, [waiting(9, cpu_milli=10**9)], 8),
         ("those who wait can never run", {}, [waiting(9, gpus=80)], 8),
         ("those who wait want another model", {}, [waiting(9, gpus=1, models=("H100",))], 8),
@@ -92,12 +92,12 @@ def test_it_grows_into_everything_that_is_idle_beside_it() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_when_it_grows(words: str, job: dict[str, Any], others: list[Job], grown_to: int | None) -> None:
-    plan = schedule(picture(RULED, NODE, elastic(1, 2, **job), *others), NOW)
+    plan = schedule(snapshot_of(RULED, NODE, elastic(1, 2, **job), *others), NOW)
     assert resizes(plan) == ({} if grown_to is None else {"j-1": (grown_to, ResizeCause.IDLE_GPUS)}), words
 
 
 def test_time_alone_makes_it_due() -> None:
-    plan = schedule(picture(RULED, NODE, elastic(1, 2, resized_at=NOW - 100)), NOW)
+    plan = schedule(snapshot_of(RULED, NODE, elastic(1, 2, resized_at=NOW - 100)), NOW)
     assert (plan.resizes, plan.wake_at) == ((), NOW + 500)
 
 
@@ -118,24 +118,24 @@ def test_no_limit_is_exceeded(limits: Limits, quota: Quota | None, queue: dict[s
     things: list[Any] = [RULED, replace(RULED, limits=limits), Queue(name="default", policy="fcfs", **queue), NODE]
     if quota:
         things.append(PutQuota(user="eve", kind=JobKind.TRAINING, quota=quota))
-    plan = schedule(picture(*things, elastic(1, 2), running(2, {"n1": (7,)}, user="bob")), NOW)
+    plan = schedule(snapshot_of(*things, elastic(1, 2), running(2, {"n1": (7,)}, user="bob")), NOW)
     assert resizes(plan) == ({} if grown_to is None else {"j-1": (grown_to, ResizeCause.IDLE_GPUS)})
 
 
-def test_whoever_waits_for_a_shared_limit_comes_first() -> None:
+def test_a_job_that_waits_for_a_shared_limit_comes_first() -> None:
     """Two GPUs are left of the queue's limit, and a job of three has a claim on them."""
     queue = Queue(name="default", policy="fcfs", max_gpus=6)
     things = (RULED, queue, NODE, elastic(1, 2), running(2, {"n1": (6, 7)}))
-    assert resizes(schedule(picture(*things), NOW)) == {"j-1": (4, ResizeCause.IDLE_GPUS)}
-    plan = schedule(picture(*things, waiting(3, gpus=3)), NOW)
+    assert resizes(schedule(snapshot_of(*things), NOW)) == {"j-1": (4, ResizeCause.IDLE_GPUS)}
+    plan = schedule(snapshot_of(*things, waiting(3, gpus=3)), NOW)
     assert ([claim.job_id for claim in plan.claims], plan.resizes) == (["j-3"], ())
 
 
 def test_of_two_the_one_whose_user_had_less_grows() -> None:
     scores = [PutScore(user="ann", model="A10", score=Score(value=3.0, at=NOW))]
     jobs = [elastic(1, 2, user="ann"), elastic(2, 2, first=2, user="bob")]
-    assert resizes(schedule(picture(RULED, NODE, *scores, *jobs), NOW)) == {"j-2": (6, ResizeCause.IDLE_GPUS)}
-    assert resizes(schedule(picture(RULED, NODE, *jobs), NOW)) == {"j-1": (6, ResizeCause.IDLE_GPUS)}
+    assert resizes(schedule(snapshot_of(RULED, NODE, *scores, *jobs), NOW)) == {"j-2": (6, ResizeCause.IDLE_GPUS)}
+    assert resizes(schedule(snapshot_of(RULED, NODE, *jobs), NOW)) == {"j-1": (6, ResizeCause.IDLE_GPUS)}
 
 
 def test_only_gpus_of_its_own_pool_and_model_that_are_healthy() -> None:
@@ -146,16 +146,16 @@ def test_only_gpus_of_its_own_pool_and_model_that_are_healthy() -> None:
         Gpu(id="n1/5", index=5, model="A10", health=GpuHealth.SUSPECT),
         Gpu(id="n1/6", index=6, model="A10"),
     )
-    (resize,) = schedule(picture(RULED, node("n1", gpus), elastic(1, 2)), NOW).resizes
+    (resize,) = schedule(snapshot_of(RULED, node("n1", gpus), elastic(1, 2)), NOW).resizes
     assert resize.allocation.gpus == ("n1/0", "n1/1", "n1/2", "n1/6")
     cordoned = replace(node("n1", gpus), state=NodeState.CORDONED)
-    assert schedule(picture(RULED, cordoned, elastic(1, 2)), NOW).resizes == ()
+    assert schedule(snapshot_of(RULED, cordoned, elastic(1, 2)), NOW).resizes == ()
 
 
 def test_switched_off_nothing_is_resized() -> None:
     off = replace(RULED, scaling=replace(RULES, enabled=False))
-    assert schedule(picture(off, NODE, elastic(1, 2)), NOW).resizes == ()
-    assert schedule(picture(off, NODE, elastic(1, 8), waiting(2, gpus=4)), NOW).resizes == ()
+    assert schedule(snapshot_of(off, NODE, elastic(1, 2)), NOW).resizes == ()
+    assert schedule(snapshot_of(off, NODE, elastic(1, 8), waiting(2, gpus=4)), NOW).resizes == ()
 
 
 # ---------------------------------------------------------------- starting
@@ -163,15 +163,15 @@ def test_switched_off_nothing_is_resized() -> None:
 
 def test_it_starts_with_what_is_idle() -> None:
     job = waiting(1, gpus=2, elastic=Elastic(min_gpus=2, max_gpus=6))
-    (start,) = schedule(picture(RULED, NODE, job), NOW).starts
+    (start,) = schedule(snapshot_of(RULED, NODE, job), NOW).starts
     assert start.allocation.gpus == tuple(f"n1/{index}" for index in range(6))
 
 
 def test_it_starts_with_its_least_when_others_wait() -> None:
     job = waiting(1, gpus=2, elastic=Elastic(min_gpus=2, max_gpus=8))
-    plan = schedule(picture(RULED, NODE, job, waiting(2, gpus=7)), NOW)
+    plan = schedule(snapshot_of(RULED, NODE, job, waiting(2, gpus=7)), NOW)
     assert {start.job_id: len(start.allocation.gpus) for start in plan.starts} == {"j-1": 2}
-    plan = schedule(picture(RULED, NODE, job, waiting(2, gpus=3)), NOW)
+    plan = schedule(snapshot_of(RULED, NODE, job, waiting(2, gpus=3)), NOW)
     assert {start.job_id: len(start.allocation.gpus) for start in plan.starts} == {"j-1": 5, "j-2": 3}
 
 
@@ -208,31 +208,31 @@ def test_it_starts_with_its_least_when_others_wait() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_it_shrinks_for_others(words: str, things: list[Job], expected: dict[str, int]) -> None:
-    plan = schedule(picture(RULED, NODE, *things), NOW)
+    plan = schedule(snapshot_of(RULED, NODE, *things), NOW)
     assert resizes(plan) == {job: (size, ResizeCause.OTHERS) for job, size in expected.items()}, words
     assert not plan.starts, words
 
 
 def test_a_gang_gets_its_nodes() -> None:
     two = running(2, {"n2": tuple(range(8))}, elastic=Elastic(min_gpus=1, max_gpus=8))
-    snapshot = picture(RULED, NODE, node("n2", gpus=8), elastic(1, 8), two, waiting(9, gpus=4, nodes=2))
+    snapshot = snapshot_of(RULED, NODE, node("n2", gpus=8), elastic(1, 8), two, waiting(9, gpus=4, nodes=2))
     plan = schedule(snapshot, NOW)
     assert resizes(plan) == {"j-1": (4, ResizeCause.OTHERS), "j-2": (4, ResizeCause.OTHERS)}
     assert all(resize.for_jobs == ("j-9",) for resize in plan.resizes)
 
 
-def test_in_a_strict_line_nobody_passes() -> None:
+def test_in_a_strict_line_no_job_passes() -> None:
     """The first one cannot start whatever is given back, and nothing is given back for those behind it."""
     queue = Queue(name="default", policy="fcfs", blocking=Blocking.STRICT)
     things = (RULED, queue, NODE, elastic(1, 8), waiting(8, gpus=7), waiting(9, gpus=2))
-    assert schedule(picture(*things), NOW).resizes == ()
+    assert schedule(snapshot_of(*things), NOW).resizes == ()
 
 
 def test_what_is_on_its_way_is_not_asked_for_twice() -> None:
     shrinking = advance(elastic(1, 8), ResizeRequested(at=NOW, allocation=_on(0, 1, 2, 3, 4))).job
-    assert schedule(picture(RULED, NODE, shrinking, waiting(9, gpus=3)), NOW).resizes == ()
+    assert schedule(snapshot_of(RULED, NODE, shrinking, waiting(9, gpus=3)), NOW).resizes == ()
     # One more came: it goes to a smaller size, for the same restart.
-    plan = schedule(picture(RULED, NODE, shrinking, waiting(8, gpus=3), waiting(9, gpus=2)), NOW)
+    plan = schedule(snapshot_of(RULED, NODE, shrinking, waiting(8, gpus=3), waiting(9, gpus=2)), NOW)
     assert resizes(plan) == {"j-1": (3, ResizeCause.OTHERS)}
     after = advance(shrinking, ResizeRequested(at=NOW, allocation=plan.resizes[0].allocation))
     assert after.instructions == ()
@@ -242,7 +242,7 @@ def test_what_is_on_its_way_is_not_asked_for_twice() -> None:
 def test_one_that_grows_turns_round() -> None:
     growing = advance(elastic(1, 2), ResizeRequested(at=NOW, allocation=_on(*range(8)))).job
     assert (growing.request.gpus, len(growing.allocation.gpus if growing.allocation else ())) == (8, 8)
-    plan = schedule(picture(RULED, NODE, growing, waiting(9, gpus=5)), NOW)
+    plan = schedule(snapshot_of(RULED, NODE, growing, waiting(9, gpus=5)), NOW)
     assert resizes(plan) == {"j-1": (3, ResizeCause.OTHERS)}
 
 
@@ -266,26 +266,26 @@ def test_it_gives_back_what_a_limit_needs(limits: Limits, quota: Quota | None, q
     ]
     if quota:
         things.append(PutQuota(user="eve", kind=JobKind.TRAINING, quota=quota))
-    plan = schedule(picture(*things, elastic(1, 7), waiting(9, user="eve", gpus=3)), NOW)
+    plan = schedule(snapshot_of(*things, elastic(1, 7), waiting(9, user="eve", gpus=3)), NOW)
     assert resizes(plan) == {"j-1": (5, ResizeCause.OTHERS)}
     assert plan.resizes[0].for_jobs == ("j-9",)
 
 
-def test_suspect_gpus_go_first_and_help_nobody() -> None:
+def test_suspect_gpus_go_first_and_help_no_job() -> None:
     gpus = tuple(
         Gpu(id=f"n1/{index}", index=index, model="A10", health=GpuHealth.SUSPECT if index == 0 else GpuHealth.HEALTHY)
         for index in range(8)
     )
-    (resize,) = schedule(picture(RULED, node("n1", gpus), elastic(1, 8), waiting(9, gpus=2)), NOW).resizes
+    (resize,) = schedule(snapshot_of(RULED, node("n1", gpus), elastic(1, 8), waiting(9, gpus=2)), NOW).resizes
     assert resize.allocation.gpus == tuple(f"n1/{index}" for index in (1, 2, 3, 4, 5))
 
 
 def test_others_really_start_on_what_came_back() -> None:
-    snapshot = picture(RULED, NODE, elastic(1, 8), *(waiting(n, gpus=2) for n in (7, 8, 9)))
+    snapshot = snapshot_of(RULED, NODE, elastic(1, 8), *(waiting(n, gpus=2) for n in (7, 8, 9)))
     (resize,) = schedule(snapshot, NOW).resizes
     smaller = elastic(1, 2)
     assert smaller.allocation == resize.allocation
-    plan = schedule(picture(RULED, NODE, smaller, *(waiting(n, gpus=2) for n in (7, 8, 9))), NOW)
+    plan = schedule(snapshot_of(RULED, NODE, smaller, *(waiting(n, gpus=2) for n in (7, 8, 9))), NOW)
     assert started(plan) == {"j-7": ["n1"], "j-8": ["n1"], "j-9": ["n1"]}
 
 
@@ -293,11 +293,11 @@ def test_others_really_start_on_what_came_back() -> None:
 
 
 def test_half_of_what_it_does_not_use_goes_back() -> None:
-    (resize,) = schedule(picture(RULED, NODE, elastic(1, 8, utilization=0.29)), NOW).resizes
+    (resize,) = schedule(snapshot_of(RULED, NODE, elastic(1, 8, utilization=0.29)), NOW).resizes
     assert (len(resize.allocation.gpus), resize.cause) == (4, ResizeCause.UNUSED)
     assert resize.ceiling == Ceiling(gpus=8, until=NOW + 6 * 600.0, times=1)
     known = Ceiling(gpus=8, until=0.0, times=1)
-    (resize,) = schedule(picture(RULED, NODE, elastic(1, 5, utilization=0.0, ceiling=known)), NOW).resizes
+    (resize,) = schedule(snapshot_of(RULED, NODE, elastic(1, 5, utilization=0.0, ceiling=known)), NOW).resizes
     assert (len(resize.allocation.gpus), resize.ceiling) == (2, Ceiling(gpus=5, until=NOW + 12 * 600.0, times=2))
 
 
@@ -306,7 +306,7 @@ def test_half_of_what_it_does_not_use_goes_back() -> None:
 )
 def test_when_it_keeps_what_it_has(values: dict[str, Any]) -> None:
     values = {"held": 8, "utilization": 0.1, **values}
-    assert schedule(picture(RULED, NODE, elastic(1, values.pop("held"), **values)), NOW).resizes == ()
+    assert schedule(snapshot_of(RULED, NODE, elastic(1, values.pop("held"), **values)), NOW).resizes == ()
 
 
 def _on(*indexes: int) -> Allocation:

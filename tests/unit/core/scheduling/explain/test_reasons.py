@@ -18,7 +18,7 @@ from corral.core.snapshot.changes import Change, DropJob, PutJob, PutNode, PutQu
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules
 from corral.core.snapshot.waiting_lines import line_of
-from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.builders import node, running, snapshot_of, waiting
 from tests.unit.core.strategies import History, histories
 from tests.unit.searching import DEAR
 
@@ -31,16 +31,16 @@ def test_every_waiting_job_has_an_answer_with_true_numbers(history: History) -> 
         snapshot = simulation.snapshot
         starting = {start.job_id for start in step.plan.starts}
         for job in list(snapshot.jobs.values()):
-            told = explain(snapshot, step.plan, job, step.at)
+            explained = explain(snapshot, step.plan, job, step.at)
             if job.state is not JobState.QUEUED or job.id in starting:
-                assert not told.reasons
+                assert not explained.reasons
                 continue
-            assert told.reasons or told.ahead, f"{job.id} waits and nobody knows why"
-            assert told.summary
+            assert explained.reasons or explained.ahead, f"{job.id} waits without a reason"
+            assert explained.summary
             order = [other.id for other in line_order(snapshot, line_of(job), step.at) if other.id not in starting]
-            assert [*told.ahead] == order[: min(order.index(job.id), NAMED)]
-            assert (told.position, told.ahead_count) == (order.index(job.id) + 1, order.index(job.id))
-            for reason in told.reasons:
+            assert [*explained.ahead] == order[: min(order.index(job.id), NAMED)]
+            assert (explained.position, explained.ahead_count) == (order.index(job.id) + 1, order.index(job.id))
+            for reason in explained.reasons:
                 _check_numbers(Recount(snapshot, step.plan), job, reason, step.plan)
 
 
@@ -109,8 +109,8 @@ def why(snapshot: ClusterSnapshot, job_id: str, now: float = 10.0) -> Explanatio
     return explain(snapshot, schedule(snapshot, now), snapshot.jobs[job_id], now)
 
 
-def rules_of(told: Explanation) -> list[str]:
-    return [reason.rule for reason in told.reasons]
+def rules_of(explained: Explanation) -> list[str]:
+    return [reason.rule for reason in explained.reasons]
 
 
 FREE = node("n1", gpus=2)
@@ -170,67 +170,67 @@ CAUSES: dict[str, tuple[str, list[object], Change]] = {
 @pytest.mark.parametrize("case", CAUSES)
 def test_a_reason_goes_with_its_cause(case: str) -> None:
     rule, things, remedy = CAUSES[case]
-    snapshot = picture(*things)  # type: ignore[arg-type]
+    snapshot = snapshot_of(*things)  # type: ignore[arg-type]
     assert rules_of(why(snapshot, "j-1")) == [rule]
     snapshot.apply([remedy])
-    assert (told := why(snapshot, "j-1")).summary == "it starts now"
-    assert not told.reasons
+    assert (explained := why(snapshot, "j-1")).summary == "it starts now"
+    assert not explained.reasons
 
 
 def test_room_that_is_kept_for_another_is_named() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", gpus=2),
         running(1, {"n1": (0,)}, time_limit_seconds=100.0),
         waiting(2, gpus=2),
         waiting(3, gpus=1),
     )
-    told = why(snapshot, "j-3")
-    assert rules_of(told) == ["kept"]
-    assert told.reasons[0].jobs == ("j-2",)
-    assert told.reasons[0].numbers == {"kept_gpus": 1.0}
-    assert told.ahead == ("j-2",)
+    explained = why(snapshot, "j-3")
+    assert rules_of(explained) == ["kept"]
+    assert explained.reasons[0].jobs == ("j-2",)
+    assert explained.reasons[0].numbers == {"kept_gpus": 1.0}
+    assert explained.ahead == ("j-2",)
     first = why(snapshot, "j-2")
     assert first.planned is not None
     assert first.planned.at == 100.0
 
 
 def test_a_strict_queue_names_who_blocks() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", gpus=2),
         Queue(name="default", policy="fcfs", blocking=Blocking.STRICT),
         running(1, {"n1": (0,)}),
         waiting(2, gpus=2),
         waiting(3, gpus=1, time_limit_seconds=1.0),
     )
-    told = why(snapshot, "j-3")
-    assert "order" in rules_of(told)
-    assert "j-2 waits in front" in next(reason.detail for reason in told.reasons if reason.rule == "order")
+    explained = why(snapshot, "j-3")
+    assert "order" in rules_of(explained)
+    assert "j-2 waits in front" in next(reason.detail for reason in explained.reasons if reason.rule == "order")
 
 
 def test_a_limit_reached_by_this_very_plan_is_a_reason() -> None:
     """Two jobs of ann arrive together, and she may hold one GPU: the second waits because of the first."""
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", gpus=2),
         PutRules(limits=Limits(max_gpus_per_user=1), score_time_constant=60.0),
         waiting(1, gpus=1),
         waiting(2, gpus=1),
     )
-    told = why(snapshot, "j-2")
-    assert rules_of(told) == ["gpus-per-user"]
-    assert told.reasons[0].numbers == {"asked": 1.0, "held": 1.0, "limit": 1}
+    explained = why(snapshot, "j-2")
+    assert rules_of(explained) == ["gpus-per-user"]
+    assert explained.reasons[0].numbers == {"asked": 1.0, "held": 1.0, "limit": 1}
 
 
 def test_a_job_that_does_not_wait_says_so() -> None:
-    snapshot = picture(node("n1", gpus=1), running(1, {"n1": (0,)}))
+    snapshot = snapshot_of(node("n1", gpus=1), running(1, {"n1": (0,)}))
     assert why(snapshot, "j-1").summary == "it does not wait: it is running"
     created = Job(id="j-9", name="name", user="ann")
     assert "start it" in explain(snapshot, Plan(at=1.0), created, 1.0).summary
 
 
-def test_what_could_hold_a_job_but_for_its_health_is_told() -> None:
+def test_gpus_out_of_use_are_named() -> None:
     gpus = tuple(replace(gpu, health=GpuHealth.SUSPECT) for gpu in node("n1", gpus=2).gpus)
     down = node("n2", gpus=3, state=NodeState.DOWN)
-    snapshot = picture(node("n1", gpus=gpus), down, node("n3", gpus=1), waiting(1, gpus=2, avoid_nodes=("n3",)))
+    snapshot = snapshot_of(node("n1", gpus=gpus), down, node("n3", gpus=1), waiting(1, gpus=2, avoid_nodes=("n3",)))
     (reason,) = explain(snapshot, schedule(snapshot, 10.0), snapshot.jobs["j-1"], 10.0).reasons
     assert reason.rule == "impossible"
     assert reason.detail.endswith(
@@ -239,17 +239,17 @@ def test_what_could_hold_a_job_but_for_its_health_is_told() -> None:
     )
 
 
-def test_that_an_elastic_job_makes_room_is_told() -> None:
+def test_an_elastic_job_that_shrinks_is_named() -> None:
     elastic = replace(running(1, {"n1": (0, 1, 2, 3)}), elastic=Elastic(min_gpus=1, max_gpus=4), grace_seconds=30.0)
-    snapshot = picture(node("n1", gpus=4), elastic, waiting(2, gpus=2))
+    snapshot = snapshot_of(node("n1", gpus=4), elastic, waiting(2, gpus=2))
     plan = schedule(snapshot, 10.0)
     (resize,) = plan.resizes
     shrinking = advance(elastic, ResizeRequested(at=10.0, allocation=resize.allocation)).job
     snapshot.apply([PutJob(job=shrinking)])
     explanation = explain(snapshot, schedule(snapshot, 11.0), snapshot.jobs["j-2"], 11.0)
-    told = next(reason for reason in explanation.reasons if reason.rule == "resizing")
-    assert told.detail == "j-1 gives back 2 of its GPUs, within 30s at the latest"
-    assert (told.jobs, told.numbers["coming_gpus"]) == (("j-1",), 2)
+    explained = next(reason for reason in explanation.reasons if reason.rule == "resizing")
+    assert explained.detail == "j-1 gives back 2 of its GPUs, within 30s at the latest"
+    assert (explained.jobs, explained.numbers["coming_gpus"]) == (("j-1",), 2)
 
 
 # ---------------------------------------------------------------- who makes room, and when
@@ -259,28 +259,28 @@ def _preempting() -> PutRules:
     return PutRules(limits=Limits(), score_time_constant=3600.0, preemption=PreemptionRules(enabled=True))
 
 
-def test_a_job_that_others_give_way_to_is_told_who_and_how_soon() -> None:
+def test_the_victims_that_are_stopping_are_named_with_their_time() -> None:
     queue = Queue(name="default", policy="priority", preempts=True)
     victim = running(7, {"n1": (0, 1)}, priority=9, grace_seconds=30.0)
-    snapshot = picture(_preempting(), queue, node("n1", 2), victim, waiting(8, gpus=2, priority=1))
+    snapshot = snapshot_of(_preempting(), queue, node("n1", 2), victim, waiting(8, gpus=2, priority=1))
     plan = schedule(snapshot, 5_000.0)
-    told = explain(snapshot, plan, snapshot.jobs["j-8"], 5_000.0)
-    assert told.summary == "j-7 gives way for it, within 30s"
-    assert [reason.rule for reason in told.reasons] == ["giving-way", "resources"]
-    assert told.reasons[0].numbers == {"coming_gpus": 2.0, "grace_seconds": 30.0}
+    explained = explain(snapshot, plan, snapshot.jobs["j-8"], 5_000.0)
+    assert explained.summary == "j-7 is being preempted for it, within 30s"
+    assert [reason.rule for reason in explained.reasons] == ["giving-way", "resources"]
+    assert explained.reasons[0].numbers == {"coming_gpus": 2.0, "grace_seconds": 30.0}
 
 
 def test_what_others_are_owed_is_a_reason_with_numbers() -> None:
     lab, rest = Queue(name="lab", guaranteed_gpus=3), Queue(name="rest")
-    snapshot = picture(_preempting(), lab, rest, node("n1", 4), waiting(1, queue="rest", gpus=2, preemptible=False))
-    told = explain(snapshot, schedule(snapshot, 100.0), snapshot.jobs["j-1"], 100.0)
-    assert [reason.rule for reason in told.reasons] == ["owed"]
-    assert told.reasons[0].numbers == {"asked": 2.0, "free": 4.0, "owed": 3.0}
+    snapshot = snapshot_of(_preempting(), lab, rest, node("n1", 4), waiting(1, queue="rest", gpus=2, preemptible=False))
+    explained = explain(snapshot, schedule(snapshot, 100.0), snapshot.jobs["j-1"], 100.0)
+    assert [reason.rule for reason in explained.reasons] == ["owed"]
+    assert explained.reasons[0].numbers == {"asked": 2.0, "free": 4.0, "owed": 3.0}
 
 
-def test_a_protected_start_names_whose_end_it_waits_for() -> None:
+def test_a_planned_start_names_the_jobs_that_it_waits_for() -> None:
     ends = running(1, {"n1": (0,)}, time_limit_seconds=600.0)
     later = running(2, {"n1": (1,)}, time_limit_seconds=6_000.0)
-    snapshot = picture(node("n1", 2), ends, later, waiting(3, gpus=1))
-    told = explain(snapshot, schedule(snapshot, 0.0), snapshot.jobs["j-3"], 0.0)
-    assert "it will run on n1 when j-1 has ended, in 10m at the latest" in told.summary
+    snapshot = snapshot_of(node("n1", 2), ends, later, waiting(3, gpus=1))
+    explained = explain(snapshot, schedule(snapshot, 0.0), snapshot.jobs["j-3"], 0.0)
+    assert "it will run on n1 when j-1 has ended, in 10m at the latest" in explained.summary

@@ -25,7 +25,7 @@ from corral.core.scheduling.forecast.accuracy import (
 HOUR = 3600.0
 
 
-def told(number: int = 1, wait: float | None = None, **values: Any) -> PastEstimate:
+def past(number: int = 1, wait: float | None = None, **values: Any) -> PastEstimate:
     """Made at 0: half an hour, or two hours; `wait` is when it really started."""
     fields: dict[str, Any] = {"raw_p50": HOUR / 2, "raw_p90": 2 * HOUR, "p50": HOUR / 2, "p90": 2 * HOUR, **values}
     return PastEstimate(job_id=f"j-{number}", attempt=1, queue="default", made_at=0.0, started_at=wait, **fields)
@@ -33,12 +33,12 @@ def told(number: int = 1, wait: float | None = None, **values: Any) -> PastEstim
 
 def test_without_outcomes_nothing_is_changed() -> None:
     assert NOTHING_KNOWN.stretch("default", HOUR) is UNTRIED
-    few = [told(number, wait=9 * HOUR) for number in range(ENOUGH - 1)]
+    few = [past(number, wait=9 * HOUR) for number in range(ENOUGH - 1)]
     assert calibrate(few, now=100 * HOUR).stretch("default", HOUR / 2) is UNTRIED
 
 
 def test_estimates_that_came_too_early_make_the_next_ones_later() -> None:
-    late = [told(number, wait=4 * HOUR) for number in range(50)]
+    late = [past(number, wait=4 * HOUR) for number in range(50)]
     stretch = calibrate(late, now=100 * HOUR).stretch("default", HOUR / 2)
     assert stretch.outcomes == 50
     assert abs(stretched(2 * HOUR, stretch.p90) - 4 * HOUR) < 1.0
@@ -46,19 +46,19 @@ def test_estimates_that_came_too_early_make_the_next_ones_later() -> None:
 
 
 def test_each_horizon_is_judged_by_itself_and_a_queue_without_outcomes_by_all() -> None:
-    late = [told(number, wait=4 * HOUR) for number in range(50)]
+    late = [past(number, wait=4 * HOUR) for number in range(50)]
     calibration = calibrate(late, now=100 * HOUR)
     assert calibration.stretch("other", HOUR / 2) == calibration.stretch("default", HOUR / 2)
     # Of another horizon nothing is known but what all say together.
-    far = [told(100 + number, wait=20 * HOUR, raw_p50=20 * HOUR, raw_p90=20 * HOUR) for number in range(ENOUGH)]
+    far = [past(100 + number, wait=20 * HOUR, raw_p50=20 * HOUR, raw_p90=20 * HOUR) for number in range(ENOUGH)]
     calibration = calibrate([*late, *far], now=100 * HOUR)
     assert calibration.stretch("default", 20 * HOUR).p90 == 1.0
     assert calibration.stretch("default", 60.0).outcomes == 50 + ENOUGH
 
 
 def test_those_who_wait_beyond_their_estimate_are_not_forgotten() -> None:
-    started = [told(number, wait=HOUR / 2) for number in range(20)]
-    waiting = [told(100 + number) for number in range(20)]
+    started = [past(number, wait=HOUR / 2) for number in range(20)]
+    waiting = [past(100 + number) for number in range(20)]
     in_time = calibrate([*started, *waiting], now=HOUR).stretch("default", HOUR / 2)
     too_late = calibrate([*started, *waiting], now=10 * HOUR).stretch("default", HOUR / 2)
     assert (in_time.outcomes, too_late.outcomes) == (20, 40)
@@ -66,8 +66,8 @@ def test_those_who_wait_beyond_their_estimate_are_not_forgotten() -> None:
 
 
 def test_only_the_latest_outcomes_count() -> None:
-    old = [told(number, wait=20 * HOUR) for number in range(KEPT)]
-    new = [told(1000 + number, wait=21 * HOUR, raw_p50=HOUR / 2, raw_p90=21 * HOUR) for number in range(KEPT)]
+    old = [past(number, wait=20 * HOUR) for number in range(KEPT)]
+    new = [past(1000 + number, wait=21 * HOUR, raw_p50=HOUR / 2, raw_p90=21 * HOUR) for number in range(KEPT)]
     stretch = calibrate([*new, *old], now=100 * HOUR).stretch("default", HOUR / 2)
     assert abs(stretch.p90 - 1.0) < 0.01
 
@@ -81,7 +81,7 @@ def test_who_starts_now_starts_now() -> None:
 def test_most_of_what_was_seen_would_have_been_right(rows: list[tuple[float, float, float]]) -> None:
     """Among outcomes of one horizon, nine tenths would have been within the stretched p90, unless a bound held."""
     outcomes = [
-        told(number, wait=wait, raw_p50=300.0, raw_p90=300.0 + estimated)
+        past(number, wait=wait, raw_p50=300.0, raw_p90=300.0 + estimated)
         for number, (wait, estimated, _) in enumerate(rows)
     ]
     stretch = calibrate(outcomes, now=1e9).stretch("default", 300.0)
@@ -93,13 +93,13 @@ def test_most_of_what_was_seen_would_have_been_right(rows: list[tuple[float, flo
 
 
 def test_accuracy_counts_the_late_ones_that_still_wait() -> None:
-    rows = [told(1, wait=600.0), told(2, wait=HOUR), told(3, wait=3 * HOUR), told(4), told(5, p90=99 * HOUR)]
+    rows = [past(1, wait=600.0), past(2, wait=HOUR), past(3, wait=3 * HOUR), past(4), past(5, p90=99 * HOUR)]
     found = accuracy_of(rows, now=10 * HOUR)
     assert (found.estimates, found.started) == (5, 3)
     assert found.before_p50 == 1 / 4
     assert found.before_p90 == 2 / 4
     assert found.median_error_seconds == (HOUR / 2 + 2.5 * HOUR) / 2
-    assert accuracy_of([told(5, p90=99 * HOUR)], now=HOUR) == Accuracy(estimates=1, started=0)
+    assert accuracy_of([past(5, p90=99 * HOUR)], now=HOUR) == Accuracy(estimates=1, started=0)
 
 
 def test_horizons() -> None:
@@ -110,5 +110,5 @@ def test_horizons() -> None:
         "< 6 h",
         "≥ 1 week",
     ]
-    rows = [told(1, wait=600.0), told(2, wait=600.0, p50=20 * HOUR, p90=22 * HOUR)]
+    rows = [past(1, wait=600.0), past(2, wait=600.0, p50=20 * HOUR, p90=22 * HOUR)]
     assert [(words, found.started) for words, found in by_horizon(rows, now=HOUR)] == [("< 1 h", 1), ("< 1 day", 1)]

@@ -8,7 +8,7 @@ from corral.core.model import Job, JobState, Prediction, Queue
 from corral.core.scheduling.forecast.arrivals import DAY, HORIZON_SECONDS, MOST, NO_RECENT_JOBS, Recent, came_at, coming
 from corral.core.scheduling.forecast.estimates import Effort, forecast
 from corral.core.scheduling.forecast.remaining_time import Mood
-from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.builders import node, running, snapshot_of, waiting
 
 NOW = 10 * DAY
 MIDDLE = Mood()
@@ -39,7 +39,7 @@ def test_the_last_day_comes_again() -> None:
     assert jobs == list(coming(recent, NOW, MIDDLE))
 
 
-def test_late_courses_have_more_of_them() -> None:
+def test_late_rollouts_have_more_of_them() -> None:
     counts = [len(list(coming(lately(50, 60.0), NOW, Mood(number=n, late=late)))) for n, late in enumerate((-1.3, 1.3))]
     assert counts[0] < 50 * 7 < counts[1]
     assert len(list(coming(lately(3000, 10.0), NOW, MIDDLE))) == MOST
@@ -50,14 +50,14 @@ def test_from_too_little_nothing_is_concluded() -> None:
     assert list(coming(recent, NOW, MIDDLE)) == list(coming(NO_RECENT_JOBS, NOW, MIDDLE)) == []
 
 
-def test_an_interruption_makes_nobody_new() -> None:
+def test_an_interruption_makes_no_job_new() -> None:
     job = replace(waiting(1, at=NOW - 60.0), aged_from=NOW - 5 * HOUR)
     assert came_at(job) == NOW - 5 * HOUR
 
 
 def _long_one(policy: str, recent: Recent, effort: Effort) -> float:
     job: Job = waiting(500, "ann", gpus=1, at=NOW - 10.0, predicted=known(3 * HOUR))
-    cluster = picture(
+    cluster = snapshot_of(
         node("a", 1),
         Queue(name="default", policy=policy),
         running(499, {"a": (0,)}, predicted=known(HOUR), started_at=NOW - 60.0, allocated_at=NOW - 60.0),
@@ -74,7 +74,7 @@ def test_who_goes_first_although_later_is_reckoned_with() -> None:
         assert abs(_long_one("fcfs", often, effort) - _long_one("fcfs", NO_RECENT_JOBS, effort)) < 60.0
         # The shortest of those that wait: it goes next, but for the half hours in between.
         assert _long_one("shortest", often, effort) >= _long_one("shortest", NO_RECENT_JOBS, effort)
-    cluster = picture(
+    cluster = snapshot_of(
         node("a", 1),
         Queue(name="default", policy="shortest"),
         running(499, {"a": (0,)}, predicted=known(6 * HOUR), started_at=NOW - 60.0, allocated_at=NOW - 60.0),

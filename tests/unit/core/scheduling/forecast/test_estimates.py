@@ -16,7 +16,7 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits
 from corral.core.snapshot.replica import copy_of
 from corral.simulator.simulation import Arrival, Simulation
-from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.builders import node, running, snapshot_of, waiting
 from tests.unit.core.recount import dump_snapshot
 from tests.unit.core.strategies import History, histories
 from tests.unit.searching import DEAR
@@ -38,13 +38,13 @@ def guessed(seconds: float) -> Prediction:
 
 
 def test_a_job_that_has_room_starts_now() -> None:
-    cluster = picture(node("a", 2), waiting(1, gpus=1, predicted=guessed(600.0)))
+    cluster = snapshot_of(node("a", 2), waiting(1, gpus=1, predicted=guessed(600.0)))
     estimate = forecast(cluster, NOW).estimates["j-1"]
     assert (estimate.p50, estimate.p90) == (NOW, NOW)
 
 
-def test_a_line_of_known_jobs_is_told_to_the_second() -> None:
-    cluster = picture(
+def test_a_line_of_known_jobs_is_estimated_to_the_second() -> None:
+    cluster = snapshot_of(
         node("a", 1),
         running(1, {"a": (0,)}, predicted=known(400.0)),
         waiting(2, gpus=1, predicted=known(50.0)),
@@ -61,7 +61,7 @@ def test_a_line_of_known_jobs_is_told_to_the_second() -> None:
 
 
 def test_what_is_guessed_has_a_spread() -> None:
-    cluster = picture(
+    cluster = snapshot_of(
         node("a", 1), running(1, {"a": (0,)}, predicted=guessed(400.0)), waiting(2, gpus=1, predicted=guessed(50.0))
     )
     estimate = forecast(cluster, NOW).estimates["j-2"]
@@ -72,7 +72,7 @@ def test_what_is_guessed_has_a_spread() -> None:
 
 def test_a_job_that_outlived_its_prediction_is_waited_for_longer() -> None:
     def p50(now: float) -> float:
-        cluster = picture(
+        cluster = snapshot_of(
             node("a", 1), running(1, {"a": (0,)}, predicted=guessed(400.0)), waiting(2, gpus=1, predicted=known(50.0))
         )
         return forecast(cluster, now).estimates["j-2"].p50
@@ -82,7 +82,7 @@ def test_a_job_that_outlived_its_prediction_is_waited_for_longer() -> None:
 
 
 def test_a_time_limit_is_never_exceeded() -> None:
-    cluster = picture(
+    cluster = snapshot_of(
         node("a", 1),
         running(1, {"a": (0,)}, predicted=guessed(5000.0), time_limit_seconds=600.0),
         waiting(2, gpus=1, predicted=known(50.0)),
@@ -91,21 +91,21 @@ def test_a_time_limit_is_never_exceeded() -> None:
 
 
 def test_it_says_of_how_many_in_front_nothing_is_known() -> None:
-    cluster = picture(node("a", 1), running(1, {"a": (0,)}), waiting(2, gpus=1), waiting(3, gpus=1))
+    cluster = snapshot_of(node("a", 1), running(1, {"a": (0,)}), waiting(2, gpus=1), waiting(3, gpus=1))
     estimates = forecast(cluster, NOW).estimates
     assert (estimates["j-2"].unknown, estimates["j-3"].unknown) == (1, 2)
     assert "nothing is known of the run time of 2 jobs in front of it" in basis_text(estimates["j-3"])
 
 
-def test_nothing_is_told_of_a_job_that_can_never_run() -> None:
-    cluster = picture(node("a", 1), running(1, {"a": (0,)}, predicted=known(400.0)), waiting(2, gpus=4))
+def test_a_job_that_can_never_run_has_no_estimate() -> None:
+    cluster = snapshot_of(node("a", 1), running(1, {"a": (0,)}, predicted=known(400.0)), waiting(2, gpus=4))
     assert forecast(cluster, NOW).estimates == {}
     assert forecast(cluster, NOW, effort=COUNTED).estimates == {}
 
 
 def test_a_job_that_comes_after_another_starts_when_that_has_completed() -> None:
     first = running(1, {"a": (0,)}, predicted=known(400.0))
-    cluster = picture(node("a", 2), first, waiting(2, gpus=1, predicted=known(50.0), after=("j-1",)))
+    cluster = snapshot_of(node("a", 2), first, waiting(2, gpus=1, predicted=known(50.0), after=("j-1",)))
     assert forecast(cluster, NOW).estimates["j-2"].p50 == 400.0
 
 
@@ -113,19 +113,19 @@ def test_a_job_that_is_stopped_makes_room_after_its_grace_time() -> None:
     stopping = replace(
         running(1, {"a": (0,)}, grace_seconds=30.0), state=JobState.STOPPING, stopping_for=EndReason.STOPPED_BY_USER
     )
-    cluster = picture(node("a", 1), stopping, waiting(2, gpus=1, predicted=known(50.0)))
+    cluster = snapshot_of(node("a", 1), stopping, waiting(2, gpus=1, predicted=known(50.0)))
     assert forecast(cluster, NOW).estimates["j-2"].p50 == NOW + 30.0
 
 
 def test_an_elastic_job_makes_room() -> None:
     elastic = running(1, {"a": (0, 1)}, predicted=known(4000.0), elastic=Elastic(min_gpus=1, max_gpus=2))
-    cluster = picture(node("a", 2), elastic, waiting(2, gpus=1, predicted=known(50.0)))
+    cluster = snapshot_of(node("a", 2), elastic, waiting(2, gpus=1, predicted=known(50.0)))
     assert forecast(cluster, NOW).estimates["j-2"].p50 < 4000.0
 
 
 def test_one_that_waits_for_a_limit_starts_when_a_job_of_its_user_ends() -> None:
     for effort in (Effort(), COUNTED):
-        cluster = picture(
+        cluster = snapshot_of(
             node("a", 4),
             PutRules(limits=Limits(max_gpus_per_user=1), score_time_constant=3600.0),
             running(1, {"a": (0,)}, user="ann", predicted=known(400.0)),
@@ -139,7 +139,7 @@ def test_one_that_waits_for_a_limit_starts_when_a_job_of_its_user_ends() -> None
 
 def test_counting_follows_shares() -> None:
     """The user who has had nothing goes before the one who has had much."""
-    cluster = picture(
+    cluster = snapshot_of(
         node("a", 1),
         Queue(name="default", policy="fair-share"),
         PutScore(user="ann", model="A10", score=Score(value=0.5, usage=1.0, at=0.0)),
@@ -157,7 +157,7 @@ def test_counting_follows_shares() -> None:
 
 
 def test_counting_comes_near_to_the_scheduler_where_jobs_are_alike() -> None:
-    cluster = picture(
+    cluster = snapshot_of(
         node("a", 8),
         *(running(number, {"a": (number - 1,)}, predicted=known(300.0 + 40.0 * number)) for number in range(1, 9)),
         *(waiting(number, gpus=1, predicted=known(600.0)) for number in range(9, 60)),
@@ -169,7 +169,7 @@ def test_counting_comes_near_to_the_scheduler_where_jobs_are_alike() -> None:
 
 
 def test_earlier_outcomes_stretch_the_next_estimates() -> None:
-    cluster = picture(
+    cluster = snapshot_of(
         node("a", 1), running(1, {"a": (0,)}, predicted=guessed(4000.0)), waiting(2, gpus=1, predicted=guessed(50.0))
     )
     plain = forecast(cluster, NOW).estimates["j-2"]
@@ -195,8 +195,8 @@ def test_earlier_outcomes_stretch_the_next_estimates() -> None:
     assert "corrected by what became of 40 earlier estimates" in basis_text(corrected)
 
 
-def test_members_of_other_groups_are_not_told_what_cannot_be() -> None:
-    cluster = picture(
+def test_members_of_other_groups_get_no_wrong_estimate() -> None:
+    cluster = snapshot_of(
         node("a", 1),
         PutMembership(user="ann", membership=Membership(group="night", pool="night")),
         running(1, {"a": (0,)}, predicted=known(400.0)),
@@ -211,7 +211,7 @@ def test_members_of_other_groups_are_not_told_what_cannot_be() -> None:
 
 
 def _at_the_last_arrival(history: History) -> tuple[Simulation, float, dict[str, float]]:
-    """The picture when the last job has come, and when those that wait then really start."""
+    """The snapshot when the last job has come, and when those that wait then really start."""
     simulation = history.simulation()
     left = len(history.arrivals)
     starts: dict[str, float] = {}
@@ -231,10 +231,10 @@ def _at_the_last_arrival(history: History) -> tuple[Simulation, float, dict[str,
 @DEAR
 @given(histories())
 def test_with_known_run_times_and_no_arrivals_the_estimate_is_the_start(history: History) -> None:
-    def told(arrival: Arrival) -> Arrival:
+    def with_prediction(arrival: Arrival) -> Arrival:
         return replace(arrival, job=replace(arrival.job, predicted=known(arrival.run_seconds)))
 
-    exact = replace(history, arrivals=tuple(told(arrival) for arrival in history.arrivals))
+    exact = replace(history, arrivals=tuple(with_prediction(arrival) for arrival in history.arrivals))
     before, now, starts = _at_the_last_arrival(exact)
     estimates = forecast(before.snapshot, now).estimates
     assert {job_id: estimate.p50 for job_id, estimate in estimates.items()} == starts
@@ -243,7 +243,7 @@ def test_with_known_run_times_and_no_arrivals_the_estimate_is_the_start(history:
 
 @DEAR
 @given(histories())
-def test_the_same_picture_gives_the_same_answer_and_is_not_changed(history: History) -> None:
+def test_the_same_snapshot_gives_the_same_answer_and_is_not_changed(history: History) -> None:
     before, now, _ = _at_the_last_arrival(history)
     snapshot = before.snapshot
     kept = dump_snapshot(snapshot)
@@ -267,7 +267,7 @@ def test_estimates_are_in_order_and_never_before_now(history: History) -> None:
 
 @DEAR
 @given(histories())
-def test_counting_tells_of_everybody_of_whom_the_scheduler_does(history: History) -> None:
+def test_counting_estimates_every_job_that_the_scheduler_does(history: History) -> None:
     before, now, _ = _at_the_last_arrival(history)
     exact = forecast(before.snapshot, now).estimates
     counted = forecast(before.snapshot, now, effort=COUNTED).estimates
@@ -275,12 +275,12 @@ def test_counting_tells_of_everybody_of_whom_the_scheduler_does(history: History
     assert all(before.snapshot.jobs[job_id].after for job_id in missing)
 
 
-def test_an_own_picture_follows_what_changes() -> None:
+def test_the_replica_follows_changes() -> None:
     forecaster = Forecaster()
     jobs: list[Job] = [waiting(number, gpus=1, predicted=known(100.0)) for number in range(2, 6)]
-    first = picture(node("a", 1), running(1, {"a": (0,)}, predicted=known(400.0)), *jobs)
+    first = snapshot_of(node("a", 1), running(1, {"a": (0,)}, predicted=known(400.0)), *jobs)
     assert forecaster.forecast(copy_of(first), NOW).estimates["j-5"].p50 == 700.0
-    later = picture(
+    later = snapshot_of(
         node("a", 2),
         Queue(name="default", policy="shortest"),
         running(2, {"a": (0,)}, predicted=known(400.0)),

@@ -41,7 +41,7 @@ def test_a_prediction_beyond_the_limit_ends_with_the_limit() -> None:
     assert length_of(waiting(1, predicted=known, time_limit_seconds=600.0), RULES) == Length(600.0, 0.0, 600.0)
 
 
-def test_late_courses_are_later_for_the_most_part() -> None:
+def test_late_rollouts_are_later_for_the_most_part() -> None:
     length = Length(1000.0, 1.0)
     sums = [sum(seconds_from_start(length, serial, mood) for serial in range(300)) for mood in (EARLY, MIDDLE, LATE)]
     assert sums == sorted(sums)

@@ -67,23 +67,23 @@ def test_a_history_from_the_first_run_on() -> None:
     bobs = replace(ANNS, user="bob", name="bert")
     for seconds in (50.0, 60.0, 70.0):
         run_times.observe(bobs, seconds)
-    assert _told(run_times, ANNS) == (60.0, 70.0, 3, "all training jobs on 4 GPUs")
+    assert _predict(run_times, ANNS) == (60.0, 70.0, 3, "all training jobs on 4 GPUs")
     for seconds in (500.0, 600.0, 700.0):
         run_times.observe(replace(ANNS, name="other", gpu_milli=1000), seconds)
-    assert _told(run_times, ANNS) == (600.0, 700.0, 3, "ann's training jobs")
+    assert _predict(run_times, ANNS) == (600.0, 700.0, 3, "ann's training jobs")
     run_times.observe(replace(ANNS, name="resnet-sweep-1", gpu_milli=8000), 3600.0)
-    assert _told(run_times, ANNS) == (3600.0, 3600.0, 1, "ann's resnet-sweep-# of any size")
+    assert _predict(run_times, ANNS) == (3600.0, 3600.0, 1, "ann's resnet-sweep-# of any size")
     for seconds in (7000.0, 7200.0, 7400.0):
         run_times.observe(replace(ANNS, name="resnet-sweep-2", model="V100"), seconds)
-    assert _told(run_times, ANNS) == (7200.0, 7400.0, 3, "ann's resnet-sweep-# on 4 GPUs")
+    assert _predict(run_times, ANNS) == (7200.0, 7400.0, 3, "ann's resnet-sweep-# on 4 GPUs")
     for seconds in (4000.0, 4000.0, 4000.0):
         run_times.observe(ANNS, seconds)
-    assert _told(run_times, ANNS) == (4000.0, 4000.0, 3, "ann's resnet-sweep-# on 4 A10 GPUs")
-    # Who takes any model is told by runs on all of them, the later ones before the earlier.
-    assert _told(run_times, replace(ANNS, model=None))[2:] == (6, "ann's resnet-sweep-# on 4 GPUs")
+    assert _predict(run_times, ANNS) == (4000.0, 4000.0, 3, "ann's resnet-sweep-# on 4 A10 GPUs")
+    # A job that takes any model is predicted from runs on all of them, the later ones first.
+    assert _predict(run_times, replace(ANNS, model=None))[2:] == (6, "ann's resnet-sweep-# on 4 GPUs")
 
 
-def _told(run_times: RunTimes, what: Features) -> tuple[float, float, int, str]:
+def _predict(run_times: RunTimes, what: Features) -> tuple[float, float, int, str]:
     prediction = run_times.predict(what)
     assert prediction is not None
     return prediction.p50_seconds, prediction.p90_seconds, prediction.samples, prediction.like
@@ -91,7 +91,7 @@ def _told(run_times: RunTimes, what: Features) -> tuple[float, float, int, str]:
 
 def test_a_program_that_became_slower_is_believed_soon() -> None:
     run_times = taught(*[(ANNS, 100.0)] * KEPT_RUNS, *[(ANNS, 900.0)] * (run_time_model.HALF_LIFE + 1))
-    assert _told(run_times, ANNS)[:2] == (900.0, 900.0)
+    assert _predict(run_times, ANNS)[:2] == (900.0, 900.0)
 
 
 def test_work_that_is_done_already_leaves_the_rest() -> None:
@@ -158,7 +158,7 @@ def test_memory_is_bounded_and_the_latest_stay(monkeypatch: pytest.MonkeyPatch) 
         for _ in range(40):
             run_times.observe(replace(ANNS, user=f"user-{number}", name=word), float(number))
         assert len(run_times) <= 100
-    assert _told(run_times, replace(ANNS, user="user-299", name=word))[2] == KEPT_RUNS
+    assert _predict(run_times, replace(ANNS, user="user-299", name=word))[2] == KEPT_RUNS
     forgotten = run_times.predict(replace(ANNS, user="user-1", name="h"))
     assert forgotten is not None
     assert forgotten.like == "all training jobs on 4 GPUs"
@@ -201,9 +201,9 @@ def test_completed_runs_teach_and_others_do_not() -> None:
     live(run_times, JOB, *run(0.0)[:3], stop, Ended(at=21.0, reason=EndReason.EXIT_CODE, exit_code=0))
     assert len(run_times) == 0
     live(run_times, JOB, *run(70.0))
-    told = predicted(run_times, replace(JOB, name="bert-2")).predicted
-    assert told is not None
-    assert (told.p50_seconds, told.samples, told.like) == (60.0, 1, "ann's bert-# of any size")
+    prediction = predicted(run_times, replace(JOB, name="bert-2")).predicted
+    assert prediction is not None
+    assert (prediction.p50_seconds, prediction.samples, prediction.like) == (60.0, 1, "ann's bert-# of any size")
 
 
 def test_a_preempted_job_has_less_to_do_by_what_it_saved() -> None:
@@ -221,7 +221,7 @@ def test_a_preempted_job_has_less_to_do_by_what_it_saved() -> None:
     lost = predicted(run_times, live(run_times, up, stop, Ended(at=85.0, reason=EndReason.EXIT_CODE)))
     assert lost.predicted is not None
     assert lost.predicted.p50_seconds == 100.0
-    # The whole of it is what its like will be told: 60 seconds before, 40 after.
+    # Similar jobs are predicted the whole run time: 60 seconds before, 40 after.
     live(
         run_times,
         queued,
@@ -229,9 +229,9 @@ def test_a_preempted_job_has_less_to_do_by_what_it_saved() -> None:
         Up(at=200.0),
         Ended(at=240.0, reason=EndReason.EXIT_CODE, exit_code=0),
     )
-    told = predicted(run_times, JOB).predicted
-    assert told is not None
-    assert (told.p50_seconds, told.p90_seconds, told.samples) == (100.0, 100.0, 4)
+    prediction = predicted(run_times, JOB).predicted
+    assert prediction is not None
+    assert (prediction.p50_seconds, prediction.p90_seconds, prediction.samples) == (100.0, 100.0, 4)
 
 
 def test_an_elastic_job_is_predicted_whatever_size_it_will_have() -> None:
@@ -239,9 +239,9 @@ def test_an_elastic_job_is_predicted_whatever_size_it_will_have() -> None:
     for _ in range(3):
         live(run_times, JOB, *run(70.0))
     elastic = replace(JOB, request=Request(gpus=1), elastic=Elastic(min_gpus=1, max_gpus=4))
-    told = predicted(run_times, elastic).predicted
-    assert told is not None
-    assert told.like == "ann's bert-# of any size"
+    prediction = predicted(run_times, elastic).predicted
+    assert prediction is not None
+    assert prediction.like == "ann's bert-# of any size"
 
 
 def test_a_job_that_is_started_again_goes_on_from_its_checkpoint_unless_it_completed() -> None:
@@ -317,7 +317,7 @@ def test_a_job_falls_behind_as_it_proves_to_be_one_of_the_long() -> None:
     running = replace(job, state=JobState.RUNNING, started_at=100.0)
     assert falls_behind_at(running, rules, 103.0) == 110.0
     assert falls_behind_at(running, rules, 111.0) == 7_300.0
-    assert expected_seconds(job, rules, 7_200.0) == 86_400.0 - 7_200.0, "beyond that nobody knows anything"
+    assert expected_seconds(job, rules, 7_200.0) == 86_400.0 - 7_200.0, "beyond that nothing is known"
 
 
 def test_a_lost_attempt_says_that_a_job_takes_longer_and_no_more() -> None:
@@ -338,4 +338,4 @@ def test_a_lost_attempt_says_that_a_job_takes_longer_and_no_more() -> None:
         kept = replace(long, attained_seconds=95.0, saved_seconds=25.0, reached_seconds=95.0)
         assert expected_seconds(kept, rules) == 100.0, "what is predicted comes after what is saved"
         beyond = replace(job, attained_seconds=100.0, reached_seconds=100.0)
-        assert expected_seconds(beyond, rules) == 200.0 - 100.0, "nobody knows anything, and all that it ran counts"
+        assert expected_seconds(beyond, rules) == 200.0 - 100.0, "nothing is known, and all that it ran counts"

@@ -8,7 +8,7 @@ from corral.core.model import Queue
 from corral.core.scheduling.limits.guarantees import borrowers, is_entitled, owed_to_others_milli, standing
 from corral.core.snapshot.changes import DropQueue, PutQueue, PutRules
 from corral.core.snapshot.installation import Limits, PreemptionRules
-from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.builders import node, running, snapshot_of, waiting
 
 LAB, REST = Queue(name="lab", guaranteed_gpus=4), Queue(name="rest", guaranteed_gpus=1)
 
@@ -18,7 +18,7 @@ def rules(enabled: bool = True) -> PutRules:
 
 
 def test_held_borrowed_and_owed_are_counted_per_queue() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(),
         LAB,
         REST,
@@ -33,8 +33,8 @@ def test_held_borrowed_and_owed_are_counted_per_queue() -> None:
     assert owed_to_others_milli(snapshot, LAB) == 0
 
 
-def test_without_preemption_nobody_borrows_and_nothing_is_owed() -> None:
-    snapshot = picture(rules(enabled=False), LAB, REST, node("n1", 8), running(1, {"n1": (0, 1)}, queue="rest"))
+def test_without_preemption_no_queue_borrows_and_nothing_is_owed() -> None:
+    snapshot = snapshot_of(rules(enabled=False), LAB, REST, node("n1", 8), running(1, {"n1": (0, 1)}, queue="rest"))
     assert standing(snapshot, REST).borrowed_milli == 0
     assert standing(snapshot, LAB).owed_milli == 0
     assert not is_entitled(snapshot, waiting(2, queue="lab", gpus=1))
@@ -42,12 +42,12 @@ def test_without_preemption_nobody_borrows_and_nothing_is_owed() -> None:
 
 @pytest.mark.parametrize(("gpus", "entitled"), [(0, False), (1, True), (3, True), (4, False)])
 def test_who_is_entitled(gpus: int, entitled: bool) -> None:
-    snapshot = picture(rules(), LAB, REST, node("n1", 8), running(1, {"n1": (0,)}, queue="lab"))
+    snapshot = snapshot_of(rules(), LAB, REST, node("n1", 8), running(1, {"n1": (0,)}, queue="lab"))
     assert is_entitled(snapshot, waiting(2, queue="lab", gpus=gpus)) is entitled
 
 
 def test_the_guarantee_covers_those_who_cannot_be_preempted_then_the_oldest() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), LAB, REST, node("n1", 8),
         running(1, {"n1": (0, 1)}, queue="lab", allocated_at=1.0),
         running(2, {"n1": (2, 3)}, queue="lab", allocated_at=2.0),
@@ -58,7 +58,7 @@ def test_the_guarantee_covers_those_who_cannot_be_preempted_then_the_oldest() ->
 
 
 def test_a_guarantee_ends_with_its_queue_or_its_number() -> None:
-    snapshot = picture(LAB, REST)
+    snapshot = snapshot_of(LAB, REST)
     snapshot.apply([PutQueue(queue=Queue(name="lab"))])
     assert snapshot.guaranteeing == {"default": {"rest"}}
     snapshot.apply([DropQueue(name="rest")])

@@ -1,4 +1,4 @@
-"""`shortest` and `weighted`: what a job costs, how waiting makes up for it, and what people are told about it."""
+"""`shortest` and `weighted`: what a job costs, how waiting makes up for it, and the text about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corral.core.scheduling.ordering.cost import OrderingRules, Weights, expecte
 from corral.core.snapshot.changes import PutQueue, PutRules
 from corral.core.snapshot.installation import Limits
 from corral.core.snapshot.waiting_lines import line_of
-from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.builders import node, running, snapshot_of, waiting
 from tests.unit.searching import between, every
 
 HOUR = 3600.0
@@ -31,7 +31,7 @@ def ruled(ordering: OrderingRules) -> PutRules:
 
 
 def names(*jobs: Job, policy: str = "shortest", rules: OrderingRules = RULES) -> list[int]:
-    snapshot = picture(Queue(name="default", policy=policy), ruled(rules), *jobs)
+    snapshot = snapshot_of(Queue(name="default", policy=policy), ruled(rules), *jobs)
     return [job.serial for job in line_order(snapshot, line_of(jobs[0]), 1e6)]
 
 
@@ -97,7 +97,7 @@ def test_pins_stand_above_every_sum() -> None:
 def test_a_line_is_ordered_anew_when_its_policy_or_the_rules_change() -> None:
     long = waiting(1, at=0.0, gpus=1, predicted=expecting(9 * HOUR))
     short = waiting(2, at=HOUR, gpus=1, predicted=expecting(HOUR))
-    snapshot = picture(Queue(name="default", policy="fcfs"), long, short)
+    snapshot = snapshot_of(Queue(name="default", policy="fcfs"), long, short)
 
     def order() -> list[int]:
         return [job.serial for job in line_order(snapshot, line_of(long), 1e6)]
@@ -140,7 +140,9 @@ def test_a_line_is_ordered_anew_when_its_policy_or_the_rules_change() -> None:
     ],
 )
 def test_why_says_what_a_place_comes_from(policy: str, job: Job, words: str) -> None:
-    snapshot = picture(Queue(name="default", policy=policy), node("n1", gpus=4), running(1, {"n1": (0, 1, 2, 3)}), job)
+    snapshot = snapshot_of(
+        Queue(name="default", policy=policy), node("n1", gpus=4), running(1, {"n1": (0, 1, 2, 3)}), job
+    )
     assert explain(snapshot, schedule(snapshot, 10.0), job, 10.0).place == words
 
 
@@ -169,7 +171,7 @@ def test_nothing_queued_after_the_bound_stands_before_a_job(
     policy: str, jobs: list[Job], ageing: float, age: float
 ) -> None:
     rules = OrderingRules(ageing=ageing, weights=Weights(age=age))
-    snapshot = picture(Queue(name="default", policy=policy), ruled(rules), *jobs)
+    snapshot = snapshot_of(Queue(name="default", policy=policy), ruled(rules), *jobs)
     order = list(line_order(snapshot, line_of(jobs[0]), 1e7))
     for place, one in enumerate(order):
         latest = (one.queued_at or 0.0) + POLICIES[policy].bound_seconds(one, rules)

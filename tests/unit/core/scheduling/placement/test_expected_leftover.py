@@ -19,7 +19,7 @@ def mix(*asked: Request) -> Mix:
     return mix_of((request, 10) for request in asked)
 
 
-def test_what_nobody_asks_for_is_left() -> None:
+def test_gpus_without_requests_are_left() -> None:
     leftover = leftover_of(mix(Request(gpu_milli=810)), "A10")
     assert leftover((190,), *AMPLE) == 190
     assert leftover((1000,), *AMPLE) == pytest.approx(190)
@@ -45,7 +45,7 @@ def test_an_empty_node_is_worth_keeping_whole_for_those_who_need_all_of_it() -> 
     assert leftover((1000,) * 3, *AMPLE) == 3000
 
 
-def test_a_model_that_nobody_asks_for_is_left() -> None:
+def test_a_model_without_requests_is_left() -> None:
     wanted = mix(Request(gpus=1, models=("H100",)))
     assert leftover_of(wanted, "A10")((1000,), *AMPLE) == 1000
     assert leftover_of(wanted, "H100")((1000,), *AMPLE) == pytest.approx(0, abs=1e-3)

@@ -15,7 +15,7 @@ from corral.core.scheduling.placement.search import choose_gpus, domains_for, fi
 from corral.core.snapshot.changes import PutMix
 from corral.core.snapshot.node_index import Fleet
 from corral.core.snapshot.request_mix import mix_of
-from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.builders import node, running, snapshot_of, waiting
 from tests.unit.core.strategies import nodes, requests
 from tests.unit.searching import DEAR, between
 
@@ -112,7 +112,7 @@ def test_a_gang_stays_within_a_rack_if_one_has_room(placement: str) -> None:
 
 def test_a_new_mix_decides_from_now_on() -> None:
     """Four who want one GPU each may break the empty node; one who wants all of it may not."""
-    snapshot = picture(node("n1", 4), node("n2", 2))
+    snapshot = snapshot_of(node("n1", 4), node("n2", 2))
     made = snapshot.fleet
     snapshot.apply([PutMix(pool=DEFAULT_POOL, mix=mix_of([(Request(gpus=4), 9), (Request(gpus=1), 1)]))])
     assert chosen(find_place(made, job(gpus=1), DEFAULT_POOL, "fragmentation")) == ["n2"]
@@ -124,7 +124,7 @@ def test_the_scheduler_is_none_the_wiser_after_a_cycle() -> None:
     """A cycle supposes and undoes: the next one decides the same."""
     mix = PutMix(pool=DEFAULT_POOL, mix=mix_of([(Request(gpus=1), 5), (Request(gpu_milli=300), 5)]))
     jobs = [waiting(serial, gpu_milli=300) for serial in range(1, 6)] + [waiting(7, gpus=1)]
-    snapshot = picture(node("n1", 2), node("n2", 1), mix, *jobs)
+    snapshot = snapshot_of(node("n1", 2), node("n2", 1), mix, *jobs)
     assert schedule(snapshot, 10.0) == schedule(snapshot, 10.0)
 
 
@@ -138,7 +138,7 @@ MIXES = st.lists(
 @st.composite
 def cramped(draw: st.DrawFn) -> tuple[Fleet, list[Request], list[tuple[Request, int]]]:
     made = Fleet([draw(nodes(number)) for number in range(draw(between(1, 5)))])
-    # Each shape once: the mix must be the same in whatever order it is told.
+    # Each shape once: the mix must be the same in whatever order it is counted.
     asked = [*{replace(request, nodes=1, labels=()): count for request, count in draw(MIXES)}.items()]
     made.put_mix(DEFAULT_POOL, mix_of(asked))
     return made, draw(st.lists(requests(), min_size=1, max_size=14)), asked

@@ -23,7 +23,7 @@ from corral.core.scheduling.plan.plan import (
 from corral.core.scheduling.plan.plan_check import MOST_PROBLEMS, PlanRejected, check_plan
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.waiting_lines import line_of
-from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.builders import node, running, snapshot_of, waiting
 from tests.unit.core.dense import DenseHistory
 from tests.unit.core.scheduling.preemption.test_moves import NOW, SHORT, rules, runs_for, small
 
@@ -49,7 +49,7 @@ def resize(job: str, allocation: Allocation) -> Resize:
 @pytest.fixture
 def snapshot() -> ClusterSnapshot:
     """n1: two of four GPUs are free. n2: one is free, and one is half taken. n3 is cordoned."""
-    return picture(
+    return snapshot_of(
         Queue(name="default", policy="fcfs"),
         node("n1", 4, cpu_milli=8000),
         node("n2", 4),
@@ -147,9 +147,9 @@ def test_what_is_kept_for_one_is_not_given_to_another(snapshot: ClusterSnapshot)
     given = Plan(at=NOW, planned=(kept,), starts=(start("j-10", on("n1", 3)),))
     assert "2000 thousandths of n1/3" in check_plan(snapshot, given)[0]
     both = Plan(at=NOW, planned=(replace(kept, job_id="j-10"),), starts=(start("j-10", on("n2", 3)),))
-    assert "j-10 is started and given a protected start" in check_plan(snapshot, both)[0]
+    assert "j-10 is started and given a planned start" in check_plan(snapshot, both)[0]
     gone = Plan(at=NOW, planned=(replace(kept, job_id="j-97"),))
-    assert "j-97 is given a protected start and does not wait" in check_plan(snapshot, gone)[0]
+    assert "j-97 is given a planned start and does not wait" in check_plan(snapshot, gone)[0]
 
 
 def test_a_list_of_problems_has_an_end_and_names_the_snapshot(snapshot: ClusterSnapshot) -> None:
@@ -162,9 +162,9 @@ def test_a_list_of_problems_has_an_end_and_names_the_snapshot(snapshot: ClusterS
     assert problems[1] in str(rejected)
 
 
-def test_a_job_that_gives_way_to_one_is_not_moved_for_another_in_the_same_cycle() -> None:
+def test_a_job_that_is_preempted_for_one_is_not_moved_for_another_in_the_same_cycle() -> None:
     """Three small jobs on three nodes, and two whole-node jobs that each want one of them out of the way."""
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(),
         SHORT,
         *(node(f"n{number}", 4) for number in range(1, 5)),

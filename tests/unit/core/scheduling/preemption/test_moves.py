@@ -15,7 +15,7 @@ from corral.core.scheduling.plan.plan import Plan, PreemptionRule
 from corral.core.snapshot.changes import PutJob, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules
-from tests.unit.core.builders import node, picture, running, started, waiting
+from tests.unit.core.builders import node, running, snapshot_of, started, waiting
 
 NOW = 10_000.0
 SHORT = Queue(name="short", policy="shortest", preempts=True)
@@ -41,7 +41,7 @@ def moved(plan: Plan) -> dict[str, str]:
     return {one.job_id: one.to.grants[0].node for one in plan.preemptions if one.to is not None}
 
 
-def gives_way(plan: Plan) -> dict[str, str]:
+def preempted_for(plan: Plan) -> dict[str, str]:
     return {one.job_id: one.for_job for one in plan.preemptions if one.to is None}
 
 
@@ -63,20 +63,20 @@ def happened(snapshot: ClusterSnapshot, job: Job) -> Job:
 
 
 def test_a_small_job_goes_on_beside_another_one_so_that_a_whole_node_is_free() -> None:
-    snapshot = picture(rules(), *halves(grace_seconds=30.0))
+    snapshot = snapshot_of(rules(), *halves(grace_seconds=30.0))
     plan = schedule(snapshot, NOW)
     assert moved(plan) == {"j-2": "n1"}, "it has saved last, and loses least"
-    assert not gives_way(plan), "nobody goes back to the queue"
+    assert not preempted_for(plan), "no job goes back to the queue"
     (move,) = plan.preemptions
     assert (move.rule, move.for_job, move.lost_gpu_seconds) == (PreemptionRule.MOVE, "j-3", 20.0)
     assert "j-3 asks for 4 GPUs of one node" in move.detail
     assert "j-2 moves from n2 to n1" in move.detail
 
 
-def test_nobody_is_moved_where_that_is_not_asked_for() -> None:
-    assert not schedule(picture(rules(moves=False), *halves()), NOW).preemptions
+def test_no_job_is_moved_where_that_is_not_asked_for() -> None:
+    assert not schedule(snapshot_of(rules(moves=False), *halves()), NOW).preemptions
     fcfs = replace(SHORT, policy="fcfs")
-    assert not schedule(picture(rules(), *halves(), fcfs), NOW).preemptions, "its order does not preempt"
+    assert not schedule(snapshot_of(rules(), *halves(), fcfs), NOW).preemptions, "its order does not preempt"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_nobody_is_moved_where_that_is_not_asked_for() -> None:
     ids=["never-saved", "not-preemptible", "too-young", "pinned", "starting", "elastic"],
 )
 def test_who_is_never_moved(spared: dict[str, Any]) -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), SHORT, node("n1", 4), node("n2", 4),
         small(1, {"n1": (0, 1)}, **spared), small(2, {"n2": (0, 1)}, **spared),
         waiting(3, queue="short", gpus=4, predicted=runs_for(5_000.0)),
@@ -101,7 +101,7 @@ def test_who_is_never_moved(spared: dict[str, Any]) -> None:
 
 
 def test_one_that_is_moved_goes_on_and_the_other_starts_where_it_ran() -> None:
-    snapshot = picture(rules(), *halves(), waiting(4, at=4.0, queue="short", gpus=2, predicted=runs_for(50_000.0)))
+    snapshot = snapshot_of(rules(), *halves(), waiting(4, at=4.0, queue="short", gpus=2, predicted=runs_for(50_000.0)))
     plan = schedule(snapshot, NOW)
     (move,) = plan.preemptions
     assert move.to is not None
@@ -114,8 +114,8 @@ def test_one_that_is_moved_goes_on_and_the_other_starts_where_it_ran() -> None:
     meanwhile = schedule(snapshot, NOW + 1)
     assert (meanwhile.starts, meanwhile.preemptions) == ((), ()), "what it leaves is for the one that it is moved for"
     why = explain(snapshot, meanwhile, snapshot.jobs["j-3"], NOW + 1)
-    (told,) = [one for one in why.reasons if one.rule == "giving-way"]
-    assert told.numbers["coming_gpus"] == 2.0
+    (reason,) = [one for one in why.reasons if one.rule == "giving-way"]
+    assert reason.numbers["coming_gpus"] == 2.0
 
     after = advance(moving, Ended(at=NOW + 5, reason=EndReason.EXIT_CODE, exit_code=143)).job
     assert (after.state, after.attempt, after.preempted_for, after.message) == (JobState.STARTING, 2, None, "")
@@ -128,14 +128,14 @@ def test_one_that_is_moved_goes_on_and_the_other_starts_where_it_ran() -> None:
 
 def test_where_there_is_no_room_those_behind_both_make_it() -> None:
     """j-1 and j-3 are nearly done; j-2 and j-4 run for long. None of the nodes could be freed by preemption alone."""
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), SHORT, node("n1", 4), node("n2", 4),
         small(1, {"n1": (0, 1)}), small(2, {"n1": (2, 3)}, left=90_000.0),
         small(3, {"n2": (0, 1)}), small(4, {"n2": (2, 3)}, left=90_000.0),
         waiting(5, queue="short", gpus=4, predicted=runs_for(1_000.0)),
     )  # fmt: skip
     plan = schedule(snapshot, NOW)
-    assert gives_way(plan) == {"j-2": "j-5", "j-4": "j-5"}
+    assert preempted_for(plan) == {"j-2": "j-5", "j-4": "j-5"}
     assert not moved(plan), "where it goes on is not free yet"
     for victim in plan.preemptions:
         stop = StopRequested(at=NOW, reason=EndReason.PREEMPTED, for_job="j-5")
@@ -145,11 +145,11 @@ def test_where_there_is_no_room_those_behind_both_make_it() -> None:
     happened(snapshot, small_one)
     then = schedule(snapshot, NOW + 1)
     assert len(moved(then)) == 1
-    assert (gives_way(then), started(then)) == ({}, {}), "nobody takes what was given up"
+    assert (preempted_for(then), started(then)) == ({}, {}), "no other job takes the freed GPUs"
 
 
 def test_a_gang_gets_whole_nodes_by_moves() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), SHORT, *(node(f"n{number}", 4) for number in range(1, 5)),
         small(1, {"n1": (0,)}), small(2, {"n2": (0,)}), small(3, {"n3": (0, 1)}), small(4, {"n4": (0, 1)}),
         waiting(5, queue="short", gpus=4, nodes=2, predicted=runs_for(5_000.0)),
@@ -160,7 +160,7 @@ def test_a_gang_gets_whole_nodes_by_moves() -> None:
 
 
 def test_a_move_that_is_stopped_by_its_owner_or_lost_with_its_node_does_not_go_on() -> None:
-    snapshot = picture(rules(), *halves())
+    snapshot = snapshot_of(rules(), *halves())
     (move,) = schedule(snapshot, NOW).preemptions
     assert move.to is not None
     moving = advance(snapshot.jobs["j-2"], MoveRequested(at=NOW, allocation=move.to, for_job="j-3")).job

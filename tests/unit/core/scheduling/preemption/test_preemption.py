@@ -21,7 +21,7 @@ from corral.core.scheduling.plan.plan import Plan, PreemptionRule
 from corral.core.snapshot.changes import PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules
-from tests.unit.core.builders import node, picture, promises, running, started, waiting
+from tests.unit.core.builders import node, promises, running, snapshot_of, started, waiting
 
 NOW = 10_000.0
 
@@ -31,7 +31,7 @@ def rules(**values: Any) -> PutRules:
     return PutRules(limits=Limits(), score_time_constant=3600.0, preemption=preemption)
 
 
-def gives_way(plan: Plan) -> dict[str, str]:
+def preempted_for(plan: Plan) -> dict[str, str]:
     return {preemption.job_id: preemption.for_job for preemption in plan.preemptions}
 
 
@@ -49,14 +49,14 @@ SHORT = Queue(name="short", policy="shortest", preempts=True)
 
 
 def test_what_was_borrowed_comes_back_to_the_queue_that_it_is_guaranteed_to() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), LAB, REST, node("n1", 4),
         running(1, {"n1": (0, 1)}, queue="rest", grace_seconds=30.0),
         running(2, {"n1": (2, 3)}, queue="rest", grace_seconds=20.0, checkpointed_at=9_000.0),
         waiting(3, queue="lab", gpus=2),
     )  # fmt: skip
     plan = schedule(snapshot, NOW)
-    assert gives_way(plan) == {"j-2": "j-3"}, "it has saved lately, and loses less"
+    assert preempted_for(plan) == {"j-2": "j-3"}, "it has saved lately, and loses less"
     (preemption,) = plan.preemptions
     assert preemption.rule is PreemptionRule.GUARANTEE
     assert preemption.lost_gpu_seconds == 2_000.0
@@ -65,7 +65,7 @@ def test_what_was_borrowed_comes_back_to_the_queue_that_it_is_guaranteed_to() ->
 
 
 def test_a_job_beyond_the_guarantee_waits() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), LAB, REST, node("n1", 8),
         running(1, {"n1": (0, 1, 2)}, queue="lab"), running(2, {"n1": (3, 4, 5, 6, 7)}, queue="rest"),
         waiting(3, queue="lab", gpus=2),
@@ -75,17 +75,17 @@ def test_a_job_beyond_the_guarantee_waits() -> None:
 
 def test_what_a_queue_holds_within_its_own_guarantee_is_not_borrowed() -> None:
     other = Queue(name="rest", policy="fcfs", guaranteed_gpus=2)
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), LAB, other, node("n1", 6),
         running(1, {"n1": (0, 1)}, queue="rest", allocated_at=0.0),
         running(2, {"n1": (2, 3, 4, 5)}, queue="rest", allocated_at=100.0, started_at=100.0),
         waiting(3, queue="lab", gpus=2),
     )  # fmt: skip
-    assert gives_way(schedule(snapshot, NOW)) == {"j-2": "j-3"}, "the older one is covered by the guarantee"
+    assert preempted_for(schedule(snapshot, NOW)) == {"j-2": "j-3"}, "the older one is covered by the guarantee"
 
 
 def test_entitled_lines_go_first_however_young_they_are() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), LAB, REST, node("n1", 2), waiting(1, queue="rest", gpus=2), waiting(2, queue="lab", gpus=2)
     )
     assert started(schedule(snapshot, NOW)) == {"j-2": ["n1"]}
@@ -94,13 +94,13 @@ def test_entitled_lines_go_first_however_young_they_are() -> None:
 def test_time_waited_counts_by_the_weight_of_the_queue() -> None:
     heavy = Queue(name="heavy", policy="fcfs", weight=3.0)
     jobs = waiting(1, queue="rest", gpus=2, at=NOW - 100), waiting(2, queue="heavy", gpus=2, at=NOW - 50)
-    assert started(schedule(picture(REST, heavy, node("n1", 2), *jobs), NOW)) == {"j-2": ["n1"]}
+    assert started(schedule(snapshot_of(REST, heavy, node("n1", 2), *jobs), NOW)) == {"j-2": ["n1"]}
     light = replace(heavy, weight=1.0)
-    assert started(schedule(picture(REST, light, node("n1", 2), *jobs), NOW)) == {"j-1": ["n1"]}
+    assert started(schedule(snapshot_of(REST, light, node("n1", 2), *jobs), NOW)) == {"j-1": ["n1"]}
 
 
 def test_a_job_that_cannot_be_preempted_leaves_alone_what_others_are_owed() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), LAB, REST, node("n1", 6),
         waiting(1, queue="rest", gpus=3, preemptible=False), waiting(2, queue="rest", gpus=3),
     )  # fmt: skip
@@ -111,20 +111,20 @@ def test_a_job_that_cannot_be_preempted_leaves_alone_what_others_are_owed() -> N
 
 
 def test_in_a_queue_whose_order_preempts_the_more_important_goes_first() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), URGENT, node("n1", 2),
         running(1, {"n1": (0,)}, queue="urgent", priority=5), running(2, {"n1": (1,)}, queue="urgent", priority=9),
         waiting(3, queue="urgent", gpus=1, priority=1),
     )  # fmt: skip
     plan = schedule(snapshot, NOW)
-    assert set(gives_way(plan).values()) == {"j-3"}
+    assert set(preempted_for(plan).values()) == {"j-3"}
     assert len(plan.preemptions) == 1
     assert plan.preemptions[0].rule is PreemptionRule.ORDER
     assert "priority 1" in plan.preemptions[0].detail
 
 
-def test_among_equals_nobody_is_preempted() -> None:
-    snapshot = picture(
+def test_among_equals_no_job_is_preempted() -> None:
+    snapshot = snapshot_of(
         rules(), URGENT, node("n1", 1), running(1, {"n1": (0,)}, queue="urgent"), waiting(2, queue="urgent", gpus=1)
     )
     assert not schedule(snapshot, NOW).preemptions
@@ -133,7 +133,7 @@ def test_among_equals_nobody_is_preempted() -> None:
 @pytest.mark.parametrize(("margin", "expected"), [(0.0, True), (0.4, True), (0.6, False)])
 def test_under_shortest_what_is_left_counts_and_a_margin_of_it(margin: float, expected: bool) -> None:
     """The one that runs has 20,000 of 30,000 s left, the one that waits takes 10,000: half of it is between them."""
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(margin=margin), SHORT, node("n1", 1),
         running(1, {"n1": (0,)}, queue="short", predicted=runs_for(30_000.0), aged_from=0.0),
         waiting(2, queue="short", gpus=1, predicted=runs_for(10_000.0), aged_from=0.0, at=5_000.0),
@@ -145,24 +145,24 @@ def test_a_job_of_which_nothing_is_known_falls_behind_fresh_ones_when_it_outlive
     ordering = replace(ClusterSnapshot().ordering, unknown_seconds=8_000.0, ageing=0.001)
     put = replace(rules(), ordering=ordering)
     before, after = 15_900.0, 16_100.0
-    snapshot = picture(
+    snapshot = snapshot_of(
         put, SHORT, node("n1", 1), running(1, {"n1": (0,)}, queue="short"), waiting(2, queue="short", gpus=1)
     )
     plan = schedule(snapshot, before)
     assert not plan.preemptions, "it is nearly done, as far as one can tell"
     assert plan.wake_at == 16_000.0
-    assert gives_way(schedule(snapshot, after)) == {"j-1": "j-2"}
+    assert preempted_for(schedule(snapshot, after)) == {"j-1": "j-2"}
 
 
-def test_several_jobs_may_be_given_way_in_one_cycle_and_share_what_one_gives_up() -> None:
-    snapshot = picture(
+def test_several_jobs_may_share_what_one_victim_releases() -> None:
+    snapshot = snapshot_of(
         rules(), URGENT, node("n1", 4),
         running(1, {"n1": (0, 1, 2, 3)}, queue="urgent", priority=9),
         waiting(2, queue="urgent", gpus=1, priority=1), waiting(3, queue="urgent", gpus=2, priority=2),
         waiting(4, queue="urgent", gpus=2, priority=3),
     )  # fmt: skip
     plan = schedule(snapshot, NOW)
-    assert gives_way(plan) == {"j-1": "j-2"}
+    assert preempted_for(plan) == {"j-1": "j-2"}
     assert promises(plan) == {"j-2": NOW, "j-3": NOW}
 
 
@@ -180,7 +180,7 @@ def test_several_jobs_may_be_given_way_in_one_cycle_and_share_what_one_gives_up(
     ids=["not preemptible", "too young", "starting", "stopping"],
 )
 def test_who_is_never_preempted(victim: dict[str, Any]) -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), URGENT, node("n1", 1),
         running(1, {"n1": (0,)}, queue="urgent", priority=9, **victim), waiting(2, queue="urgent", gpus=1, priority=1),
     )  # fmt: skip
@@ -189,16 +189,16 @@ def test_who_is_never_preempted(victim: dict[str, Any]) -> None:
     assert plan.wake_at == (NOW + 1.0 if "allocated_at" in victim else None), "time alone will tell"
 
 
-def test_nobody_is_preempted_where_that_is_not_enabled() -> None:
-    snapshot = picture(
+def test_no_job_is_preempted_where_that_is_not_enabled() -> None:
+    snapshot = snapshot_of(
         rules(enabled=False), URGENT, LAB, node("n1", 1), running(1, {"n1": (0,)}, queue="urgent", priority=9),
         waiting(2, queue="urgent", gpus=1, priority=1), waiting(3, queue="lab", gpus=1),
     )  # fmt: skip
     assert not schedule(snapshot, NOW).preemptions
 
 
-def test_nobody_is_preempted_in_vain() -> None:
-    snapshot = picture(
+def test_no_job_is_preempted_in_vain() -> None:
+    snapshot = snapshot_of(
         rules(), URGENT, node("n1", 2),
         running(1, {"n1": (0,)}, queue="urgent", priority=9), running(2, {"n1": (1,)}, queue="urgent", priority=1),
         waiting(3, queue="urgent", gpus=2, priority=3),
@@ -207,28 +207,28 @@ def test_nobody_is_preempted_in_vain() -> None:
 
 
 def test_a_gang_gets_whole_nodes_from_the_fewest() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), URGENT, node("n1", 2), node("n2", 2), node("n3", 2),
         running(1, {"n1": (0, 1), "n2": (0, 1)}, queue="urgent", priority=9, checkpointed_at=NOW - 10),
         running(2, {"n3": (0,)}, queue="urgent", priority=9),
         waiting(3, queue="urgent", nodes=2, gpus=2, priority=1),
     )  # fmt: skip
-    assert gives_way(schedule(snapshot, NOW)) == {"j-1": "j-3"}
+    assert preempted_for(schedule(snapshot, NOW)) == {"j-1": "j-3"}
 
 
 def test_a_share_is_made_room_for_by_one_share() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), URGENT, node("n1", 1),
         running(1, {"n1": (0,)}, gpu_milli=500, queue="urgent", priority=9),
         running(2, {"n1": (0,)}, gpu_milli=300, queue="urgent", priority=9),
         waiting(3, queue="urgent", gpu_milli=500, priority=1),
     )  # fmt: skip
-    assert gives_way(schedule(snapshot, NOW)) == {"j-2": "j-3"}, "0.2 are free, and 0.3 make 0.5"
+    assert preempted_for(schedule(snapshot, NOW)) == {"j-2": "j-3"}, "0.2 are free, and 0.3 make 0.5"
 
 
-def test_an_elastic_job_shrinks_before_anybody_is_preempted() -> None:
+def test_an_elastic_job_shrinks_before_any_job_is_preempted() -> None:
     elastic = Elastic(min_gpus=1, max_gpus=2)
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), URGENT, node("n1", 3),
         running(1, {"n1": (0, 1)}, queue="urgent", priority=9, elastic=elastic),
         running(2, {"n1": (2,)}, queue="urgent", priority=9),
@@ -239,7 +239,7 @@ def test_an_elastic_job_shrinks_before_anybody_is_preempted() -> None:
     assert [resize.job_id for resize in plan.resizes] == ["j-1"]
 
 
-# ---------------------------------------------------------------- while they give way
+# ---------------------------------------------------------------- while victims stop
 
 
 def stopping(job: Job, for_job: str) -> Job:
@@ -254,7 +254,7 @@ def test_while_victims_stop_no_more_are_chosen_and_what_comes_back_is_kept() -> 
     first = running(1, {"n1": (0,)}, queue="urgent", priority=9, grace_seconds=30.0)
     second = running(2, {"n1": (1,)}, queue="urgent", priority=9, grace_seconds=30.0)
     third = running(3, {"n1": (2,)}, queue="urgent", priority=9)
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), URGENT, REST, node("n1", 3), third,
         stopping(first, "j-5"), stopping(second, "j-5"),
         waiting(4, queue="rest", gpus=1, at=1.0), waiting(5, queue="urgent", gpus=2, priority=1, at=NOW - 1),
@@ -264,7 +264,7 @@ def test_while_victims_stop_no_more_are_chosen_and_what_comes_back_is_kept() -> 
     assert not plan.starts
     assert promises(plan)["j-5"] == NOW + 31.0
     # One is gone: what it held is kept, although another job waits for longer.
-    half = picture(*(change for change in snapshot.contents()), gone(stopping(first, "j-5"), NOW + 2))
+    half = snapshot_of(*(change for change in snapshot.contents()), gone(stopping(first, "j-5"), NOW + 2))
     plan = schedule(half, NOW + 2)
     assert not plan.starts
     assert not plan.preemptions
@@ -272,14 +272,14 @@ def test_while_victims_stop_no_more_are_chosen_and_what_comes_back_is_kept() -> 
     assert planned is not None
     assert planned.held.gpus == ("n1/0",)
     # Both are gone.
-    both = picture(*(change for change in half.contents()), gone(stopping(second, "j-5"), NOW + 3))
+    both = snapshot_of(*(change for change in half.contents()), gone(stopping(second, "j-5"), NOW + 3))
     assert started(schedule(both, NOW + 3)) == {"j-5": ["n1"]}
 
 
-def test_who_gave_way_to_an_earlier_attempt_owes_nothing_any_more() -> None:
+def test_victims_of_an_earlier_attempt_do_not_count_any_more() -> None:
     victim = gone(stopping(running(1, {"n1": (0,)}, queue="rest", created_at=50.0), "j-3"), NOW)
     again = waiting(3, queue="rest", gpus=1, at=NOW + 100)
-    snapshot = picture(rules(), LAB, REST, node("n1", 1), victim, waiting(2, queue="rest", gpus=1, at=1.0), again)
+    snapshot = snapshot_of(rules(), LAB, REST, node("n1", 1), victim, waiting(2, queue="rest", gpus=1, at=1.0), again)
     assert started(schedule(snapshot, NOW + 200)) == {"j-2": ["n1"]}
 
 
@@ -287,5 +287,5 @@ def test_one_who_would_not_fit_any_more_gets_further_victims() -> None:
     first = running(1, {"n1": (0,)}, queue="urgent", priority=9)
     third = running(3, {"n2": (0,)}, queue="urgent", priority=9)
     waits = waiting(5, queue="urgent", gpus=1, priority=1, avoid_nodes=("n1",))
-    snapshot = picture(rules(), URGENT, node("n1", 1), node("n2", 1), stopping(first, "j-5"), third, waits)
-    assert gives_way(schedule(snapshot, NOW)) == {"j-3": "j-5"}
+    snapshot = snapshot_of(rules(), URGENT, node("n1", 1), node("n2", 1), stopping(first, "j-5"), third, waits)
+    assert preempted_for(schedule(snapshot, NOW)) == {"j-3": "j-5"}

@@ -1,4 +1,4 @@
-"""What was lent comes back to those for whom it is reserved; and nobody takes turns in preempting."""
+"""Lent GPUs return to the owners of their reservation, and no two jobs preempt each other in turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.windows import is_active, owns
 from corral.core.snapshot.changes import PutJob, PutMembership, PutReservation, PutRules
 from corral.core.snapshot.installation import Limits, PreemptionRules
-from tests.unit.core.builders import node, picture, promises, running, started, waiting
+from tests.unit.core.builders import node, promises, running, snapshot_of, started, waiting
 from tests.unit.searching import between, each
 
 NOW = 10_000.0
@@ -33,12 +33,12 @@ def reserved(name: str, user: str, *gpus: str, **values: Any) -> PutReservation:
     return PutReservation(reservation=Reservation(name=name, users=(user,), gpus=gpus, **{**base, **values}))
 
 
-def gives_way(plan: Plan) -> dict[str, str]:
+def preempted_for(plan: Plan) -> dict[str, str]:
     return {preemption.job_id: preemption.for_job for preemption in plan.preemptions}
 
 
 def test_an_owner_gets_back_what_was_lent() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(),
         node("n1", 2),
         node("n2", 2),
@@ -49,7 +49,7 @@ def test_an_owner_gets_back_what_was_lent() -> None:
         waiting(4, "bob", gpus=2),
     )
     plan = schedule(snapshot, NOW)
-    assert gives_way(plan) == {"j-1": "j-3"}, "not the one elsewhere, and nobody for bob"
+    assert preempted_for(plan) == {"j-1": "j-3"}, "not the job elsewhere, and none for bob"
     (preemption,) = plan.preemptions
     assert preemption.rule is PreemptionRule.RESERVATION
     assert preemption.lost_gpu_seconds == 20_000.0
@@ -64,32 +64,32 @@ def test_an_owner_gets_back_what_was_lent() -> None:
     [
         ("the window is not open", [reserved("demo", "ann", "n1/0", "n1/1", since=15_000.0)]),
         ("the window is over", [reserved("demo", "ann", "n1/0", "n1/1", until=9_000.0)]),
-        ("it is somebody else's", [reserved("demo", "eve", "n1/0", "n1/1")]),
-        ("nobody is preempted here", [reserved("demo", "ann", "n1/0", "n1/1"), rules(enabled=False)]),
+        ("it belongs to another user", [reserved("demo", "eve", "n1/0", "n1/1")]),
+        ("preemption is off here", [reserved("demo", "ann", "n1/0", "n1/1"), rules(enabled=False)]),
         ("it has only begun", [reserved("demo", "ann", "n1/0", "n1/1"), rules(min_run_seconds=20_000.0)]),
         ("the job does not fit there", [reserved("demo", "ann", "n1/0")]),
     ],
 )
 def test_others_are_left_alone(because: str, things: list[PutReservation | PutRules]) -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(), node("n1", 2), *things, running(1, {"n1": (0, 1)}, user="bob"), waiting(3, "ann", gpus=2)
     )
-    assert gives_way(schedule(snapshot, NOW)) == {}, because
+    assert preempted_for(schedule(snapshot, NOW)) == {}, because
 
 
 def test_one_that_cannot_be_preempted_stays() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(),
         node("n1", 2),
         reserved("demo", "ann", "n1/0", "n1/1"),
         running(1, {"n1": (0, 1)}, user="bob", preemptible=False),
         waiting(3, "ann", gpus=2),
     )
-    assert gives_way(schedule(snapshot, NOW)) == {}
+    assert preempted_for(schedule(snapshot, NOW)) == {}
 
 
 def test_an_owner_does_not_take_from_another_owner() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(),
         node("n1", 2),
         reserved("demo", "ann", "n1/0", "n1/1", groups=("vision",)),
@@ -97,7 +97,7 @@ def test_an_owner_does_not_take_from_another_owner() -> None:
         running(1, {"n1": (0, 1)}, user="eve"),
         waiting(3, "ann", gpus=2),
     )
-    assert gives_way(schedule(snapshot, NOW)) == {}
+    assert preempted_for(schedule(snapshot, NOW)) == {}
 
 
 def test_the_right_ends_where_the_reservation_does() -> None:
@@ -109,8 +109,8 @@ def test_the_right_ends_where_the_reservation_does() -> None:
         reserved("demo", "ann", "n1/0"),
         running(1, {"n1": (0, 1, 2)}, user="bob"),
     )
-    assert gives_way(schedule(picture(*things, waiting(3, "ann", gpus=3)), NOW)) == {}
-    assert gives_way(schedule(picture(*things, waiting(3, "ann", gpus=2)), NOW)) == {"j-1": "j-3"}
+    assert preempted_for(schedule(snapshot_of(*things, waiting(3, "ann", gpus=3)), NOW)) == {}
+    assert preempted_for(schedule(snapshot_of(*things, waiting(3, "ann", gpus=2)), NOW)) == {"j-1": "j-3"}
 
 
 def test_a_guarantee_does_not_take_what_its_owner_would_only_get_back() -> None:
@@ -123,12 +123,12 @@ def test_a_guarantee_does_not_take_what_its_owner_would_only_get_back() -> None:
         running(1, {"n1": (0, 1)}, user="ann", queue="rest"),
         waiting(3, "bob", gpus=2, queue="lab"),
     )
-    assert gives_way(schedule(picture(*things), NOW)) == {"j-1": "j-3"}
-    assert gives_way(schedule(picture(*things, reserved("demo", "ann", "n1/0", "n1/1")), NOW)) == {}
+    assert preempted_for(schedule(snapshot_of(*things), NOW)) == {"j-1": "j-3"}
+    assert preempted_for(schedule(snapshot_of(*things, reserved("demo", "ann", "n1/0", "n1/1")), NOW)) == {}
 
 
 def test_owners_take_what_all_share_before_what_others_lend() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(),
         node("n1", 4),
         reserved("mine", "ann", "n1/3"),
@@ -144,7 +144,7 @@ def test_owners_take_what_all_share_before_what_others_lend() -> None:
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_two_owners_never_take_turns(data: st.DataObject) -> None:
-    """Whoever is preempted for an owner, and would run again in the place of whoever was preempted, preempts nobody
+    """A job that is preempted for an owner and would run again in the place of another victim preempts no job
     back: apply each plan until nothing changes, with the time standing still but for the least time of a run."""
     gpus = [f"n1/{index}" for index in range(4)]
     owner_of = each(data.draw, **dict.fromkeys(gpus, ("ann", "bob", "eve", "")))
@@ -157,7 +157,7 @@ def test_two_owners_never_take_turns(data: st.DataObject) -> None:
         waiting(serial, **each(data.draw, user=("ann", "bob", "eve"), gpus=(1, 2, 3, 4)))
         for serial in range(1, data.draw(between(2, 5)) + 1)
     ]
-    snapshot = picture(*things, *jobs)
+    snapshot = snapshot_of(*things, *jobs)
     preemptions = 0
     for _ in range(40):
         plan = schedule(snapshot, NOW)
@@ -175,13 +175,13 @@ def _check_victims(snapshot: Any, plan: Plan) -> None:
         victim, winner = snapshot.jobs[preemption.job_id], snapshot.jobs[preemption.for_job]
         mine = [one for one in snapshot.reservations.values() if owns(snapshot, one, winner.user)]
         held = {gpu for one in mine if is_active(one, NOW) for gpu in one.gpus} & {*victim.allocation.gpus}
-        assert held, "only who is on reserved GPUs gives way"
+        assert held, "only jobs on reserved GPUs are preempted"
         assert victim.preemptible
         assert victim.user != winner.user
 
 
 def _apply(snapshot: Any, plan: Plan) -> None:
-    """Starts are up, and victims have saved and are back in the queue, before anybody looks again."""
+    """Starts are up, and victims have saved and are back in the queue, before the next cycle."""
     for start in plan.starts:
         planned = advance(snapshot.jobs[start.job_id], Planned(at=NOW, allocation=start.allocation)).job
         snapshot.apply([PutJob(job=advance(planned, Up(at=NOW)).job)])

@@ -16,7 +16,7 @@ from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.core.scheduling.preemption.victims import Candidate, choose_victims, loss_of
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
-from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.builders import node, running, snapshot_of, waiting
 from tests.unit.core.scheduling.preemption.test_moves import NOW, rules, runs_for, small
 
 SHORT = Queue(name="short", policy="shortest", preempts=True)
@@ -53,7 +53,7 @@ def without(snapshot: ClusterSnapshot, gone: Sequence[Candidate], asks: Request)
 
 def test_those_who_lose_the_least_work_are_chosen() -> None:
     jobs = [running(number, {"n1": (number,)}) for number in range(4)]
-    snapshot = picture(node("n1", 4), *jobs)
+    snapshot = snapshot_of(node("n1", 4), *jobs)
     candidates = [candidate(job, lost) for job, lost in zip(jobs, (40.0, 10.0, 30.0, 20.0), strict=True)]
     assert chosen(snapshot, waiting(9, gpus=2), candidates) == ["j-1", "j-3"]
     assert chosen(snapshot, waiting(9, gpus=5), candidates) is None, "all of them together would not do"
@@ -62,7 +62,7 @@ def test_those_who_lose_the_least_work_are_chosen() -> None:
 def test_one_expensive_victim_beats_many_cheap_ones_that_cost_more() -> None:
     shares = [running(number, {"n1": (0,)}, gpu_milli=100) for number in range(10)]
     whole = running(20, {"n1": (1,)})
-    snapshot = picture(node("n1", 2), *shares, whole)
+    snapshot = snapshot_of(node("n1", 2), *shares, whole)
     cheap = [candidate(job, 5.0) for job in shares]
     assert chosen(snapshot, waiting(30, gpus=1), [*cheap, candidate(whole, 49.0)]) == ["j-20"]
     assert len(chosen(snapshot, waiting(30, gpus=1), [*cheap, candidate(whole, 51.0)]) or ()) == 10
@@ -71,7 +71,7 @@ def test_one_expensive_victim_beats_many_cheap_ones_that_cost_more() -> None:
 def test_a_gang_that_must_go_anyway_spares_others() -> None:
     gang = running(1, {"n1": (0,), "n2": (0,)})
     single = running(2, {"n2": (1,)})
-    snapshot = picture(node("n1", 1), node("n2", 2), gang, single)
+    snapshot = snapshot_of(node("n1", 1), node("n2", 2), gang, single)
     assert chosen(snapshot, waiting(3, gpus=1, nodes=2), [candidate(gang, 9.0), candidate(single, 1.0)]) == ["j-1"]
 
 
@@ -82,7 +82,7 @@ def test_a_node_with_thousands_of_shares_is_no_problem(count: int) -> None:
     shares = [
         running(number, {"n1": (number % gpus,)}, gpu_milli=10, started_at=float(number)) for number in range(count)
     ]
-    snapshot = picture(node("n1", gpus), *shares)
+    snapshot = snapshot_of(node("n1", gpus), *shares)
     candidates = [candidate(job, float(job.serial % 7)) for job in shares]
     asks = waiting(count + 1, gpus=4)
     found = choose_victims(snapshot.fleet, asks, "default", candidates)
@@ -99,7 +99,7 @@ def test_a_whole_cycle_over_more_shares_than_python_recurses() -> None:
         for number in range(1, count + 1)
     ]
     urgent = waiting(count + 1, queue="short", gpus=8, predicted=runs_for(10.0))
-    snapshot = picture(rules(), SHORT, node("n1", gpus), *shares, urgent)
+    snapshot = snapshot_of(rules(), SHORT, node("n1", gpus), *shares, urgent)
     plan = schedule(snapshot, NOW)
     assert {one.for_job for one in plan.preemptions} == {urgent.id}
     assert len(plan.preemptions) == len({one.job_id for one in plan.preemptions})
@@ -118,7 +118,7 @@ def test_on_small_nodes_no_set_is_cheaper(data: st.DataObject) -> None:
             free[gpu] -= milli
             share = 0 if milli == WHOLE else milli
             jobs.append(running(number, {"n1": (gpu,)}, gpu_milli=share, allocated_at=float(random.randint(0, 3))))
-    snapshot = picture(node("n1", gpus), *jobs)
+    snapshot = snapshot_of(node("n1", gpus), *jobs)
     candidates = [candidate(job, float(random.randint(0, 5))) for job in jobs]
     asks = waiting(99, gpus=random.randint(1, gpus)) if random.random() < 0.6 else waiting(99, gpu_milli=400)
     enough = [
@@ -149,11 +149,11 @@ def test_whatever_their_number_the_victims_are_enough_and_none_is_to_spare(
         running(number, {f"n{place}": (gpu,)}, gpu_milli=0 if milli == WHOLE else milli)
         for number, (place, gpu) in enumerate(slots[:count], 1)
     ]
-    snapshot = picture(*(node(f"n{place}", per_node) for place in range(3)), *jobs)
+    snapshot = snapshot_of(*(node(f"n{place}", per_node) for place in range(3)), *jobs)
     candidates = [candidate(job, float(random.randint(0, 50))) for job in jobs if random.random() < 0.9]
     asks = waiting(9_999, gpus=random.randint(1, per_node), nodes=nodes)
     if without(snapshot, [], asks.request):
-        return  # it would start, and ask for nobody
+        return  # the job would start, and needs no victims
     found = choose_victims(snapshot.fleet, asks, "default", candidates)
     assert (found is not None) == without(snapshot, candidates, asks.request)
     if found:

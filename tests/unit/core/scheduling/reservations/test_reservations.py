@@ -22,7 +22,7 @@ from corral.core.snapshot.changes import Change, DropReservation, PutMembership,
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import AllocationRules, Limits, PreemptionRules, Strategy
 from corral.simulator.simulation import Arrival, Simulation
-from tests.unit.core.builders import node, picture, promises, running, started, waiting
+from tests.unit.core.builders import node, promises, running, snapshot_of, started, waiting
 from tests.unit.core.strategies import arrivals, clusters
 from tests.unit.searching import DEAR, between, pick
 
@@ -41,8 +41,8 @@ def rules(strategy: Strategy = Strategy.HYBRID, *, preempts: bool = False) -> Pu
     )
 
 
-def test_a_picture_without_reservations_is_searched_as_ever() -> None:
-    snapshot = picture(node("n1", 2), waiting(1, gpus=1))
+def test_a_snapshot_without_reservations_is_searched_as_ever() -> None:
+    snapshot = snapshot_of(node("n1", 2), waiting(1, gpus=1))
     reserved = Reserved(snapshot, 0.0)
     job = snapshot.jobs["j-1"]
     assert [*reserved.searches(job, "default", math.inf)] == [job]
@@ -53,7 +53,7 @@ def test_a_picture_without_reservations_is_searched_as_ever() -> None:
 
 
 def test_who_owns_what() -> None:
-    snapshot = picture(PutMembership(user="bob", membership=Membership(group="vision", pool="default")))
+    snapshot = snapshot_of(PutMembership(user="bob", membership=Membership(group="vision", pool="default")))
     mine = reservation(groups=("vision",)).reservation
     assert [owns(snapshot, mine, user) for user in ("eve", "bob", "ann")] == [True, True, False]
     snapshot.apply([PutMembership(user="bob", membership=Membership())])
@@ -73,7 +73,7 @@ def test_who_owns_what() -> None:
 def test_others_must_surely_be_gone_when_the_window_opens(
     since: float, until: float | None, limit: float | None, starts: bool
 ) -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", 2), reservation(since=since, until=until), waiting(1, gpus=1, time_limit_seconds=limit)
     )
     assert bool(schedule(snapshot, 10.0).starts) is starts
@@ -81,12 +81,12 @@ def test_others_must_surely_be_gone_when_the_window_opens(
 
 def test_grace_counts_too() -> None:
     job = waiting(1, gpus=1, time_limit_seconds=40.0, grace_seconds=5.0)
-    snapshot = picture(node("n1", 2), reservation(since=54.0, until=90.0), job)
+    snapshot = snapshot_of(node("n1", 2), reservation(since=54.0, until=90.0), job)
     assert not schedule(snapshot, 10.0).starts
 
 
 def test_the_scheduler_wakes_when_a_window_opens_or_closes() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", 2), reservation(since=50.0, until=90.0), reservation("later", since=200.0, until=300.0)
     )
     assert [schedule(snapshot, now).wake_at for now in (0.0, 50.0, 90.0, 250.0, 300.0)] == [
@@ -100,14 +100,14 @@ def test_the_scheduler_wakes_when_a_window_opens_or_closes() -> None:
 
 def test_a_job_of_another_user_that_asks_for_the_same_is_not_stepped_over() -> None:
     """Jobs of one shape are skipped together; here one of them owns what the other may not use."""
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", 2), reservation(), *(waiting(number, gpus=2) for number in range(1, 4)), waiting(9, "eve", gpus=2)
     )
     assert started(schedule(snapshot, 10.0)) == {"j-9": ["n1"]}
 
 
 def test_a_shorter_job_of_the_same_shape_still_fits_before_the_window() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", 2),
         reservation(since=50.0, until=90.0),
         waiting(1, gpus=1, time_limit_seconds=500.0),
@@ -117,7 +117,7 @@ def test_a_shorter_job_of_the_same_shape_still_fits_before_the_window() -> None:
 
 
 def test_a_gang_is_planned_for_when_all_its_nodes_are_open() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", 2),
         node("n2", 2),
         reservation(since=0.0, until=90.0),
@@ -130,15 +130,15 @@ def test_a_gang_is_planned_for_when_all_its_nodes_are_open() -> None:
     assert plan.planned[0].held.gpus == ()
 
 
-def test_who_can_never_start_blocks_nobody() -> None:
-    snapshot = picture(node("n1", 2), node("n2", 1), reservation(), waiting(1, gpus=2), waiting(2, gpus=1))
+def test_a_job_that_can_never_start_blocks_no_job() -> None:
+    snapshot = snapshot_of(node("n1", 2), node("n2", 1), reservation(), waiting(1, gpus=2), waiting(2, gpus=1))
     plan = schedule(snapshot, 10.0)
     assert started(plan) == {"j-2": ["n2"]}
     assert not plan.planned
 
 
 def test_the_reason_has_names_numbers_and_windows() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         node("n1", 2),
         reservation("sprint", groups=("vision",), gpus=("n1/0",), since=0.0, until=3610.0),
         reservation("night", gpus=("n1/1",), since=7210.0, until=10810.0, lends=True),
@@ -159,7 +159,7 @@ def test_the_reason_has_names_numbers_and_windows() -> None:
 
 
 def test_under_static_the_reason_says_what_the_user_has() -> None:
-    snapshot = picture(
+    snapshot = snapshot_of(
         rules(Strategy.STATIC), node("n1", 2), reservation(since=110.0, until=200.0), waiting(1, "eve", gpus=1)
     )
     job = snapshot.jobs["j-1"]
@@ -173,12 +173,12 @@ def test_under_static_the_reason_says_what_the_user_has() -> None:
 
 
 def test_a_share_of_a_reserved_gpu_is_reserved_too() -> None:
-    snapshot = picture(node("n1", 2), reservation(), waiting(1, gpu_milli=500), waiting(2, "eve", gpu_milli=500))
+    snapshot = snapshot_of(node("n1", 2), reservation(), waiting(1, gpu_milli=500), waiting(2, "eve", gpu_milli=500))
     assert started(schedule(snapshot, 10.0)) == {"j-2": ["n1"]}
 
 
 def test_standing_ones_do_not_count_where_nothing_is_reserved_standing() -> None:
-    snapshot = picture(rules(Strategy.DYNAMIC), reservation(), reservation("window", since=0.0, until=9.0))
+    snapshot = snapshot_of(rules(Strategy.DYNAMIC), reservation(), reservation("window", since=0.0, until=9.0))
     assert [one.name for one in in_force(snapshot, 1.0)] == ["window"]
 
 
@@ -225,11 +225,11 @@ def reserved_clusters(draw: st.DrawFn) -> tuple[Change, ...]:
 
 @DEAR
 @given(cluster=reserved_clusters(), coming=arrivals(("default", "default", "strict")), data=st.data())
-def test_nobody_runs_on_what_is_reserved_for_others_unless_it_is_lent(
+def test_no_job_runs_on_what_is_reserved_for_others_unless_it_is_lent(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...], data: st.DataObject
 ) -> None:
-    """Whoever holds a GPU within a window of others is preemptible, and the reservation lends; under `static` whoever
-    starts owns the GPU at that moment. Planned starts keep to that as well."""
+    """A job that holds a GPU within a window of others is preemptible, and the reservation lends; under `static` a job
+    that starts owns the GPU at that moment. Planned starts keep to that as well."""
     coming = tuple(
         replace(arrival, job=replace(arrival.job, preemptible=data.draw(pick(False, True)))) for arrival in coming
     )
@@ -258,7 +258,7 @@ def test_nobody_runs_on_what_is_reserved_for_others_unless_it_is_lent(
 def test_when_a_window_opens_its_gpus_are_there_for_the_owners(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...]
 ) -> None:
-    """Backfill delays no window: if nothing of it is lent, then at its first moment nobody else is on its GPUs."""
+    """Backfill delays no window: if nothing of it is lent, then at its first moment no job else is on its GPUs."""
     simulation = Simulation(snapshot=_snapshot(cluster), arrivals=coming, until=400.0)
     snapshot = simulation.snapshot
     assume(snapshot.reservations)
@@ -290,7 +290,7 @@ def test_a_reservation_that_is_over_or_elsewhere_changes_nothing(
 
 
 def _snapshot(cluster: tuple[Change, ...]) -> Any:
-    return picture(*cluster)
+    return snapshot_of(*cluster)
 
 
 def _check_terms(snapshot: Any, job: Job, gpus: tuple[str, ...], at: float) -> None:

@@ -1,4 +1,4 @@
-"""What can speak against a GPU. One file per sign, one line here; a sign is a function from a sight to a finding."""
+"""Signs of GPU faults. One file per sign, one line here; a sign is a function from a sight to a finding."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from corral.core.monitoring.health.signs import ecc, hot, idle, lost, row_remap,
 class Look:
     sign: Sign
     look: Callable[[Sight], Finding]
-    #: so many bad readings as the rules say confirm it; otherwise the sign itself says when it is certain
+    #: the number of bad readings in the rules confirms the sign; otherwise the sign itself says when it is certain
     is_counted: bool = True
-    #: a bad word stands until the sign takes it back; otherwise it tells of an event, which passes
+    #: a bad finding holds until the sign reports a fine one; otherwise the finding is an event, which passes
     is_persistent: bool = False
 
 

@@ -1,5 +1,5 @@
-"""Memory errors that could not be corrected: data were wrong. Only new ones count, so that what was repaired, or what
-somebody has already judged, does not fail the GPU again with every restart."""
+"""Uncorrectable memory errors: data were wrong. Only new errors count, so that errors that were repaired or that an
+operator has reset do not fail the GPU again with every restart."""
 
 from __future__ import annotations
 

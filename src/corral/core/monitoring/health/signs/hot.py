@@ -1,4 +1,4 @@
-"""Too hot: over the limit. Work goes on slower, and the device ages; a broken fan is not repaired by waiting."""
+"""The GPU is hotter than the limit: it runs slower and ages; a broken fan does not repair itself."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Nothing done under a job that runs: the device, or the job on it, hangs.
+"""A GPU is idle under a running job: the device, or the program on it, hangs.
 
-It is the weakest of all signs, for a program can be idle by its own fault. So it counts only where the job has the
-whole GPU, is not a workbench (its owner may be thinking), and was not moved here because a GPU failed under it: a job
-that hangs everywhere could otherwise fail one GPU after the other. A GPU that the job has never used, while it works
-on others, is one that it asked for without need.
+This is the weakest sign, because a program can be idle by itself. So it counts only if the job has the whole GPU, is
+not a workbench (its owner may be thinking), and was not requeued because a GPU failed under it: a job that hangs
+everywhere could otherwise fail one GPU after the other. A GPU that the job has never used, while it uses others, was
+requested without need and does not count.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from corral.core.model import WHOLE, JobKind
 from corral.core.monitoring.health.model import FINE, UNKNOWN, Finding, HolderFacts, Sight, Weight
 
-#: Use below this is none.
+#: Utilization below this counts as idle.
 NOTHING_DONE = 0.01
 ADVICE = (
     "Look at the job's log: if the program waits or hangs by itself, stop it and reset the GPU's health. Otherwise run "
@@ -38,7 +38,7 @@ def look(sight: Sight) -> Finding:
 
 
 def held_for_work(sight: Sight) -> HolderFacts | None:
-    """The attempt under which this GPU should be busy; none if idleness would prove nothing."""
+    """The attempt under which this GPU should be busy; None if idleness would prove nothing."""
     if len(sight.holders) != 1:
         return None
     holder = sight.holders[0]
@@ -53,7 +53,7 @@ def held_for_work(sight: Sight) -> HolderFacts | None:
 
 
 def idle_since(sight: Sight, holder: HolderFacts) -> float:
-    """When the idleness that this reading continues, or begins, has begun."""
+    """Since when the GPU has been idle, as of this reading."""
     memory, at = sight.memory, sight.reading.at
     goes_on = memory.idle_attempt == holder.attempt_id and at - memory.idle_until <= sight.rules.gap_seconds
     return memory.idle_since if goes_on else at

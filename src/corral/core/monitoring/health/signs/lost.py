@@ -1,4 +1,4 @@
-"""Lost: the device was there and does not answer any more."""
+"""The device was present and does not answer any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors that the driver reported. Codes that the program brought about never speak against the GPU."""
+"""Errors that the driver reported. Codes that the program caused never count against the GPU."""
 
 from __future__ import annotations
 

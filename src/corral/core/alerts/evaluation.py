@@ -1,8 +1,8 @@
-"""The life of an alert, one look after the other.
+"""The life cycle of alerts: pending, firing, resolved.
 
-`evaluate` compares every rule with the facts of one moment and says what begins, changes and ends. It keeps nothing:
-the live alerts are its memory, so a restart in the middle changes nothing. What cannot be measured now concludes
-nothing, neither that something is wrong nor that it is over.
+`evaluate` compares every rule with the facts of one moment and returns the alerts that start, change and end. It has no
+state: the live alerts are its only memory, so that a restart changes nothing. If a value cannot be measured now, the
+alert stays as it is: it neither fires nor is resolved.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from corral.core.alerts.model import Alert, AlertRule, AlertState, Comparison, S
 from corral.core.alerts.signal import Finding, Signal, quantity
 from corral.core.alerts.signals import SIGNALS
 
-#: The rule and the subject: at most one alert of both is live.
+#: The rule and the subject: at most one alert per pair is live.
 Key = tuple[str, str]
 #: The signal whose alerts explain those of the GPUs of the same node.
 NODE_LOST = "node-lost"
@@ -32,17 +32,17 @@ _CROSSES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
-    """What one look at the facts has to change. Every alert is in one of the first four."""
+    """The changes of one evaluation. Every changed alert is in one of the first four fields."""
 
-    #: without ids; pending, or firing at once
+    #: without ids; pending or firing
     new: tuple[Alert, ...] = ()
     changed: tuple[Alert, ...] = ()
     resolved: tuple[Alert, ...] = ()
-    #: pending ones that ended before they fired
+    #: pending alerts that ended before they fired
     dropped: tuple[Alert, ...] = ()
-    #: those that began to fire just now, with what actions are done to
+    #: alerts that began to fire now, with the subjects of their actions
     fired: Mapping[Key, Finding] = field(default_factory=dict)
-    #: firing ones that people shall hear of now: they just fired, or what hushed them has ended
+    #: firing alerts that need a notice now: they just fired, or the silence or the explaining alert has ended
     to_notify: frozenset[Key] = frozenset()
 
     @property
@@ -53,22 +53,22 @@ class Evaluation:
 def evaluate(
     rules: Iterable[AlertRule], facts: Facts, live: Iterable[Alert], silences: Iterable[Silence], now: float
 ) -> Evaluation:
-    """What becomes of the live alerts, and which new ones there are."""
+    """The changes of the live alerts, and the new ones."""
     known = {alert.key: alert for alert in live}
     usable = {rule.name: rule for rule in rules if rule.enabled and rule.signal in SIGNALS}
-    # 1. Every subject that can be measured takes one step.
+    # 1. Every subject with a value takes one step.
     after: dict[Key, Alert | None] = {}
     fired: dict[Key, Finding] = {}
     for rule in usable.values():
         _step_all(rule, facts, known, after, fired, now)
-    # 2. Of those that cannot, the ones end that have lost their rule or their subject; the others stay as they are.
+    # 2. Of the alerts without a value, those end whose rule or subject is gone; the others stay as they are.
     existing: dict[Scope, set[str]] = {}
     for key, alert in known.items():
         if key not in after:
             why = _why_over(usable.get(alert.rule), alert, facts, existing)
             after[key] = alert if why is None else _resolved(alert, now, why) if alert.fired_at is not None else None
-    # 3. Who is hushed is decided when all is known: one alert may explain another.
-    after, to_notify = _hushed(after, known, usable, facts, list(silences), now)
+    # 3. Which alerts get no notice is decided last: one alert may explain another.
+    after, to_notify = _marked(after, known, usable, facts, list(silences), now)
     return _sorted(known, after, fired, to_notify)
 
 
@@ -96,7 +96,7 @@ def _step_all(
     fired: dict[Key, Finding],
     now: float,
 ) -> None:
-    """Every subject of one rule. Nearly all of them are fine and stay so: for them this must be quick."""
+    """One step for every subject of a rule. Nearly all of them are fine: for them this must be quick."""
     signal = SIGNALS[rule.signal]
     read, crosses, threshold = signal.read, _CROSSES[rule.comparison], rule.threshold
     live = {subject: alert for (name, subject), alert in known.items() if name == rule.name}
@@ -117,7 +117,7 @@ def _step_all(
 def _step(
     rule: AlertRule, signal: Signal, before: Alert | None, fact: Fact, value: float, crossed: bool, now: float
 ) -> Alert | None:
-    """The alert after this value, or None if there is none any more."""
+    """The alert after this value; None if there is none any more."""
     if before is None:
         found = signal.describe(fact, value)
         before = Alert(
@@ -159,7 +159,7 @@ def _resolved(alert: Alert, now: float, why: str) -> Alert:
 
 
 def _text(rule: AlertRule, signal: Signal, found: Finding) -> str:
-    # Of a yes or no the threshold says nothing.
+    # For a value without a unit (yes or no) the threshold is not shown.
     if signal.unit == "":
         return _cut(found.text)
     return _cut(f"{found.text} ({rule.comparison.replace('-', ' ')} {quantity(rule.threshold, signal.unit)})")
@@ -170,7 +170,7 @@ def _cut(text: str) -> str:
 
 
 def _why_over(rule: AlertRule | None, alert: Alert, facts: Facts, existing: dict[Scope, set[str]]) -> str | None:
-    """Why an alert that has no value now is over, or None if it is not."""
+    """Why an alert without a value is resolved; None if it is not."""
     if rule is None:
         return f"rule {alert.rule} was deleted or switched off"
     signal = SIGNALS[rule.signal]
@@ -181,10 +181,10 @@ def _why_over(rule: AlertRule | None, alert: Alert, facts: Facts, existing: dict
     return None if alert.subject in existing[signal.scope] else signal.gone
 
 
-# ------------------------------------------------------------------------------------------------ who is told
+# ------------------------------------------------------------------------------------------------ notices
 
 
-def _hushed(
+def _marked(
     after: Mapping[Key, Alert | None],
     known: Mapping[Key, Alert],
     rules: Mapping[str, AlertRule],
@@ -192,13 +192,14 @@ def _hushed(
     silences: Sequence[Silence],
     now: float,
 ) -> tuple[dict[Key, Alert | None], frozenset[Key]]:
-    """The alerts with what hushes them, and those firing ones that people shall hear of now."""
+    """The alerts with the silence or the alert that suppresses their notices, and the firing alerts that need a
+    notice."""
     present = [alert for alert in after.values() if alert is not None and alert.state is not AlertState.RESOLVED]
     explained_by = _causes(present, rules, facts)
     marked = dict(after)
     to_notify = set()
     for alert in after.values():
-        # A silence that came after the news still keeps its end quiet.
+        # A silence that was set after the notice still suppresses the notice about the end.
         if alert is not None and alert.state is AlertState.RESOLVED and is_silenced(*alert.key, silences, now):
             marked[alert.key] = replace(alert, silenced=True)
     for alert in present:
@@ -206,9 +207,9 @@ def _hushed(
             continue
         just_fired = alert.key not in known or known[alert.key].fired_at is None
         if not just_fired and not alert.is_hushed:
-            continue  # its notice was sent, and what comes later does not take that back
+            continue  # its notice was sent: a later silence or explanation does not matter
         if not just_fired and alert.clear_since is not None:
-            continue  # about to end: not worth telling now
+            continue  # about to end: not worth a notice
         silenced, cause = is_silenced(*alert.key, silences, now), explained_by.get(alert.key, "")
         if (silenced, cause) != (alert.silenced, alert.folded_into):
             marked[alert.key] = replace(alert, silenced=silenced, folded_into=cause)
@@ -218,7 +219,7 @@ def _hushed(
 
 
 def _causes(present: Sequence[Alert], rules: Mapping[str, AlertRule], facts: Facts) -> dict[Key, str]:
-    """Alerts that another one explains: those of the GPUs of a lost node, and the milder one of two about the same."""
+    """Alerts that another one explains: those of GPUs of a lost node, and the milder one of two on the same signal."""
     if len(present) < 2:
         return {}
     node_of = {gpu.id: gpu.node for gpu in facts.gpus}
@@ -229,7 +230,7 @@ def _causes(present: Sequence[Alert], rules: Mapping[str, AlertRule], facts: Fac
         if rule is None:
             continue
         if rule.signal == NODE_LOST:
-            # A pending one counts: it fires in a moment, and the GPUs may be the first to be noticed.
+            # A pending alert counts: it fires soon, and the alerts of the GPUs may fire first.
             lost[alert.subject] = alert
         if alert.state is AlertState.FIRING:
             by_matter.setdefault((rule.signal, alert.subject), []).append(alert)

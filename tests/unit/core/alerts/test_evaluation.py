@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.alerts.evaluating import Evaluation, evaluate
+from corral.core.alerts.evaluation import Evaluation, evaluate
 from corral.core.alerts.facts import Facts, FailureFact, GpuFact, NodeFact
 from corral.core.alerts.model import Alert, AlertRule, AlertState, Comparison, Severity, Silence
 from corral.core.model import GpuHealth, NodeState
@@ -48,7 +48,7 @@ class Watch:
         for key in found.fired:
             self.book.append(f"{at:g} fired {key[1]}")
         for key in found.to_notify:
-            self.book.append(f"{at:g} told {key[1]}")
+            self.book.append(f"{at:g} notified {key[1]}")
         for alert in found.resolved:
             self.book.append(f"{at:g} resolved {alert.subject}")
         assert max(Counter(alert.key for alert in self.live.values()).values(), default=1) == 1
@@ -71,34 +71,34 @@ STORIES: dict[str, tuple[AlertRule, list[tuple[float, float | None]], list[str]]
     "it fires once it lasted, and is over once that lasted": (
         HOT,
         [(0, 90), (5, 91), (10, 92), (15, 93), (20, 80), (35, 80), (40, 80), (50, 80)],
-        ["10 fired g", "10 told g", "40 resolved g"],
+        ["10 fired g", "10 notified g", "40 resolved g"],
     ),
     "exactly at the threshold is not above it": (HOT, [(0, 85), (20, 85)], []),
-    "without a wait it fires at once": (replace(HOT, for_seconds=0), [(3, 90)], ["3 fired g", "3 told g"]),
+    "without a wait it fires at once": (replace(HOT, for_seconds=0), [(3, 90)], ["3 fired g", "3 notified g"]),
     "a value at the edge fires once": (
         HOT,
         [(0, 90), (10, 90), (15, 80), (20, 90), (25, 80), (30, 90), (35, 80), (55, 80)],
-        ["10 fired g", "10 told g", "55 resolved g"],
+        ["10 fired g", "10 notified g", "55 resolved g"],
     ),
     "what is not known concludes nothing": (
         HOT,
         [(0, 90), (10, 90), (15, None), (500, None), (505, 90), (510, 80), (520, None), (530, 80)],
-        ["10 fired g", "10 told g", "530 resolved g"],
+        ["10 fired g", "10 notified g", "530 resolved g"],
     ),
     "it may come back": (
         replace(HOT, for_seconds=0, clear_seconds=0),
         [(0, 90), (5, 80), (10, 90)],
-        ["0 fired g", "0 told g", "5 resolved g", "10 fired g", "10 told g"],
+        ["0 fired g", "0 notified g", "5 resolved g", "10 fired g", "10 notified g"],
     ),
     "below is a threshold too": (
         replace(HOT, comparison=Comparison.BELOW, threshold=10, for_seconds=0, clear_seconds=0),
         [(0, 10), (1, 9), (2, 8), (3, 10)],
-        ["1 fired g", "1 told g", "3 resolved g"],
+        ["1 fired g", "1 notified g", "3 resolved g"],
     ),
     "a rule for other subjects": (
         replace(HOT, subjects=("x*", "?"), for_seconds=0),
         [(0, 90)],
-        ["0 fired g", "0 told g"],
+        ["0 fired g", "0 notified g"],
     ),
     "a rule not for this one": (replace(HOT, subjects=("x*", "??"), for_seconds=0), [(0, 90)], []),
     "a rule that is off": (replace(HOT, enabled=False, for_seconds=0), [(0, 90)], []),
@@ -151,7 +151,7 @@ def test_the_end_says_why() -> None:
         assert not watch.live
 
 
-def test_a_failed_job_is_told_once_and_is_over_when_it_is_no_news() -> None:
+def test_a_failed_job_has_one_notice_and_is_over_later() -> None:
     rule = AlertRule(name="failed", signal="job-failed", comparison=Comparison.AT_LEAST, threshold=1)
     watch = Watch(rules=[rule])
     failure = FailureFact(id="j-7", at=0, user="ann", name="resnet", reason="exit_code 3", message="boom")
@@ -161,7 +161,7 @@ def test_a_failed_job_is_told_once_and_is_over_when_it_is_no_news() -> None:
     assert (alert.owner, alert.subject) == ("ann", "j-7")
     assert alert.text == "job j-7 (resnet) of ann failed: exit code 3: boom"
     watch.look(700, Facts(now=700))
-    assert watch.book == ["0 fired j-7", "0 told j-7", "700 resolved j-7"]
+    assert watch.book == ["0 fired j-7", "0 notified j-7", "700 resolved j-7"]
 
 
 # ------------------------------------------------------------------------------------------------ hushed
@@ -172,33 +172,33 @@ def silence(start: float, end: float, rule: str = "*", subject: str = "*") -> Si
 
 
 @pytest.mark.parametrize(
-    ("covering", "told"),
+    ("covering", "notified"),
     [
         (silence(0, 100), []),
         (silence(0, 100, subject="g"), []),
         (silence(0, 100, rule="ho?"), []),
-        (silence(0, 100, subject="other"), ["0 told g"]),
-        (silence(0, 100, rule="cold"), ["0 told g"]),
-        (silence(50, 100), ["0 told g"]),
+        (silence(0, 100, subject="other"), ["0 notified g"]),
+        (silence(0, 100, rule="cold"), ["0 notified g"]),
+        (silence(50, 100), ["0 notified g"]),
     ],
 )
-def test_a_silence_covers_what_it_matches(covering: Silence, told: list[str]) -> None:
+def test_a_silence_covers_what_it_matches(covering: Silence, notified: list[str]) -> None:
     watch = Watch(rules=[replace(HOT, for_seconds=0)], silences=[covering])
     watch.temperatures(0, g=90)
-    assert [line for line in watch.book if "told" in line] == told
+    assert [line for line in watch.book if "notified" in line] == notified
     assert "0 fired g" in watch.book, "it is recorded in any case"
 
 
-def test_what_outlasts_its_silence_is_told_then_and_its_end_too() -> None:
+def test_an_alert_that_fires_longer_than_its_silence_gets_its_notices_then() -> None:
     watch = Watch(rules=[replace(HOT, for_seconds=0, clear_seconds=0)], silences=[silence(0, 100)])
     for at in (0, 50, 100, 150):
         watch.temperatures(at, g=90)
-    assert watch.book == ["0 fired g", "100 told g"]
+    assert watch.book == ["0 fired g", "100 notified g"]
     watch.temperatures(200, g=60)
     assert not watch.over[0].is_hushed
 
 
-def test_what_ends_in_its_silence_is_never_told() -> None:
+def test_an_alert_that_ends_in_its_silence_has_no_notice() -> None:
     watch = Watch(rules=[replace(HOT, for_seconds=0, clear_seconds=0)], silences=[silence(0, 100)])
     watch.temperatures(0, g=90)
     watch.temperatures(50, g=60)
@@ -214,7 +214,7 @@ def test_a_silence_that_comes_later_keeps_the_end_quiet() -> None:
     assert watch.over[0].is_hushed
 
 
-def test_gpus_of_a_lost_node_are_folded_into_its_alert_and_told_if_they_outlast_it() -> None:
+def test_gpus_of_a_lost_node_are_folded_into_its_alert_unless_they_fire_longer() -> None:
     failed = AlertRule(name="failed", signal="gpu-health", comparison=Comparison.AT_LEAST, threshold=2)
     watch = Watch(rules=[failed, replace(LOST, clear_seconds=0)])
 
@@ -224,12 +224,12 @@ def test_gpus_of_a_lost_node_are_folded_into_its_alert_and_told_if_they_outlast_
         return Facts(now=at, gpus=[*gpus, other], nodes=[NodeFact(id="n1", state=state), NodeFact(id="n2")])
 
     watch.look(0, facts(0, NodeState.DOWN))
-    assert sorted(line for line in watch.book if "told" in line) == ["0 told elsewhere", "0 told n1"]
+    assert sorted(line for line in watch.book if "notified" in line) == ["0 notified elsewhere", "0 notified n1"]
     assert {alert.folded_into for alert in watch.live.values()} == {"", "lost of n1"}
     watch.look(5, facts(5, NodeState.DOWN))
     assert watch.writes == 1
     watch.look(10, facts(10, NodeState.READY))
-    assert sum(line.startswith("10 told g") for line in watch.book) == 4
+    assert sum(line.startswith("10 notified g") for line in watch.book) == 4
 
 
 def test_the_milder_of_two_about_the_same_is_folded() -> None:
@@ -239,8 +239,8 @@ def test_the_milder_of_two_about_the_same_is_folded() -> None:
     ]
     watch = Watch(rules=rules)
     watch.temperatures(0, g=90, mild=75)
-    told = {alert.key for alert in watch.live.values() if not alert.is_hushed}
-    assert told == {("hot", "g"), ("warm", "mild")}
+    notified = {alert.key for alert in watch.live.values() if not alert.is_hushed}
+    assert notified == {("hot", "g"), ("warm", "mild")}
 
 
 # ------------------------------------------------------------------------------------------------ what always holds
@@ -266,7 +266,7 @@ def watch_values(rules: Sequence[AlertRule], values: Iterable[tuple[float, Any, 
 
 
 @given(some_rules, steps, st.lists(st.builds(silence, st.floats(0, 300), st.floats(0, 600)), max_size=2))
-def test_an_alert_fires_and_resolves_at_most_once_and_is_told_only_when_it_fires(
+def test_an_alert_fires_and_resolves_at_most_once_with_a_notice_only_when_it_fires(
     rules: list[AlertRule], values: list[Any], silences: list[Silence]
 ) -> None:
     watch = watch_values(rules, values, silences)
@@ -277,10 +277,10 @@ def test_an_alert_fires_and_resolves_at_most_once_and_is_told_only_when_it_fires
     assert len({alert.id for alert in watch.over}) == len(watch.over)
     fired = sum("fired" in line for line in watch.book)
     assert fired == len(watch.over) + sum(alert.fired_at is not None for alert in watch.live.values())
-    assert sum("told" in line for line in watch.book) <= fired
+    assert sum("notified" in line for line in watch.book) <= fired
     if not silences:
         folded = sum(bool(alert.folded_into) for alert in (*watch.over, *watch.live.values()))
-        assert sum("told" in line for line in watch.book) == fired - folded
+        assert sum("notified" in line for line in watch.book) == fired - folded
 
 
 @given(some_rules, steps)
@@ -311,4 +311,4 @@ def test_flapping_faster_than_it_clears_fires_once(values: list[tuple[float, boo
         if cool_since is not None and at - cool_since >= 20:
             break
         watch.temperatures(at, g=90 if hot else 80)
-    assert watch.book == ["0 fired g", "0 told g"]
+    assert watch.book == ["0 fired g", "0 notified g"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from corral.control.ports import GpuReading
 from corral.core.model import GpuHealth, JobKind
-from corral.core.monitoring.health.judging import judge, put, recover_seconds
+from corral.core.monitoring.health.judgement import judge, put, recover_seconds
 from corral.core.monitoring.health.model import DAY, KEPT_EVIDENCE, Condition, Evidence, HealthRules, Memory, Sign
 from corral.core.monitoring.health.xid import TABLE, Severity, about
 from tests.unit.core.monitoring.health.readings import RULES, Watcher, holder, reading
@@ -63,7 +63,7 @@ STORIES: dict[str, list[tuple[dict[str, Any], GpuHealth]]] = {
         ({}, SUSPECT),
         ({"xids": (74,)}, FAILED),
     ],
-    "a code that nobody knows": [({"xids": (7777,)}, SUSPECT)],
+    "an unknown code": [({"xids": (7777,)}, SUSPECT)],
     "nothing known at all": [({}, HEALTHY), ({}, HEALTHY)],
 }
 
@@ -144,7 +144,7 @@ def test_idleness_is_counted_anew_for_every_attempt_after_work_and_after_a_gap()
     assert second.see_for(500, by=[holder()], utilization=0.0) is HEALTHY
     third = Watcher()
     third.see_for(500, by=[holder()], utilization=0.0)
-    assert third.see(step=5000, by=[holder()], utilization=0.0) is HEALTHY, "nobody knows what happened in between"
+    assert third.see(step=5000, by=[holder()], utilization=0.0) is HEALTHY, "it is not known what happened in between"
     fourth = Watcher()
     assert fourth.see_for(2000, by=[holder()]) is HEALTHY, "no reading of its use is not a reading of zero"
 
@@ -162,7 +162,7 @@ def test_a_suspect_gpu_recovers_after_a_time_without_fault() -> None:
     watcher.see(temperature_celsius=90)
     assert watcher.see_for(290, temperature_celsius=60) is SUSPECT
     assert watcher.see(temperature_celsius=60) is HEALTHY
-    assert watcher.condition.evidence, "what was is still told"
+    assert watcher.condition.evidence, "earlier evidence is kept"
     assert watcher.condition.fresh_evidence == ()
 
 

@@ -76,7 +76,7 @@ def check_promises(history: History, *, first_only: bool) -> None:
         for line, (job_id, at) in promised.items():
             planned = present.get(line)
             if _passed_by_arrivals(simulation.snapshot, line, job_id, step):
-                continue  # somebody else was the first for a while
+                continue  # another job was the first for a while
             if job_id in starting:
                 assert step.at <= at, f"{job_id} started at {step.at}, promised {at}"
             else:
@@ -127,7 +127,7 @@ def stream(count: int, every: float, run: float, limit: float | None) -> list[Ar
 @pytest.mark.parametrize("blocking", list(Blocking))
 @pytest.mark.parametrize("nodes_asked", [1, 3])
 def test_a_stream_of_small_jobs_starves_no_job(nodes_asked: int, blocking: Blocking, limit: float | None) -> None:
-    """Three nodes of four GPUs, always full of one-GPU jobs; then somebody wants whole nodes."""
+    """Three nodes of four GPUs, always full of one-GPU jobs; then a job asks for whole nodes."""
     queue = Queue(name="default", policy="fcfs", blocking=blocking)
     cluster: list[Change] = [PutQueue(queue=queue), *(PutNode(node=node(f"n{n}", gpus=4)) for n in range(3))]
     big = Job(

@@ -1,8 +1,8 @@
-"""From a reading to a GPU's health: how signs are confirmed, and the way back.
+"""From readings to a GPU's health: how signs are confirmed, and how a GPU recovers.
 
-One bad reading makes a GPU suspect: it gets no new work. Readings that confirm it, or one that is enough by itself,
-make it failed, and from there no reading leads back: that takes an operator's word or a passed self-test. A suspect
-GPU is trusted again after a time without fault, which grows with every relapse within a day.
+One bad reading makes a GPU suspect: it gets no new jobs. Readings that confirm it, or a fatal one, make it failed; a
+failed GPU recovers only by an operator or a passed self-test. A suspect GPU is healthy again after a time without bad
+readings, which doubles with every relapse within a day.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def judge(
     memory: Memory = NO_MEMORY,
     working: Collection[str] = (),
 ) -> Judgement:
-    """A GPU's condition after one more reading, and what to remember of it. An old reading proves nothing."""
+    """A GPU's condition and memory after a reading. A reading that is older than the last one is ignored."""
     if reading.at <= memory.at:
         return Judgement(condition=condition, memory=memory)
     memory = _of_this_condition(memory, condition, reading.at)
@@ -57,7 +57,7 @@ def judge(
     after = condition
     if bad:
         certain = any(_is_certain(sign, finding, dict(counts), rules) for sign, finding in bad)
-        after = _spoken_against(condition, bad, reading.at, GpuHealth.FAILED if certain else GpuHealth.SUSPECT)
+        after = _with_evidence(condition, bad, reading.at, GpuHealth.FAILED if certain else GpuHealth.SUSPECT)
     memory = _remembered(sight, found, counts, had_bad=bool(bad))
     if condition.health is GpuHealth.SUSPECT and not bad and _has_recovered(condition, memory, rules):
         after = replace(condition, health=GpuHealth.HEALTHY, since=reading.at)
@@ -68,7 +68,7 @@ def judge(
 
 
 def put(condition: Condition, health: GpuHealth, evidence: Sequence[Evidence], at: float) -> Condition:
-    """The condition in a worse health than before, or the same, with more evidence."""
+    """The condition with the same or a worse health, and more evidence."""
     since, episodes = condition.since, condition.episodes
     if health is not condition.health:
         since = at
@@ -84,30 +84,30 @@ def put(condition: Condition, health: GpuHealth, evidence: Sequence[Evidence], a
 
 
 def recover_seconds(condition: Condition, rules: HealthRules, at: float) -> float:
-    """How long a suspect GPU must be without fault: doubled with each relapse within a day."""
+    """How long a suspect GPU must be without bad readings: doubled with each relapse within a day."""
     relapses = sum(begin > at - DAY for begin in condition.episodes) - 1
     # 2 ** 30 recover times are more than any cap
     return min(DAY, rules.recover_seconds * 2.0 ** min(30, max(0, relapses)))
 
 
 def _of_this_condition(memory: Memory, condition: Condition, at: float) -> Memory:
-    """The memory, unless somebody else has changed the GPU's health in between, or the server was away."""
+    """The memory, corrected if an operator has changed the GPU's health in between, or after a restart."""
     if condition.health is memory.health:
         return memory
     if condition.health is GpuHealth.HEALTHY:
-        # An operator's word: what was counted against it before is void, but not how far the counters stand.
+        # Reset by an operator: earlier bad readings do not count any more; the counters keep their values.
         return Memory(
             at=memory.at,
             ecc_uncorrected=memory.ecc_uncorrected,
             remapped_rows=memory.remapped_rows,
             worked=memory.worked,
         )
-    said = {item.sign for item in condition.fresh_evidence}
-    return replace(memory, health=condition.health, unresolved=frozenset(said & PERSISTENT), last_bad_at=at)
+    signs = {item.sign for item in condition.fresh_evidence}
+    return replace(memory, health=condition.health, unresolved=frozenset(signs & PERSISTENT), last_bad_at=at)
 
 
 def _counted(memory: Memory, found: Found) -> tuple[tuple[Sign, int], ...]:
-    """Bad readings in a row. A missing word neither adds to them nor breaks the row."""
+    """Bad readings in a row. An unknown finding neither adds to them nor ends the row."""
     before = dict(memory.counts)
     counts = []
     for look, finding in found:
@@ -126,8 +126,8 @@ def _is_certain(look: Look, finding: Finding, counts: dict[Sign, int], rules: He
     return finding.weight is Weight.FATAL or confirmed
 
 
-def _spoken_against(condition: Condition, bad: Found, at: float, health: GpuHealth) -> Condition:
-    """The condition with what is new in the evidence. Health only gets worse here."""
+def _with_evidence(condition: Condition, bad: Found, at: float, health: GpuHealth) -> Condition:
+    """The condition with new evidence. Health only gets worse here."""
     if condition.health is GpuHealth.FAILED:
         health = GpuHealth.FAILED
     known = {_key(item.sign, item.value) for item in condition.fresh_evidence}
@@ -141,7 +141,7 @@ def _spoken_against(condition: Condition, bad: Found, at: float, health: GpuHeal
 
 
 def _key(sign: Sign, value: float | None) -> tuple[Sign, float | None]:
-    """What is new evidence: another sign, or another code of the driver; not each reading of a hot GPU."""
+    """The identity of evidence: another sign or another XID is new, another reading of a hot GPU is not."""
     return sign, value if sign is Sign.XID else None
 
 
@@ -149,10 +149,10 @@ def _remembered(sight: Sight, found: Found, counts: tuple[tuple[Sign, int], ...]
     reading, memory = sight.reading, sight.memory
     unresolved = memory.unresolved
     if had_bad or unresolved:
-        lasting = [(look.sign, finding.weight) for look, finding in found if look.is_persistent]
+        persistent = [(look.sign, finding.weight) for look, finding in found if look.is_persistent]
         unresolved = frozenset(
             sign
-            for sign, weight in lasting
+            for sign, weight in persistent
             if weight >= Weight.BAD or (weight is Weight.UNKNOWN and sign in unresolved)
         )
     worked, idle_attempt, since, until = memory.worked, memory.idle_attempt, memory.idle_since, memory.idle_until
@@ -182,7 +182,7 @@ def _remembered(sight: Sight, found: Found, counts: tuple[tuple[Sign, int], ...]
 
 def _has_recovered(condition: Condition, memory: Memory, rules: HealthRules) -> bool:
     if memory.unresolved or any(item.sign is Sign.OPERATOR for item in condition.fresh_evidence):
-        # Not seen to be over; or somebody has said so, and only somebody can take it back.
+        # A persistent sign is still bad; or an operator has set the health, and only an operator can reset it.
         return False
     last_bad_at = condition.since if memory.last_bad_at is None else memory.last_bad_at
     return memory.at - last_bad_at >= recover_seconds(condition, rules, memory.at)
