@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * Get About
-         * @description What runs here, how each part is, and to whom it is licensed.
+         * @description The server's version, the health of its parts, and the licensee.
          */
         get: operations["get_about"];
         put?: never;
@@ -34,7 +34,7 @@ export interface paths {
         get?: never;
         /**
          * Set Licence
-         * @description Keep a licence token, if its signature is right and it has not run out. Nothing depends on it.
+         * @description Store a licence token, if its signature is valid and it has not expired. No function depends on it.
          */
         put: operations["set_licence"];
         post?: never;
@@ -76,7 +76,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Alert Rule
-         * @description Those that came with corral can be switched off, not deleted.
+         * @description Delete a rule. Built-in rules can be switched off, but not deleted.
          */
         delete: operations["delete_alert_rule"];
         options?: never;
@@ -96,7 +96,7 @@ export interface paths {
         put?: never;
         /**
          * Reset Alert Rule
-         * @description A rule that came with corral, as its settings would have it.
+         * @description Reset a built-in rule to its default settings.
          */
         post: operations["reset_alert_rule"];
         delete?: never;
@@ -114,7 +114,7 @@ export interface paths {
         };
         /**
          * List Alert Signals
-         * @description What rules can watch.
+         * @description The signals that rules can watch.
          */
         get: operations["list_alert_signals"];
         put?: never;
@@ -134,7 +134,7 @@ export interface paths {
         };
         /**
          * List Alerts
-         * @description Newest first. Scientists see those about their own jobs and volumes.
+         * @description Alerts, newest first. Scientists see alerts about their own jobs and volumes.
          */
         get: operations["list_alerts"];
         put?: never;
@@ -173,7 +173,7 @@ export interface paths {
         put?: never;
         /**
          * Acknowledge Alert
-         * @description Say that somebody takes care of it; until it is over.
+         * @description Mark the alert as being taken care of, until it is resolved.
          */
         post: operations["acknowledge_alert"];
         delete?: never;
@@ -211,7 +211,7 @@ export interface paths {
         };
         /**
          * Get Defragmentation
-         * @description Moves of running jobs that would free whole nodes. Only a preview: nothing carries them out.
+         * @description Moves of running jobs that would free whole nodes. Only a preview: they are not carried out.
          */
         get: operations["get_defragmentation"];
         put?: never;
@@ -233,10 +233,10 @@ export interface paths {
         put?: never;
         /**
          * Login
-         * @description With `token_name` the answer holds a bearer token, without it sets a session cookie.
+         * @description With `token_name` the answer contains a bearer token; without it, the answer sets a session cookie.
          *
-         *     A one-time password gives no token: send `new_password` beside it, which replaces it. A session that it opens can
-         *     only replace it.
+         *     A one-time password gives no token: send `new_password`, too, which replaces it. A session opened with a one-time
+         *     password can only replace the password.
          */
         post: operations["login"];
         delete?: never;
@@ -274,13 +274,13 @@ export interface paths {
         };
         /**
          * List Providers
-         * @description The ways to sign in. Open to everybody.
+         * @description The providers to sign in with. Needs no sign-in.
          */
         get: operations["list_providers"];
         put?: never;
         /**
          * Create Provider
-         * @description Switched off at first, unless `enabled` says otherwise: test it before people see it.
+         * @description Create a provider. It is disabled unless `enabled` is set, so that it can be tested before users see it.
          */
         post: operations["create_provider"];
         delete?: never;
@@ -318,14 +318,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Provider
-         * @description Its users stay, with their jobs; they are signed out and need a password to come in again.
+         * @description Delete a provider. Its users and their jobs stay; they are signed out and need a password to sign in again.
          */
         delete: operations["delete_provider"];
         options?: never;
         head?: never;
         /**
          * Edit Provider
-         * @description Secrets that are left out stay as they are.
+         * @description Change a provider. Secrets that are left out are kept.
          */
         patch: operations["edit_provider"];
         trace?: never;
@@ -339,7 +339,7 @@ export interface paths {
         };
         /**
          * List Provider People
-         * @description Who can be on-boarded: members that the provider lists, and everyone who has tried to sign in.
+         * @description Accounts that can be on-boarded: members that the provider lists, and accounts that have tried to sign in.
          */
         get: operations["list_provider_people"];
         put?: never;
@@ -361,7 +361,7 @@ export interface paths {
         put?: never;
         /**
          * Test Provider
-         * @description Everything that can be found out without anybody signing in, each with what to do.
+         * @description All checks that are possible without a user signing in; each failed check has a hint.
          */
         post: operations["test_provider"];
         delete?: never;
@@ -379,7 +379,7 @@ export interface paths {
         };
         /**
          * Finish Sign In
-         * @description The provider sends the browser here. Ends with a session, or with the reason why not.
+         * @description The provider redirects the browser here. The answer sets a session, or shows the reason of the failure.
          */
         get: operations["finish_sign_in"];
         put?: never;
@@ -441,14 +441,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Channel
-         * @description The record of what went there stays.
+         * @description Delete a channel. Its deliveries stay recorded.
          */
         delete: operations["delete_channel"];
         options?: never;
         head?: never;
         /**
          * Edit Channel
-         * @description Change what is given; the address stays unless a new one is given.
+         * @description Change the given fields; the address is kept unless a new one is given.
          */
         patch: operations["edit_channel"];
         trace?: never;
@@ -464,7 +464,7 @@ export interface paths {
         put?: never;
         /**
          * Test Channel
-         * @description Send a test message and wait for how it goes; it is tried once.
+         * @description Send a test notice and wait for the result; it is tried once.
          */
         post: operations["test_channel"];
         delete?: never;
@@ -521,14 +521,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Dataset Target
-         * @description Refused while it keeps datasets. What is stored there stays there.
+         * @description Delete a target. Refused while it has datasets. Stored objects are not removed.
          */
         delete: operations["delete_dataset_target"];
         options?: never;
         head?: never;
         /**
          * Edit Dataset Target
-         * @description The token can always be given anew; where things are kept only while there are no datasets.
+         * @description Change a target. The token can always be replaced; the places only while the target has no datasets.
          */
         patch: operations["edit_dataset_target"];
         trace?: never;
@@ -585,7 +585,7 @@ export interface paths {
         put?: never;
         /**
          * Test Dataset Target
-         * @description Try whether it can be reached; what is wrong is the answer.
+         * @description Test whether the target can be reached; an error is part of the answer.
          */
         post: operations["test_dataset_target"];
         delete?: never;
@@ -603,13 +603,13 @@ export interface paths {
         };
         /**
          * List Datasets
-         * @description One's own and those that are shared with one; operators see all.
+         * @description The caller's own and those that are shared with the caller; operators see all.
          */
         get: operations["list_datasets"];
         put?: never;
         /**
          * Create Dataset
-         * @description An empty one: `commits` fill it.
+         * @description Create an empty dataset; `commits` add versions.
          */
         post: operations["create_dataset"];
         delete?: never;
@@ -627,15 +627,15 @@ export interface paths {
         };
         /**
          * Get Dataset
-         * @description By its id or its name: one's own, or the only one of that name that one sees.
+         * @description A dataset by its id or its name: the caller's own, or the only one of that name that the caller sees.
          */
         get: operations["get_dataset"];
         put?: never;
         post?: never;
         /**
          * Delete Dataset
-         * @description With all its versions. Refused while a job mounts it. Of a Git repository it is taken from the branch; Git's own
-         *     history still has it.
+         * @description Delete a dataset with all its versions. Refused while a job mounts it. In a Git repository it is removed from the
+         *     branch; Git's own history keeps it.
          */
         delete: operations["delete_dataset"];
         options?: never;
@@ -698,7 +698,7 @@ export interface paths {
         };
         /**
          * Diff Dataset
-         * @description What changed from one version to another; the first version is compared with nothing.
+         * @description The changes from one version to another; the first version is compared with an empty one.
          */
         get: operations["diff_dataset"];
         put?: never;
@@ -718,7 +718,7 @@ export interface paths {
         };
         /**
          * Get Dataset Lineage
-         * @description Which job made each version, and which jobs used it; the newest version first.
+         * @description The job that made each version, and the jobs that used it; the newest version first.
          */
         get: operations["get_dataset_lineage"];
         put?: never;
@@ -739,7 +739,7 @@ export interface paths {
         get?: never;
         /**
          * Put Dataset Object
-         * @description A pack of pieces: its index, then the pieces one behind the other. Every piece is checked before it counts.
+         * @description Send a pack of pieces: its index, followed by the pieces. Every piece is checked before the pack is stored.
          */
         put: operations["put_dataset_object"];
         post?: never;
@@ -760,8 +760,8 @@ export interface paths {
         put?: never;
         /**
          * Find Missing Objects
-         * @description Which pieces have to be sent before a commit can need them: all but those that the caller has sent, and those of
-         *     the newest version. What other datasets have makes no difference.
+         * @description The pieces that must be sent before a commit can use them: all except those that the caller has sent before, and
+         *     those of the newest version. Pieces of other datasets make no difference.
          */
         post: operations["find_missing_objects"];
         delete?: never;
@@ -800,7 +800,7 @@ export interface paths {
         get?: never;
         /**
          * Share Dataset
-         * @description With these and nobody else. `rw` may commit and tag.
+         * @description Share the dataset with exactly these users and groups. `rw` may commit and tag.
          */
         put: operations["share_dataset"];
         post?: never;
@@ -820,7 +820,7 @@ export interface paths {
         get?: never;
         /**
          * Tag Dataset
-         * @description Let a tag mean a version; one that there is already means another one from now on.
+         * @description Set a tag to a version; a tag that exists already is moved.
          */
         put: operations["tag_dataset"];
         post?: never;
@@ -860,7 +860,7 @@ export interface paths {
         };
         /**
          * Get Dataset Version
-         * @description By a tag, the first digits of its id (at least 4), or `latest`.
+         * @description A version by a tag, the first digits of its id (at least 4), or `latest`.
          */
         get: operations["get_dataset_version"];
         put?: never;
@@ -880,7 +880,7 @@ export interface paths {
         };
         /**
          * Download Dataset File
-         * @description A file of a version, whole or a range of it. What is damaged is never sent.
+         * @description A file of a version, or a range of it. Damaged data is never sent.
          */
         get: operations["download_dataset_file"];
         put?: never;
@@ -922,7 +922,7 @@ export interface paths {
         put?: never;
         /**
          * Get Object Lengths
-         * @description How long each piece of a version is, so that fetching them can be planned.
+         * @description The length of each piece of a version, so that a client can plan its requests.
          */
         post: operations["get_object_lengths"];
         delete?: never;
@@ -980,7 +980,7 @@ export interface paths {
         };
         /**
          * List Deliveries
-         * @description What was sent, waits to be sent, or was given up; newest first.
+         * @description Notices that were sent, wait to be sent, or failed for good; newest first.
          */
         get: operations["list_deliveries"];
         put?: never;
@@ -1002,7 +1002,7 @@ export interface paths {
         put?: never;
         /**
          * Resend Delivery
-         * @description Try one that was given up again, from the beginning.
+         * @description Try a notice that failed for good again, from the beginning.
          */
         post: operations["resend_delivery"];
         delete?: never;
@@ -1020,7 +1020,7 @@ export interface paths {
         };
         /**
          * Estimate Accuracy
-         * @description What became of estimated starts: how many jobs started by the p50 and by the p90 that they were told.
+         * @description Accuracy of past estimates: how many jobs started by their estimated p50 and p90.
          */
         get: operations["estimate_accuracy"];
         put?: never;
@@ -1040,7 +1040,7 @@ export interface paths {
         };
         /**
          * List Events
-         * @description What happened, newest first. Scientists see what concerns them and the fleet.
+         * @description Events, newest first. Scientists see events about themselves and the fleet.
          */
         get: operations["list_events"];
         put?: never;
@@ -1060,7 +1060,7 @@ export interface paths {
         };
         /**
          * Export Events
-         * @description Everything that matches, as a file: CSV for spreadsheets, or one JSON object per line.
+         * @description All matching events as a file: CSV, or one JSON object per line.
          */
         get: operations["export_events"];
         put?: never;
@@ -1102,14 +1102,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Flavor
-         * @description Refused while a package is made of it.
+         * @description Delete a flavor. Refused while a package uses it.
          */
         delete: operations["delete_flavor"];
         options?: never;
         head?: never;
         /**
          * Edit Flavor
-         * @description Change what is given. Jobs that were submitted with it keep what they asked for.
+         * @description Change the given fields. Jobs that were submitted with the flavor keep their requests.
          */
         patch: operations["edit_flavor"];
         trace?: never;
@@ -1160,7 +1160,7 @@ export interface paths {
         };
         /**
          * Get Gpu Map
-         * @description All GPUs in columns, small and quick enough to be fetched every few seconds.
+         * @description All GPUs in columns, small enough to be fetched every few seconds.
          */
         get: operations["get_gpu_map"];
         put?: never;
@@ -1199,7 +1199,7 @@ export interface paths {
         put?: never;
         /**
          * Mark Gpu
-         * @description An operator's word that it is not to be trusted: suspect takes no new work, failed sends its jobs elsewhere.
+         * @description Declare a GPU suspect (it gets no new jobs) or failed (its jobs are moved, too).
          */
         post: operations["mark_gpu"];
         delete?: never;
@@ -1236,7 +1236,7 @@ export interface paths {
         put?: never;
         /**
          * Reset Gpu Health
-         * @description An operator's word that it may be used again.
+         * @description Declare a GPU healthy: it can be used again.
          */
         post: operations["reset_gpu_health"];
         delete?: never;
@@ -1256,7 +1256,7 @@ export interface paths {
         put?: never;
         /**
          * Self Test Gpu
-         * @description Put a free GPU to the test, which can take a minute. It is healthy again if it passes, and failed if not.
+         * @description Run the self-test on a free GPU, which can take a minute. Afterwards the GPU is healthy, or failed.
          */
         post: operations["self_test_gpu"];
         delete?: never;
@@ -1277,7 +1277,7 @@ export interface paths {
         put?: never;
         /**
          * Create Group
-         * @description Of users who are in no group, with a pool that no group has.
+         * @description Create a group of users who are in no group, with a pool that no group has.
          */
         post: operations["create_group"];
         delete?: never;
@@ -1299,14 +1299,15 @@ export interface paths {
         post?: never;
         /**
          * Delete Group
-         * @description Only one without users and without a pool.
+         * @description Delete a group without users and without a pool.
          */
         delete: operations["delete_group"];
         options?: never;
         head?: never;
         /**
          * Edit Group
-         * @description All of it or nothing. Jobs whose user has lost their pool by it wait, and say so.
+         * @description Change a group; all changes are made or none. Jobs whose user has lost access to their pool wait, and show the
+         *     reason.
          */
         patch: operations["edit_group"];
         trace?: never;
@@ -1320,7 +1321,7 @@ export interface paths {
         };
         /**
          * Healthz
-         * @description The process lives.
+         * @description The process is alive.
          */
         get: operations["healthz"];
         put?: never;
@@ -1340,7 +1341,7 @@ export interface paths {
         };
         /**
          * List Images
-         * @description One's own, the public ones, and those that are shared with one; operators see all.
+         * @description The caller's own, the public ones, and those that are shared with the caller; operators see all.
          */
         get: operations["list_images"];
         put?: never;
@@ -1365,7 +1366,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Image
-         * @description Only the name goes; what a registry has stays there.
+         * @description Remove an image from the list; the registry is not changed.
          */
         delete: operations["delete_image"];
         options?: never;
@@ -1407,7 +1408,7 @@ export interface paths {
         };
         /**
          * Get Job
-         * @description By id, or by the name of one of the caller's own jobs.
+         * @description A job by its id, or by the name of one of the caller's own jobs.
          */
         get: operations["get_job"];
         put?: never;
@@ -1421,8 +1422,8 @@ export interface paths {
         head?: never;
         /**
          * Edit Job
-         * @description Change where, how soon, how long and after what a job that does not run yet shall run, and, if it never started,
-         *     how large it is. It keeps its age.
+         * @description Change the queue, the priority, the time limit and the dependencies of a job that does not run yet; if it never
+         *     started, its size, too. The job keeps its waiting time.
          */
         patch: operations["edit_job"];
         trace?: never;
@@ -1473,7 +1474,7 @@ export interface paths {
         };
         /**
          * List Checkpoints
-         * @description What the job's program has saved with the checkpoint helper, the newest first.
+         * @description Checkpoints that the job's program has saved with the checkpoint helper, the newest first.
          */
         get: operations["list_checkpoints"];
         put?: never;
@@ -1495,7 +1496,7 @@ export interface paths {
         put?: never;
         /**
          * Clone Job
-         * @description Submit a job of one's own once more, with what shall be different about it.
+         * @description Submit one of the caller's jobs again, with changes.
          */
         post: operations["clone_job"];
         delete?: never;
@@ -1513,7 +1514,7 @@ export interface paths {
         };
         /**
          * Get Job Datasets
-         * @description Which versions a job's attempts used, and which it made.
+         * @description The versions that a job's attempts used, and those that the job made.
          */
         get: operations["get_job_datasets"];
         put?: never;
@@ -1535,7 +1536,7 @@ export interface paths {
         put?: never;
         /**
          * Extend Job
-         * @description More time for a job that was warned because it does nothing; once.
+         * @description Give more time to a job that was warned because it does not use its GPUs; possible once.
          */
         post: operations["extend_job"];
         delete?: never;
@@ -1553,7 +1554,7 @@ export interface paths {
         };
         /**
          * List Files
-         * @description The files and directories in one directory of what the job wrote, by name.
+         * @description The files and directories in one directory of the job's output, by name.
          */
         get: operations["list_files"];
         put?: never;
@@ -1573,7 +1574,7 @@ export interface paths {
         };
         /**
          * Download File
-         * @description A file, whole or a range of it, or everything in a directory.
+         * @description A file, a range of a file, or a directory as .tar.gz.
          */
         get: operations["download_file"];
         put?: never;
@@ -1595,7 +1596,7 @@ export interface paths {
         put?: never;
         /**
          * Keep Job
-         * @description Keep it, with its logs and files, however old it becomes.
+         * @description Pin the job: retention does not remove it, its logs and its files.
          */
         post: operations["keep_job"];
         delete?: never;
@@ -1615,7 +1616,7 @@ export interface paths {
         put?: never;
         /**
          * Let Go Job
-         * @description Let it go when it is older than finished jobs are kept.
+         * @description Unpin the job: retention removes it like other ended jobs.
          */
         post: operations["let_go_job"];
         delete?: never;
@@ -1633,7 +1634,7 @@ export interface paths {
         };
         /**
          * Read Logs
-         * @description What the job has written, so far or as it comes.
+         * @description The job's output so far; with `follow`, as it is written.
          */
         get: operations["read_logs"];
         put?: never;
@@ -1653,7 +1654,7 @@ export interface paths {
         };
         /**
          * Download Logs
-         * @description What the job has written so far, to be saved; `all` is every attempt or rank.
+         * @description The job's output so far, as a file; `all` means every attempt or rank.
          */
         get: operations["download_logs"];
         put?: never;
@@ -1673,9 +1674,10 @@ export interface paths {
         };
         /**
          * Search Logs
-         * @description The lines that have a text or match a pattern, in the latest attempt and the first rank unless others are named.
+         * @description The lines that contain a text or match a pattern; default: of the latest attempt and the first rank.
          *
-         *     A page ends also where a request has read enough: then it has few matches or none, and a `next_cursor` all the same.
+         *     A page also ends when the request has read its limit of data: the page may then have few matches or none, and still
+         *     has a `next_cursor`.
          */
         get: operations["search_logs"];
         put?: never;
@@ -1695,8 +1697,8 @@ export interface paths {
         };
         /**
          * Get Job Metrics
-         * @description What the job's GPUs did while it held them, over all its attempts, and what it has used in total. Together,
-         *     power and memory are sums and everything else is a mean.
+         * @description Readings of the job's GPUs while it held them, over all its attempts, and its total use. For all GPUs together,
+         *     power and memory are sums; all other values are means.
          */
         get: operations["get_job_metrics"];
         put?: never;
@@ -1718,7 +1720,7 @@ export interface paths {
         put?: never;
         /**
          * Move Job
-         * @description Change the order among one's own waiting jobs.
+         * @description Change the order among the caller's own waiting jobs.
          */
         post: operations["move_job"];
         delete?: never;
@@ -1738,7 +1740,7 @@ export interface paths {
         put?: never;
         /**
          * Pin Job
-         * @description Put it to the front of its line.
+         * @description Move the job to the front of its waiting line.
          */
         post: operations["pin_job"];
         delete?: never;
@@ -1756,7 +1758,7 @@ export interface paths {
         };
         /**
          * List Job Receipts
-         * @description Where the job gave way, and where others gave way to it, newest first; the last 200.
+         * @description The last 200 receipts in which the job is the victim or the preempting job, newest first.
          */
         get: operations["list_job_receipts"];
         put?: never;
@@ -1778,7 +1780,7 @@ export interface paths {
         put?: never;
         /**
          * Requeue Job
-         * @description Send a running job back to its queue, to go on later from its last checkpoint. It costs no retry.
+         * @description Requeue a running job; it resumes later from its last checkpoint. This does not count as a retry.
          */
         post: operations["requeue_job"];
         delete?: never;
@@ -1798,7 +1800,7 @@ export interface paths {
         put?: never;
         /**
          * Resize Job
-         * @description Let a running elastic job go on with more or fewer GPUs of its node. It is warned, saves, and starts again.
+         * @description Resize a running elastic job to more or fewer GPUs of its node. The job is warned, saves, and starts again.
          */
         post: operations["resize_job"];
         delete?: never;
@@ -1867,7 +1869,7 @@ export interface paths {
         };
         /**
          * Why Job
-         * @description Why it waits: every rule that holds it, with its numbers; and what its owner could change about it.
+         * @description Why the job waits: every rule that holds it, with numbers; and changes by the owner that would help.
          */
         get: operations["why_job"];
         put?: never;
@@ -1927,7 +1929,7 @@ export interface paths {
         };
         /**
          * Count Jobs
-         * @description How many jobs match the same filters, in all and by state.
+         * @description The number of jobs that match the same filters, in total and by state.
          */
         get: operations["count_jobs"];
         put?: never;
@@ -1949,7 +1951,7 @@ export interface paths {
         put?: never;
         /**
          * Plan Job
-         * @description What would happen to this job now. Nothing is changed.
+         * @description Dry run: what would happen to this job now. Nothing is changed.
          */
         post: operations["plan_job"];
         delete?: never;
@@ -1987,7 +1989,7 @@ export interface paths {
         };
         /**
          * Get Me
-         * @description The caller, with the limits that hold for them; for a session also its CSRF token.
+         * @description The caller, with the caller's limits; for a session also its CSRF token.
          */
         get: operations["get_me"];
         put?: never;
@@ -1997,7 +1999,7 @@ export interface paths {
         head?: never;
         /**
          * Edit Me
-         * @description One's own profile. Role, group and permission group are for operators to change.
+         * @description Change the caller's own profile. Only operators change role, group and permission group.
          */
         patch: operations["edit_me"];
         trace?: never;
@@ -2032,7 +2034,7 @@ export interface paths {
         };
         /**
          * Get My Quota
-         * @description The caller's own, with what is held of it.
+         * @description The caller's own quota, with the resources held.
          */
         get: operations["get_my_quota"];
         put?: never;
@@ -2076,7 +2078,7 @@ export interface paths {
         post?: never;
         /**
          * Remove Ssh Key
-         * @description From the answer on no workbench lets it in any more.
+         * @description Delete a key. After the answer, no workbench accepts it any more.
          */
         delete: operations["remove_ssh_key"];
         options?: never;
@@ -2096,7 +2098,7 @@ export interface paths {
         put?: never;
         /**
          * Create Token
-         * @description The only answer that ever shows the token.
+         * @description Create a token. Only this answer shows it.
          */
         post: operations["create_token"];
         delete?: never;
@@ -2172,7 +2174,7 @@ export interface paths {
         post?: never;
         /**
          * Remove Node
-         * @description Forget a node that is gone for good. One that its engine still reports, or that has jobs, is refused.
+         * @description Remove a node that no longer exists. Refused if its engine still reports the node, or if it has jobs.
          */
         delete: operations["remove_node"];
         options?: never;
@@ -2191,7 +2193,7 @@ export interface paths {
         put?: never;
         /**
          * Cordon Node
-         * @description Take nothing new; what runs goes on.
+         * @description Cordon the node: it gets no new jobs; running jobs continue.
          */
         post: operations["cordon_node"];
         delete?: never;
@@ -2211,7 +2213,7 @@ export interface paths {
         put?: never;
         /**
          * Drain Node
-         * @description Take nothing new and empty.
+         * @description Drain the node: it gets no new jobs, and becomes empty as its jobs end.
          */
         post: operations["drain_node"];
         delete?: never;
@@ -2229,7 +2231,7 @@ export interface paths {
         };
         /**
          * Preview Drain
-         * @description What draining the node at that time would displace; nothing is changed.
+         * @description The jobs that a drain of the node at that time would displace; nothing is changed.
          */
         get: operations["preview_drain"];
         put?: never;
@@ -2286,7 +2288,7 @@ export interface paths {
         };
         /**
          * List Object Stores
-         * @description How they are reached is told to operators only.
+         * @description All object stores; addresses are shown to operators only.
          */
         get: operations["list_object_stores"];
         put?: never;
@@ -2311,14 +2313,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Object Store
-         * @description Nothing in the bucket is touched. Refused while volumes are parts of it.
+         * @description Remove an object store; the bucket is not changed. Refused while it has volumes.
          */
         delete: operations["delete_object_store"];
         options?: never;
         head?: never;
         /**
          * Edit Object Store
-         * @description How the same bucket is reached. A secret that is left out stays as it is.
+         * @description Change the access to the same bucket. A secret that is left out is kept.
          */
         patch: operations["edit_object_store"];
         trace?: never;
@@ -2334,7 +2336,7 @@ export interface paths {
         put?: never;
         /**
          * Test Object Store
-         * @description Whether the bucket can be reached and read, with what to do if not.
+         * @description Test whether the bucket can be reached and read; an error has a hint.
          */
         post: operations["test_object_store"];
         delete?: never;
@@ -2369,7 +2371,8 @@ export interface paths {
         };
         /**
          * List Packages
-         * @description All of them; with a kind only those that the caller could have now, with how many, and how long it takes.
+         * @description All packages; with a kind, only those that the caller could use now, with the number of jobs that would start and
+         *     the estimated start of the next one.
          */
         get: operations["list_packages"];
         put?: never;
@@ -2394,14 +2397,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Package
-         * @description Jobs that were submitted with it are not touched.
+         * @description Delete a package. Jobs that were submitted with it are not changed.
          */
         delete: operations["delete_package"];
         options?: never;
         head?: never;
         /**
          * Edit Package
-         * @description Change what is given. Jobs that were submitted with it keep their size.
+         * @description Change the given fields. Jobs that were submitted with the package keep their size.
          */
         patch: operations["edit_package"];
         trace?: never;
@@ -2481,7 +2484,7 @@ export interface paths {
         head?: never;
         /**
          * Edit Permission Group
-         * @description Change what is given. It holds from the next request of each of its users on.
+         * @description Change the given fields. The change applies from the next request of each user on.
          */
         patch: operations["edit_permission_group"];
         trace?: never;
@@ -2497,7 +2500,7 @@ export interface paths {
         put?: never;
         /**
          * Assign Permission Group
-         * @description Put users into this permission group, all of them or none; each leaves the one before.
+         * @description Move users into this permission group, all of them or none.
          */
         post: operations["assign_permission_group"];
         delete?: never;
@@ -2518,7 +2521,7 @@ export interface paths {
         put?: never;
         /**
          * Create Pool
-         * @description With a queue of the same name. Its GPUs leave the pool that they are in.
+         * @description Create a pool, with a queue of the same name. Its GPUs are removed from their present pools.
          */
         post: operations["create_pool"];
         delete?: never;
@@ -2536,21 +2539,22 @@ export interface paths {
         };
         /**
          * Get Pool
-         * @description With its GPUs and what runs on them.
+         * @description A pool with its GPUs and the jobs on them.
          */
         get: operations["get_pool"];
         put?: never;
         post?: never;
         /**
          * Delete Pool
-         * @description Its GPUs go to the pool default and its queues go; what waits in them stays, and says that its queue is gone.
+         * @description Delete a pool. Its GPUs move to the pool default and its queues are deleted; jobs that wait in them stay, and
+         *     show that their queue was deleted.
          */
         delete: operations["delete_pool"];
         options?: never;
         head?: never;
         /**
          * Edit Pool
-         * @description Change the description, or say exactly which GPUs it has. A GPU with a running job stays where it is.
+         * @description Change the description, or replace the list of GPUs. A GPU with a running job cannot be moved.
          */
         patch: operations["edit_pool"];
         trace?: never;
@@ -2566,7 +2570,7 @@ export interface paths {
         put?: never;
         /**
          * Move Gpus
-         * @description Move these GPUs into the pool from wherever they are: all of them or none.
+         * @description Move these GPUs into the pool from their present pools: all of them or none.
          */
         post: operations["move_gpus"];
         delete?: never;
@@ -2584,13 +2588,13 @@ export interface paths {
         };
         /**
          * List Presets
-         * @description Those that come with corral, and those that operators have added.
+         * @description The built-in presets, and those that operators have added.
          */
         get: operations["list_presets"];
         put?: never;
         /**
          * Add Preset
-         * @description Every problem of the template is told at once, each with its line.
+         * @description Add a preset. All problems of the file are reported at once, each with its line.
          */
         post: operations["add_preset"];
         delete?: never;
@@ -2612,7 +2616,7 @@ export interface paths {
         post?: never;
         /**
          * Remove Preset
-         * @description Jobs that were made from it are not touched.
+         * @description Remove a preset. Jobs that were made from it are not changed.
          */
         delete: operations["remove_preset"];
         options?: never;
@@ -2675,7 +2679,7 @@ export interface paths {
         head?: never;
         /**
          * Edit Queue
-         * @description Change what is given. What waits is ordered by the new settings from now on.
+         * @description Change the given fields. Waiting jobs are ordered by the new settings at once.
          */
         patch: operations["edit_queue"];
         trace?: never;
@@ -2689,7 +2693,7 @@ export interface paths {
         };
         /**
          * Get Queue Order
-         * @description The waiting jobs in the order in which they go, line by line: the first 500 of each, and the caller's own.
+         * @description The waiting jobs in their order, by waiting line: the first 500 of each, and the caller's own.
          */
         get: operations["get_queue_order"];
         put?: never;
@@ -2729,7 +2733,7 @@ export interface paths {
         };
         /**
          * List Quotas
-         * @description Every user's, with what is held of it.
+         * @description The quotas of all users, with the resources held.
          */
         get: operations["list_quotas"];
         put?: never;
@@ -2751,7 +2755,7 @@ export interface paths {
         put?: never;
         /**
          * Edit Quotas
-         * @description The same change for many users, for all of them or for none. The users' quotas as they are now.
+         * @description Change the quotas of many users in the same way, of all of them or of none. Returns the new quotas.
          */
         post: operations["edit_quotas"];
         delete?: never;
@@ -2789,7 +2793,7 @@ export interface paths {
         };
         /**
          * List Receipts
-         * @description Newest first. Scientists see those in which a job of theirs is on either side.
+         * @description Receipts, newest first. Scientists see those in which one of their jobs is the victim or the preempting job.
          */
         get: operations["list_receipts"];
         put?: never;
@@ -2809,7 +2813,7 @@ export interface paths {
         };
         /**
          * List Registry Logins
-         * @description One's own, without their secrets; operators also see the platform's.
+         * @description The caller's own logins, without their secrets; operators also see the platform's.
          */
         get: operations["list_registry_logins"];
         put?: never;
@@ -2830,7 +2834,7 @@ export interface paths {
         get?: never;
         /**
          * Put Registry Login
-         * @description Keep a login, or replace the one of that name.
+         * @description Store a login, or replace the one of that name.
          */
         put: operations["put_registry_login"];
         post?: never;
@@ -2853,7 +2857,7 @@ export interface paths {
         put?: never;
         /**
          * Create Report Schedule
-         * @description The first report is that of the first span which ends from now on.
+         * @description Create a schedule. The first report covers the first span that ends after now.
          */
         post: operations["create_report_schedule"];
         delete?: never;
@@ -2875,7 +2879,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Report Schedule
-         * @description The reports that it has made stay.
+         * @description Delete a schedule. Its reports stay.
          */
         delete: operations["delete_report_schedule"];
         options?: never;
@@ -2899,7 +2903,7 @@ export interface paths {
         put?: never;
         /**
          * Create Report
-         * @description Ask for a report. It is `working` until it is `ready` to be downloaded, or has `failed`.
+         * @description Request a report. It is `working` until it is `ready` to be downloaded, or has `failed`.
          */
         post: operations["create_report"];
         delete?: never;
@@ -2935,7 +2939,7 @@ export interface paths {
         };
         /**
          * Get Report File
-         * @description The report itself: HTML to look at, PDF to hand on, or its data as CSV with one line per attempt.
+         * @description The report as HTML or PDF, or its data as CSV with one line per attempt.
          */
         get: operations["get_report_file"];
         put?: never;
@@ -2955,13 +2959,13 @@ export interface paths {
         };
         /**
          * List Reservations
-         * @description With those that were over lately.
+         * @description All reservations, including those that ended lately.
          */
         get: operations["list_reservations"];
         put?: never;
         /**
          * Create Reservation
-         * @description So many GPUs, or named ones, for users and groups. Refused if they cannot be had in that window.
+         * @description Reserve a number of GPUs, or named ones, for users and groups. Refused if they are not free in that window.
          */
         post: operations["create_reservation"];
         delete?: never;
@@ -2983,14 +2987,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Reservation
-         * @description What runs on its GPUs goes on.
+         * @description Delete a reservation. Jobs on its GPUs continue.
          */
         delete: operations["delete_reservation"];
         options?: never;
         head?: never;
         /**
          * Edit Reservation
-         * @description GPUs that it has are kept where that is possible.
+         * @description Change a reservation. It keeps its GPUs if possible.
          */
         patch: operations["edit_reservation"];
         trace?: never;
@@ -3024,7 +3028,7 @@ export interface paths {
         };
         /**
          * Get Score History
-         * @description How a user's score went, per GPU model, oldest first; exact at every point.
+         * @description The history of a user's score per GPU model, oldest first; exact at every point.
          */
         get: operations["get_score_history"];
         put?: never;
@@ -3044,7 +3048,7 @@ export interface paths {
         };
         /**
          * Search Everything
-         * @description Whatever the caller may see, what matches best first, and some of everything.
+         * @description Results that the caller may see, the best matches first, with some of every kind.
          */
         get: operations["search"];
         put?: never;
@@ -3064,7 +3068,7 @@ export interface paths {
         };
         /**
          * Get Settings
-         * @description Every setting with its value and where that came from; secrets are masked.
+         * @description Every setting with its value and the source of the value; secrets are masked.
          */
         get: operations["get_settings"];
         put?: never;
@@ -3084,13 +3088,13 @@ export interface paths {
         };
         /**
          * Get Shadow
-         * @description What the shadow would have decided otherwise; also of one that was stopped, until the next is started.
+         * @description The shadow policy's differences from the live one; kept after it was stopped, until the next is started.
          */
         get: operations["get_shadow"];
         /**
          * Start Shadow
-         * @description Decide every cycle that starts something once more with other rules, and note what differs. It replaces one that
-         *     runs, and what that one found.
+         * @description Plan every cycle that starts a job again with other rules, and record the differences. This replaces a running
+         *     shadow policy and its differences.
          */
         put: operations["start_shadow"];
         post?: never;
@@ -3110,13 +3114,14 @@ export interface paths {
         };
         /**
          * List Silences
-         * @description Those that are not over.
+         * @description Silences that are not over.
          */
         get: operations["list_silences"];
         put?: never;
         /**
          * Create Silence
-         * @description Tell nobody about what matches for a while. It is still recorded, and told if it outlasts the silence.
+         * @description Send no notices about matching alerts for a while. Alerts are still recorded; a notice is sent if an alert fires
+         *     longer than the silence.
          */
         post: operations["create_silence"];
         delete?: never;
@@ -3157,7 +3162,7 @@ export interface paths {
         put?: never;
         /**
          * Create Simulation
-         * @description Replay what was with something changed. It is `waiting`, then `working`, until it is `ready`.
+         * @description Replay past jobs with changes. The simulation is `waiting`, then `working`, until it is `ready`.
          */
         post: operations["create_simulation"];
         delete?: never;
@@ -3179,7 +3184,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Simulation
-         * @description One that is not over is cancelled.
+         * @description Delete a simulation; one that is not over is cancelled.
          */
         delete: operations["delete_simulation"];
         options?: never;
@@ -3198,7 +3203,7 @@ export interface paths {
         put?: never;
         /**
          * Repeat Simulation
-         * @description The same question once more, as a new one; the cluster is the one of now.
+         * @description Run the same simulation again as a new one, with the present cluster.
          */
         post: operations["repeat_simulation"];
         delete?: never;
@@ -3233,12 +3238,12 @@ export interface paths {
         };
         /**
          * Stream Events
-         * @description Events as they happen; after a break everything that was missed, in order and once.
+         * @description Events as they are committed; after a break, all missed events follow in order, each once.
          *
-         *     Beside the events there are notes without an id: `hello` comes first, with the server's version and start,
-         *     `readings` whenever there is something new that was measured, and `estimates` when starts were estimated anew.
-         *     Operators also hear `simulation.progress` while a what-if question is answered, and `shadow.differed` when the
-         *     shadow policy would have decided otherwise.
+         *     The stream also has messages without an id: `hello` comes first, with the server's version and start time;
+         *     `readings` when there are new readings; `estimates` when starts were estimated again. Operators also receive
+         *     `simulation.progress` while a simulation runs, and `shadow.differed` when the shadow policy would have decided
+         *     otherwise.
          */
         get: operations["stream_events"];
         put?: never;
@@ -3258,13 +3263,13 @@ export interface paths {
         };
         /**
          * List Tasks
-         * @description The caller's unfinished tasks; for operators everybody's.
+         * @description The caller's unfinished tasks; for operators, those of all users.
          */
         get: operations["list_tasks"];
         put?: never;
         /**
          * Allocate Task
-         * @description Hold GPUs under a task's name: so many, or what is free within the automatic limit.
+         * @description Hold GPUs under a task's name: a given number, or the free ones within the automatic limit.
          */
         post: operations["allocate_task"];
         delete?: never;
@@ -3285,7 +3290,7 @@ export interface paths {
         post?: never;
         /**
          * Release Task
-         * @description Give the GPUs back.
+         * @description End the task and free its GPUs.
          */
         delete: operations["release_task"];
         options?: never;
@@ -3304,7 +3309,7 @@ export interface paths {
         put?: never;
         /**
          * Start Program
-         * @description Hand a task its program, once.
+         * @description Start the task's program; possible once.
          */
         post: operations["start_program"];
         delete?: never;
@@ -3342,7 +3347,7 @@ export interface paths {
         };
         /**
          * List Users
-         * @description Everybody who matches every filter, with what is counted about them.
+         * @description Users that match every filter, with their numbers of jobs and GPUs.
          */
         get: operations["list_users"];
         put?: never;
@@ -3374,7 +3379,7 @@ export interface paths {
         head?: never;
         /**
          * Edit User
-         * @description A disabled user is signed out everywhere at once; a new password is for one use.
+         * @description Change a user. A disabled user is signed out everywhere at once; a new password can be used once.
          */
         patch: operations["edit_user"];
         trace?: never;
@@ -3388,12 +3393,12 @@ export interface paths {
         };
         /**
          * Get Quota
-         * @description Per job kind and type of volume; everybody may see their own.
+         * @description A user's quota per job kind and type of volume; users may see their own.
          */
         get: operations["get_quota"];
         /**
          * Set Quota
-         * @description Replaces the whole quota. What runs already is never touched.
+         * @description Replace the whole quota. Running jobs are not affected.
          */
         put: operations["set_quota"];
         post?: never;
@@ -3414,7 +3419,7 @@ export interface paths {
         put?: never;
         /**
          * Onboard Users
-         * @description Make users of people whom a provider knows, all or none. Their names follow from their logins.
+         * @description Create users for accounts of a provider, all of them or none. User names are derived from the logins.
          */
         post: operations["onboard_users"];
         delete?: never;
@@ -3432,13 +3437,13 @@ export interface paths {
         };
         /**
          * List Volumes
-         * @description One's own, and those that are shared with one; operators see all.
+         * @description The caller's own, and those that are shared with the caller; operators see all.
          */
         get: operations["list_volumes"];
         put?: never;
         /**
          * Create Volume
-         * @description It can be mounted at once; jobs wait until it is made.
+         * @description Create a volume. Jobs can mount it at once; they wait until it is ready.
          */
         post: operations["create_volume"];
         delete?: never;
@@ -3456,21 +3461,21 @@ export interface paths {
         };
         /**
          * Get Volume
-         * @description By id, or by name; without an owner one's own goes first.
+         * @description A volume by id, or by name; without an owner, the caller's own volume is preferred.
          */
         get: operations["get_volume"];
         put?: never;
         post?: never;
         /**
          * Delete Volume
-         * @description With all that is in it; of a bucket only the name goes. Refused while a live job mounts it.
+         * @description Delete a volume with its content; the content of a bucket is kept. Refused while a live job mounts the volume.
          */
         delete: operations["delete_volume"];
         options?: never;
         head?: never;
         /**
          * Edit Volume
-         * @description Make it larger.
+         * @description Enlarge a volume.
          */
         patch: operations["edit_volume"];
         trace?: never;
@@ -3484,14 +3489,14 @@ export interface paths {
         };
         /**
          * List Volume Files
-         * @description What is in a directory of a volume, or everything below it, in a fixed order.
+         * @description The entries of a directory of a volume, or all files below it, in a fixed order.
          */
         get: operations["list_volume_files"];
         put?: never;
         post?: never;
         /**
          * Delete Volume File
-         * @description A file, an empty directory, or a directory with all that is in it. Of a link only the link goes.
+         * @description Delete a file, an empty directory, or a directory with its content. Of a link only the link is deleted.
          */
         delete: operations["delete_volume_file"];
         options?: never;
@@ -3508,7 +3513,7 @@ export interface paths {
         };
         /**
          * Checksum Volume File
-         * @description The checksum of a file, made of all of it: that takes as long as reading it.
+         * @description The checksum of a whole file; computing it takes as long as reading the file.
          */
         get: operations["checksum_volume_file"];
         put?: never;
@@ -3528,12 +3533,13 @@ export interface paths {
         };
         /**
          * Download Volume File
-         * @description A file, whole or a range of it; a small one with its checksum in X-Checksum.
+         * @description A file or a range of it; a small file has its checksum in X-Checksum.
          */
         get: operations["download_volume_file"];
         /**
          * Put Volume File
-         * @description A small file in one request; larger ones are uploaded in parts. It replaces one of the same name, in one step.
+         * @description Upload a small file in one request; larger files are uploaded in parts. It atomically replaces a file of the same
+         *     name.
          */
         put: operations["put_volume_file"];
         post?: never;
@@ -3553,7 +3559,7 @@ export interface paths {
         get?: never;
         /**
          * Make Volume Directory
-         * @description A directory, with those on the way to it; one that is there already stays. A bucket has none.
+         * @description Create a directory and its parents; an existing one is kept. A bucket has no directories.
          */
         put: operations["make_volume_directory"];
         post?: never;
@@ -3593,7 +3599,7 @@ export interface paths {
         get?: never;
         /**
          * Share Volume
-         * @description Say with whom it is shared. Jobs that run keep what they have.
+         * @description Set the users and groups that the volume is shared with. Running jobs keep their access.
          */
         put: operations["share_volume"];
         post?: never;
@@ -3614,7 +3620,7 @@ export interface paths {
         put?: never;
         /**
          * Begin Volume Upload
-         * @description Begin, or find the open upload of the same file with the parts that are there already.
+         * @description Begin an upload, or find the open upload of the same file with its received parts.
          */
         post: operations["begin_volume_upload"];
         delete?: never;
@@ -3632,14 +3638,14 @@ export interface paths {
         };
         /**
          * Get Volume Upload
-         * @description Which parts are there.
+         * @description An open upload with its received parts.
          */
         get: operations["get_volume_upload"];
         put?: never;
         post?: never;
         /**
          * Abort Volume Upload
-         * @description Give it up; what has come of it is forgotten.
+         * @description Cancel an upload; its parts are removed.
          */
         delete: operations["abort_volume_upload"];
         options?: never;
@@ -3658,7 +3664,7 @@ export interface paths {
         put?: never;
         /**
          * Complete Volume Upload
-         * @description Verify all of it and give it its name, in one step. That takes as long as reading it.
+         * @description Verify the whole file and atomically give it its name. This takes as long as reading the file.
          */
         post: operations["complete_volume_upload"];
         delete?: never;
@@ -3677,7 +3683,7 @@ export interface paths {
         get?: never;
         /**
          * Put Volume Upload Part
-         * @description One part; it counts if it has the checksum. Sending it again changes nothing.
+         * @description Send one part; it is accepted if the checksum matches. Sending it again changes nothing.
          */
         put: operations["put_volume_upload_part"];
         post?: never;
@@ -3696,13 +3702,13 @@ export interface paths {
         };
         /**
          * List Workbenches
-         * @description The caller's own, stopped ones too, the newest first; for operators everybody's.
+         * @description The caller's own workbenches, also stopped ones, the newest first; for operators, those of all users.
          */
         get: operations["list_workbenches"];
         put?: never;
         /**
          * Create Workbench
-         * @description Create a workbench and start it, unless it is held. Refused while what it needs is not there.
+         * @description Create a workbench and start it, unless it is held. Refused if a program that it needs is missing.
          */
         post: operations["create_workbench"];
         delete?: never;
@@ -3720,14 +3726,14 @@ export interface paths {
         };
         /**
          * Get Workbench
-         * @description By id, or by the name of one of the caller's own.
+         * @description A workbench by its id, or by the name of one of the caller's own.
          */
         get: operations["get_workbench"];
         put?: never;
         post?: never;
         /**
          * Delete Workbench
-         * @description For good, with its own directory.
+         * @description Delete a workbench for good, with its own directory.
          */
         delete: operations["delete_workbench"];
         options?: never;
@@ -3746,7 +3752,7 @@ export interface paths {
         put?: never;
         /**
          * Start Workbench
-         * @description Again, with the settings that it was created with.
+         * @description Start a workbench again, with its settings.
          */
         post: operations["start_workbench"];
         delete?: never;
@@ -3766,7 +3772,7 @@ export interface paths {
         put?: never;
         /**
          * Stop Workbench
-         * @description Its settings and its own directory stay.
+         * @description Stop a workbench. Its settings and its own directory are kept.
          */
         post: operations["stop_workbench"];
         delete?: never;
@@ -3818,7 +3824,7 @@ export interface components {
             fired_at: string | null;
             /**
              * Folded Into
-             * @description The alert that explains this one: nobody was told of this one.
+             * @description The alert that explains this one; no notice was sent for this one.
              */
             folded_into: string | null;
             /** Id */
@@ -3827,7 +3833,7 @@ export interface components {
             note: string;
             /**
              * Owner
-             * @description Whose job it is about.
+             * @description Owner of the job that the alert is about.
              */
             owner: string | null;
             /** Pending Since */
@@ -3845,7 +3851,7 @@ export interface components {
             severity: "info" | "warning" | "critical";
             /**
              * Silenced
-             * @description A silence covers it: nobody was told.
+             * @description A silence covers the alert: no notice was sent.
              */
             silenced: boolean;
             /**
@@ -3859,7 +3865,7 @@ export interface components {
             text: string;
             /**
              * Unit
-             * @description Of the value, while the rule is known.
+             * @description Unit of the value; empty if the rule was removed.
              */
             unit: string;
             /**
@@ -3883,7 +3889,7 @@ export interface components {
             findings: components["schemas"]["FindingView"][];
             /**
              * Notes
-             * @description What could not be looked at.
+             * @description Data that was not available.
              */
             notes: string[];
             /** Since */
@@ -3898,7 +3904,7 @@ export interface components {
             array: string;
             /**
              * User
-             * @description Whose it is, if not the caller's; for operators.
+             * @description Owner of the job if it is not the caller; only operators can set it.
              */
             user?: string | null;
         };
@@ -3933,19 +3939,19 @@ export interface components {
             idle_gpu_hours: number;
             /**
              * Measured Gpu Hours
-             * @description The part of the GPU-hours of which readings tell.
+             * @description Share of the GPU-hours that have readings.
              */
             measured_gpu_hours: number;
             /**
              * Memory Peak Bytes
-             * @description The most that one of its GPUs had in use.
+             * @description Highest memory use of a single GPU.
              */
             memory_peak_bytes: number;
             /** Planned At */
             planned_at: string;
             /**
              * Utilization
-             * @description Mean use of the GPUs while it was measured; null if it never was.
+             * @description Mean utilisation of the GPUs while it was measured; null if it was never measured.
              */
             utilization: number | null;
         };
@@ -3968,7 +3974,7 @@ export interface components {
             planned_at: string;
             /** Started At */
             started_at: string | null;
-            /** @description What it has held and used. */
+            /** @description What the job has held and used. */
             usage?: components["schemas"]["UsageView"] | null;
         };
         /**
@@ -3985,7 +3991,7 @@ export interface components {
         };
         /**
          * Changes
-         * @description What is different about the cluster; an empty body is the cluster as it is.
+         * @description Changes to the cluster; an empty body is the present cluster.
          */
         Changes: {
             /** Any Model */
@@ -4034,13 +4040,13 @@ export interface components {
             name: string;
             /**
              * Url
-             * @description An Apprise URL. Kept encrypted and never shown again.
+             * @description An Apprise URL. Stored encrypted and never shown again.
              */
             url: string;
         };
         /**
          * ChannelEdit
-         * @description What is left out stays as it is, the address too.
+         * @description Fields that are left out keep their values, the address too.
          */
         ChannelEdit: {
             /**
@@ -4061,7 +4067,7 @@ export interface components {
             min_severity?: "info" | "warning" | "critical";
             /**
              * Url
-             * @description An Apprise URL. Kept encrypted and never shown again.
+             * @description An Apprise URL. Stored encrypted and never shown again.
              * @default
              */
             url?: string;
@@ -4070,7 +4076,7 @@ export interface components {
         ChannelView: {
             /**
              * Address
-             * @description Without its secrets.
+             * @description The address without its secrets.
              */
             address: string;
             /** Created At */
@@ -4081,7 +4087,7 @@ export interface components {
             enabled: boolean;
             /**
              * From Config
-             * @description It comes from the configuration file and follows it.
+             * @description The channel is defined in the configuration file and can only be changed there.
              */
             from_config: boolean;
             /**
@@ -4098,7 +4104,7 @@ export interface components {
             detail: string;
             /**
              * Hint
-             * @description What to do about it.
+             * @description How to fix the problem.
              */
             hint: string;
             /** Name */
@@ -4113,19 +4119,19 @@ export interface components {
         CheckpointView: {
             /**
              * Attempt
-             * @description Which attempt saved it; null if that cannot be read any more.
+             * @description The attempt that saved the checkpoint; null if it cannot be read any more.
              */
             attempt: number | null;
             /**
              * Good
-             * @description As far as names and lengths tell; before an attempt resumes, every byte is read.
+             * @description Judged by file names and lengths; before an attempt resumes, every byte is checked.
              */
             good: boolean;
             /** Name */
             name: string;
             /**
              * Parts
-             * @description How many processes of a gang saved a part of it.
+             * @description Number of processes of a gang that saved a part.
              */
             parts: number;
             /**
@@ -4135,19 +4141,19 @@ export interface components {
             path: string | null;
             /**
              * Problem
-             * @description Why no attempt resumes from it.
+             * @description Why no attempt resumes from this checkpoint.
              */
             problem: string | null;
             /**
              * Saved At
-             * @description Null if that cannot be read any more.
+             * @description Null if it cannot be read any more.
              */
             saved_at: string | null;
             /** Size Bytes */
             size_bytes: number;
             /**
              * Step
-             * @description Steps done: where a program that resumes from it goes on.
+             * @description Number of steps done; a program that resumes from the checkpoint continues there.
              */
             step: number;
         };
@@ -4159,7 +4165,7 @@ export interface components {
             checksum: string;
             /**
              * Etag
-             * @description Of the content that the checksum was made of.
+             * @description Size of the content that the checksum was computed of.
              */
             etag: string;
             /** Path */
@@ -4171,14 +4177,14 @@ export interface components {
         ClusterView: {
             /**
              * Detail
-             * @description What is wrong, in the words of its engine; empty while it answers.
+             * @description The engine's error message; empty while the engine answers.
              */
             detail: string;
             /** Engine */
             engine: string;
             /**
              * Gpu Types
-             * @description Models of GPUs by what its own scheduler calls them, as far as set.
+             * @description GPU models by the names of the cluster's own scheduler, if configured.
              */
             gpu_types: {
                 [key: string]: string;
@@ -4189,7 +4195,7 @@ export interface components {
             gpus_free: number;
             /**
              * Gpus Taken
-             * @description Held by others, outside of corral.
+             * @description GPUs that are used outside of corral.
              */
             gpus_taken: number;
             /** Healthy */
@@ -4202,12 +4208,12 @@ export interface components {
             nodes_ready: number;
             /**
              * Observed At
-             * @description When it was last asked; null before the first time.
+             * @description When the engine was last observed; null before the first time.
              */
             observed_at: string | null;
             /**
              * Since
-             * @description Since when it answers, or does not, as far as this server has seen.
+             * @description Since when this server has seen the engine answer, or not answer.
              */
             since: string | null;
         };
@@ -4215,20 +4221,20 @@ export interface components {
         CollectionCreate: {
             /**
              * Dry Run
-             * @description Only say what would go.
+             * @description Only report what would be removed.
              * @default true
              */
             dry_run?: boolean;
             /**
              * Grace Seconds
-             * @description What is newer stays: somebody may be about to commit it.
+             * @description Newer objects are kept: a commit that is not finished may need them.
              * @default 86400
              */
             grace_seconds?: number;
         };
         /** CommitCreate */
         CommitCreate: {
-            /** @description What the server itself reads. */
+            /** @description The directory that the server reads. */
             from?: components["schemas"]["CommitSource"] | null;
             /**
              * Message
@@ -4237,17 +4243,17 @@ export interface components {
             message?: string;
             /**
              * Parent
-             * @description Refused if the newest version is another one; null: whatever is the newest.
+             * @description Refused if the newest version is another one; null: the newest version.
              */
             parent?: string | null;
             /**
              * Produced By
-             * @description The job that made it: its id or name.
+             * @description The job that made the version: its id or name.
              */
             produced_by?: string | null;
             /**
              * Tree
-             * @description Of files whose objects were sent before.
+             * @description The tree of files whose objects were sent before.
              */
             tree?: string | null;
         };
@@ -4258,12 +4264,12 @@ export interface components {
         CommitSource: {
             /**
              * Job
-             * @description name or id; the version then is known as made by it.
+             * @description Name or id; the version is then recorded as made by this job.
              */
             job?: string | null;
             /**
              * Path
-             * @description The directory within; empty: all of it.
+             * @description Path of the directory within; empty: all of it.
              * @default
              */
             path?: string;
@@ -4279,7 +4285,7 @@ export interface components {
             different: number;
             /**
              * Dropped
-             * @description Followed without deciding, because the shadow had fallen behind.
+             * @description Cycles that were skipped because the shadow policy had fallen behind.
              */
             dropped: number;
             /** Failed */
@@ -4303,14 +4309,14 @@ export interface components {
         };
         /**
          * CycleView
-         * @description Where in the journal an answer of the past comes from.
+         * @description The journal entries that an answer about the past is based on.
          */
         CycleView: {
             /** At */
             at: string;
             /**
              * Exact
-             * @description Everything that had happened is in the answer, and nothing else.
+             * @description Whether the answer contains exactly the changes up to that moment.
              */
             exact: boolean;
             /** Id */
@@ -4331,7 +4337,7 @@ export interface components {
             name: string;
             /**
              * Target
-             * @description Where it is kept.
+             * @description Target that the dataset is stored in.
              * @default default
              */
             target?: string;
@@ -4389,19 +4395,20 @@ export interface components {
         };
         /**
          * DatasetTargetEdit
-         * @description What may be changed; what is left out stays as it is. While there are datasets: a repository's token only.
+         * @description Changes to a target. Fields that are left out keep their values. If the target has datasets, only the address and
+         *     the token of its repository can be changed.
          */
         DatasetTargetEdit: {
             /** Storage */
             storage?: (components["schemas"]["DirectoryBody"] | components["schemas"]["ObjectStorageBody"]) | null;
             /**
              * Token
-             * @description Another one; empty: none.
+             * @description A new token; empty: no token.
              */
             token?: string | null;
             /**
              * Url
-             * @description Where the same repository is now.
+             * @description New address of the same repository.
              */
             url?: string | null;
         };
@@ -4415,7 +4422,7 @@ export interface components {
             created_by: string;
             /**
              * Datasets
-             * @description How many are kept through it.
+             * @description Number of datasets of this target.
              */
             datasets: number;
             metadata: components["schemas"]["MetadataView"];
@@ -4447,7 +4454,7 @@ export interface components {
             shares: components["schemas"]["DatasetShareView"][];
             /**
              * Size Bytes
-             * @description What all its versions together take.
+             * @description Bytes that all versions take together.
              */
             size_bytes: number;
             /**
@@ -4464,21 +4471,21 @@ export interface components {
         };
         /**
          * DefragmentationView
-         * @description A plan to look at. Nothing carries it out by itself.
+         * @description A proposed plan. It is not carried out automatically.
          */
         DefragmentationView: {
             /** Frees */
             frees: components["schemas"]["FreedNodeView"][];
             /**
              * Helps
-             * @description Waiting jobs that would find a place.
+             * @description Waiting jobs that would fit.
              */
             helps: string[];
             /** Lost Gpu Hours */
             lost_gpu_hours: number;
             /**
              * Moves
-             * @description In the order in which they can be made.
+             * @description In the order in which they can be carried out.
              */
             moves: components["schemas"]["MoveView"][];
         };
@@ -4549,7 +4556,7 @@ export interface components {
             to_version: string;
             /**
              * Truncated
-             * @description Whether there are more than are shown.
+             * @description Whether there are more changes than are shown.
              */
             truncated: boolean;
         };
@@ -4574,7 +4581,7 @@ export interface components {
         };
         /**
          * DirectoryBody
-         * @description A directory that the server sees; nodes too, where they are other machines.
+         * @description A directory that the server can reach, and the nodes too if they are other machines.
          */
         DirectoryBody: {
             /**
@@ -4591,34 +4598,34 @@ export interface components {
             back_at: string | null;
             /**
              * Displaced
-             * @description Whether it is still there then.
+             * @description Whether the job is expected to run still at that time.
              * @enum {string}
              */
             displaced: "surely" | "likely" | "possibly" | "no";
-            /** @description By runs like it that took at least as long; null if there were none. */
+            /** @description Estimated from similar runs that took at least as long; null if there were none. */
             ends_at: components["schemas"]["SpanView"] | null;
             /**
              * Goes To
-             * @description Nodes that have room for it; null when none is known.
+             * @description Nodes that the job would fit on; null if none is known.
              */
             goes_to: string[] | null;
             /** Gpu Count */
             gpu_count: number;
             /**
              * Gpus
-             * @description Its GPUs on the node.
+             * @description Number of the job's GPUs on the node.
              */
             gpus: string[];
             /** Id */
             id: string;
             /**
              * Limit At
-             * @description When its time limit ends it.
+             * @description End of the job's time limit.
              */
             limit_at: string | null;
             /**
              * Lost Gpu Seconds
-             * @description Since its last checkpoint, as far as it can be told.
+             * @description Work since the last known checkpoint.
              */
             lost_gpu_seconds: number;
             /** Name */
@@ -4634,12 +4641,12 @@ export interface components {
             at: string;
             /**
              * Capacity After
-             * @description Of each pool with GPUs on the node, without it.
+             * @description Each pool with GPUs on the node, and its GPUs without the node.
              */
             capacity_after: {
                 [key: string]: components["schemas"]["CapacityView"];
             };
-            /** @description When all have ended by themselves; null when that cannot be told. */
+            /** @description Estimated end of the last job; null if it cannot be estimated. */
             empty_at: components["schemas"]["SpanView"] | null;
             /** Jobs */
             jobs: components["schemas"]["DisplacedJobView"][];
@@ -4647,13 +4654,13 @@ export interface components {
             node: string;
             /**
              * Stranded
-             * @description Jobs that wait and could run nowhere else.
+             * @description Waiting jobs that can run on this node only.
              */
             stranded: components["schemas"]["StrandedView"][];
         };
         /** EffectView */
         EffectView: {
-            /** @description start: now. earlier: at a promised time that comes sooner than without it. */
+            /** @description start: the job would start now. earlier: its planned start would be earlier than without this. */
             outcome: components["schemas"]["Outcome"];
             /** Start At */
             start_at: string;
@@ -4666,14 +4673,14 @@ export interface components {
             min_gpus: number;
             /**
              * Next Gpus
-             * @description While it is resized: what its next attempt gets.
+             * @description While the job is resized: GPUs of its next attempt.
              */
             next_gpus: string[] | null;
             /** Resized At */
             resized_at: string | null;
             /**
              * Utilization
-             * @description Measured use of its GPUs lately; null: not known yet.
+             * @description Recently measured utilisation of the job's GPUs; null: not known yet.
              */
             utilization: number | null;
         };
@@ -4681,7 +4688,7 @@ export interface components {
         EstimateAccuracyView: {
             /**
              * Before P50
-             * @description Which part of them started by then; null: none can be judged yet.
+             * @description Share of the jobs that started by then; null: no estimate can be judged yet.
              */
             before_p50: number | null;
             /** Before P90 */
@@ -4690,17 +4697,17 @@ export interface components {
             by_horizon: components["schemas"]["HorizonAccuracyView"][];
             /**
              * Estimates
-             * @description Made since then; of those that still wait only the late ones are judged.
+             * @description Estimates made since then; of jobs that still wait, only those that are late are judged.
              */
             estimates: number;
             /**
              * Median Error Seconds
-             * @description Between p50 and the start, whichever was first.
+             * @description Difference between p50 and the start, whichever was first.
              */
             median_error_seconds: number | null;
             /**
              * Recent
-             * @description The latest first; of jobs that the caller may see.
+             * @description Estimates for jobs that the caller may see, the latest first.
              */
             recent: components["schemas"]["ToldView"][];
             /** Since */
@@ -4710,7 +4717,7 @@ export interface components {
         };
         /**
          * EstimateView
-         * @description When it is expected to start: half of such jobs do by p50, nine tenths by p90.
+         * @description The estimated start: half of such jobs start by p50, nine tenths by p90.
          */
         EstimateView: {
             /** P50 */
@@ -4758,7 +4765,7 @@ export interface components {
         };
         /**
          * ExpectedBackView
-         * @description When the job is expected to run again: half of the time not later, and nine times out of ten.
+         * @description When the job is expected to run again: by p50 in half of the cases, by p90 in nine of ten.
          */
         ExpectedBackView: {
             /** P50 */
@@ -4770,7 +4777,7 @@ export interface components {
         ExplainedEstimateView: {
             /**
              * Basis
-             * @description What the estimate comes from, in words.
+             * @description Explanation of the estimate.
              */
             basis: string;
             /** Made At */
@@ -4807,7 +4814,7 @@ export interface components {
         FileView: {
             /** Is Dir */
             is_dir: boolean;
-            /** @description `link`: leads out of the output directory; it cannot be downloaded. */
+            /** @description `link`: a link to a place outside of the output directory; it cannot be downloaded. */
             kind: components["schemas"]["OutputKind"];
             /** Modified At */
             modified_at: string;
@@ -4815,7 +4822,7 @@ export interface components {
             name: string;
             /**
              * Path
-             * @description From the output directory on.
+             * @description Path relative to the output directory.
              */
             path: string;
             /** Size Bytes */
@@ -4830,7 +4837,7 @@ export interface components {
         FindingView: {
             /**
              * Evidence
-             * @description The numbers behind it.
+             * @description The numbers that the finding is based on.
              */
             evidence: {
                 [key: string]: number | string;
@@ -4841,7 +4848,7 @@ export interface components {
             severity: components["schemas"]["Severity"];
             /**
              * Subject
-             * @description The job, GPU, queue or pool that it is about.
+             * @description The job, GPU, queue or pool that the finding is about.
              */
             subject: string;
             /** Text */
@@ -4865,7 +4872,7 @@ export interface components {
             };
             /**
              * Models
-             * @description GPU models that will do; none means any.
+             * @description Accepted GPU models; none means any.
              */
             models?: string[];
             /** Name */
@@ -4873,7 +4880,7 @@ export interface components {
         };
         /**
          * FlavorEdit
-         * @description What may be changed about a flavor; what is left out stays as it is.
+         * @description Changes to a flavor. Fields that are left out keep their values.
          */
         FlavorEdit: {
             /**
@@ -4890,7 +4897,7 @@ export interface components {
             };
             /**
              * Models
-             * @description GPU models that will do; none means any.
+             * @description Accepted GPU models; none means any.
              */
             models?: string[];
         };
@@ -4936,12 +4943,12 @@ export interface components {
         FoundView: {
             /**
              * Detail
-             * @description A few words that tell it from its namesakes.
+             * @description A short text that distinguishes items of the same name.
              */
             detail: string;
             /**
              * Id
-             * @description What its own route knows it by; of an image that somebody owns `owner/name`.
+             * @description Id for the item's own route; `owner/name` of an image that has an owner.
              */
             id: string;
             /** Title */
@@ -4984,24 +4991,24 @@ export interface components {
             kind: "git";
             /**
              * Token
-             * @description To push with, over HTTPS. Kept encrypted and never shown again.
+             * @description Token to push over HTTPS. Stored encrypted and never shown again.
              * @default
              */
             token?: string;
             /**
              * Url
-             * @description Of a repository; without a login in it.
+             * @description Address of the repository, without user name and password.
              */
             url: string;
         };
         /**
          * GpuColumns
-         * @description Every list has one place per GPU. `node`, `model`, `pool` and `owner` are places in the lists beside.
+         * @description Every list has one item per GPU. `node`, `model`, `pool` and `owner` are indexes into the lists of names.
          */
         GpuColumns: {
             /**
              * Allocated
-             * @description The part that jobs hold, 0 to 1.
+             * @description Share of the GPU that jobs hold, 0 to 1.
              */
             allocated: number[];
             /** Health */
@@ -5012,12 +5019,12 @@ export interface components {
             index: number[];
             /**
              * Job
-             * @description That job, where the caller may see it.
+             * @description That job, if the caller may see it.
              */
             job: (string | null)[];
             /**
              * Memory
-             * @description The used part, 0 to 1.
+             * @description Share of the GPU's memory in use, 0 to 1.
              */
             memory: (number | null)[];
             /** Model */
@@ -5026,7 +5033,7 @@ export interface components {
             node: number[];
             /**
              * Owner
-             * @description Whose job holds the largest part; null while it is free.
+             * @description Owner of the job that holds the largest share; null if the GPU is free.
              */
             owner: (number | null)[];
             /** Pool */
@@ -5038,12 +5045,12 @@ export interface components {
             power: (number | null)[];
             /**
              * Stale
-             * @description Never read, or too long ago to be believed.
+             * @description The GPU was never read, or its last reading is too old.
              */
             stale: boolean[];
             /**
              * Taken
-             * @description Others hold it, outside of corral.
+             * @description The GPU is used outside of corral.
              */
             taken: boolean[];
             /**
@@ -5063,12 +5070,12 @@ export interface components {
         GpuHoursView: {
             /**
              * Busy Gpu Hours
-             * @description Utilisation times time, of what was measured.
+             * @description Measured utilisation times time.
              */
             busy_gpu_hours: number;
             /**
              * Energy Kwh
-             * @description Of a job that crosses the border of the period, the part by its time.
+             * @description Of a job that began before the period or ended after it, the share by time.
              */
             energy_kwh: number;
             /** Gpu Hours */
@@ -5079,7 +5086,7 @@ export interface components {
             jobs: number;
             /**
              * Key
-             * @description The user, group, queue or GPU model; empty for what has none.
+             * @description The user, group, queue or GPU model; empty if there is none.
              */
             key: string;
             /** Measured Gpu Hours */
@@ -5089,7 +5096,7 @@ export interface components {
         };
         /**
          * GpuMapView
-         * @description Measured values are null where the device does not tell.
+         * @description Measured values are null if the device does not report them.
          */
         GpuMapView: {
             /** At */
@@ -5106,12 +5113,12 @@ export interface components {
         };
         /**
          * GpuMark
-         * @description An operator's word about a GPU.
+         * @description A GPU's health, set by an operator.
          */
         GpuMark: {
             /**
              * Health
-             * @description Suspect: no new work. Failed: its jobs move.
+             * @description Suspect: the GPU gets no new jobs. Failed: its jobs are moved, too.
              * @enum {string}
              */
             health: "suspect" | "failed";
@@ -5131,13 +5138,13 @@ export interface components {
             cluster: string;
             /**
              * Evidence
-             * @description What was seen, oldest first; also of times that are over.
+             * @description Observed problems, oldest first, also those that are over.
              */
             evidence: components["schemas"]["EvidenceView"][];
             health: components["schemas"]["GpuHealth"];
             /**
              * Health Since
-             * @description Null while it was always healthy.
+             * @description Null if the GPU was always healthy.
              */
             health_since: string | null;
             /** Id */
@@ -5148,7 +5155,7 @@ export interface components {
             jobs: components["schemas"]["HolderView"][];
             /**
              * Link Group
-             * @description GPUs of a node with the same name here are linked; empty while none is known.
+             * @description GPUs of a node with the same value are linked; empty if no link is known.
              */
             link_group: string;
             /** Memory Bytes */
@@ -5162,7 +5169,7 @@ export interface components {
             reading: components["schemas"]["ReadingView"] | null;
             /**
              * Taken
-             * @description Others hold it, outside of corral.
+             * @description The GPU is used outside of corral.
              */
             taken: boolean;
         };
@@ -5204,12 +5211,12 @@ export interface components {
             description?: string | null;
             /**
              * Move Users
-             * @description Leave the group that they are in for this one, at once.
+             * @description Users who leave their present group for this one.
              */
             move_users?: string[];
             /**
              * Pool
-             * @description Null detaches the pool; left out, it stays.
+             * @description Null detaches the pool; left out: unchanged.
              */
             pool?: string | null;
             /** Remove Users */
@@ -5246,7 +5253,7 @@ export interface components {
         HeldView: {
             /**
              * Held
-             * @description By everything unfinished, what waits included.
+             * @description Held by all unfinished jobs, including those that wait.
              */
             held: number;
             /**
@@ -5257,7 +5264,7 @@ export interface components {
         };
         /**
          * HolderView
-         * @description A job on a GPU or a node; of one that the caller may not see only whose it is and how large.
+         * @description A job on a GPU or a node; of a job that the caller may not see, only its owner and its size are shown.
          */
         HolderView: {
             /** Gpus */
@@ -5274,19 +5281,19 @@ export interface components {
         HorizonAccuracyView: {
             /**
              * Before P50
-             * @description Which part of them started by then; null: none can be judged yet.
+             * @description Share of the jobs that started by then; null: no estimate can be judged yet.
              */
             before_p50: number | null;
             /** Before P90 */
             before_p90: number | null;
             /**
              * Horizon
-             * @description How far ahead those estimates looked, such as `< 1 h`.
+             * @description Time between the estimate and the estimated start, such as `< 1 h`.
              */
             horizon: string;
             /**
              * Median Error Seconds
-             * @description Between p50 and the start, whichever was first.
+             * @description Difference between p50 and the start, whichever was first.
              */
             median_error_seconds: number | null;
             /** Started */
@@ -5294,7 +5301,7 @@ export interface components {
         };
         /**
          * HostView
-         * @description How a node is besides its GPUs; null where it does not tell. Rates are per second.
+         * @description Readings of a node apart from its GPUs; null if the node does not report them. Rates are per second.
          */
         HostView: {
             /** At */
@@ -5318,12 +5325,12 @@ export interface components {
         };
         /**
          * IdentityView
-         * @description Somebody whom a provider knows.
+         * @description An account of a provider.
          */
         IdentityView: {
             /**
              * Allowed
-             * @description The allow-list names them: they come in at their next sign-in.
+             * @description The allow-list contains the account: the next sign-in creates the user.
              */
             allowed: boolean;
             /** Email */
@@ -5336,14 +5343,14 @@ export interface components {
             provider: string;
             /**
              * Seen At
-             * @description When they last signed in, or tried to.
+             * @description Time of the last sign-in or of the last attempt.
              */
             seen_at: string | null;
             /** Subject */
             subject: string;
             /**
              * User
-             * @description The user, once on-boarded.
+             * @description The user, once the account is on-boarded.
              */
             user: string | null;
         };
@@ -5375,7 +5382,7 @@ export interface components {
             shared_users?: string[];
             /**
              * Visibility
-             * @description public: the platform's own, by operators.
+             * @description public: an image of the platform; only operators can create one.
              * @default private
              * @enum {string}
              */
@@ -5383,18 +5390,18 @@ export interface components {
         };
         /**
          * ImageEdit
-         * @description What may be changed about an image; what is left out stays as it is.
+         * @description Changes to an image. Fields that are left out keep their values.
          */
         ImageEdit: {
             /**
              * Address
-             * @description Where it is pulled from.
+             * @description Address that the image is pulled from.
              * @default
              */
             address?: string;
             /**
              * Credential
-             * @description The login of its owner's that it is pulled with; null: one that fits the registry.
+             * @description The owner's login that the image is pulled with; null: the login for the registry.
              */
             credential?: string | null;
             /**
@@ -5406,7 +5413,7 @@ export interface components {
             shared_groups?: string[];
             /**
              * Shared Users
-             * @description Who may use it, with the visibility shared.
+             * @description Users and groups that may use the image, if its visibility is shared.
              */
             shared_users?: string[];
             /**
@@ -5448,7 +5455,7 @@ export interface components {
         };
         /**
          * IsolationView
-         * @description How far jobs of different users are kept apart from each other and from the server.
+         * @description How jobs of different users are isolated from each other and from the server.
          */
         IsolationView: {
             /** Detail */
@@ -5458,12 +5465,12 @@ export interface components {
         };
         /**
          * JobArray
-         * @description One job for every index, called NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment.
+         * @description One job for every index, named NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment.
          */
         JobArray: {
             /**
              * After
-             * @description Jobs that must have completed before: ids, names of one's own, or names of one's own arrays.
+             * @description Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
              */
             after?: string[] | null;
             /**
@@ -5476,12 +5483,12 @@ export interface components {
             array: string;
             /**
              * Checkpoint Interval
-             * @description How often its program shall save its work; null: as the installation says.
+             * @description How often the program should save a checkpoint; null: the installation's default.
              */
             checkpoint_interval?: (number | string) | null;
             /**
              * Command
-             * @description Needed, unless a preset brings it.
+             * @description Required, unless a preset sets it.
              */
             command?: string[];
             /**
@@ -5495,7 +5502,7 @@ export interface components {
             } | null;
             /**
              * Flavor
-             * @description A kind of hardware out of the catalog.
+             * @description A flavor of the catalog.
              */
             flavor?: string | null;
             /**
@@ -5518,7 +5525,7 @@ export interface components {
             image?: string | null;
             /**
              * Kind
-             * @description Follows from what the job is; another one than that is refused.
+             * @description The kind follows from the other fields; any other value is refused.
              */
             kind?: ("workbench" | "training" | "distributed") | null;
             /** Labels */
@@ -5527,7 +5534,7 @@ export interface components {
             } | null;
             /**
              * Max Gpus
-             * @description Of an elastic job; null: as the installation says.
+             * @description Maximum of an elastic job; null: the installation's default.
              */
             max_gpus?: number | null;
             /** Max Retries */
@@ -5541,17 +5548,17 @@ export interface components {
             memory?: number | string;
             /**
              * Min Gpus
-             * @description Of an elastic job, which grows and shrinks; instead of gpus.
+             * @description Minimum of an elastic job, which grows and shrinks; instead of gpus.
              */
             min_gpus?: number | null;
             /**
              * Model
-             * @description GPU models that will do.
+             * @description Accepted GPU models.
              */
             model?: string | string[] | null;
             /**
              * Mounts
-             * @description Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+             * @description Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
              */
             mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
@@ -5563,24 +5570,24 @@ export interface components {
             nodes?: number;
             /**
              * Package
-             * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
+             * @description A package of the catalog, instead of gpus, cpus, memory and flavor.
              */
             package?: string | null;
             /**
              * Parameters
-             * @description What fills the preset's places; its defaults hold for the rest.
+             * @description Values for the preset's parameters; the others have their defaults.
              */
             parameters?: {
                 [key: string]: boolean | number | string;
             } | null;
             /**
              * Preemptible
-             * @description Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes what other queues are owed.
+             * @description Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets GPUs that are guaranteed to other queues.
              */
             preemptible?: boolean | null;
             /**
              * Preset
-             * @description A template that brings the command, and a size for what is not given here.
+             * @description A template that sets the command, and the size unless it is given here.
              */
             preset?: string | null;
             /** Priority */
@@ -5591,7 +5598,7 @@ export interface components {
             time?: (number | string) | null;
             /**
              * Venv
-             * @description A virtual environment or conda prefix on the nodes, whose programs come first.
+             * @description A virtual environment or conda prefix on the nodes; its programs are first in PATH.
              */
             venv?: string | null;
             /** Workdir */
@@ -5604,22 +5611,22 @@ export interface components {
         };
         /**
          * JobClone
-         * @description What is to be different about a clone; what is left out is as it was. Variables and labels are added.
+         * @description Changes for a clone. Fields that are left out keep the values of the original. Variables and labels are added.
          */
         JobClone: {
             /**
              * After
-             * @description Jobs that must have completed before: ids, names of one's own, or names of one's own arrays.
+             * @description Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
              */
             after?: string[] | null;
             /**
              * Checkpoint Interval
-             * @description How often its program shall save its work; null: as the installation says.
+             * @description How often the program should save a checkpoint; null: the installation's default.
              */
             checkpoint_interval?: (number | string) | null;
             /**
              * Command
-             * @description Needed, unless a preset brings it.
+             * @description Required, unless a preset sets it.
              */
             command?: string[];
             /**
@@ -5633,7 +5640,7 @@ export interface components {
             } | null;
             /**
              * Flavor
-             * @description A kind of hardware out of the catalog.
+             * @description A flavor of the catalog.
              */
             flavor?: string | null;
             /**
@@ -5656,7 +5663,7 @@ export interface components {
             image?: string | null;
             /**
              * Kind
-             * @description Follows from what the job is; another one than that is refused.
+             * @description The kind follows from the other fields; any other value is refused.
              */
             kind?: ("workbench" | "training" | "distributed") | null;
             /** Labels */
@@ -5665,7 +5672,7 @@ export interface components {
             } | null;
             /**
              * Max Gpus
-             * @description Of an elastic job; null: as the installation says.
+             * @description Maximum of an elastic job; null: the installation's default.
              */
             max_gpus?: number | null;
             /** Max Retries */
@@ -5679,17 +5686,17 @@ export interface components {
             memory?: number | string;
             /**
              * Min Gpus
-             * @description Of an elastic job, which grows and shrinks; instead of gpus.
+             * @description Minimum of an elastic job, which grows and shrinks; instead of gpus.
              */
             min_gpus?: number | null;
             /**
              * Model
-             * @description GPU models that will do.
+             * @description Accepted GPU models.
              */
             model?: string | string[] | null;
             /**
              * Mounts
-             * @description Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+             * @description Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
              */
             mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
@@ -5701,24 +5708,24 @@ export interface components {
             nodes?: number;
             /**
              * Package
-             * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
+             * @description A package of the catalog, instead of gpus, cpus, memory and flavor.
              */
             package?: string | null;
             /**
              * Parameters
-             * @description What fills the preset's places; its defaults hold for the rest.
+             * @description Values for the preset's parameters; the others have their defaults.
              */
             parameters?: {
                 [key: string]: boolean | number | string;
             } | null;
             /**
              * Preemptible
-             * @description Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes what other queues are owed.
+             * @description Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets GPUs that are guaranteed to other queues.
              */
             preemptible?: boolean | null;
             /**
              * Preset
-             * @description A template that brings the command, and a size for what is not given here.
+             * @description A template that sets the command, and the size unless it is given here.
              */
             preset?: string | null;
             /** Priority */
@@ -5729,7 +5736,7 @@ export interface components {
             time?: (number | string) | null;
             /**
              * Venv
-             * @description A virtual environment or conda prefix on the nodes, whose programs come first.
+             * @description A virtual environment or conda prefix on the nodes; its programs are first in PATH.
              */
             venv?: string | null;
             /** Workdir */
@@ -5739,7 +5746,7 @@ export interface components {
         JobCountsView: {
             /**
              * By State
-             * @description Every state, also those that no job is in.
+             * @description Every state, also states without jobs.
              */
             by_state: {
                 [key: string]: number;
@@ -5749,22 +5756,22 @@ export interface components {
         };
         /**
          * JobCreate
-         * @description A job as a user asks for it.
+         * @description A job to submit.
          */
         JobCreate: {
             /**
              * After
-             * @description Jobs that must have completed before: ids, names of one's own, or names of one's own arrays.
+             * @description Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
              */
             after?: string[] | null;
             /**
              * Checkpoint Interval
-             * @description How often its program shall save its work; null: as the installation says.
+             * @description How often the program should save a checkpoint; null: the installation's default.
              */
             checkpoint_interval?: (number | string) | null;
             /**
              * Command
-             * @description Needed, unless a preset brings it.
+             * @description Required, unless a preset sets it.
              */
             command?: string[];
             /**
@@ -5778,7 +5785,7 @@ export interface components {
             } | null;
             /**
              * Flavor
-             * @description A kind of hardware out of the catalog.
+             * @description A flavor of the catalog.
              */
             flavor?: string | null;
             /**
@@ -5801,7 +5808,7 @@ export interface components {
             image?: string | null;
             /**
              * Kind
-             * @description Follows from what the job is; another one than that is refused.
+             * @description The kind follows from the other fields; any other value is refused.
              */
             kind?: ("workbench" | "training" | "distributed") | null;
             /** Labels */
@@ -5810,7 +5817,7 @@ export interface components {
             } | null;
             /**
              * Max Gpus
-             * @description Of an elastic job; null: as the installation says.
+             * @description Maximum of an elastic job; null: the installation's default.
              */
             max_gpus?: number | null;
             /** Max Retries */
@@ -5824,17 +5831,17 @@ export interface components {
             memory?: number | string;
             /**
              * Min Gpus
-             * @description Of an elastic job, which grows and shrinks; instead of gpus.
+             * @description Minimum of an elastic job, which grows and shrinks; instead of gpus.
              */
             min_gpus?: number | null;
             /**
              * Model
-             * @description GPU models that will do.
+             * @description Accepted GPU models.
              */
             model?: string | string[] | null;
             /**
              * Mounts
-             * @description Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+             * @description Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
              */
             mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
@@ -5846,24 +5853,24 @@ export interface components {
             nodes?: number;
             /**
              * Package
-             * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
+             * @description A package of the catalog, instead of gpus, cpus, memory and flavor.
              */
             package?: string | null;
             /**
              * Parameters
-             * @description What fills the preset's places; its defaults hold for the rest.
+             * @description Values for the preset's parameters; the others have their defaults.
              */
             parameters?: {
                 [key: string]: boolean | number | string;
             } | null;
             /**
              * Preemptible
-             * @description Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes what other queues are owed.
+             * @description Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets GPUs that are guaranteed to other queues.
              */
             preemptible?: boolean | null;
             /**
              * Preset
-             * @description A template that brings the command, and a size for what is not given here.
+             * @description A template that sets the command, and the size unless it is given here.
              */
             preset?: string | null;
             /** Priority */
@@ -5874,7 +5881,7 @@ export interface components {
             time?: (number | string) | null;
             /**
              * Venv
-             * @description A virtual environment or conda prefix on the nodes, whose programs come first.
+             * @description A virtual environment or conda prefix on the nodes; its programs are first in PATH.
              */
             venv?: string | null;
             /** Workdir */
@@ -5893,7 +5900,7 @@ export interface components {
             dataset: string;
             /**
              * Name
-             * @description null if the dataset is gone, or the caller does not see it.
+             * @description null if the dataset was deleted, or the caller may not see it.
              */
             name: string | null;
             /** Owner */
@@ -5905,13 +5912,13 @@ export interface components {
         };
         /**
          * JobEdit
-         * @description What is to be different about a job that does not run yet; what is left out stays as it is. Its size can be
-         *     changed until it has started for the first time.
+         * @description Changes to a job that does not run yet. Fields that are left out keep their values. The job's size can be changed
+         *     until the job has started for the first time.
          */
         JobEdit: {
             /**
              * After
-             * @description Null: it waits for no other job.
+             * @description Null: the job depends on no other job.
              */
             after?: string[] | null;
             /**
@@ -5921,7 +5928,7 @@ export interface components {
             cpus?: number;
             /**
              * Flavor
-             * @description A kind of hardware out of the catalog; null: none in particular.
+             * @description A flavor of the catalog; null: no flavor.
              */
             flavor?: string | null;
             /**
@@ -5932,7 +5939,7 @@ export interface components {
             gpus?: number;
             /**
              * Max Gpus
-             * @description Makes it elastic, or changes how far it grows.
+             * @description Makes the job elastic, or changes its maximum.
              */
             max_gpus?: number | null;
             /**
@@ -5944,12 +5951,12 @@ export interface components {
             memory?: number | string;
             /**
              * Min Gpus
-             * @description Makes it elastic, or changes how far it shrinks.
+             * @description Makes the job elastic, or changes its minimum.
              */
             min_gpus?: number | null;
             /**
              * Model
-             * @description GPU models that will do; null: any.
+             * @description Accepted GPU models; null: any.
              */
             model?: string | string[] | null;
             /**
@@ -5959,12 +5966,12 @@ export interface components {
             nodes?: number;
             /**
              * Package
-             * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
+             * @description A package of the catalog, instead of gpus, cpus, memory and flavor.
              */
             package?: string | null;
             /**
              * Preemptible
-             * @description Until it has started for the first time. Null: as jobs of its kind usually are.
+             * @description Can be changed until the job has started for the first time. Null: the default of its kind.
              */
             preemptible?: boolean | null;
             /**
@@ -5974,12 +5981,12 @@ export interface components {
             priority?: number;
             /**
              * Queue
-             * @description Null: the right one of those that its user may use.
+             * @description Null: chosen among the queues that the user may use.
              */
             queue?: string | null;
             /**
              * Time
-             * @description Null: as long as the queue allows.
+             * @description Null: the queue's limit.
              */
             time?: (number | string) | null;
         };
@@ -6013,7 +6020,7 @@ export interface components {
         };
         /**
          * JobMove
-         * @description Put a job of one's own before or after another one of one's own.
+         * @description Move one of the caller's jobs before or after another one of the caller's jobs.
          */
         JobMove: {
             /** After */
@@ -6025,7 +6032,7 @@ export interface components {
         JobReceiptView: {
             /**
              * At
-             * @description When the job was told to save and end.
+             * @description When the job was asked to save and end.
              */
             at: string;
             /**
@@ -6035,7 +6042,7 @@ export interface components {
             attempt: number;
             /**
              * Back At
-             * @description When its next attempt was up.
+             * @description When the next attempt was running.
              */
             back_at: string | null;
             /**
@@ -6045,14 +6052,14 @@ export interface components {
             detail: string;
             /**
              * Ended At
-             * @description When its attempt was over and it waited again.
+             * @description When the attempt was over and the job waited again.
              */
             ended_at: string | null;
-            /** @description While it waits: when it is expected to run again. */
+            /** @description While the job waits: when it is expected to run again. */
             expected_back: components["schemas"]["ExpectedBackView"] | null;
             /**
              * For Job
-             * @description Who starts instead.
+             * @description The job that starts instead.
              */
             for_job: string;
             /** For Job Name */
@@ -6068,26 +6075,26 @@ export interface components {
             id: number;
             /**
              * Job
-             * @description Who gave way.
+             * @description The job that was preempted.
              */
             job: string;
             /** Job Name */
             job_name: string;
             /**
              * Lost Gpu Seconds
-             * @description Work that was saved nowhere when it was told; once `saved` is known, what was lost.
+             * @description Work that was not saved when the job was asked to end; once `saved` is known, the lost work.
              */
             lost_gpu_seconds: number;
             /**
              * Role
-             * @description Whether the job gave way, or others gave way to it.
+             * @description Whether the job was preempted, or other jobs were preempted for it.
              * @enum {string}
              */
             role: "preempted" | "preempting";
             rule: components["schemas"]["PreemptionRule"];
             /**
              * Saved
-             * @description Whether its program saved between the warning and its end; null until that is known.
+             * @description Whether the program saved between the warning and its end; null until known.
              */
             saved: boolean | null;
             /** User */
@@ -6095,7 +6102,7 @@ export interface components {
         };
         /**
          * JobRefView
-         * @description A job; of one that the caller may not see only whose it is.
+         * @description A job; of a job that the caller may not see, only the owner is shown.
          */
         JobRefView: {
             /** Id */
@@ -6107,7 +6114,7 @@ export interface components {
         };
         /**
          * JobResize
-         * @description How many GPUs a running elastic job shall go on with.
+         * @description The new number of GPUs of a running elastic job.
          */
         JobResize: {
             /** Gpus */
@@ -6122,7 +6129,7 @@ export interface components {
         JobView: {
             /**
              * After
-             * @description Jobs that must complete before it may start.
+             * @description Jobs that must complete before this job may start.
              */
             after: string[];
             allocation: components["schemas"]["AllocationView"] | null;
@@ -6133,24 +6140,24 @@ export interface components {
             attempt_id: string | null;
             /**
              * Checkpoint Interval Seconds
-             * @description How often its program shall save; null: as the installation says.
+             * @description How often the program should save a checkpoint; null: the installation's default.
              */
             checkpoint_interval_seconds: number | null;
             /**
              * Checkpointed At
-             * @description When its program last saved its work.
+             * @description When the program last saved a checkpoint.
              */
             checkpointed_at: string | null;
             /**
              * Command
-             * @description With env and workdir, shown to its owner and to operators only.
+             * @description The command, env and workdir are shown to the job's owner and to operators only.
              */
             command: string[];
             /** Cpus */
             cpus: number;
             /** Created At */
             created_at: string;
-            /** @description Of a job that grows and shrinks; gpus is what it has now, or its minimum. */
+            /** @description Set for an elastic job, which grows and shrinks; gpus is its present size, or its minimum. */
             elastic?: components["schemas"]["ElasticView"] | null;
             /** End Reason */
             end_reason: string | null;
@@ -6160,18 +6167,18 @@ export interface components {
             env: {
                 [key: string]: string;
             };
-            /** @description While it waits; null: it does not, or nobody can tell. */
+            /** @description Estimated start of a waiting job; null: the job does not wait, or no estimate exists. */
             estimated_start?: components["schemas"]["EstimatedStartView"] | null;
             /** Exit Code */
             exit_code: number | null;
             /**
              * Faults
-             * @description Faults of the platform in a row since it last saved; they are no retries.
+             * @description Platform failures in a row since the last checkpoint; they do not count as retries.
              */
             faults: number;
             /**
              * Flavor
-             * @description As it was picked; later changes of it don't matter.
+             * @description The package at submission; later changes of the package have no effect.
              */
             flavor: string | null;
             /** Gpus */
@@ -6180,7 +6187,7 @@ export interface components {
             grace_seconds: number;
             /** Id */
             id: string;
-            /** @description It holds GPUs, does nothing, and was told so; only told of a single job. */
+            /** @description Set if the owner was warned that the job does not use its GPUs; only set for a single job. */
             idle_warning?: components["schemas"]["IdleWarningView"] | null;
             /**
              * Image
@@ -6189,7 +6196,7 @@ export interface components {
             image?: string | null;
             /**
              * Kept
-             * @description It stays however old it becomes.
+             * @description Retention never removes a pinned job.
              * @default false
              */
             kept?: boolean;
@@ -6221,30 +6228,30 @@ export interface components {
             package: string | null;
             /**
              * Parameters
-             * @description What filled the template; shown as the command is.
+             * @description Values for the preset's parameters; shown to the same callers as the command.
              */
             parameters?: {
                 [key: string]: string;
             };
             /** Pinned At */
             pinned_at: string | null;
-            /** @description null: nothing is known of jobs like it. */
+            /** @description null: no similar job has completed yet. */
             predicted: components["schemas"]["PredictionView"] | null;
             /**
              * Preempted For
-             * @description The job that it makes, or made, room for, until it starts again.
+             * @description The job that this job was preempted for; set until this job starts again.
              */
             preempted_for: string | null;
             /** Preemptible */
             preemptible: boolean;
             /**
              * Preemptions
-             * @description How often it was preempted since its owner started it.
+             * @description Number of preemptions since the owner last started the job.
              */
             preemptions: number;
             /**
              * Preset
-             * @description The template that it was made from.
+             * @description The preset that the job was made from.
              */
             preset?: string | null;
             /** Priority */
@@ -6262,7 +6269,7 @@ export interface components {
             stopping_for: string | null;
             /** Time Limit Seconds */
             time_limit_seconds: number | null;
-            /** @description What it has held and used in all its attempts; only told of a single job. */
+            /** @description What the job has held and used in all its attempts; only set for a single job. */
             usage?: components["schemas"]["UsageView"] | null;
             /** User */
             user: string;
@@ -6275,7 +6282,7 @@ export interface components {
         JupyterView: {
             /**
              * Address
-             * @description At the console: leads a browser that is signed in to its own origin; programs send a token.
+             * @description Redirects a signed-in browser to the workbench's own origin; programs send a token.
              */
             address: string;
             /** Ready */
@@ -6305,7 +6312,7 @@ export interface components {
         LengthsView: {
             /**
              * Lengths
-             * @description In the order of the ids; null for one that is damaged or lost.
+             * @description In the order of the ids; null if the object is damaged or lost.
              */
             lengths: (number | null)[];
         };
@@ -6340,7 +6347,7 @@ export interface components {
         };
         /**
          * LimitsView
-         * @description What holds for everybody; null means no limit.
+         * @description Limits for all users; null means no limit.
          */
         LimitsView: {
             /** Max Gpus Per Job */
@@ -6359,14 +6366,14 @@ export interface components {
         };
         /**
          * LineView
-         * @description Jobs that wait for the same: one GPU model, on one node or as a gang.
+         * @description Jobs that wait for the same resources: one GPU model, on one node or as a gang.
          */
         LineView: {
             /** Jobs */
             jobs: components["schemas"]["OrderedJobView"][];
             /**
              * Length
-             * @description Jobs in the line; of a long one not all are shown.
+             * @description Number of jobs in the waiting line; of a long line not all jobs are shown.
              */
             length: number;
             /**
@@ -6379,12 +6386,12 @@ export interface components {
         };
         /**
          * LineageJobView
-         * @description A job in a dataset's lineage; it may be deleted by now.
+         * @description A job in a dataset's lineage; the job may have been deleted.
          */
         LineageJobView: {
             /**
              * Attempts
-             * @description Those that used it; empty for the job that made it.
+             * @description Versions that the job used; empty for the job that made the version.
              */
             attempts: number[];
             /** Id */
@@ -6393,7 +6400,7 @@ export interface components {
             last_at: string | null;
             /**
              * Name
-             * @description null if it is gone, or the caller may not see it.
+             * @description null if the job was deleted, or the caller may not see it.
              */
             name: string | null;
             /** User */
@@ -6759,7 +6766,7 @@ export interface components {
             attempt: number;
             /**
              * Line
-             * @description Counted from the oldest line that is kept.
+             * @description Number of the line, counted from the oldest line that is kept.
              */
             line: number;
             /**
@@ -6771,7 +6778,7 @@ export interface components {
             rank: number;
             /**
              * Text
-             * @description The line; of a long one the part around the match.
+             * @description The line; of a long line, the part around the match.
              */
             text: string;
         };
@@ -6779,7 +6786,7 @@ export interface components {
         LoginCreate: {
             /**
              * New Password
-             * @description Replaces the password, such as a one-time one.
+             * @description Replaces the password, for example a one-time password.
              */
             new_password?: string | null;
             /** Password */
@@ -6796,7 +6803,7 @@ export interface components {
         LoginPut: {
             /**
              * Platform
-             * @description For public images; by operators.
+             * @description For public images; only operators can set it.
              * @default false
              */
             platform?: boolean;
@@ -6804,7 +6811,7 @@ export interface components {
             registry: string;
             /**
              * Secret
-             * @description A password or token. Kept encrypted and never shown again.
+             * @description A password or token. Stored encrypted and never shown again.
              */
             secret: string;
             /** Username */
@@ -6814,7 +6821,7 @@ export interface components {
         LoginView: {
             /**
              * Csrf Token
-             * @description To be sent as X-CSRF-Token with every change.
+             * @description Send it in the header X-CSRF-Token with every change.
              */
             csrf_token?: string | null;
             /** Must Change Password */
@@ -6843,7 +6850,7 @@ export interface components {
             email: string;
             /**
              * Functions
-             * @description What the caller may do; operators may do everything.
+             * @description Functions that the caller may use; operators may use all.
              */
             functions: components["schemas"]["Function"][];
             /** Group */
@@ -6897,22 +6904,22 @@ export interface components {
         };
         /**
          * MountBody
-         * @description Something to be mounted, in parts.
+         * @description A mount, in parts.
          */
         MountBody: {
             /**
              * Mode
-             * @description Null: as such things usually are.
+             * @description Null: the default for this type of storage.
              */
             mode?: ("ro" | "rw") | null;
             /**
              * Path
-             * @description Where the job sees it; absolute.
+             * @description Absolute path in the job.
              */
             path: string;
             /**
              * Prefetch
-             * @description Of a bucket: fetch all of it before the program begins.
+             * @description For a bucket: fetch all of it before the program starts.
              * @default false
              */
             prefetch?: boolean;
@@ -6929,7 +6936,7 @@ export interface components {
         MountKind: "volume" | "dataset" | "local";
         /**
          * MountView
-         * @description Storage that a job sees.
+         * @description Storage that a job mounts.
          */
         MountView: {
             /** Dataset */
@@ -6964,7 +6971,7 @@ export interface components {
             job: string;
             /**
              * Lost Gpu Hours
-             * @description Work that is done again, at most: the time since the last checkpoint.
+             * @description Upper bound of the work that is repeated: the time since the last checkpoint.
              */
             lost_gpu_hours: number;
             /** Name */
@@ -6998,7 +7005,7 @@ export interface components {
             scopes: components["schemas"]["Scope"][];
             /**
              * Token
-             * @description Shown this once; only a hash of it is kept.
+             * @description Shown only once; only a hash is stored.
              */
             token: string;
         };
@@ -7036,19 +7043,19 @@ export interface components {
             memory_bytes: number;
             /**
              * Reason
-             * @description Why its engine gives it no work; empty where it does not tell.
+             * @description The engine's reason for giving the node no work; empty if the engine reports none.
              */
             reason: string;
             state: components["schemas"]["NodeState"];
             taken: components["schemas"]["TakenView"];
-            /** @description What an operator has said: ready, cordoned or draining. */
+            /** @description State set by an operator: ready, cordoned or draining. */
             withheld: components["schemas"]["NodeState"];
         };
         /** NodesAdded */
         NodesAdded: {
             /**
              * Cpus
-             * @description Left out: as many as the largest node has.
+             * @description Left out: the number of the largest node.
              */
             cpus?: number | null;
             /** Gpus */
@@ -7079,7 +7086,7 @@ export interface components {
             kind: "object";
             /**
              * Object Store
-             * @description By its name: `corral object-store ls`.
+             * @description Name of the object store: `corral object-store ls`.
              */
             object_store: string;
             /**
@@ -7106,12 +7113,12 @@ export interface components {
             bucket: string;
             /**
              * Endpoint
-             * @description Null: the provider's own.
+             * @description Null: the provider's default.
              */
             endpoint?: string | null;
             /**
              * Kind
-             * @description s3: S3 and what speaks like it, such as MinIO.
+             * @description s3: S3 and compatible services, such as MinIO.
              * @enum {string}
              */
             kind: "s3" | "gcs";
@@ -7119,7 +7126,7 @@ export interface components {
             name: string;
             /**
              * Prefix
-             * @description The part of the bucket that is opened.
+             * @description Prefix of the bucket that can be used.
              * @default
              */
             prefix?: string;
@@ -7130,14 +7137,14 @@ export interface components {
             region?: string;
             /**
              * Secret
-             * @description Of S3 the secret key, of GCS the account's key as JSON. Kept encrypted, never shown.
+             * @description For S3 the secret key, for GCS the account's key as JSON. Stored encrypted, never shown.
              * @default
              */
             secret?: string;
         };
         /**
          * ObjectStoreEdit
-         * @description What may be changed about how a bucket is reached; what is left out stays as it is.
+         * @description Changes to the access to a bucket. Fields that are left out keep their values.
          */
         ObjectStoreEdit: {
             /**
@@ -7174,7 +7181,7 @@ export interface components {
             detail: string;
             /**
              * Objects Seen
-             * @description Right below the prefix.
+             * @description Names directly below the prefix.
              */
             objects_seen: number;
             /** Ok */
@@ -7192,7 +7199,7 @@ export interface components {
             created_at: string;
             /**
              * Endpoint
-             * @description From here on for operators only; others see them empty.
+             * @description This field and the following ones are shown to operators only; for others they are empty.
              */
             endpoint: string | null;
             /** Has Secret */
@@ -7206,7 +7213,7 @@ export interface components {
             region: string;
             /**
              * Volumes
-             * @description How many volumes are parts of it.
+             * @description Number of volumes in this object store.
              */
             volumes: number;
         };
@@ -7221,7 +7228,7 @@ export interface components {
         OnboardCreate: {
             /**
              * Group
-             * @description Where newcomers are put; null means in no group.
+             * @description Group of new users; null means no group.
              * @default default
              */
             group?: string | null;
@@ -7252,7 +7259,7 @@ export interface components {
         };
         /**
          * OperationView
-         * @description Long work on datasets: a commit, a verification, a collection of garbage.
+         * @description A long operation on datasets: a commit, a verification, a pull or a garbage collection.
          */
         OperationView: {
             /** Created At */
@@ -7272,11 +7279,11 @@ export interface components {
              * @enum {string}
              */
             kind: "commit" | "collect" | "verify" | "pull";
-            /** @description While it is working. */
+            /** @description Set while the operation is working. */
             progress: components["schemas"]["OperationProgressView"] | null;
             /**
              * Result
-             * @description What came of it, once it is ready.
+             * @description The result, once the operation is ready.
              */
             result: {
                 [key: string]: unknown;
@@ -7302,23 +7309,23 @@ export interface components {
             lines: components["schemas"]["LineView"][];
             /**
              * Waiting For Others
-             * @description Jobs that come after others, and so stand in no line yet.
+             * @description Jobs that depend on others, and so are in no waiting line yet.
              */
             waiting_for_others: number;
         };
         /**
          * OrderedJobView
-         * @description A place in a line; of a job that the caller may not see only whose it is and how large.
+         * @description A position in a waiting line; of a job that the caller may not see, only its owner and its size are shown.
          */
         OrderedJobView: {
             /**
              * Cluster
-             * @description The only cluster where it may run; null: several will do.
+             * @description The only cluster in which the job may run; null: several.
              */
             cluster: string | null;
             /** Detail */
             detail: string;
-            /** @description When it is expected to start; null while nothing can be told. */
+            /** @description Estimated start; null while no estimate exists. */
             estimated_start: components["schemas"]["EstimatedStartView"] | null;
             /** Gpus */
             gpus: number;
@@ -7326,7 +7333,7 @@ export interface components {
             id: string | null;
             /**
              * Moved
-             * @description Its owner has given it a place among the own jobs.
+             * @description The owner has moved the job among the owner's own jobs.
              */
             moved: boolean;
             /** Name */
@@ -7360,7 +7367,7 @@ export interface components {
         OutputKind: "file" | "directory" | "link" | "other";
         /**
          * OverviewView
-         * @description The installation in a few numbers; what nobody tells is null, not zero.
+         * @description The installation in a few numbers; a value that no device reports is null, not zero.
          */
         OverviewView: {
             /** Alerts */
@@ -7371,7 +7378,7 @@ export interface components {
             allocation: number;
             /**
              * Cpu
-             * @description Mean use of the CPUs of the nodes that tell, 0 to 1.
+             * @description Mean CPU utilisation of the nodes that report it, 0 to 1.
              */
             cpu: number | null;
             /** Gpus */
@@ -7388,17 +7395,17 @@ export interface components {
             gpus_suspect: number;
             /**
              * Gpus Taken
-             * @description Held by others, outside of corral.
+             * @description GPUs that are used outside of corral.
              */
             gpus_taken: number;
             /**
              * Idle Gpus
-             * @description Held by jobs, and not used at this moment.
+             * @description GPUs that jobs hold and do not use at this moment.
              */
             idle_gpus: number;
             /**
              * Jobs
-             * @description By state; of one cluster without those that have ended.
+             * @description Number of jobs by state; for a single cluster, ended jobs are left out.
              */
             jobs: {
                 [key: string]: number;
@@ -7407,7 +7414,7 @@ export interface components {
             memory_total_bytes: number | null;
             /**
              * Memory Used Bytes
-             * @description Of the nodes that tell, as the total.
+             * @description Sum over the nodes that report it; the total likewise.
              */
             memory_used_bytes: number | null;
             /** Nodes */
@@ -7418,7 +7425,7 @@ export interface components {
             };
             /**
              * Power Limit Watts
-             * @description What the GPUs that tell may draw together.
+             * @description Sum of the power limits of the GPUs that report one.
              */
             power_limit_watts: number | null;
             /** Power Watts */
@@ -7437,7 +7444,7 @@ export interface components {
             wait_seconds_max: number | null;
             /**
              * Wait Seconds Median
-             * @description How long what waits now has waited so far.
+             * @description Time that the jobs which wait now have waited so far.
              */
             wait_seconds_median: number | null;
         };
@@ -7466,7 +7473,7 @@ export interface components {
             gpus?: number;
             /**
              * Kinds
-             * @description The job kinds it is offered to; none means every kind.
+             * @description Job kinds that the package is offered to; none means every kind.
              */
             kinds?: ("workbench" | "training" | "distributed" | "preset")[];
             /**
@@ -7480,14 +7487,14 @@ export interface components {
             name: string;
             /**
              * Rdma
-             * @description Only nodes with the label rdma=true.
+             * @description Use only nodes with the label rdma=true.
              * @default false
              */
             rdma?: boolean;
         };
         /**
          * PackageEdit
-         * @description What may be changed about a package; what is left out stays as it is.
+         * @description Changes to a package. Fields that are left out keep their values.
          */
         PackageEdit: {
             /**
@@ -7513,7 +7520,7 @@ export interface components {
             gpus?: number;
             /**
              * Kinds
-             * @description The job kinds it is offered to; none means every kind.
+             * @description Job kinds that the package is offered to; none means every kind.
              */
             kinds?: ("workbench" | "training" | "distributed" | "preset")[];
             /**
@@ -7525,7 +7532,7 @@ export interface components {
             memory_bytes?: number | string;
             /**
              * Rdma
-             * @description Only nodes with the label rdma=true.
+             * @description Use only nodes with the label rdma=true.
              * @default false
              */
             rdma?: boolean;
@@ -7534,7 +7541,7 @@ export interface components {
         PackageView: {
             /**
              * Available
-             * @description With this and the rest only when a kind is asked for.
+             * @description This field and the following ones are set only if a kind is given.
              */
             available?: boolean | null;
             /** Cpus */
@@ -7545,14 +7552,14 @@ export interface components {
             description: string;
             /**
              * Expected Wait Seconds
-             * @description Of the next one; null when unknown.
+             * @description Estimated start of the next job; null if unknown.
              */
             expected_wait_seconds?: number | null;
             /** Flavor */
             flavor: string | null;
             /**
              * Free Count
-             * @description Jobs of it that would start now.
+             * @description Number of jobs of this size that would start now.
              */
             free_count?: number | null;
             /** Gpus */
@@ -7570,12 +7577,12 @@ export interface components {
             name: string;
             /**
              * Queue
-             * @description Where the caller's job would wait.
+             * @description Queue in which the caller's job would wait.
              */
             queue?: string | null;
             /**
              * Queued
-             * @description Jobs that wait there for the same GPU model.
+             * @description Number of jobs that wait in that queue for the same GPU model.
              */
             queued?: number | null;
             /** Rdma */
@@ -7595,18 +7602,18 @@ export interface components {
         PanelKindView: {
             /**
              * Free
-             * @description Of these, in good order and held by nobody.
+             * @description GPUs of these that are healthy and free.
              */
             free: number;
             /**
              * Gap
-             * @description GPUs that the waiting ones ask for.
+             * @description GPUs that the waiting jobs ask for.
              */
             gap: number;
             kind: components["schemas"]["JobKind"];
             /**
              * Occupied
-             * @description GPUs that the running ones hold.
+             * @description GPUs that the running jobs hold.
              */
             occupied: number;
             /**
@@ -7631,7 +7638,7 @@ export interface components {
             items: components["schemas"]["PanelView"][];
             /**
              * Kinds
-             * @description The sums per kind, on every page.
+             * @description Totals per kind; the same on every page.
              */
             kinds: components["schemas"]["PanelKindView"][];
             /** Next Cursor */
@@ -7644,12 +7651,12 @@ export interface components {
         PanelView: {
             /**
              * Free
-             * @description Of these, in good order and held by nobody.
+             * @description GPUs of these that are healthy and free.
              */
             free: number;
             /**
              * Gap
-             * @description GPUs that the waiting ones ask for.
+             * @description GPUs that the waiting jobs ask for.
              */
             gap: number;
             kind: components["schemas"]["JobKind"];
@@ -7657,7 +7664,7 @@ export interface components {
             model: string;
             /**
              * Occupied
-             * @description GPUs that the running ones hold.
+             * @description GPUs that the running jobs hold.
              */
             occupied: number;
             /**
@@ -7687,7 +7694,7 @@ export interface components {
             choices: string[];
             /**
              * Default
-             * @description Null: it must be given.
+             * @description Null: the parameter is required.
              */
             default: boolean | number | string | null;
             /** Help */
@@ -7702,7 +7709,7 @@ export interface components {
         };
         /**
          * PartView
-         * @description One part of the server and how it is.
+         * @description One part of the server and its health.
          */
         PartView: {
             /** Detail */
@@ -7720,7 +7727,7 @@ export interface components {
             old: string;
             /**
              * Revoke Tokens
-             * @description Revoke all tokens of the user, but for the one that this request is sent with.
+             * @description Revoke all tokens of the user except the one of this request.
              * @default false
              */
             revoke_tokens?: boolean;
@@ -7746,7 +7753,7 @@ export interface components {
             description?: string | null;
             /**
              * Functions
-             * @description The whole set, replacing the one before.
+             * @description The complete set; it replaces the present one.
              */
             functions?: ("train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens")[] | null;
         };
@@ -7771,7 +7778,7 @@ export interface components {
             ahead_count: number;
             /** Detail */
             detail: string;
-            /** @description When it would start. */
+            /** @description When the job would start. */
             estimate?: components["schemas"]["EstimateView"] | null;
             /** Nodes */
             nodes: string[];
@@ -7784,10 +7791,10 @@ export interface components {
             reasons: components["schemas"]["ReasonView"][];
             /**
              * Start At
-             * @description Now, or when it is promised at the latest.
+             * @description Now, or the latest planned start.
              */
             start_at: string | null;
-            /** @description null: it would be refused. */
+            /** @description null: the job would be refused. */
             would_start?: components["schemas"]["WouldStartView"] | null;
         };
         /** PointView */
@@ -7799,7 +7806,7 @@ export interface components {
             at: string;
             /**
              * Count
-             * @description Readings behind it. A step without any has no point.
+             * @description Number of readings in the step. A step without readings has no point.
              */
             count: number;
             /** Least */
@@ -7818,7 +7825,7 @@ export interface components {
             description?: string;
             /**
              * Gpus
-             * @description Ids of GPUs of one model; they leave the pool they are in.
+             * @description Ids of GPUs of one model; they are removed from their present pool.
              */
             gpus?: string[];
             /** Name */
@@ -7842,7 +7849,7 @@ export interface components {
             group: string | null;
             /**
              * Model
-             * @description Null while it is empty, or where models are mixed (default only).
+             * @description Null if the pool is empty or has several models (default only).
              */
             model: string | null;
             /** Name */
@@ -7860,7 +7867,7 @@ export interface components {
             description?: string | null;
             /**
              * Gpus
-             * @description Exactly the GPUs that it shall have: what it loses goes to the pool default.
+             * @description The complete list of GPUs; GPUs that are not listed move to the pool default.
              */
             gpus?: string[] | null;
         };
@@ -7880,7 +7887,7 @@ export interface components {
             group: string | null;
             /**
              * Model
-             * @description Null while it is empty, or where models are mixed (default only).
+             * @description Null if the pool is empty or has several models (default only).
              */
             model: string | null;
             /** Name */
@@ -7894,12 +7901,12 @@ export interface components {
         };
         /**
          * PredictionView
-         * @description How long it was expected to run, from its next start on, when it was last queued.
+         * @description The predicted run time from the next start on, computed when the job was last queued.
          */
         PredictionView: {
             /**
              * Like
-             * @description What those runs have in common with it.
+             * @description What those runs have in common with the job.
              */
             like: string;
             /** P50 Seconds */
@@ -7908,13 +7915,13 @@ export interface components {
             p90_seconds: number;
             /**
              * Samples
-             * @description How many completed runs that is known from.
+             * @description Number of completed runs that the prediction is based on.
              */
             samples: number;
         };
         /**
          * PreemptingView
-         * @description A job that would be interrupted; of one that the caller may not see only the rule and the loss.
+         * @description A job that would be preempted; of a job that the caller may not see, only the rule and the loss are shown.
          */
         PreemptingView: {
             /** Job */
@@ -7943,7 +7950,7 @@ export interface components {
         PresetCreate: {
             /**
              * Replace
-             * @description Take the place of one of the same name.
+             * @description Replace a preset of the same name.
              * @default false
              */
             replace?: boolean;
@@ -7962,7 +7969,7 @@ export interface components {
             name?: string | null;
             /**
              * Overrides
-             * @description Other fields of a job: gpus, time, queue, env and so on.
+             * @description Other fields of the job: gpus, time, queue, env and so on.
              */
             overrides?: {
                 [key: string]: unknown;
@@ -7990,7 +7997,7 @@ export interface components {
             };
             /**
              * Gpus
-             * @description With the next ones: what its jobs ask for unless they say otherwise.
+             * @description This field and the next ones are defaults for the preset's jobs.
              */
             gpus: number;
             /** Image */
@@ -8003,7 +8010,7 @@ export interface components {
             parameters: components["schemas"]["ParameterView"][];
             /**
              * Shipped
-             * @description It comes with corral.
+             * @description The preset is part of corral.
              */
             shipped: boolean;
             /** Time Limit Seconds */
@@ -8014,7 +8021,7 @@ export interface components {
             venv: string | null;
             /**
              * Yaml
-             * @description As it was written; only told of a single one.
+             * @description The YAML file; only set for a single preset.
              */
             yaml?: string | null;
         };
@@ -8055,7 +8062,7 @@ export interface components {
             command?: string[] | null;
             /**
              * Workdir
-             * @description Where it runs; the attempt's own if left out.
+             * @description Working directory; default: the attempt's own.
              */
             workdir?: string | null;
         };
@@ -8079,12 +8086,12 @@ export interface components {
         ProviderCreate: {
             /**
              * Allow
-             * @description Logins, e-mail addresses, @domains, or * for everybody the provider knows.
+             * @description Logins, e-mail addresses, @domains, or * for all accounts of the provider.
              */
             allow?: string[];
             /**
              * Api Token
-             * @description Kept encrypted and never shown again.
+             * @description Stored encrypted and never shown again.
              * @default
              */
             api_token?: string;
@@ -8092,7 +8099,7 @@ export interface components {
             client_id: string;
             /**
              * Client Secret
-             * @description Kept encrypted and never shown again.
+             * @description Stored encrypted and never shown again.
              * @default
              */
             client_secret?: string;
@@ -8103,7 +8110,7 @@ export interface components {
             enabled?: boolean;
             /**
              * Group
-             * @description Where newcomers are put; null means in no group.
+             * @description Group of new users; null means no group.
              * @default default
              */
             group?: string | null;
@@ -8111,7 +8118,7 @@ export interface components {
             id: string;
             /**
              * Issuer
-             * @description Its address; github.com and gitlab.com need none.
+             * @description The provider's address; not needed for github.com and gitlab.com.
              * @default
              */
             issuer?: string;
@@ -8122,7 +8129,7 @@ export interface components {
             kind: "github" | "gitlab" | "oidc";
             /**
              * Organisation
-             * @description A GitHub organisation or GitLab group to list members of.
+             * @description A GitHub organisation or GitLab group whose members are listed.
              * @default
              */
             organisation?: string;
@@ -8161,25 +8168,25 @@ export interface components {
             organisation: string;
             /**
              * Redirect Uri
-             * @description What the provider must know as the address to send people back to.
+             * @description The redirect address to register with the provider.
              */
             redirect_uri: string;
             /** Title */
             title: string;
             /**
              * Users
-             * @description Users who come from it.
+             * @description Number of users of this provider.
              */
             users: number;
         };
         /**
          * ProviderEdit
-         * @description What is left out stays as it is, the secrets too; null forgets a secret.
+         * @description Fields that are left out keep their values, the secrets too; null removes a secret.
          */
         ProviderEdit: {
             /**
              * Allow
-             * @description Logins, e-mail addresses, @domains, or * for everybody the provider knows.
+             * @description Logins, e-mail addresses, @domains, or * for all accounts of the provider.
              */
             allow?: string[];
             /** Api Token */
@@ -8198,7 +8205,7 @@ export interface components {
             enabled?: boolean;
             /**
              * Group
-             * @description Where newcomers are put; null means in no group.
+             * @description Group of new users; null means no group.
              */
             group?: string | null;
             /**
@@ -8226,7 +8233,7 @@ export interface components {
         };
         /**
          * ProviderView
-         * @description A way to sign in, for everybody.
+         * @description A sign-in provider, as it is shown before sign-in.
          */
         ProviderView: {
             /** Id */
@@ -8235,7 +8242,7 @@ export interface components {
             kind: string;
             /**
              * Login Url
-             * @description Where a browser goes to sign in.
+             * @description Address that a browser opens to sign in.
              */
             login_url: string;
             /** Title */
@@ -8243,7 +8250,7 @@ export interface components {
         };
         /**
          * QueueChanges
-         * @description What is different about a queue; what is left out stays as it is.
+         * @description Changes to a queue. Fields that are left out keep their values.
          */
         QueueChanges: {
             /** Blocking */
@@ -8275,12 +8282,12 @@ export interface components {
             blocking?: "strict" | "backfill";
             /**
              * Groups
-             * @description Groups that may use it beside the one that has its pool.
+             * @description Groups that may use the queue besides the group that owns its pool.
              */
             groups?: string[];
             /**
              * Guaranteed Gpus
-             * @description GPUs that come back to it when it needs them; together at most what its pool has.
+             * @description GPUs that the queue can reclaim; all guarantees together are at most the pool's GPUs.
              * @default 0
              */
             guaranteed_gpus?: number;
@@ -8315,7 +8322,7 @@ export interface components {
             pool?: string;
             /**
              * Preempts
-             * @description Jobs at its front take GPUs from those far behind them that run; with priority, shortest or weighted.
+             * @description Jobs at the front preempt running jobs that are far behind them; with priority, shortest or weighted.
              * @default false
              */
             preempts?: boolean;
@@ -8327,7 +8334,7 @@ export interface components {
         };
         /**
          * QueueEdit
-         * @description What may be changed about a queue; what is left out stays as it is, null takes a limit away.
+         * @description Changes to a queue. Fields that are left out keep their values; null removes a limit.
          */
         QueueEdit: {
             /**
@@ -8338,12 +8345,12 @@ export interface components {
             blocking?: "strict" | "backfill";
             /**
              * Groups
-             * @description Groups that may use it beside the one that has its pool.
+             * @description Groups that may use the queue besides the group that owns its pool.
              */
             groups?: string[];
             /**
              * Guaranteed Gpus
-             * @description GPUs that come back to it when it needs them; together at most what its pool has.
+             * @description GPUs that the queue can reclaim; all guarantees together are at most the pool's GPUs.
              * @default 0
              */
             guaranteed_gpus?: number;
@@ -8371,7 +8378,7 @@ export interface components {
             policy?: string;
             /**
              * Preempts
-             * @description Jobs at its front take GPUs from those far behind them that run; with priority, shortest or weighted.
+             * @description Jobs at the front preempt running jobs that are far behind them; with priority, shortest or weighted.
              * @default false
              */
             preempts?: boolean;
@@ -8386,7 +8393,7 @@ export interface components {
             blocking: components["schemas"]["Blocking"];
             /**
              * Borrowed Gpus
-             * @description What it holds beyond its guarantee, where queues of the pool have one: lent until they ask.
+             * @description GPUs borrowed beyond the guarantee, if queues of the pool have one; those queues can reclaim them.
              */
             borrowed_gpus: number;
             /** Groups */
@@ -8411,7 +8418,7 @@ export interface components {
             name: string;
             /**
              * Owed Gpus
-             * @description What it is guaranteed and does not hold.
+             * @description Guaranteed GPUs that the queue does not hold.
              */
             owed_gpus: number;
             /** Placement */
@@ -8431,7 +8438,7 @@ export interface components {
         };
         /**
          * QuotaPut
-         * @description The most that a user may hold with jobs of one kind; null means no limit.
+         * @description Limits on the resources that a user's jobs of one kind may hold; null means no limit.
          */
         QuotaPut: {
             /** Cpus */
@@ -8456,7 +8463,7 @@ export interface components {
         };
         /**
          * QuotaView
-         * @description The most that a user may hold with jobs of one kind; null means no limit.
+         * @description Limits on the resources that a user's jobs of one kind may hold; null means no limit.
          */
         QuotaView: {
             /** Cpus */
@@ -8468,12 +8475,12 @@ export interface components {
         };
         /**
          * QuotasBatch
-         * @description The same change for many users. What the quota leaves out stays as it is; null takes a limit away.
+         * @description The same change for many users. Limits that are left out stay unchanged; null removes a limit.
          */
         QuotasBatch: {
             /**
              * All
-             * @description Everybody, instead of naming users.
+             * @description All users, instead of a list of users.
              * @default false
              */
             all?: boolean;
@@ -8483,8 +8490,8 @@ export interface components {
         };
         /**
          * QuotasPut
-         * @description One entry per job kind; a kind that is left out has no limit afterwards. So for the types of volumes, unless
-         *     `volumes` is left out as a whole.
+         * @description One entry per job kind; a kind that is left out has no limit afterwards. The same holds for the types of volumes,
+         *     unless `volumes` is left out altogether.
          */
         QuotasPut: {
             distributed?: components["schemas"]["QuotaPut"] | null;
@@ -8505,7 +8512,7 @@ export interface components {
             energy_joules: number | null;
             /**
              * Lost
-             * @description It was there and does not answer any more.
+             * @description The GPU was found before and does not answer any more.
              */
             lost: boolean;
             /** Memory Clock Mhz */
@@ -8520,7 +8527,7 @@ export interface components {
             power_watts: number | null;
             /**
              * Processes
-             * @description How many processes use it.
+             * @description Number of processes that use the GPU.
              */
             processes: number;
             /** Remap Failed */
@@ -8553,12 +8560,12 @@ export interface components {
         };
         /**
          * ReceiptView
-         * @description One job gave way to another. Both owners see it, and operators do.
+         * @description One job was preempted for another. Both owners and operators see the receipt.
          */
         ReceiptView: {
             /**
              * At
-             * @description When the job was told to save and end.
+             * @description When the job was asked to save and end.
              */
             at: string;
             /**
@@ -8568,7 +8575,7 @@ export interface components {
             attempt: number;
             /**
              * Back At
-             * @description When its next attempt was up.
+             * @description When the next attempt was running.
              */
             back_at: string | null;
             /**
@@ -8578,14 +8585,14 @@ export interface components {
             detail: string;
             /**
              * Ended At
-             * @description When its attempt was over and it waited again.
+             * @description When the attempt was over and the job waited again.
              */
             ended_at: string | null;
-            /** @description While it waits: when it is expected to run again. */
+            /** @description While the job waits: when it is expected to run again. */
             expected_back: components["schemas"]["ExpectedBackView"] | null;
             /**
              * For Job
-             * @description Who starts instead.
+             * @description The job that starts instead.
              */
             for_job: string;
             /** For Job Name */
@@ -8601,20 +8608,20 @@ export interface components {
             id: number;
             /**
              * Job
-             * @description Who gave way.
+             * @description The job that was preempted.
              */
             job: string;
             /** Job Name */
             job_name: string;
             /**
              * Lost Gpu Seconds
-             * @description Work that was saved nowhere when it was told; once `saved` is known, what was lost.
+             * @description Work that was not saved when the job was asked to end; once `saved` is known, the lost work.
              */
             lost_gpu_seconds: number;
             rule: components["schemas"]["PreemptionRule"];
             /**
              * Saved
-             * @description Whether its program saved between the warning and its end; null until that is known.
+             * @description Whether the program saved between the warning and its end; null until known.
              */
             saved: boolean | null;
             /** User */
@@ -8682,25 +8689,25 @@ export interface components {
         ReservationCreate: {
             /**
              * Gpu Ids
-             * @description Or exactly these.
+             * @description Or the ids of the GPUs.
              */
             gpu_ids?: string[] | null;
             /**
              * Gpus
-             * @description So many: corral chooses, whole nodes first.
+             * @description Number of GPUs; corral chooses them, whole nodes first.
              */
             gpus?: number | null;
             /** Groups */
             groups?: string[];
             /**
              * Lends
-             * @description Whether preemptible jobs of others may use what owners do not.
+             * @description Whether preemptible jobs of others may use GPUs that the owners do not use.
              * @default true
              */
             lends?: boolean;
             /**
              * Model
-             * @description Of this model; left out, of the one that has most free.
+             * @description Model of the GPUs; left out: the model with most free GPUs.
              */
             model?: string | null;
             /** Name */
@@ -8714,12 +8721,12 @@ export interface components {
             pool: string;
             /**
              * Since
-             * @description Left out, or in the past: from now on.
+             * @description Left out, or in the past: now.
              */
             since?: string | null;
             /**
              * Until
-             * @description Left out: it stands until it is deleted.
+             * @description Left out: the reservation lasts until it is deleted.
              */
             until?: string | null;
             /** Users */
@@ -8743,7 +8750,7 @@ export interface components {
             since?: string | null;
             /**
              * Until
-             * @description Null lets it stand until it is deleted; left out, it stays.
+             * @description Null: the reservation lasts until it is deleted; left out: unchanged.
              */
             until?: string | null;
             /** Users */
@@ -8763,7 +8770,7 @@ export interface components {
             groups: string[];
             /**
              * In Force
-             * @description False when it is over, and for a standing one where nothing stands (dynamic).
+             * @description False once the reservation is over, and for a standing one if the strategy is dynamic.
              */
             in_force: boolean;
             /** Lends */
@@ -8779,7 +8786,7 @@ export interface components {
             name: string;
             /**
              * Nodes
-             * @description Its GPUs by node; those that are not there now are under ''.
+             * @description The GPUs by node; GPUs that are not present now are under ''.
              */
             nodes: {
                 [key: string]: string[];
@@ -8797,7 +8804,7 @@ export interface components {
             state: "upcoming" | "active" | "standing" | "over";
             /**
              * Until
-             * @description Null while it stands.
+             * @description Null if the reservation has no end.
              */
             until: string | null;
             /**
@@ -8839,7 +8846,7 @@ export interface components {
         Role: "operator" | "scientist";
         /**
          * RuleChanges
-         * @description What is different about the rules; an empty body is the cluster as it is.
+         * @description Changes to the rules; an empty body is the present cluster.
          */
         RuleChanges: {
             preemption?: components["schemas"]["PreemptionChanges"] | null;
@@ -8866,7 +8873,7 @@ export interface components {
             channels?: string[];
             /**
              * Clear Seconds
-             * @description It is over only when it has been for so long.
+             * @description The alert is resolved once the condition has not held for so long.
              * @default 60
              * @example 7200
              * @example 2h
@@ -8891,7 +8898,7 @@ export interface components {
             enabled?: boolean;
             /**
              * For Seconds
-             * @description It must last so long before anybody is told.
+             * @description The condition must hold for so long before the alert fires.
              * @default 0
              * @example 7200
              * @example 2h
@@ -8915,7 +8922,7 @@ export interface components {
             signal: string;
             /**
              * Subjects
-             * @description Only these subjects; * and ? stand for anything. Empty: all.
+             * @description Only these subjects; * and ? are wildcards. Empty: all.
              */
             subjects?: string[];
             /** Threshold */
@@ -8923,7 +8930,7 @@ export interface components {
         };
         /**
          * RuleEdit
-         * @description What is left out stays as it is.
+         * @description Fields that are left out keep their values.
          */
         RuleEdit: {
             /** Actions */
@@ -8935,7 +8942,7 @@ export interface components {
             channels?: string[];
             /**
              * Clear Seconds
-             * @description It is over only when it has been for so long.
+             * @description The alert is resolved once the condition has not held for so long.
              * @default 60
              * @example 7200
              * @example 2h
@@ -8960,7 +8967,7 @@ export interface components {
             enabled?: boolean;
             /**
              * For Seconds
-             * @description It must last so long before anybody is told.
+             * @description The condition must hold for so long before the alert fires.
              * @default 0
              * @example 7200
              * @example 2h
@@ -8985,7 +8992,7 @@ export interface components {
             signal?: string;
             /**
              * Subjects
-             * @description Only these subjects; * and ? stand for anything. Empty: all.
+             * @description Only these subjects; * and ? are wildcards. Empty: all.
              */
             subjects?: string[];
             /**
@@ -9088,7 +9095,7 @@ export interface components {
             enabled?: boolean;
             /**
              * Hour
-             * @description Of the day, in UTC.
+             * @description Hour of the day, in UTC.
              * @default 6
              */
             hour?: number;
@@ -9102,14 +9109,14 @@ export interface components {
             period?: "daily" | "weekly" | "monthly";
             /**
              * Weekday
-             * @description Monday is 0; only of weekly ones.
+             * @description Monday is 0; only for weekly schedules.
              * @default 0
              */
             weekday?: number;
         };
         /**
          * ScheduleEdit
-         * @description What may be changed about a schedule; what is left out stays as it is.
+         * @description Changes to a schedule. Fields that are left out keep their values.
          */
         ScheduleEdit: {
             /**
@@ -9124,7 +9131,7 @@ export interface components {
             enabled?: boolean;
             /**
              * Hour
-             * @description Of the day, in UTC.
+             * @description Hour of the day, in UTC.
              * @default 6
              */
             hour?: number;
@@ -9136,7 +9143,7 @@ export interface components {
             period?: "daily" | "weekly" | "monthly";
             /**
              * Weekday
-             * @description Monday is 0; only of weekly ones.
+             * @description Monday is 0; only for weekly schedules.
              * @default 0
              */
             weekday?: number;
@@ -9219,17 +9226,17 @@ export interface components {
             is_default: boolean;
             /**
              * Key
-             * @description Within its section, such as interval_seconds.
+             * @description Key within the section, such as interval_seconds.
              */
             key: string;
             /**
              * Source
-             * @description Where it came from: default, a line of the file, a variable, the command line.
+             * @description Source of the value: default, a line of the file, a variable, the command line.
              */
             source: string;
             /**
              * Value
-             * @description Null where there is none. Secrets are masked.
+             * @description Null if there is none. Secrets are masked.
              */
             value: unknown;
         };
@@ -9246,7 +9253,7 @@ export interface components {
             config_file: string | null;
             /**
              * Sections
-             * @description Those of corral.yaml, in its order.
+             * @description The sections of corral.yaml, in its order.
              */
             sections: components["schemas"]["SettingsSectionView"][];
         };
@@ -9342,7 +9349,7 @@ export interface components {
         Sign: "hot" | "idle" | "ecc" | "row_remap" | "xid" | "lost" | "self_test" | "operator" | "alert";
         /**
          * SignalView
-         * @description Something that a rule can watch.
+         * @description A signal that a rule can watch.
          */
         SignalView: {
             /** Description */
@@ -9371,7 +9378,7 @@ export interface components {
             reason?: string;
             /**
              * Rule
-             * @description A pattern of rule names: * and ? stand for anything.
+             * @description A pattern of rule names; * and ? are wildcards.
              * @default *
              */
             rule?: string;
@@ -9401,7 +9408,7 @@ export interface components {
         };
         /**
          * SimulationCreate
-         * @description The last `days`, or what was from `since` until `until` (now when left out), or `jobs` of a trace.
+         * @description The last `days`, or the span from `since` until `until` (now if left out), or `jobs` of a trace.
          */
         SimulationCreate: {
             base?: components["schemas"]["Changes"];
@@ -9454,7 +9461,7 @@ export interface components {
             /** Name */
             name: string;
             progress: components["schemas"]["ProgressView"];
-            /** @description Only of a single one that is ready. */
+            /** @description Only set for a single simulation that is ready. */
             result: components["schemas"]["ResultView"] | null;
             /** Since */
             since: string;
@@ -9470,12 +9477,12 @@ export interface components {
         SpanView: {
             /**
              * P50
-             * @description As likely as not by then.
+             * @description The job has ended by then with a probability of 50 %.
              */
             p50: string;
             /**
              * P90
-             * @description In nine of ten cases by then.
+             * @description The job has ended by then with a probability of 90 %.
              */
             p90: string;
         };
@@ -9498,7 +9505,7 @@ export interface components {
             name: string;
             /**
              * Public Key
-             * @description As in a file that ends in .pub.
+             * @description The content of a .pub file.
              */
             public_key: string;
         };
@@ -9519,7 +9526,7 @@ export interface components {
         SshView: {
             /**
              * Account
-             * @description Of the operating system; whom to log in as.
+             * @description Account of the operating system to log in with.
              */
             account: string | null;
             /**
@@ -9531,7 +9538,7 @@ export interface components {
             host: string;
             /**
              * Host Key
-             * @description What the server shows, for a file of known hosts.
+             * @description The SSH server's host key, for a known_hosts file.
              */
             host_key: string | null;
             /** Port */
@@ -9606,7 +9613,7 @@ export interface components {
         };
         /**
          * SuggestionView
-         * @description A change that helps: the scheduler was asked what it would do then.
+         * @description A change that helps, checked by running the scheduler with it.
          */
         SuggestionView: {
             change: components["schemas"]["SuggestedChangeView"];
@@ -9633,7 +9640,7 @@ export interface components {
         };
         /**
          * TakenView
-         * @description What of a node others hold, outside of corral.
+         * @description Resources of a node that are used outside of corral.
          */
         TakenView: {
             /** Cpus */
@@ -9673,7 +9680,7 @@ export interface components {
             name: string;
             /**
              * Scopes
-             * @description How far it reaches: look; look and change jobs and tasks; everything.
+             * @description Scope: read; read and change jobs and tasks; everything.
              * @default [
              *       "full"
              *     ]
@@ -9785,23 +9792,23 @@ export interface components {
         UploadCreate: {
             /**
              * Checksum
-             * @description Of the whole, if it is known already.
+             * @description Checksum of the whole file, if it is known already.
              */
             checksum?: string | null;
             /**
              * Modified At
-             * @description The file's own time; null: when it is complete.
+             * @description The file's modification time; null: the time at which the upload is completed.
              */
             modified_at?: string | null;
             /**
              * Part Bytes
-             * @description Of every part but the last. There may be 100000 parts.
+             * @description Size of every part except the last. There may be 100000 parts.
              * @default 8388608
              */
             part_bytes?: number;
             /**
              * Path
-             * @description From the volume's root on.
+             * @description Path relative to the volume's root.
              */
             path: string;
             /** Size */
@@ -9811,7 +9818,7 @@ export interface components {
         UploadView: {
             /**
              * Have
-             * @description The parts that are there already.
+             * @description Parts that were received already.
              */
             have: number[];
             /** Id */
@@ -9820,7 +9827,7 @@ export interface components {
             part_bytes: number;
             /**
              * Parts
-             * @description Their numbers begin with 0.
+             * @description Numbers of the parts, beginning with 0.
              */
             parts: number;
             /** Path */
@@ -9842,7 +9849,7 @@ export interface components {
         };
         /**
          * UsageView
-         * @description What was held and used, so far.
+         * @description Resources that were held and used so far.
          */
         UsageView: {
             /** Energy Kwh */
@@ -9853,17 +9860,17 @@ export interface components {
             idle_gpu_hours: number;
             /**
              * Measured Gpu Hours
-             * @description The part of the GPU-hours of which readings tell.
+             * @description Share of the GPU-hours that have readings.
              */
             measured_gpu_hours: number;
             /**
              * Memory Peak Bytes
-             * @description The most that one of its GPUs had in use.
+             * @description Highest memory use of a single GPU.
              */
             memory_peak_bytes: number;
             /**
              * Utilization
-             * @description Mean use of the GPUs while it was measured; null if it never was.
+             * @description Mean utilisation of the GPUs while it was measured; null if it was never measured.
              */
             utilization: number | null;
         };
@@ -9881,7 +9888,7 @@ export interface components {
             email?: string;
             /**
              * Group
-             * @description null means: in no group, and so without a pool.
+             * @description null means no group, and so no pool of a group.
              * @default default
              */
             group?: string | null;
@@ -9931,7 +9938,7 @@ export interface components {
             group: string | null;
             /**
              * Last Seen At
-             * @description To the minute; null if never, or not since signing out.
+             * @description Precise to the minute; null if never, or not since signing out.
              */
             last_seen_at: string | null;
             /** Must Change Password */
@@ -9948,7 +9955,7 @@ export interface components {
         VersionFileView: {
             /**
              * Digest
-             * @description What it holds, by its id.
+             * @description Id of the content.
              */
             digest: string | null;
             /** Executable */
@@ -10005,19 +10012,19 @@ export interface components {
             message: string;
             /**
              * New Bytes
-             * @description What it added to the storage.
+             * @description Bytes that this version added to the storage.
              */
             new_bytes: number;
             /**
              * Number
-             * @description Its place in the history, from 1 on.
+             * @description Number in the history, beginning with 1.
              */
             number: number;
             /** Parent */
             parent: string | null;
             /**
              * Produced By
-             * @description The id of the job that made it.
+             * @description Id of the job that made this version.
              */
             produced_by: string | null;
             /** Short */
@@ -10031,25 +10038,25 @@ export interface components {
         VolumeCreate: {
             /**
              * Cluster
-             * @description Null: the only one there is.
+             * @description Null: the only cluster.
              */
             cluster?: string | null;
             /** Name */
             name: string;
             /**
              * Object Store
-             * @description Of an object volume: the bucket that it is a part of.
+             * @description For an object volume: the object store.
              */
             object_store?: string | null;
             /**
              * Prefix
-             * @description Of an object volume: the part of the bucket that it shows.
+             * @description For an object volume: the prefix in the bucket.
              * @default
              */
             prefix?: string;
             /**
              * Size
-             * @description What it may hold; needed for block and filesystem.
+             * @description Capacity; required for block and filesystem.
              * @default 0
              * @example 17179869184
              * @example 16GiB
@@ -10064,24 +10071,24 @@ export interface components {
         };
         /**
          * VolumeEdit
-         * @description What may be changed about a volume; what is left out stays as it is.
+         * @description Changes to a volume. Fields that are left out keep their values.
          */
         VolumeEdit: {
             /**
              * Size
-             * @description A volume only grows.
+             * @description A volume can only grow.
              */
             size?: (number | string) | null;
         };
         /** VolumeFileView */
         VolumeFileView: {
-            /** @description `other`: a link that leads out, a device, or a name that is no text. */
+            /** @description `other`: a link to a place outside of the volume, a device, or a name that is not valid text. */
             kind: components["schemas"]["FileKind"];
             /** Modified At */
             modified_at: string;
             /**
              * Path
-             * @description From the volume's root on.
+             * @description Path relative to the volume's root.
              */
             path: string;
             /** Size */
@@ -10148,7 +10155,7 @@ export interface components {
         VolumeSharesPut: {
             /**
              * Shares
-             * @description With whom it is shared from now on, all of them.
+             * @description The complete list of users and groups that the volume is shared with.
              */
             shares: components["schemas"]["VolumeShareBody"][];
         };
@@ -10170,19 +10177,19 @@ export interface components {
             created_at: string;
             /**
              * Full
-             * @description Jobs that would write to it do not start.
+             * @description Jobs that would write to the volume do not start.
              */
             full: boolean;
             /** Id */
             id: string;
             /**
              * Jobs
-             * @description Live jobs that mount it, as far as the caller may see them.
+             * @description Live jobs that mount the volume and that the caller may see.
              */
             jobs: components["schemas"]["VolumeJobView"][];
             /**
              * May Write
-             * @description Whether the caller may.
+             * @description Whether the caller may write.
              */
             may_write: boolean;
             /** Measured At */
@@ -10208,14 +10215,14 @@ export interface components {
             shares: components["schemas"]["VolumeShareView"][];
             /**
              * Size Bytes
-             * @description What it may hold; 0 for a bucket, which has no limit here.
+             * @description Capacity; 0 for a bucket, which has no limit here.
              */
             size_bytes: number;
             state: components["schemas"]["VolumeState"];
             type: components["schemas"]["VolumeType"];
             /**
              * Used Bytes
-             * @description Null until it was measured.
+             * @description Null until the use was measured.
              */
             used_bytes: number | null;
         };
@@ -10227,17 +10234,17 @@ export interface components {
             ahead_count: number;
             /**
              * At
-             * @description The moment that was asked about; null for now.
+             * @description The moment in question; null for now.
              */
             at?: string | null;
             cycle?: components["schemas"]["CycleView"] | null;
-            /** @description When it is expected to start; null: it does not wait, or nobody can tell. */
+            /** @description Estimated start; null: the job does not wait, or no estimate exists. */
             estimate?: components["schemas"]["ExplainedEstimateView"] | null;
             /** Job Id */
             job_id: string;
             /**
              * Place
-             * @description What its place in the line comes from, in words; empty if it is in none.
+             * @description Explanation of the job's position in the waiting line; empty if the job is in none.
              */
             place: string;
             /** Planned Nodes */
@@ -10251,7 +10258,7 @@ export interface components {
             state: components["schemas"]["JobState"];
             /**
              * Suggestions
-             * @description For its owner and operators, the best first.
+             * @description Shown to the job's owner and to operators, the best first.
              */
             suggestions: components["schemas"]["SuggestionView"][];
             /** Summary */
@@ -10266,7 +10273,7 @@ export interface components {
         };
         /**
          * WorkbenchCreate
-         * @description A workbench as a user asks for it. What it runs is corral's business.
+         * @description A workbench to create. corral decides which programs it runs.
          */
         WorkbenchCreate: {
             /**
@@ -10293,7 +10300,7 @@ export interface components {
             hold?: boolean;
             /**
              * Idle Stop
-             * @description Stop it when nobody has used it for so long.
+             * @description Stop the workbench after so much time without use.
              */
             idle_stop?: (number | string) | null;
             /**
@@ -10322,7 +10329,7 @@ export interface components {
             model?: string | string[] | null;
             /**
              * Mounts
-             * @description Storage that it sees, such as data:/data.
+             * @description Storage of the workbench, such as data:/data.
              */
             mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
@@ -10335,7 +10342,7 @@ export interface components {
             queue?: string | null;
             /**
              * Ssh
-             * @description Let its owner's registered SSH keys log in.
+             * @description Allow the owner's registered SSH keys to log in.
              * @default false
              */
             ssh?: boolean;
@@ -10348,7 +10355,7 @@ export interface components {
             venv?: string | null;
             /**
              * Workdir
-             * @description Where it begins; a directory of its own that is kept until it is deleted.
+             * @description Working directory; default: a directory of its own, kept until the workbench is deleted.
              */
             workdir?: string | null;
         };
@@ -10358,7 +10365,7 @@ export interface components {
             id: string;
             /**
              * Idle Seconds
-             * @description For how long nobody has used it; null while it does not run.
+             * @description Time without use; null while the workbench does not run.
              */
             idle_seconds: number | null;
             /** Idle Stop Seconds */
@@ -10382,17 +10389,17 @@ export interface components {
         WouldStartView: {
             /**
              * After
-             * @description Jobs in front of it that the caller may see, the first ones.
+             * @description The first of the jobs ahead of it that the caller may see.
              */
             after: string[];
             /**
              * At
-             * @description Now, or the half of the estimate; null: nobody can tell.
+             * @description Now, or p50 of the estimate; null: no estimate exists.
              */
             at: string | null;
             /**
              * Nodes
-             * @description Where: for sure if it starts now, else as far as it is planned.
+             * @description Nodes: certain if the job starts now, otherwise of its planned start.
              */
             nodes: string[];
             /** Preempting */
@@ -11357,7 +11364,7 @@ export interface operations {
     get_analysis: {
         parameters: {
             query?: {
-                /** @description How far to look back: 24h, 7d, 30d. */
+                /** @description Length of the period until now: 24h, 7d, 30d. */
                 period?: string;
             };
             header?: never;
@@ -11953,7 +11960,7 @@ export interface operations {
     list_provider_people: {
         parameters: {
             query?: {
-                /** @description Ask the provider first, if it can tell. */
+                /** @description Ask the provider first, if it can list accounts. */
                 refresh?: boolean;
                 /** @description Items on a page. */
                 limit?: number;
@@ -12169,7 +12176,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The provider cannot be asked, or must not be believed */
+            /** @description The provider cannot be reached, or its answer is not valid */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -12194,7 +12201,7 @@ export interface operations {
     begin_sign_in: {
         parameters: {
             query?: {
-                /** @description A path of this server to end at. */
+                /** @description Path of this server to open after sign-in. */
                 next?: string | null;
             };
             header?: never;
@@ -12233,7 +12240,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The provider cannot be asked, or must not be believed */
+            /** @description The provider cannot be reached, or its answer is not valid */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -14239,7 +14246,7 @@ export interface operations {
     put_dataset_object: {
         parameters: {
             query: {
-                /** @description How long the index in front is. */
+                /** @description Length of the index at the beginning of the body. */
                 index_bytes: number;
             };
             header?: never;
@@ -14891,7 +14898,7 @@ export interface operations {
     download_dataset_file: {
         parameters: {
             query: {
-                /** @description From the top of the version on; empty: the top itself. */
+                /** @description Path relative to the root of the version; empty: the root. */
                 path: string;
             };
             header?: never;
@@ -14912,7 +14919,7 @@ export interface operations {
                     "application/octet-stream": unknown;
                 };
             };
-            /** @description The part that a Range header wants. */
+            /** @description The range that the Range header asks for. */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -14980,7 +14987,7 @@ export interface operations {
     list_dataset_files: {
         parameters: {
             query?: {
-                /** @description From the top of the version on; empty: the top itself. */
+                /** @description Path relative to the root of the version; empty: the root. */
                 path?: string;
                 /** @description Items on a page. */
                 limit?: number;
@@ -15158,7 +15165,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The pieces one behind the other. */
+            /** @description The pieces, concatenated. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -15518,7 +15525,7 @@ export interface operations {
                 subject?: string | null;
                 since?: string | null;
                 until?: string | null;
-                /** @description Text in who, what, about what, or the detail. */
+                /** @description Text in the actor, the action, the subject or the detail. */
                 q?: string | null;
             };
             header?: never;
@@ -15583,7 +15590,7 @@ export interface operations {
                 subject?: string | null;
                 since?: string | null;
                 until?: string | null;
-                /** @description Text in who, what, about what, or the detail. */
+                /** @description Text in the actor, the action, the subject or the detail. */
                 q?: string | null;
             };
             header?: never;
@@ -16408,13 +16415,13 @@ export interface operations {
     get_gpu_metrics: {
         parameters: {
             query?: {
-                /** @description Which ones, such as utilization; several may be given, none is all. */
+                /** @description Metrics, such as utilization; may be given several times; default: all. */
                 metric?: string[];
                 /** @description RFC 3339. */
                 since?: string | null;
-                /** @description RFC 3339; now if it is left out. */
+                /** @description RFC 3339; default: now. */
                 until?: string | null;
-                /** @description Seconds of one point; chosen to suit a chart if left out. */
+                /** @description Seconds per point; default: suitable for a chart. */
                 step?: number | null;
             };
             header?: never;
@@ -17427,7 +17434,7 @@ export interface operations {
                 until?: string | null;
                 /** @description Members of arrays of this name. */
                 array?: string | null;
-                /** @description That ran there last, or wait and may run there. */
+                /** @description Jobs that ran in this cluster last, or that wait and may run there. */
                 cluster?: string | null;
             };
             header?: never;
@@ -18263,7 +18270,7 @@ export interface operations {
     list_files: {
         parameters: {
             query?: {
-                /** @description From the output directory on; empty: the directory itself. */
+                /** @description Path relative to the output directory; empty: the directory itself. */
                 path?: string;
                 /** @description Items on a page. */
                 limit?: number;
@@ -18337,7 +18344,7 @@ export interface operations {
     download_file: {
         parameters: {
             query?: {
-                /** @description From the output directory on; empty: the directory itself. */
+                /** @description Path relative to the output directory; empty: the directory itself. */
                 path?: string;
             };
             header?: never;
@@ -18358,7 +18365,7 @@ export interface operations {
                     "application/octet-stream": unknown;
                 };
             };
-            /** @description The part that a Range header wants. */
+            /** @description The range that the Range header asks for. */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -18560,11 +18567,11 @@ export interface operations {
     read_logs: {
         parameters: {
             query?: {
-                /** @description The latest one if left out. */
+                /** @description Default: the latest attempt. */
                 attempt?: number | null;
-                /** @description Which node of a gang. */
+                /** @description Node of a gang. */
                 rank?: number;
-                /** @description Only so many last lines. */
+                /** @description Only the last lines, so many. */
                 tail?: number | null;
                 follow?: boolean;
             };
@@ -18576,7 +18583,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Text, or with `follow=true` events `log` and a last `end`. */
+            /** @description Text; with `follow=true` events `log` and finally `end`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -18707,11 +18714,11 @@ export interface operations {
     search_logs: {
         parameters: {
             query: {
-                /** @description What to look for. */
+                /** @description The text to search for. */
                 q: string;
                 attempt?: string | null;
                 rank?: string | null;
-                /** @description `q` is a regular expression of Python's. */
+                /** @description `q` is a Python regular expression. */
                 regex?: boolean;
                 ignore_case?: boolean;
                 /** @description Items on a page. */
@@ -18786,15 +18793,15 @@ export interface operations {
     get_job_metrics: {
         parameters: {
             query?: {
-                /** @description Which ones, such as utilization; several may be given, none is all. */
+                /** @description Metrics, such as utilization; may be given several times; default: all. */
                 metric?: string[];
                 /** @description RFC 3339. */
                 since?: string | null;
-                /** @description RFC 3339; now if it is left out. */
+                /** @description RFC 3339; default: now. */
                 until?: string | null;
-                /** @description Seconds of one point; chosen to suit a chart if left out. */
+                /** @description Seconds per point; default: suitable for a chart. */
                 step?: number | null;
-                /** @description A series for every GPU, not one for all together. */
+                /** @description One series per GPU instead of one for all. */
                 per_gpu?: boolean;
             };
             header?: never;
@@ -19507,7 +19514,7 @@ export interface operations {
     why_job: {
         parameters: {
             query?: {
-                /** @description A moment of the past: why it waited then. */
+                /** @description A moment in the past, to ask why the job waited then. */
                 at?: string | null;
             };
             header?: never;
@@ -19764,7 +19771,7 @@ export interface operations {
                 until?: string | null;
                 /** @description Members of arrays of this name. */
                 array?: string | null;
-                /** @description That ran there last, or wait and may run there. */
+                /** @description Jobs that ran in this cluster last, or that wait and may run there. */
                 cluster?: string | null;
             };
             header?: never;
@@ -21099,7 +21106,7 @@ export interface operations {
     preview_drain: {
         parameters: {
             query?: {
-                /** @description When; left out, or in the past: now. */
+                /** @description Time of the drain; left out, or in the past: now. */
                 at?: string | null;
             };
             header?: never;
@@ -21169,13 +21176,13 @@ export interface operations {
     get_node_metrics: {
         parameters: {
             query?: {
-                /** @description Which ones, such as utilization; several may be given, none is all. */
+                /** @description Metrics, such as utilization; may be given several times; default: all. */
                 metric?: string[];
                 /** @description RFC 3339. */
                 since?: string | null;
-                /** @description RFC 3339; now if it is left out. */
+                /** @description RFC 3339; default: now. */
                 until?: string | null;
-                /** @description Seconds of one point; chosen to suit a chart if left out. */
+                /** @description Seconds per point; default: suitable for a chart. */
                 step?: number | null;
             };
             header?: never;
@@ -21766,7 +21773,7 @@ export interface operations {
     get_overview: {
         parameters: {
             query?: {
-                /** @description Only this one; alerts are of all. */
+                /** @description Only this cluster; alerts are counted for all clusters. */
                 cluster?: string | null;
             };
             header?: never;
@@ -21825,9 +21832,9 @@ export interface operations {
     list_packages: {
         parameters: {
             query?: {
-                /** @description Only what the caller could pick now for a job of this kind. */
+                /** @description Only packages that the caller could use now for a job of this kind. */
                 kind?: components["schemas"]["JobKind"] | null;
-                /** @description On so many nodes; only with a kind. */
+                /** @description Number of nodes; only with a kind. */
                 nodes?: number | null;
                 /** @description Items on a page. */
                 limit?: number;
@@ -24611,7 +24618,7 @@ export interface operations {
     delete_registry_login: {
         parameters: {
             query?: {
-                /** @description The platform's instead of one's own; by operators. */
+                /** @description The platform's login instead of the caller's own; only for operators. */
                 platform?: boolean;
             };
             header?: never;
@@ -25418,9 +25425,9 @@ export interface operations {
         parameters: {
             query?: {
                 pool?: string | null;
-                /** @description Those that end later than this. */
+                /** @description Only reservations that end later. */
                 since?: string | null;
-                /** @description Those that begin earlier than this. */
+                /** @description Only reservations that begin earlier. */
                 until?: string | null;
                 /** @description Items on a page. */
                 limit?: number;
@@ -25864,7 +25871,7 @@ export interface operations {
                 model?: string | null;
                 /** @description Default: 24 hours ago. */
                 since?: string | null;
-                /** @description At most so many per model. */
+                /** @description Maximum number of points per model. */
                 points?: number;
             };
             header?: never;
@@ -26050,7 +26057,7 @@ export interface operations {
     get_shadow: {
         parameters: {
             query?: {
-                /** @description Differences that are listed. */
+                /** @description Maximum number of listed differences. */
                 limit?: number;
             };
             header?: never;
@@ -26886,7 +26893,7 @@ export interface operations {
     stream_events: {
         parameters: {
             query?: {
-                /** @description Everything after this event. */
+                /** @description Only events after this one. */
                 last_event_id?: number | null;
             };
             header?: {
@@ -27269,13 +27276,13 @@ export interface operations {
     get_trends: {
         parameters: {
             query?: {
-                /** @description Which ones, such as utilization; several may be given, none is all. */
+                /** @description Metrics, such as utilization; may be given several times; default: all. */
                 metric?: string[];
                 /** @description RFC 3339. */
                 since?: string | null;
-                /** @description RFC 3339; now if it is left out. */
+                /** @description RFC 3339; default: now. */
                 until?: string | null;
-                /** @description Seconds of one point; chosen to suit a chart if left out. */
+                /** @description Seconds per point; default: suitable for a chart. */
                 step?: number | null;
             };
             header?: never;
@@ -27980,7 +27987,7 @@ export interface operations {
             query?: {
                 /** @description Text in the name. */
                 name?: string | null;
-                /** @description Whose, of several with this name. */
+                /** @description Owner, if several volumes have this name. */
                 owner?: string | null;
                 type?: components["schemas"]["VolumeType"] | null;
                 /** @description One's own only. */
@@ -28133,7 +28140,7 @@ export interface operations {
     get_volume: {
         parameters: {
             query?: {
-                /** @description Whose, of several with this name. */
+                /** @description Owner, if several volumes have this name. */
                 owner?: string | null;
             };
             header?: never;
@@ -28203,7 +28210,7 @@ export interface operations {
     delete_volume: {
         parameters: {
             query?: {
-                /** @description Whose, of several with this name. */
+                /** @description Owner, if several volumes have this name. */
                 owner?: string | null;
             };
             header?: never;
@@ -28280,7 +28287,7 @@ export interface operations {
     edit_volume: {
         parameters: {
             query?: {
-                /** @description Whose, of several with this name. */
+                /** @description Owner, if several volumes have this name. */
                 owner?: string | null;
             };
             header?: never;
@@ -28381,9 +28388,9 @@ export interface operations {
     list_volume_files: {
         parameters: {
             query?: {
-                /** @description From the volume's root on; empty: the root itself. */
+                /** @description Path relative to the volume's root; empty: the root. */
                 path?: string;
-                /** @description Everything below it. */
+                /** @description All files below the directory. */
                 recursive?: boolean;
                 /** @description Items on a page. */
                 limit?: number;
@@ -28466,9 +28473,9 @@ export interface operations {
     delete_volume_file: {
         parameters: {
             query: {
-                /** @description From the volume's root on; empty: the root itself. */
+                /** @description Path relative to the volume's root; empty: the root. */
                 path: string;
-                /** @description A directory with all that is in it. */
+                /** @description Delete a directory with its content. */
                 recursive?: boolean;
             };
             header?: never;
@@ -28545,7 +28552,7 @@ export interface operations {
     checksum_volume_file: {
         parameters: {
             query: {
-                /** @description From the volume's root on; empty: the root itself. */
+                /** @description Path relative to the volume's root; empty: the root. */
                 path: string;
             };
             header?: never;
@@ -28624,11 +28631,11 @@ export interface operations {
     download_volume_file: {
         parameters: {
             query: {
-                /** @description From the volume's root on; empty: the root itself. */
+                /** @description Path relative to the volume's root; empty: the root. */
                 path: string;
             };
             header?: {
-                /** @description Only if it is still this one, by its ETag. */
+                /** @description Only if the file still has this ETag. */
                 "if-match"?: string | null;
             };
             path: {
@@ -28647,7 +28654,7 @@ export interface operations {
                     "application/octet-stream": unknown;
                 };
             };
-            /** @description The part that a Range header wants. */
+            /** @description The range that the Range header asks for. */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -28733,13 +28740,13 @@ export interface operations {
     put_volume_file: {
         parameters: {
             query: {
-                /** @description From the volume's root on; empty: the root itself. */
+                /** @description Path relative to the volume's root; empty: the root. */
                 path: string;
-                /** @description The file's own time; without it: now. */
+                /** @description The file's modification time; default: now. */
                 modified_at?: string | null;
             };
             header?: {
-                /** @description blake2b-256 of the body, in hexadecimal digits; needed. */
+                /** @description blake2b-256 of the body, in hexadecimal digits; required. */
                 "X-Checksum"?: string;
             };
             path: {
@@ -28839,7 +28846,7 @@ export interface operations {
     make_volume_directory: {
         parameters: {
             query: {
-                /** @description From the volume's root on; empty: the root itself. */
+                /** @description Path relative to the volume's root; empty: the root. */
                 path: string;
             };
             header?: never;
@@ -28918,7 +28925,7 @@ export interface operations {
     stat_volume_file: {
         parameters: {
             query?: {
-                /** @description From the volume's root on; empty: the root itself. */
+                /** @description Path relative to the volume's root; empty: the root. */
                 path?: string;
             };
             header?: never;
@@ -28997,7 +29004,7 @@ export interface operations {
     share_volume: {
         parameters: {
             query?: {
-                /** @description Whose, of several with this name. */
+                /** @description Owner, if several volumes have this name. */
                 owner?: string | null;
             };
             header?: never;
@@ -29421,7 +29428,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description blake2b-256 of the body, in hexadecimal digits; needed. */
+                /** @description blake2b-256 of the body, in hexadecimal digits; required. */
                 "X-Checksum"?: string;
             };
             path: {

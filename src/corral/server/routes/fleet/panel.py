@@ -1,4 +1,4 @@
-"""The resource panel, and everybody's score with its history."""
+"""The resource panel, and the users' scores with their history."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from corral.server.schemas.fleet.panel import (
 router = resource_router("", "fleet")
 
 MAX_POINTS = 500
-#: What the fair-share order looks back on.
+#: The time constant of the fair-share scores.
 DEFAULT_COURSE_SECONDS = 86_400.0
 
 
@@ -71,9 +71,9 @@ async def get_score_history(
     context: Context,
     model: Filter = None,
     since: Annotated[str | None, Query(max_length=64, description="Default: 24 hours ago.")] = None,
-    points: Annotated[int, Query(ge=2, le=MAX_POINTS, description="At most so many per model.")] = 200,
+    points: Annotated[int, Query(ge=2, le=MAX_POINTS, description="Maximum number of points per model.")] = 200,
 ) -> ListView[ScorePointView]:
-    """How a user's score went, per GPU model, oldest first; exact at every point."""
+    """The history of a user's score per GPU model, oldest first; exact at every point."""
     now = context.clock.now()
     begin = now - DEFAULT_COURSE_SECONDS
     if since is not None:
@@ -88,7 +88,7 @@ async def get_score_history(
 
 
 def _histories(tables: Transaction, user: str, model: str | None, since: float) -> list[list[ScorePoint]]:
-    """Of each model that the user ever had, or of one."""
+    """The history for each model that the user ever used, or for one model."""
     models = sorted(known for name, known in tables.scores.all() if name == user and model in (None, known))
     if not models and tables.people.user(user) is None:
         raise NotFound(f"there is no user {user!r}", field="user")
