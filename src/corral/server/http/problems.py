@@ -99,9 +99,9 @@ class ProblemView(BaseModel):
 
 def invalid(errors: Sequence[Finding]) -> Problem:
     """Fields that are not valid; the detail repeats the first ones."""
-    told = "; ".join(f"{found.field}: {found.message}" for found in errors[:3])
+    first = "; ".join(f"{found.field}: {found.message}" for found in errors[:3])
     more = f"; and {len(errors) - 3} more" if len(errors) > 3 else ""
-    return Problem(422, "The request is not valid", told + more, slug="invalid-request", errors=errors)
+    return Problem(422, "The request is not valid", first + more, slug="invalid-request", errors=errors)
 
 
 def invalid_field(field: str, message: str) -> Problem:
@@ -187,7 +187,7 @@ async def _of_name_taken(_: Request, error: Exception) -> Response:
 
 async def _of_conflict(_: Request, error: Exception) -> Response:
     return Problem(
-        409, "Conflict", str(error) or "Somebody changed it first: load it again.", slug="conflict"
+        409, "Conflict", str(error) or "Another user changed it first: load it again.", slug="conflict"
     ).response()
 
 
