@@ -55,12 +55,12 @@ class ShadowRunner:
         *,
         controller: Controller,
         store: Store,
-        tell: Callable[[str, str, Mapping[str, Any]], None] = lambda key, name, data: None,
+        notify: Callable[[str, str, Mapping[str, Any]], None] = lambda key, name, data: None,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._controller = controller
         self._store = store
-        self._tell = tell
+        self._notify = notify
         self._look_seconds = look_seconds
         self._changed = threading.Event()
         self._guard = threading.Lock()
@@ -142,7 +142,7 @@ class ShadowRunner:
         self._controller.execute(shadow.note, differences, counts).result(_ANSWER_SECONDS)
         if differences:
             newest = differences[-1]
-            self._tell("shadow", "shadow.differed", {"cycle": newest.cycle, "words": list(newest.words)})
+            self._notify("shadow", "shadow.differed", {"cycle": newest.cycle, "words": list(newest.words)})
 
     def _stand(self, standing: ShadowStanding) -> None:
         with self._guard:

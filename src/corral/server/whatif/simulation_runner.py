@@ -77,15 +77,15 @@ class SimulationRunner:
         store: Store,
         clock: Clock,
         folder: Path,
-        tell: Callable[[str, str, Mapping[str, Any]], None] = lambda key, name, data: None,
+        notify: Callable[[str, str, Mapping[str, Any]], None] = lambda key, name, data: None,
         longest_seconds: float = LONGEST_SECONDS,
     ) -> None:
-        """`tell(key, name, data)` says something to followers that is kept nowhere."""
+        """`notify(key, name, data)` sends an event that is not stored to the followers of the stream."""
         self._controller = controller
         self._store = store
         self._clock = clock
         self._folder = folder
-        self._tell = tell
+        self._notify = notify
         self._longest_seconds = longest_seconds
         self._guard = threading.Lock()
         self._current: str | None = None
@@ -264,7 +264,7 @@ class SimulationRunner:
 
     def _tell_standing(self, simulation_id: str) -> None:
         standing = self._standing
-        self._tell(
+        self._notify(
             "simulation",
             "simulation.progress",
             {

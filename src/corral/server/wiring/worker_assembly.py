@@ -74,17 +74,17 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
         controller=controller,
         store=store,
         clock=clock,
-        announce=lambda at: feed.tell("estimates", "estimates", {"at": rfc3339(at)}, for_everyone=True),
+        announce=lambda at: feed.notify("estimates", "estimates", {"at": rfc3339(at)}, for_everyone=True),
     )
     simulation_runner = SimulationRunner(
-        controller=controller, store=store, clock=clock, folder=settings.home / "simulations", tell=feed.tell
+        controller=controller, store=store, clock=clock, folder=settings.home / "simulations", notify=feed.notify
     )
     workers = Workers(
         monitoring=monitoring,
         report_worker=_run(parts, report_worker),
         estimate_worker=_run(parts, estimate_worker),
         simulation_runner=_run(parts, simulation_runner),
-        shadow_runner=_run(parts, ShadowRunner(controller=controller, store=store, tell=feed.tell)),
+        shadow_runner=_run(parts, ShadowRunner(controller=controller, store=store, notify=feed.notify)),
         operation_runner=_operation_runner(base),
     )
     _run(parts, base.storing)
@@ -122,7 +122,7 @@ def _operation_runner(base: Foundation) -> OperationRunner:
         box=base.box,
         volume_path=base.storing.driver.path_of,
         workspace=base.workspace,
-        notify=base.feed.tell,
+        notify=base.feed.notify,
     )
 
 

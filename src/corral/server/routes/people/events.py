@@ -127,15 +127,15 @@ async def _start(context: ServerContext, header: str | None, query: int | None) 
 async def _events(context: ServerContext, identity: Identity, after: int) -> AsyncIterator[bytes]:
     yield sse("hello", {"version": context.version, "started_at": rfc3339(context.started_at)}).encode()
     watched = context.identities.watched(identity)
-    async for news in context.feed.follow(after):
+    async for update in context.feed.follow(after):
         now = await watched.current()
         if now is None:
             return
         caller = now.caller()
-        text = context.event_texts.of(news.events, caller)
-        if news.readings_at is not None:
-            text += sse("readings", {"at": rfc3339(news.readings_at)}).encode()
-        notes = [note for note in news.notes if note.for_everyone or caller.is_operator]
+        text = context.event_texts.of(update.events, caller)
+        if update.readings_at is not None:
+            text += sse("readings", {"at": rfc3339(update.readings_at)}).encode()
+        notes = [note for note in update.notes if note.for_everyone or caller.is_operator]
         text += "".join(sse(note.name, note.data) for note in notes).encode("utf-8", "backslashreplace")
         yield text or PING.encode()
 
