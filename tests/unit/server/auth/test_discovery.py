@@ -101,6 +101,6 @@ def test_an_open_door_at_a_public_service_is_told() -> None:
         id="hub", kind=ProviderKind.GITHUB, issuer="https://github.com", client_id="x", allow=("*",)
     )
     (check,) = _allow_checks(record)
-    assert (check.state, "everybody" in check.detail) == ("warn", True)
+    assert (check.state, "every account" in check.detail) == ("warn", True)
     assert _allow_checks(replace(record, allow=("ann",))) == []
     assert _allow_checks(replace(record, issuer="https://github.example.org")) == []
