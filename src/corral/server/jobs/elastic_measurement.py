@@ -1,7 +1,7 @@
 """Measures how well elastic jobs use their GPUs, for the decision whether they grow or shrink.
 
-The mean of all GPUs of an attempt over a window is handed over when it says something new. An attempt that has not run
-for a whole window, or was not read for a while, is not judged: missing readings prove nothing.
+The mean of all GPUs of an attempt over a window is sent to the controller when it has changed. An attempt that has not
+run for a whole window, or has a gap in its readings, is not judged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class UseWatch:
         self._longest_gap = LONGEST_GAP_INTERVALS * interval_seconds
         #: by attempt: when it was read, and the mean of its GPUs; the oldest is from before the window
         self._recent: dict[str, deque[tuple[float, float]]] = {}
-        #: what was last handed over
+        #: values that were last sent
         self._told: dict[str, float] = {}
 
     def take(self, taken: Round) -> None:
@@ -98,4 +98,4 @@ def _elastic_attempts(state: State) -> frozenset[str]:
 def _log_failure(answer: Future[Any]) -> None:
     error = answer.exception()
     if error is not None and not isinstance(error, ControllerStopped):
-        log.error("the use of elastic jobs could not be told: %s", error)
+        log.error("the utilisation of elastic jobs could not be stored: %s", error)

@@ -72,7 +72,8 @@ def check_nothing_lives_elsewhere(installation: str, roots: Iterable[Path]) -> N
         more = f" and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
         raise LivingElsewhere(
             f"jobs of this store run on this machine in directories that this server does not manage: "
-            f"{'; '.join(shown)}{more}. It would start them a second time. End them, or start the server in the home that they belong to."
+            f"{'; '.join(shown)}{more}. It would start them a second time. "
+            "End them, or start the server in the home that they belong to."
         )
 
 

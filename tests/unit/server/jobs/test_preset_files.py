@@ -30,7 +30,7 @@ env: {MODE: "m-{size}"}
     ("text", "problem"),
     [
         ("", "preset:1: name: is required"),
-        ("- a list", "preset:1: must be a mapping of what a preset says"),
+        ("- a list", "preset:1: must be a mapping of keys such as `name:`"),
         ("name: [", "is not valid YAML"),
         (GOOD.replace("type: path", "type: file"), "preset:4: parameters[1].type: must be one of"),
         (GOOD.replace("default: 8", "default: 9"), "preset:3: parameters[0].default: must be one of 8, 16, got '9'"),
