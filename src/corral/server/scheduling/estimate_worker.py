@@ -1,8 +1,8 @@
 """Keeps estimated starts current, on a thread of its own.
 
-Whenever the picture has changed, and now and then because time has passed, a copy of it is taken between two turns of
-the controller, and everything else happens here. How often depends on what it costs: this thread works for a small part
-of the time only, and lets others go on between two steps.
+Whenever the snapshot has changed, and regularly as time passes, a copy of it is taken between two turns of the
+controller, and the estimates are computed here. The frequency depends on the cost: this thread works for a small share
+of the time only, and lets other threads run between two steps.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from corral.core.snapshot.replica import SnapshotCopy
 
 log = logging.getLogger("corral.server.scheduling.estimate_worker")
 
-#: At least so long between two rounds, and so many times what a round took.
+#: Minimum pause between two rounds, and its multiple of the last round's duration.
 REST_SECONDS = 2.0
 REST_FACTOR = 9.0
-#: Estimates grow old although nothing happens: what should have ended has not.
+#: Estimates become stale even without changes, because running jobs take longer than predicted.
 LONGEST_SECONDS = 30.0
 #: Rows that share one request to the controller.
 BATCH = 500
-#: Work at one go, and how long others are let go on.
+#: Work without a pause, and the length of the pause for other threads.
 _STRETCH_SECONDS = 0.004
 _BREATH_SECONDS = 0.0005
 _ASK_SECONDS = 30.0
 
 
 class Stopped(WorkerStopped):
-    """The server stops: nobody waits for the rest of the forecast."""
+    """The server stops: the forecast is not needed any more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,23 +57,23 @@ class EstimateWorker:
     def __init__(
         self, *, controller: Controller, store: Store, clock: Clock, announce: Callable[[float], None]
     ) -> None:
-        """`announce` is told when there are new estimates, and must be quick."""
+        """`announce` is called when there are new estimates, and must be quick."""
         self._controller = controller
         self._store = store
         self._clock = clock
         self._announce = announce
         self._forecaster = Forecaster()
-        #: for whoever uses the forecaster
+        #: held while the forecaster is used
         self._lock = threading.Lock()
         self._forecast = Forecast(at=0.0)
         self._waits: frozenset[Wait] = frozenset()
         self._revision: int | None = None
-        #: what is looked back at, the oldest first
-        self._told: list[PastEstimate] = []
-        #: who came lately, and comes again
+        #: past estimates, from which the accuracy is computed, the oldest first
+        self._past: list[PastEstimate] = []
+        #: recent arrivals, for the prediction of further ones
         self._arrivals = estimates.Arrivals((), since=clock.now())
         self._recent = NO_RECENT_JOBS
-        #: of every wait whose outcome is open, the horizon of what was kept last
+        #: for every open wait, the horizon of the estimate that was stored last
         self._kept: dict[Wait, int] = {}
         self._worker = Worker("estimates", self._round, every_seconds=REST_SECONDS, first_after=REST_SECONDS)
 
@@ -81,7 +81,7 @@ class EstimateWorker:
 
     def start(self) -> None:
         with self._store.read() as tables:
-            self._told = tables.estimates.latest(estimates.LOOKED_BACK)
+            self._past = tables.estimates.latest(estimates.LOOKED_BACK)
             still_open = tables.estimates.open()
             self._arrivals = estimates.arrivals_known(tables, self._clock.now())
         for one in still_open:
@@ -92,17 +92,17 @@ class EstimateWorker:
         self._worker.stop()
 
     def of(self, job: Job) -> Current | None:
-        """Of a job that waits; None while nothing can be told."""
+        """The estimate for a waiting job; None if there is none."""
         return self.of_wait(estimates.wait_of(job)) if job.state is JobState.QUEUED else None
 
     def of_wait(self, wait: Wait) -> Current | None:
-        """Of a job by its id and the attempt that it waits for."""
+        """The estimate for a job id and the attempt that it waits for."""
         forecast = self._forecast
         found = forecast.estimates.get(wait[0]) if wait in self._waits else None
         return None if found is None else Current(estimate=found, made_at=forecast.at)
 
     def foresee(self, picture: SnapshotCopy, job: Job, now: float) -> Estimate | None:
-        """When one more job would start. Takes as long as a round; nothing is kept of it."""
+        """When one more job would start. Takes as long as a round; the result is not stored."""
         with self._lock:
             return self._made(replace(picture, jobs={**picture.jobs, job.id: job}), now).estimates.get(job.id)
 
@@ -131,7 +131,7 @@ class EstimateWorker:
         try:
             took = self.look()
         except Exception:
-            # Those who ask are told nothing that is old.
+            # Old estimates are not shown.
             self._forecast, self._revision = Forecast(at=0.0), None
             raise
         return max(REST_SECONDS, REST_FACTOR * took)
@@ -140,7 +140,7 @@ class EstimateWorker:
         return self._forecaster.forecast(
             picture,
             now,
-            calibration=calibrate(self._told, now),
+            calibration=calibrate(self._past, now),
             recent=self._recent,
             pause=_Breathing(self._worker).pause,
         )
@@ -150,7 +150,7 @@ class EstimateWorker:
         for begin in range(0, len(over), BATCH):
             batch = over[begin : begin + BATCH]
             started = self._controller.execute(estimates.settle, batch).result(_ASK_SECONDS)
-            self._told = estimates.with_outcomes(self._told, batch, started)
+            self._past = estimates.with_outcomes(self._past, batch, started)
             for wait in batch:
                 del self._kept[wait]
 
@@ -158,13 +158,13 @@ class EstimateWorker:
         for begin in range(0, len(told), BATCH):
             batch = told[begin : begin + BATCH]
             self._controller.execute(estimates.keep, batch).add_done_callback(_log_failure)
-        self._told = [*self._told, *told][-estimates.LOOKED_BACK :]
+        self._past = [*self._past, *told][-estimates.LOOKED_BACK :]
         for one in told:
             self._kept[one.job_id, one.attempt] = horizon_of(one.p50 - one.made_at)
 
 
 class _Breathing:
-    """Lets the other threads of the process go on."""
+    """Pause, so that other threads of the process can run."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -182,4 +182,4 @@ class _Breathing:
 def _log_failure(answer: Future[Any]) -> None:
     error = answer.exception()
     if error is not None and not isinstance(error, ControllerStopped):
-        log.error("estimates could not be kept: %s", error)
+        log.error("estimates could not be stored: %s", error)
