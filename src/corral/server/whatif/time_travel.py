@@ -1,7 +1,7 @@
-"""Answers of the past for people who ask: out of the journal, one at a time, beside the live system.
+"""Answers questions about the past from the journal, one at a time, beside the live system.
 
-A short stretch of the journal is read back at once. A long one is handed to a process of its own that steps behind
-everything else: whoever looks back holds up nobody who works now.
+A short part of the journal is replayed at once. A long one is replayed by a process with a low priority, so that it
+delays no other request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from corral.server.schemas.scheduling.explain import CycleView, WhyView, why_vie
 
 log = logging.getLogger("corral.server.whatif.time_travel")
 
-#: Of the journal, as it is stored: up to here reading it back takes a few hundredths of a second.
+#: Stored size of the journal up to which a replay takes a few hundredths of a second.
 SHORT_BYTES = 100_000
 LONGEST_SECONDS = 120.0
 _ANSWER_SECONDS = 30.0
@@ -53,11 +53,11 @@ class TimeTravel:
         self._turn = threading.Lock()
 
     async def why(self, caller: Caller, at: float, now: float, find: Callable[[Transaction], JobRecord]) -> WhyView:
-        """`find(tables)` gives the job that is asked about, if the caller may see it."""
+        """`find(tables)` returns the job in question, if the caller may see it."""
         return await asyncio.to_thread(self._why, caller, at, now, find)
 
     def _why(self, caller: Caller, at: float, now: float, find: Callable[[Transaction], JobRecord]) -> WhyView:
-        # Taken before the entries are read: then it can be noticed that one was written in between.
+        # Taken before the entries are read, so that an entry that is written in between is detected.
         tail = self._controller.inspect(time_travel.tail_of).result(_ANSWER_SECONDS)
         with self._turn:
             with self._store.read() as tables:
@@ -100,7 +100,7 @@ def cycle_view(told: PastAnswer) -> CycleView:
 
 
 def _answered_elsewhere(question: Question) -> PastAnswer:
-    """The same answer or error, from a process of its own. What goes between the two is only ours."""
+    """The same answer or error from a separate process; the format is private to both sides."""
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-m", "corral.server.whatif.time_travel"],

@@ -113,7 +113,7 @@ async def repeat_simulation(id: str, caller: Operator, context: Context) -> Simu
     )
     if before.source is SimulationSource.TRACE and not context.simulation_runner.copy_trace(before.id, record.id):
         await context.execute(simulations.delete, caller, record.id)
-        raise NotFound(f"the jobs that came with simulation {id} are gone", field="simulation")
+        raise NotFound(f"the trace of simulation {id} does not exist any more", field="simulation")
     context.simulation_runner.wake()
     return simulation_view(record)
 
