@@ -155,12 +155,12 @@ class AlertWorker:
         if before is not None and self._reads_as(before.url, url):
             return before
         try:
-            shown, is_usable, told = self._notifier.shown(url), True, ""
+            shown, is_usable, problem = self._notifier.shown(url), True, ""
         except NoticeRefused as refused:
             log.error("notification.channels: address %s: %s", name.removeprefix(channels.CONFIG_PREFIX), refused)
-            shown, is_usable, told = f"{url.partition('://')[0][:20]}://***", False, str(refused)
+            shown, is_usable, problem = f"{url.partition('://')[0][:20]}://***", False, str(refused)
         return ChannelRecord(
-            name=name, url=self._box.encrypt(url), shown=shown, enabled=is_usable, description=told, from_config=True
+            name=name, url=self._box.encrypt(url), shown=shown, enabled=is_usable, description=problem, from_config=True
         )
 
     def _reads_as(self, encrypted: str, url: str) -> bool:

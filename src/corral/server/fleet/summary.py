@@ -109,19 +109,19 @@ def _is_idle(reading: GpuReading, limit: float) -> bool:
 
 def _memory(hosts: Iterable[HostReading]) -> tuple[int | None, int | None]:
     """Used and total of the nodes that report both, so that the ratio is of the same nodes."""
-    told = [
+    known = [
         (host.memory_used_bytes, host.memory_total_bytes)
         for host in hosts
         if host.memory_used_bytes is not None and host.memory_total_bytes is not None
     ]
-    return (sum(used for used, _ in told), sum(total for _, total in told)) if told else (None, None)
+    return (sum(used for used, _ in known), sum(total for _, total in known)) if known else (None, None)
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    told = [value for value in values if value is not None]
-    return sum(told) if told else None
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    told = [value for value in values if value is not None]
-    return fmean(told) if told else None
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

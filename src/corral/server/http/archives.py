@@ -36,11 +36,11 @@ def bounded(members: Iterable[OutputMember], limit_bytes: int | None) -> Iterato
         if limit_bytes is None or member.size_bytes <= limit_bytes:
             yield member
             continue
-        words = (
+        note = (
             f"{member.name} is not in this archive: it says that it has {format_bytes(member.size_bytes)}, and a job "
             f"may have {format_bytes(limit_bytes)} on the disk.\n"
         ).encode("utf-8", "surrogateescape")
-        yield replace(member, name=f"{member.name}.left-out.txt", size_bytes=len(words), pieces=iter([words]))
+        yield replace(member, name=f"{member.name}.left-out.txt", size_bytes=len(note), pieces=iter([note]))
 
 
 def _tar(members: Iterable[OutputMember]) -> Iterator[bytes]:

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 Location = tuple[str | int, ...]
 
 #: Only errors whose pydantic message is written for programmers.
-_WORDS: Mapping[str, str] = {
+_MESSAGES: Mapping[str, str] = {
     "missing": "is required",
     "string_type": "must be a text",
     "string_unicode": "must be valid Unicode text",
@@ -143,10 +143,10 @@ def _message(error: Any, location: Location, model: type[BaseModel] | None) -> s
         return unknown_name(str(location[-1]), parent.model_fields, what="key")
     if kind == "value_error":
         return str(context.get("error", error["msg"]))
-    words = _WORDS.get(kind)
-    if words is None:
+    message = _MESSAGES.get(kind)
+    if message is None:
         return str(error["msg"])
-    text = words.format(**context) if "{" in words else words
+    text = message.format(**context) if "{" in message else message
     value = error.get("input")
     if kind != "missing" and isinstance(value, str | int | float | bool) and len(str(value)) <= 60:
         text += f", got {value!r}"

@@ -38,7 +38,7 @@ class UseWatch:
         #: by attempt: when it was read, and the mean of its GPUs; the oldest is from before the window
         self._recent: dict[str, deque[tuple[float, float]]] = {}
         #: values that were last sent
-        self._told: dict[str, float] = {}
+        self._sent: dict[str, float] = {}
 
     def take(self, taken: Round) -> None:
         if not self._rules.enabled:
@@ -51,13 +51,13 @@ class UseWatch:
         news = {attempt: use for attempt in self._recent if (use := self._use(attempt)) is not None}
         news = {attempt: use for attempt, use in news.items() if self._is_news(attempt, use)}
         if news:
-            self._told.update(news)
+            self._sent.update(news)
             self._controller.execute(elastic_jobs.note_use, news).add_done_callback(_log_failure)
 
     def _gather(self, taken: Round, elastic: frozenset[str]) -> None:
         for gone in self._recent.keys() - elastic:
             del self._recent[gone]
-            self._told.pop(gone, None)
+            self._sent.pop(gone, None)
         if not elastic:
             return
         seen: defaultdict[str, list[float]] = defaultdict(list)
@@ -86,8 +86,8 @@ class UseWatch:
         return sum(use for _, use in recent) / len(recent)
 
     def _is_news(self, attempt: str, use: float) -> bool:
-        told = self._told.get(attempt)
-        return told is None or elastic_jobs.is_news(told, use, (self._rules.up, self._rules.down))
+        sent = self._sent.get(attempt)
+        return sent is None or elastic_jobs.is_news(sent, use, (self._rules.up, self._rules.down))
 
 
 def _elastic_attempts(state: State) -> frozenset[str]:

@@ -185,11 +185,11 @@ def _asked(question: dict[str, Any], data: Iterator[bytes]) -> Any:
                     process.stdin.write(piece)
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
-            told = process.stdout.read()
+            output = process.stdout.read()
         finally:
             watch.cancel()
             process.kill()
     try:
-        return json.loads(told)
+        return json.loads(output)
     except ValueError:
         raise Invalid("this pattern takes too long or too much memory: write a simpler one", field="q") from None

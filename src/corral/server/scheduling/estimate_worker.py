@@ -101,26 +101,26 @@ class EstimateWorker:
         found = forecast.estimates.get(wait[0]) if wait in self._waits else None
         return None if found is None else Current(estimate=found, made_at=forecast.at)
 
-    def foresee(self, picture: SnapshotCopy, job: Job, now: float) -> Estimate | None:
+    def foresee(self, snapshot: SnapshotCopy, job: Job, now: float) -> Estimate | None:
         """When one more job would start. Takes as long as a round; the result is not stored."""
         with self._lock:
-            return self._made(replace(picture, jobs={**picture.jobs, job.id: job}), now).estimates.get(job.id)
+            return self._made(replace(snapshot, jobs={**snapshot.jobs, job.id: job}), now).estimates.get(job.id)
 
     def look(self) -> float:
         """One round; how long it took."""
         begun = time.monotonic()
-        picture = self._controller.inspect(estimates.take_picture).result(_ASK_SECONDS)
+        snapshot = self._controller.inspect(estimates.take_picture).result(_ASK_SECONDS)
         now = self._clock.now()
-        self._settle(picture)
+        self._settle(snapshot)
         is_old = abs(now - self._forecast.at) >= LONGEST_SECONDS
-        if picture.revision == self._revision and not is_old:
+        if snapshot.revision == self._revision and not is_old:
             return 0.0
-        self._recent = self._arrivals.see(picture, now)
+        self._recent = self._arrivals.see(snapshot, now)
         with self._lock:
-            forecast = self._made(picture, now)
-        had_any, self._forecast, self._revision = bool(self._forecast.estimates), forecast, picture.revision
-        self._waits = frozenset(estimates.wait_of(picture.jobs[job_id]) for job_id in forecast.estimates)
-        self._keep(estimates.worth_keeping(forecast, picture, self._kept))
+            forecast = self._made(snapshot, now)
+        had_any, self._forecast, self._revision = bool(self._forecast.estimates), forecast, snapshot.revision
+        self._waits = frozenset(estimates.wait_of(snapshot.jobs[job_id]) for job_id in forecast.estimates)
+        self._keep(estimates.worth_keeping(forecast, snapshot, self._kept))
         if forecast.estimates or had_any:
             self._announce(now)
         return time.monotonic() - begun
@@ -136,17 +136,17 @@ class EstimateWorker:
             raise
         return max(REST_SECONDS, REST_FACTOR * took)
 
-    def _made(self, picture: SnapshotCopy, now: float) -> Forecast:
+    def _made(self, snapshot: SnapshotCopy, now: float) -> Forecast:
         return self._forecaster.forecast(
-            picture,
+            snapshot,
             now,
             calibration=calibrate(self._past, now),
             recent=self._recent,
             pause=_Breathing(self._worker).pause,
         )
 
-    def _settle(self, picture: SnapshotCopy) -> None:
-        over = [wait for wait in self._kept if not estimates.is_waiting(picture, wait)]
+    def _settle(self, snapshot: SnapshotCopy) -> None:
+        over = [wait for wait in self._kept if not estimates.is_waiting(snapshot, wait)]
         for begin in range(0, len(over), BATCH):
             batch = over[begin : begin + BATCH]
             started = self._controller.execute(estimates.settle, batch).result(_ASK_SECONDS)
@@ -154,12 +154,12 @@ class EstimateWorker:
             for wait in batch:
                 del self._kept[wait]
 
-    def _keep(self, told: list[PastEstimate]) -> None:
-        for begin in range(0, len(told), BATCH):
-            batch = told[begin : begin + BATCH]
+    def _keep(self, made: list[PastEstimate]) -> None:
+        for begin in range(0, len(made), BATCH):
+            batch = made[begin : begin + BATCH]
             self._controller.execute(estimates.keep, batch).add_done_callback(_log_failure)
-        self._past = [*self._past, *told][-estimates.LOOKED_BACK :]
-        for one in told:
+        self._past = [*self._past, *made][-estimates.LOOKED_BACK :]
+        for one in made:
             self._kept[one.job_id, one.attempt] = horizon_of(one.p50 - one.made_at)
 
 

@@ -55,7 +55,7 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
             else:
                 assert shadow is not None
                 answer = [shadow.follow(cycle, decides=order.decides) for cycle in order.cycles]
-        except Exception as error:  # noqa: BLE001 - whoever asked shall hear what it was, and begin anew
+        except Exception as error:  # noqa: BLE001 - the error is reported to the server, which starts again
             answer = f"{type(error).__name__}: {error}"
         pickle.dump(answer, answers)
         answers.flush()

@@ -51,7 +51,7 @@ PORTION = 500
 #: Poll interval, in case that a `wake` was missed.
 IDLE_SECONDS = 60.0
 _ANSWER_SECONDS = 30.0
-_LAST_WORDS = 400
+_LAST_CHARACTERS = 400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -287,8 +287,8 @@ class SimulationRunner:
         elif code < 0:
             self._execute(simulations.interrupt, simulation_id, f"its process was killed by signal {-code}")
         else:
-            words = errors.read_text(encoding="utf-8", errors="replace").strip()[-_LAST_WORDS:]
-            self._execute(simulations.fail, simulation_id, f"its process ended with code {code}: {words}")
+            text = errors.read_text(encoding="utf-8", errors="replace").strip()[-_LAST_CHARACTERS:]
+            self._execute(simulations.fail, simulation_id, f"its process ended with code {code}: {text}")
 
     def _is_unwanted(self, simulation_id: str) -> bool:
         with self._guard:

@@ -51,7 +51,7 @@ def main(folder: Path, parent: int) -> int:
         result = compare(order, Reporter(folder, parent))
     except Orphaned:
         return 3
-    except Exception as error:  # noqa: BLE001 - whoever asked shall hear what it was
+    except Exception as error:  # noqa: BLE001 - the error is reported to the user
         traceback.print_exc()
         write_result(folder, {"error": f"{type(error).__name__}: {error}"})
         return 1

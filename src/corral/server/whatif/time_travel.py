@@ -66,33 +66,33 @@ class TimeTravel:
             question = Question(run=run, at=at, tail=tail, job=job)
             is_short = sum(len(cycle.changes) for cycle in run) <= self._short_bytes
             try:
-                told = answer(question) if is_short else _answered_elsewhere(question)
+                found = answer(question) if is_short else _answered_elsewhere(question)
             except JournalBroken as error:
                 log.warning("the journal cannot be read back: %s", error)
                 raise Missing(f"the journal cannot be read back to that moment: {error}", field="at") from error
-        veil = Veil(caller=caller, jobs=told.mentioned)
-        shown = why_view(told.job, veil.over(told.explanation), veil)
-        return shown.model_copy(update={"at": rfc3339(at), "cycle": cycle_view(told)})
+        veil = Veil(caller=caller, jobs=found.mentioned)
+        shown = why_view(found.job, veil.over(found.explanation), veil)
+        return shown.model_copy(update={"at": rfc3339(at), "cycle": cycle_view(found)})
 
 
 def answer(question: Question) -> PastAnswer:
     """Raises Refusal or JournalBroken."""
-    picture = time_travel.picture_at(question.run, question.at, question.tail)
-    return time_travel.why_then(picture, question.at, question.job)
+    snapshot = time_travel.picture_at(question.run, question.at, question.tail)
+    return time_travel.why_then(snapshot, question.at, question.job)
 
 
-def cycle_view(told: PastAnswer) -> CycleView:
-    words = f"as of cycle {told.cycle_id} at {clock(told.cycle_at)}"
-    if told.known_until > told.cycle_at:
-        words += f", with what happened up to {clock(told.known_until)}"
-    if told.uncertain:
-        words += f"; {told.uncertain} later changes may have been made by then and are not in it"
+def cycle_view(found: PastAnswer) -> CycleView:
+    text = f"as of cycle {found.cycle_id} at {clock(found.cycle_at)}"
+    if found.known_until > found.cycle_at:
+        text += f", with what happened up to {clock(found.known_until)}"
+    if found.uncertain:
+        text += f"; {found.uncertain} later changes may have been made by then and are not in it"
     return CycleView(
-        id=told.cycle_id,
-        at=rfc3339(told.cycle_at),
-        exact=not told.uncertain,
-        known_until=rfc3339(told.known_until),
-        words=words,
+        id=found.cycle_id,
+        at=rfc3339(found.cycle_at),
+        exact=not found.uncertain,
+        known_until=rfc3339(found.known_until),
+        words=text,
     )
 
 
@@ -123,14 +123,14 @@ def _answered_elsewhere(question: Question) -> PastAnswer:
 def main() -> None:
     os.nice(19)
     question = pickle.load(sys.stdin.buffer)
-    told: object
+    found: object
     try:
-        told = answer(question)
+        found = answer(question)
     except JournalBroken as error:
-        told = error
+        found = error
     except Refusal as refusal:
-        told = (type(refusal), refusal.detail, refusal.field, dict(refusal.numbers))
-    sys.stdout.buffer.write(pickle.dumps(told))
+        found = (type(refusal), refusal.detail, refusal.field, dict(refusal.numbers))
+    sys.stdout.buffer.write(pickle.dumps(found))
 
 
 if __name__ == "__main__":

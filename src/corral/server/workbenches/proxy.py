@@ -339,7 +339,7 @@ async def _until(until: Callable[[], Awaitable[str]]) -> tuple[int, str]:
 
 
 def _ending(closed: ConnectionClosed) -> tuple[int, str]:
-    """Jupyter's close code; 1001 if it gave none."""
+    """Jupyter's close code; 1012 if it gave none."""
     if closed.rcvd is None or closed.rcvd.code in _UNSENT_CODES:
         return 1012, "the workbench is gone"
     return closed.rcvd.code, closed.rcvd.reason

@@ -89,7 +89,7 @@ def test_a_port_at_which_nobody_listens_is_told(world: World) -> None:
         port = listener.getsockname()[1]
     world.tell(relay_port=port)
     way = world.reaching.way("j-1")
-    with pytest.raises(ConnectionError, match=f"127.0.0.1 port {port} is not reached"):
+    with pytest.raises(ConnectionError, match=f"127.0.0.1 port {port} cannot be reached"):
         asyncio.run(way.open())
     assert way.connection.fileno() == -1
 

@@ -83,8 +83,8 @@ async def get_score_history(
             raise invalid_field("since", str(error)) from None
     histories = await context.read(_histories, user, model, begin)
     constant = context.settings.control_policies.score_time_constant
-    courses = [panel.score_course(history, begin, now, constant, points) for history in histories]
-    return ListView(items=[score_point_view(point) for course in courses for point in course])
+    series = [panel.score_course(history, begin, now, constant, points) for history in histories]
+    return ListView(items=[score_point_view(point) for points_of_model in series for point in points_of_model])
 
 
 def _histories(tables: Transaction, user: str, model: str | None, since: float) -> list[list[ScorePoint]]:

@@ -82,8 +82,8 @@ async def download_file(
             return downloads.directory_download(opened, name, limit, through)
         if limit is not None and opened.size_bytes > limit:
             size = format_bytes(opened.size_bytes)
-            words = f"{path}: it says that it has {size}, and a job may have {format_bytes(limit)} on the disk"
-            raise Forbidden(words, field="path")
+            message = f"{path}: it says that it has {size}, and a job may have {format_bytes(limit)} on the disk"
+            raise Forbidden(message, field="path")
         wanted = request.headers.get("range")
         return downloads.file_download(opened, name, wanted, request.headers.get("if-range"), through)
     except BaseException:

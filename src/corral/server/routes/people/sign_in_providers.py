@@ -128,8 +128,8 @@ async def _refresh(context: ServerContext, caller: Operator, provider: ProviderR
     try:
         found = await context.sign_in.people(provider)
     except ProviderFailed as error:
-        told = f"{error}. {error.hint}".strip()
-        raise Problem(error.status, "The provider cannot be reached", told, slug="provider-failed") from None
+        detail = f"{error}. {error.hint}".strip()
+        raise Problem(error.status, "The provider cannot be reached", detail, slug="provider-failed") from None
     if found is not None:
         await context.execute(sign_in_providers.remember, caller, provider.id, found)
 

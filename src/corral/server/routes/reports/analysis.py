@@ -36,10 +36,10 @@ async def get_analysis(caller: Operator, context: Context, period: Period = "7d"
     """Findings with evidence and a proposal, and GPU-hours and energy by user, group, queue and GPU model."""
     seconds = _seconds(period)
     now = context.clock.now()
-    picture = await context.inspect(picture_of)
+    snapshot = await context.inspect(picture_of)
     past = await context.read(past_of, now - seconds, now)
     found = await asyncio.to_thread(
-        run_analysis, picture, past, context.history, now - seconds, now, analysis_rules(context)
+        run_analysis, snapshot, past, context.history, now - seconds, now, analysis_rules(context)
     )
     return analysis_view(found)
 
@@ -47,9 +47,9 @@ async def get_analysis(caller: Operator, context: Context, period: Period = "7d"
 @router.get("/analysis/defragmentation", operation_id="get_defragmentation", responses=problems(403))
 async def get_defragmentation(caller: Operator, context: Context) -> DefragmentationView:
     """Moves of running jobs that would free whole nodes. Only a preview: they are not carried out."""
-    picture = await context.inspect(picture_of)
+    snapshot = await context.inspect(picture_of)
     now, rules = context.clock.now(), analysis_rules(context)
-    return defragmentation_view(await asyncio.to_thread(preview_defragmentation, picture, now, rules))
+    return defragmentation_view(await asyncio.to_thread(preview_defragmentation, snapshot, now, rules))
 
 
 def analysis_rules(context: ServerContext) -> AnalysisRules:

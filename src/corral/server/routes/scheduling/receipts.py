@@ -25,7 +25,7 @@ from corral.server.schemas.scheduling.receipts import (
 router = resource_router("", "receipts")
 
 #: Receipts of one job that are shown; the whole list has pages.
-TOLD = 200
+SHOWN = 200
 
 
 @router.get("/receipts", operation_id="list_receipts", responses=problems())
@@ -60,7 +60,7 @@ async def list_job_receipts(job: str, caller: AnyCaller, context: Context) -> Li
 
     def read(tables: Transaction) -> tuple[str, list[ReceiptRecord]]:
         job_id = find_job(tables, caller, job).job.id
-        return job_id, [item for item in tables.receipts.of_job(job_id, TOLD) if _concerns(item, caller)]
+        return job_id, [item for item in tables.receipts.of_job(job_id, SHOWN) if _concerns(item, caller)]
 
     job_id, receipts = await context.read(read)
     return ListView(items=[job_receipt_view(receipt, job_id, _expected(receipt, context)) for receipt in receipts])
