@@ -107,8 +107,8 @@ class SqlDatasetTable:
         return None if row is None else _version_of(row)
 
     def versions_like(self, dataset_id: str, prefix: str, limit: int) -> list[VersionRecord]:
-        # As a range, which the primary key answers: what comes after every id that begins so is "prefix" and a letter
-        # behind all digits.
+        # As a range, which uses the primary key: after all ids with this prefix comes the prefix with a letter that
+        # sorts after all digits.
         where = and_(_VERSIONS.dataset == _number(dataset_id), _VERSIONS.id >= prefix, _VERSIONS.id < f"{prefix}g")
         return self._versions(where, limit)
 
@@ -144,7 +144,7 @@ class SqlDatasetTable:
         where = and_(_TAGS.dataset == _number(dataset_id), _TAGS.tag == tag)
         self._connection.execute(delete(dataset_tag_rows).where(where))
 
-    # ---------------------------------------------------------------- who used them
+    # ---------------------------------------------------------------- uses
 
     def add_uses(self, uses: Sequence[DatasetUse]) -> None:
         rows = [_use_row(use) for use in uses]
@@ -169,14 +169,14 @@ class SqlDatasetTable:
         return [_version_of(row) for row in self._connection.execute(statement)]
 
     def mounted_by(self, dataset_id: str) -> list[str]:
-        # Over the few jobs that are not over, by their index. Specs are compact JSON, in which quotes are escaped: no
-        # other text of a job can look like this.
+        # Searches only unfinished jobs, by their index. Specs are compact JSON, in which quotes are escaped: no other
+        # text of a job can match.
         wanted = f'%"dataset_id":{row_codec.to_json(dataset_id)}%'
         where = and_(literal_column(NOT_ENDED), job_rows.c.spec.like(wanted))
         numbers = self._connection.execute(select(job_rows.c.id).where(where).order_by(job_rows.c.id)).scalars()
         return [row_codec.job_id(number) for number in numbers]
 
-    # ---------------------------------------------------------------- long work
+    # ---------------------------------------------------------------- operations
 
     def next_operation_id(self) -> str:
         return f"{OPERATION_PREFIX}{count_up(self._connection, 'dataset_errand', 1)}"
@@ -227,7 +227,7 @@ class SqlDatasetTable:
 
 
 def _number(text: str, prefix: str = PREFIX) -> int:
-    """-1, which nobody has, for what is no id."""
+    """The number of an id; -1, which no row has, if the text is no id."""
     digits = text.removeprefix(prefix)
     is_id = text.startswith(prefix) and digits.isascii() and digits.isdigit() and len(digits) < 19
     return int(digits) if is_id and not digits.startswith("0") else -1

@@ -1,4 +1,4 @@
-"""The table of attempts: who held what, when, and how it ended."""
+"""The table of attempts: allocations, times and ends."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class SqlAttemptTable:
         return readable(self._connection, "attempts", rows, _record_of, _name_of)
 
     def all_allocations(self) -> Iterator[AttemptRecord]:
-        """Read piece by piece, as there may be very many: use it up before the transaction ends."""
+        """Read in portions, as there may be very many: iterate before the transaction ends."""
         for row in self._connection.execute(_ALL, execution_options={"yield_per": 1000}):
             yield _record_of(row)
 
