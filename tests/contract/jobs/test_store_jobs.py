@@ -167,7 +167,7 @@ def test_jobs_are_deleted_with_their_attempts(store: Store) -> None:
 # ------------------------------------------------------------------------------------------------ pages
 
 
-def test_the_course_of_an_attempt_is_kept_and_its_allocation_never_changes(store: Store) -> None:
+def test_the_times_of_an_attempt_are_stored_and_its_allocation_never_changes(store: Store) -> None:
     added(store, {}, {})
     planned = an_attempt("j-1", 1)
     ended = replace(

@@ -57,7 +57,7 @@ def test_the_newest_revision_is_the_last_migration() -> None:
     assert ScriptDirectory.from_config(config).get_current_head() == NEWEST
 
 
-def test_an_empty_database_is_migrated_once_by_whoever_comes_first(empty_database_url: str) -> None:
+def test_an_empty_database_is_migrated_once_by_the_first_server(empty_database_url: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         stores = list(pool.map(lambda _: open_store(empty_database_url), range(4)))
     for store in stores:

@@ -144,7 +144,7 @@ def test_threads_of_one_store_take_turns(store: Store) -> None:
     assert len(job_names(store)) == 100
 
 
-def test_whoever_follows_the_events_misses_none(store_place: StorePlace) -> None:
+def test_a_follower_of_the_events_misses_none(store_place: StorePlace) -> None:
     writers = [store_place.open(), store_place.open()]
     reader = store_place.open()
     rounds, each = 30, 3

@@ -113,20 +113,20 @@ def parse_status(data: bytes) -> WorkbenchStatus | None:
     """The status that the workbench's program reported, or None if it is not valid: its owner can write anything
     there."""
     try:
-        status = json.loads(data)
-        port, key, relay_port = status["ssh_port"], status["ssh_host_key"], status.get("relay_port")
+        reported = json.loads(data)
+        port, key, relay_port = reported["ssh_port"], reported["ssh_host_key"], reported.get("relay_port")
         status = WorkbenchStatus(
-            attempt=int(status["attempt"]),
-            at=float(status["at"]),
-            account=_matched(_ACCOUNT, status["account"]),
-            jupyter_ready=status["jupyter_ready"] is True,
-            ssh_ready=status["ssh_ready"] is True,
+            attempt=int(reported["attempt"]),
+            at=float(reported["at"]),
+            account=_matched(_ACCOUNT, reported["account"]),
+            jupyter_ready=reported["jupyter_ready"] is True,
+            ssh_ready=reported["ssh_ready"] is True,
             ssh_port=None if port is None else int(port),
             ssh_host_key=None if key is None else _matched(_HOST_KEY, key),
-            ssh_sessions=int(status["ssh_sessions"]),
+            ssh_sessions=int(reported["ssh_sessions"]),
             relay_port=None if relay_port is None else _unprivileged(int(relay_port)),
-            is_busy=status["busy"] is True,
-            used_at=float(status["used_at"]),
+            is_busy=reported["busy"] is True,
+            used_at=float(reported["used_at"]),
         )
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None

@@ -92,7 +92,7 @@ def test_silence_brings_pings_and_closing_ends_followers() -> None:
     asyncio.run(story())
 
 
-def test_new_readings_are_told_once_to_those_who_follow_and_never_to_those_who_come_later() -> None:
+def test_followers_are_notified_of_new_readings_once_and_later_followers_never() -> None:
     log = Log()
     log.events = [event(1)]
 
@@ -110,7 +110,7 @@ def test_new_readings_are_told_once_to_those_who_follow_and_never_to_those_who_c
     asyncio.run(story())
 
 
-def test_rounds_that_come_quickly_are_told_as_one_and_the_last_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_that_come_quickly_are_sent_as_one_and_the_last_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_module, "TICK_SECONDS", 0.2)
     log = Log()
 

@@ -51,7 +51,7 @@ def test_wrong_files(text: str, problem: str) -> None:
     assert problem in str(refused.value)
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_every_problem_is_reported_at_once() -> None:
     with pytest.raises(ConfigError) as refused:
         read_preset(GOOD.replace("default: 8", "default: 9").replace("{where}", "{there}"))
     assert [problem.line for problem in refused.value.problems] == [3, 6, 4]

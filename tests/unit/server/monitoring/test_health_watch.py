@@ -168,7 +168,7 @@ def test_a_hung_job_fails_its_gpu_once_and_not_the_next_one(hall: Hall) -> None:
     assert hall.health_of("n1/1") is GpuHealth.HEALTHY
 
 
-def test_errors_of_the_driver_are_told_and_not_in_floods(hall: Hall) -> None:
+def test_errors_of_the_driver_are_reported_and_not_in_floods(hall: Hall) -> None:
     job_id = hall.running("training")
     watch = HealthWatch(hall.controller, RULES)
     for _ in range(5):

@@ -46,7 +46,7 @@ FULL = GpuReading(
 
 
 class Notebook:
-    """Remembers what was appended; fails or blocks when told to."""
+    """Remembers what was appended; fails or blocks on request."""
 
     def __init__(self) -> None:
         self.moments: list[tuple[float, Mapping[Metric, Mapping[str, float]]]] = []
@@ -87,7 +87,7 @@ def recorder(notebook: object, clock: SetClock, fleet: FleetFacts | None = None)
     )
 
 
-def test_everything_that_a_reading_tells_is_kept(clock: SetClock) -> None:
+def test_everything_in_a_reading_is_recorded(clock: SetClock) -> None:
     notebook = Notebook()
     host = HostReading(
         node="n1",
@@ -109,7 +109,7 @@ def test_everything_that_a_reading_tells_is_kept(clock: SetClock) -> None:
     assert values[Metric.NODE_CPU] == {"n1": 0.25}
 
 
-def test_what_is_not_told_is_absent(clock: SetClock) -> None:
+def test_a_value_that_is_not_reported_is_absent(clock: SetClock) -> None:
     notebook = Notebook()
     keeper = recorder(notebook, clock)
     keeper.take(Round(at=T, gpus=[reading("g0", T), GpuReading(gpu_id="g1", at=T, lost=True)]))
@@ -154,7 +154,7 @@ def test_a_clock_that_was_set_back_is_left_to_the_history(clock: SetClock) -> No
     assert [at for at, _ in notebook.moments] == [T, T - 3600]
 
 
-def test_a_history_that_fails_is_told_once_and_counted(clock: SetClock, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_history_that_fails_is_logged_once_and_counted(clock: SetClock, caplog: pytest.LogCaptureFixture) -> None:
     notebook = Notebook()
     notebook.failure = HistoryUnavailable("disk full")
     keeper = recorder(notebook, clock)
@@ -169,7 +169,7 @@ def test_a_history_that_fails_is_told_once_and_counted(clock: SetClock, caplog: 
     assert [at for at, _ in notebook.moments] == [T + 15]
 
 
-def test_a_history_that_hangs_holds_nobody_up(clock: SetClock) -> None:
+def test_a_history_that_hangs_delays_no_reading(clock: SetClock) -> None:
     notebook = Notebook()
     notebook.go_on.clear()
     keeper = recorder(notebook, clock)
@@ -225,7 +225,7 @@ def test_the_fleet_in_a_few_numbers() -> None:
     values = fleet_values(fleet, latest, T)
     assert {metric: values[metric][CLUSTER] for metric in CLUSTER_METRICS} == {
         Metric.CLUSTER_ALLOCATION: 1.0,
-        # what a GPU does that nobody holds is not use
+        # activity of a GPU that no job holds is not use
         Metric.CLUSTER_UTILIZATION: pytest.approx(0.3),
         Metric.CLUSTER_POWER: 400.0,
         Metric.CLUSTER_TEMPERATURE: 75.0,

@@ -105,7 +105,7 @@ def test_the_demo_keeps_what_the_operator_said(tmp_path: Path) -> None:
     assert (demo.local.allow_root, demo.local.max_processes, demo.local.virtual_nodes) == (False, 99, DEMO_NODES)
 
 
-def test_a_map_alone_allows_nobody_to_be_root(tmp_path: Path, everything_is_open: None) -> None:
+def test_a_map_alone_allows_no_user_to_be_root(tmp_path: Path, everything_is_open: None) -> None:
     rules = isolation.account_rules(settings(tmp_path, **{"local.run_as": {"default": "root", "share_default": True}}))
     assert rules is not None
     with pytest.raises(LaunchRefused, match="would run as root"):

@@ -53,7 +53,7 @@ def test_a_ticket_is_good_for_seconds(passes: WorkbenchPasses, time: Time) -> No
     assert passes.redeem(second, "j-1") == ENTRY
 
 
-def test_tickets_that_nobody_uses_are_not_kept(passes: WorkbenchPasses, time: Time) -> None:
+def test_unused_tickets_are_not_kept(passes: WorkbenchPasses, time: Time) -> None:
     for _ in range(12_000):
         passes.issue(ENTRY)
     assert len(passes._tickets) == 10_000

@@ -125,7 +125,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_whatever_an_owner_writes_there_hurts_nobody(value: Any) -> None:
+def test_whatever_an_owner_writes_there_harms_no_one_else(value: Any) -> None:
     parse_status(json.dumps(value).encode())
 
 
@@ -160,7 +160,7 @@ def test_its_socket_is_found_however_deep_it_lies(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory to another account: run as root")
-def test_a_link_to_somebody_elses_socket_leads_nowhere(files: DirectoryWorkbenches, home: Path, tmp_path: Path) -> None:
+def test_a_link_to_another_users_socket_leads_nowhere(files: DirectoryWorkbenches, home: Path, tmp_path: Path) -> None:
     """The server may be root: its connection must not reach a daemon that only root may speak to."""
     with listening(tmp_path / "daemon.sock"):
         (home / "run" / "jupyter.sock").symlink_to(tmp_path / "daemon.sock")
