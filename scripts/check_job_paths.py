@@ -179,9 +179,10 @@ def _opens_file(node: ast.Call) -> bool:
 def job_paths(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and name of everything that gives paths of jobs, where it is used."""
     for node in ast.walk(tree):
-        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-        if name in JOB_PATHS:
-            yield node.lineno, name
+        if isinstance(node, ast.Attribute) and node.attr in JOB_PATHS:
+            yield node.lineno, node.attr
+        elif isinstance(node, ast.Name) and node.id in JOB_PATHS:
+            yield node.lineno, node.id
 
 
 def problems() -> Iterator[str]:

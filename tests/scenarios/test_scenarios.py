@@ -207,7 +207,7 @@ def arrival(serial: int, words: dict[str, Any]) -> Arrival:
     )
     limit, runs = words.pop("limit", None), float(words.pop("runs", 10))
     kind = JobKind(words.pop("kind", "distributed" if nodes > 1 else "training"))
-    avoid = {name: tuple(words.pop(name, ())) for name in ("avoid_nodes", "avoid_gpus")}
+    avoid: dict[str, Any] = {name: tuple(words.pop(name, ())) for name in ("avoid_nodes", "avoid_gpus")}
     saves = words.pop("saves", True)
     mounts = [word.split(":") for word in words.pop("mounts", ())]
     words["mounts"] = tuple(VolumeMount(volume=name, writes=mode == "rw") for name, mode in mounts)

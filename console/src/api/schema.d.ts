@@ -9205,7 +9205,7 @@ export interface components {
         };
         /**
          * Separation
-         * @description How far jobs of different users are kept apart from each other and from the server.
+         * @description How jobs of different users are isolated from each other and from the server.
          * @enum {string}
          */
         Separation: "accounts" | "shared_accounts" | "single_user";
@@ -12020,7 +12020,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
-            /** @description The provider cannot be asked */
+            /** @description The provider cannot be reached */
             502: {
                 headers: {
                     [name: string]: unknown;

@@ -32,13 +32,13 @@ import {
 } from "lucide-react";
 import type { ComponentType } from "react";
 
-import type { NavigationWord } from "@/words/navigation";
+import type { NavigationText } from "@/texts/navigation";
 
 export type Section = "work" | "storage" | "fleet" | "people" | "catalog" | "insight" | "account";
 
 export interface Page {
   readonly path: string;
-  readonly name: NavigationWord;
+  readonly name: NavigationText;
   readonly icon: LucideIcon;
   readonly section?: Section;
   readonly audience: "everyone" | "operator";
@@ -55,56 +55,62 @@ const operator = pageFor("operator");
 const hidden = undefined;
 
 export const PAGES: readonly Page[] = [
-  everyone("/", "overview", Gauge, "work", () => import("@/pages/overview/OverviewPage")),
+  everyone("/", "overview", Gauge, "work", () => import("@/pages/fleet/overview/OverviewPage")),
   everyone("/jobs", "jobs", Boxes, "work", () => import("@/pages/jobs/JobsPage")),
-  everyone("/jobs/new", "newJob", Boxes, hidden, () => import("@/pages/newjob/NewJobPage")),
+  everyone("/jobs/new", "newJob", Boxes, hidden, () => import("@/pages/jobs/newjob/NewJobPage")),
   everyone("/jobs/$job", "job", Boxes, hidden, () => import("@/pages/jobs/JobPage")),
   everyone("/workbenches", "workbenches", NotebookPen, "work", () => import("@/pages/workbenches/WorkbenchesPage")),
-  everyone("/queue", "queue", ListOrdered, "work", () => import("@/pages/queue/QueuePage")),
+  everyone("/queue", "queue", ListOrdered, "work", () => import("@/pages/scheduling/queue/QueuePage")),
   everyone(
     "/reservations",
     "reservations",
     CalendarRange,
     "work",
-    () => import("@/pages/reservations/ReservationsPage"),
+    () => import("@/pages/scheduling/reservations/ReservationsPage"),
   ),
-  everyone("/volumes", "volumes", HardDrive, "storage", () => import("@/pages/volumes/VolumesPage")),
-  everyone("/volumes/$volume", "volume", HardDrive, hidden, () => import("@/pages/volumes/VolumePage")),
+  everyone("/volumes", "volumes", HardDrive, "storage", () => import("@/pages/storage/volumes/VolumesPage")),
+  everyone("/volumes/$volume", "volume", HardDrive, hidden, () => import("@/pages/storage/volumes/VolumePage")),
   everyone("/datasets", "datasets", Database, "storage", () => import("@/pages/datasets/DatasetsPage")),
   everyone("/datasets/$dataset", "dataset", Database, hidden, () => import("@/pages/datasets/DatasetPage")),
-  everyone("/images", "images", Container, "storage", () => import("@/pages/images/ImagesPage")),
-  operator("/nodes", "nodes", Server, "fleet", () => import("@/pages/nodes/NodesPage")),
-  operator("/nodes/$node", "node", Server, hidden, () => import("@/pages/nodes/NodePage")),
-  operator("/gpus", "gpus", CircuitBoard, "fleet", () => import("@/pages/gpus/GpusPage")),
-  everyone("/gpus/$", "gpu", CircuitBoard, hidden, () => import("@/pages/gpus/GpuPage")),
-  operator("/pools", "pools", Layers, "fleet", () => import("@/pages/pools/PoolsPage")),
-  operator("/users", "users", Users, "people", () => import("@/pages/users/UsersPage")),
-  operator("/groups", "groups", UsersRound, "people", () => import("@/pages/groups/GroupsPage")),
+  everyone("/images", "images", Container, "storage", () => import("@/pages/jobs/images/ImagesPage")),
+  operator("/nodes", "nodes", Server, "fleet", () => import("@/pages/fleet/nodes/NodesPage")),
+  operator("/nodes/$node", "node", Server, hidden, () => import("@/pages/fleet/nodes/NodePage")),
+  operator("/gpus", "gpus", CircuitBoard, "fleet", () => import("@/pages/fleet/gpus/GpusPage")),
+  everyone("/gpus/$", "gpu", CircuitBoard, hidden, () => import("@/pages/fleet/gpus/GpuPage")),
+  operator("/pools", "pools", Layers, "fleet", () => import("@/pages/fleet/pools/PoolsPage")),
+  operator("/users", "users", Users, "people", () => import("@/pages/people/users/UsersPage")),
+  operator("/groups", "groups", UsersRound, "people", () => import("@/pages/people/groups/GroupsPage")),
   operator(
     "/permission-groups",
     "permissionGroups",
     ShieldCheck,
     "people",
-    () => import("@/pages/permissions/PermissionGroupsPage"),
+    () => import("@/pages/people/permissions/PermissionGroupsPage"),
   ),
-  operator("/quotas", "quotas", Wallet, "people", () => import("@/pages/quotas/QuotasPage")),
-  operator("/packages", "packages", Package, "catalog", () => import("@/pages/packages/PackagesPage")),
-  operator("/flavors", "flavors", SlidersHorizontal, "catalog", () => import("@/pages/flavors/FlavorsPage")),
-  operator("/queues", "queues", Waypoints, "catalog", () => import("@/pages/queues/QueuesPage")),
-  everyone("/presets", "presets", BadgeCheck, "catalog", () => import("@/pages/presets/PresetsPage")),
+  operator("/quotas", "quotas", Wallet, "people", () => import("@/pages/people/quotas/QuotasPage")),
+  operator("/packages", "packages", Package, "catalog", () => import("@/pages/fleet/packages/PackagesPage")),
+  operator("/flavors", "flavors", SlidersHorizontal, "catalog", () => import("@/pages/fleet/flavors/FlavorsPage")),
+  operator("/queues", "queues", Waypoints, "catalog", () => import("@/pages/scheduling/queues/QueuesPage")),
+  everyone("/presets", "presets", BadgeCheck, "catalog", () => import("@/pages/jobs/presets/PresetsPage")),
   operator("/alerts", "alerts", BellRing, "insight", () => import("@/pages/alerts/AlertsPage")),
-  operator("/analysis", "analysis", ChartNoAxesCombined, "insight", () => import("@/pages/analysis/AnalysisPage")),
+  operator(
+    "/analysis",
+    "analysis",
+    ChartNoAxesCombined,
+    "insight",
+    () => import("@/pages/reports/analysis/AnalysisPage"),
+  ),
   operator("/what-if", "whatIf", FlaskConical, "insight", () => import("@/pages/whatif/WhatIfPage")),
   operator("/what-if/$simulation", "question", FlaskConical, hidden, () => import("@/pages/whatif/SimulationPage")),
   operator("/reports", "reports", FileText, "insight", () => import("@/pages/reports/ReportsPage")),
-  operator("/audit", "audit", ScrollText, "insight", () => import("@/pages/audit/AuditPage")),
-  everyone("/settings", "settings", Settings, "account", () => import("@/pages/settings/SettingsPage")),
+  operator("/audit", "audit", ScrollText, "insight", () => import("@/pages/people/audit/AuditPage")),
+  everyone("/settings", "settings", Settings, "account", () => import("@/pages/system/settings/SettingsPage")),
 ];
 
 function pageFor(audience: Page["audience"]) {
   return (
     path: string,
-    name: NavigationWord,
+    name: NavigationText,
     icon: LucideIcon,
     section: Page["section"],
     load: Page["load"],

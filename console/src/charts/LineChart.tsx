@@ -4,8 +4,8 @@ import { ChartNoAxesCombined } from "lucide-react";
 import { lazy, Suspense } from "react";
 
 import { EmptyState } from "@/parts/EmptyState";
-import { words } from "@/charts/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/charts/texts";
+import { useTexts } from "@/texts/texts";
 
 export interface Line {
   readonly label: string;
@@ -32,7 +32,7 @@ export interface LineChartProps {
 const Plot = lazy(() => import("@/charts/Plot"));
 
 export function LineChart(props: LineChartProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { lines, height = 200 } = props;
   if (lines === undefined) return <Skeleton h={height} />;
   if (lines.every((line) => line.points.length === 0))
@@ -48,7 +48,7 @@ export function LineChart(props: LineChartProps) {
 }
 
 function Legend({ lines, format }: { lines: readonly Line[]; format: (value: number) => string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Group gap="4px 16px" mt="xs" component="figcaption">
       {lines.map((line) => {

@@ -6,7 +6,7 @@ import uPlot, { type AlignedData } from "uplot";
 import type { Line, LineChartProps } from "@/charts/LineChart";
 import { useWidth } from "@/charts/useWidth";
 import { useIsDark } from "@/app/useIsDark";
-import { useFormat, type Format } from "@/words/format";
+import { useFormat, type Format } from "@/texts/format";
 
 /** Steps that are round in KiB, MiB, GiB … */
 const BINARY = Array.from({ length: 54 }, (_, power) => 2 ** power);

@@ -1,12 +1,12 @@
 import { SegmentedControl } from "@mantine/core";
 
 import { RANGES, isRange, useRange } from "@/charts/ranges";
-import { words } from "@/charts/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/charts/texts";
+import { useTexts } from "@/texts/texts";
 
 /** How far the charts of a page look back. */
 export function RangePicker() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [range, setRange] = useRange();
   return (
     <SegmentedControl

@@ -2,8 +2,8 @@
 import { Button, Group, Text, Tooltip } from "@mantine/core";
 
 import type { RowAction } from "@/parts/RowMenu";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function BatchBar({
   count,
@@ -14,7 +14,7 @@ export function BatchBar({
   actions: readonly RowAction[];
   onClear: () => void;
 }) {
-  const t = useWords(common);
+  const t = useTexts(common);
   if (count === 0) return null;
   return (
     <Group gap="xs" className="panel" px="md" py="xs" mb="sm" role="toolbar" aria-label={t("actions")}>

@@ -4,12 +4,12 @@ import { CircleCheck, TriangleAlert } from "lucide-react";
 
 import { useCluster, useClusters, useSetCluster, type Cluster } from "@/app/cluster";
 import classes from "@/parts/ClusterHealth.module.css";
-import { words } from "@/parts/clusters.words";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/parts/clusters.texts";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function ClusterHealth() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const clusters = useClusters() ?? [];
   const silent = clusters.filter((cluster) => !cluster.healthy);
@@ -39,7 +39,7 @@ export function ClusterHealth() {
 }
 
 function ClusterCard({ cluster }: { cluster: Cluster }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const chosen = useCluster();
   const setCluster = useSetCluster();

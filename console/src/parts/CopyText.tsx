@@ -1,12 +1,12 @@
 import { ActionIcon, Code, CopyButton, Group, Tooltip } from "@mantine/core";
 import { Check, Copy } from "lucide-react";
 
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 /** A text to be copied in one click: a command, an address, a token. */
 export function CopyText({ text, label }: { text: string; label?: string }) {
-  const t = useWords(common);
+  const t = useTexts(common);
   return (
     <Group gap={6} wrap="nowrap" maw="100%">
       <Code style={{ overflowX: "auto", whiteSpace: "pre" }}>{text}</Code>

@@ -10,8 +10,8 @@ import { memo, useCallback, useLayoutEffect, useMemo, useRef, useState, type Mou
 import { EmptyState } from "@/parts/EmptyState";
 import classes from "@/parts/DataTable.module.css";
 import { useRowWindow } from "@/parts/useRowWindow";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export interface Column<T> {
   readonly key: string;
@@ -123,7 +123,7 @@ function Head<T>({
   sorting,
   onSort,
 }: DataTableProps<T> & { onSort: (sorting: Sorting) => void }) {
-  const t = useWords(common);
+  const t = useTexts(common);
   const all =
     rows !== undefined && selected !== undefined && rows.length > 0 && rows.every((row) => selected.has(rowKey(row)));
   return (
@@ -188,7 +188,7 @@ interface RowProps<T> extends Pick<DataTableProps<T>, "columns" | "rowKey" | "hr
 const Row = memo(PlainRow) as typeof PlainRow;
 
 function PlainRow<T>({ row, columns, rowKey, href, onOpen, isChosen, onChoose, actions }: RowProps<T>) {
-  const t = useWords(common);
+  const t = useTexts(common);
   const router = useRouter();
   const key = rowKey(row);
   const opens = href !== undefined || onOpen !== undefined;
@@ -287,7 +287,7 @@ function Spacer({ height, columns }: { height: number; columns: number }) {
 }
 
 export function NothingFound() {
-  const t = useWords(common);
+  const t = useTexts(common);
   return <EmptyState icon={SearchX} title={t("nothingFound")} hint={t("nothingFoundHint")} />;
 }
 

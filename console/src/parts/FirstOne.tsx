@@ -5,8 +5,8 @@ import type { ReactNode } from "react";
 
 import { CopyText } from "@/parts/CopyText";
 import { EmptyState } from "@/parts/EmptyState";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function FirstOne({
   icon,
@@ -21,7 +21,7 @@ export function FirstOne({
   command: string;
   children: ReactNode;
 }) {
-  const t = useWords(common);
+  const t = useTexts(common);
   return (
     <EmptyState icon={icon} title={title} hint={hint}>
       <Stack align="center" gap="sm">

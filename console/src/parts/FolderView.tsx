@@ -5,13 +5,13 @@ import { Download, File, Folder, Link2Off } from "lucide-react";
 import { useMemo, type ReactNode } from "react";
 
 import { DataTable, type Column } from "@/parts/DataTable";
-import { words } from "@/parts/files.words";
+import { texts } from "@/parts/files.texts";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export interface Entry {
   /** From the root on. */
@@ -43,8 +43,8 @@ interface FolderViewProps {
 }
 
 export function FolderView(props: FolderViewProps) {
-  const t = useWords(words);
-  const tc = useWords(common);
+  const t = useTexts(texts);
+  const tc = useTexts(common);
   const columns = useColumns(
     props.search,
     props.entries?.some((entry) => entry.modified_at !== null && entry.modified_at !== undefined) ?? true,
@@ -112,7 +112,7 @@ function FolderLink({ search, path, name }: { search: Search; path: string; name
 }
 
 function useColumns(search: Search, hasTimes: boolean): readonly Column<Entry>[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return useMemo(() => {
     const columns: Column<Entry>[] = [
@@ -137,7 +137,7 @@ function useColumns(search: Search, hasTimes: boolean): readonly Column<Entry>[]
 }
 
 function NameCell({ search, entry }: { search: Search; entry: Entry }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const Icon = entry.kind === "dir" ? Folder : entry.kind === "file" ? File : Link2Off;
   return (
     <Group gap={8} wrap="nowrap">
@@ -159,7 +159,7 @@ function NameCell({ search, entry }: { search: Search; entry: Entry }) {
 }
 
 function DownloadButton({ href, name }: { href: string; name: string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const label = t("downloadFile", { name });
   return (
     <Tooltip label={label}>

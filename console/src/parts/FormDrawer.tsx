@@ -4,8 +4,8 @@ import type { FormEvent, ReactNode } from "react";
 
 import type { Problem } from "@/api/problem";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export interface FormDrawerProps {
   readonly opened: boolean;
@@ -23,7 +23,7 @@ export interface FormDrawerProps {
 }
 
 export function FormDrawer(props: FormDrawerProps) {
-  const t = useWords(common);
+  const t = useTexts(common);
   return (
     <Drawer
       opened={props.opened}

@@ -1,7 +1,7 @@
 /** A point in time: how long ago, with the exact time in the viewer's zone on hover and for screen readers. */
 import { useSyncExternalStore } from "react";
 
-import { useFormat } from "@/words/format";
+import { useFormat } from "@/texts/format";
 
 const TICK_MS = 10_000;
 const watchers = new Set<() => void>();

@@ -3,9 +3,9 @@ import { SegmentedControl, TextInput } from "@mantine/core";
 import { Search } from "lucide-react";
 
 import { useIsOperator } from "@/app/session";
-import { defineWords, useWords } from "@/words/words";
+import { defineTexts, useTexts } from "@/texts/texts";
 
-const words = defineWords({
+const texts = defineTexts({
   whose: ["Whose", "归属"],
   all: ["all", "全部"],
   mine: ["mine", "我的"],
@@ -40,7 +40,7 @@ export function OwnerFilter({
   filters: OwnerFilters;
   setFilters: (change: Partial<OwnerFilters>) => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const isOperator = useIsOperator();
   return (
     <>

@@ -2,12 +2,12 @@ import { Alert, Button, Group, List } from "@mantine/core";
 import { CircleAlert } from "lucide-react";
 
 import { problemOf } from "@/api/problem";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 /** A refusal or a failure in the server's words, where the person looks. */
 export function ProblemNote({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
-  const t = useWords(common);
+  const t = useTexts(common);
   const problem = problemOf(error);
   return (
     <Alert color="red" icon={<CircleAlert size={18} />} title={problem.title || t("failedToLoad")} role="alert">

@@ -4,9 +4,9 @@ import { Plus, Trash2 } from "lucide-react";
 
 import { useAll } from "@/api/useAll";
 import { useIsOperator } from "@/app/session";
-import { words } from "@/parts/shares.words";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { texts } from "@/parts/shares.texts";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export interface Share {
   readonly kind: "user" | "group";
@@ -22,7 +22,7 @@ interface SharesFieldProps {
 }
 
 export function SharesField({ shares, onChange, told }: SharesFieldProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const isOperator = useIsOperator();
   // Only operators may see who there is; others know whom they mean.
   const users = useAll("/users", {}, isOperator).data?.map((user) => user.name) ?? [];
@@ -70,8 +70,8 @@ interface RowProps {
 }
 
 function ShareRow({ at, share, names, error, onChange, onRemove }: RowProps) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const n = at + 1;
   return (
     <Group gap="xs" align="flex-start" role="group" aria-label={t("shareOf", { n })}>
@@ -123,7 +123,7 @@ function ShareRow({ at, share, names, error, onChange, onRemove }: RowProps) {
 export function useWrongShares(): (
   shares: readonly Share[],
 ) => ReadonlyMap<number, { text: string; isMissing: boolean }> {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (shares) => {
     const wrong = new Map<number, { text: string; isMissing: boolean }>();
     for (const [at, { kind, name }] of shares.entries()) {
@@ -137,8 +137,8 @@ export function useWrongShares(): (
 
 /** With whom something is shared, to be read. */
 export function SharesText({ shares }: { shares: readonly Share[] }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return (
     <Stack gap={2}>
       {shares.map((share) => (

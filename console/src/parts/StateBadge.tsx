@@ -16,8 +16,8 @@ import {
   type LucideIcon,
 } from "lucide-react";
 
-import { states } from "@/words/common";
-import { useWords } from "@/words/words";
+import { states } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 const LOOKS: Readonly<Record<string, readonly [color: string, icon: LucideIcon]>> = {
   created: ["gray", Circle],
@@ -68,7 +68,7 @@ const LOOKS: Readonly<Record<string, readonly [color: string, icon: LucideIcon]>
 };
 
 export function StateBadge({ state }: { state: string }) {
-  const t = useWords(states);
+  const t = useTexts(states);
   const [color, Icon] = LOOKS[state] ?? ["gray", Circle];
   return (
     <Badge

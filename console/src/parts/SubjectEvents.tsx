@@ -5,15 +5,15 @@ import type { Schema } from "@/api/client";
 import { usePages } from "@/api/useAll";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { words } from "@/parts/events.words";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { texts } from "@/parts/events.texts";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type Event = Schema<"EventView">;
 
 export function SubjectEvents({ subject }: { subject: string }) {
-  const t = useWords(words);
-  const say = useWords(common);
+  const t = useTexts(texts);
+  const say = useTexts(common);
   const events = usePages("/events", { subject, limit: 10 });
   if (events.error !== null && events.items === undefined)
     return <ProblemNote error={events.error} onRetry={events.retry} />;
@@ -32,7 +32,7 @@ export function SubjectEvents({ subject }: { subject: string }) {
             key={event.id}
             title={
               <Text size="sm" fw={500}>
-                {event.action in words ? t(event.action as keyof typeof words) : event.action}
+                {event.action in texts ? t(event.action as keyof typeof texts) : event.action}
               </Text>
             }
             lineVariant="solid"

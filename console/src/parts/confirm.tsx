@@ -3,8 +3,8 @@ import { Text } from "@mantine/core";
 import { modals } from "@mantine/modals";
 import { useCallback, type ReactNode } from "react";
 
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export interface Question {
   readonly title: string;
@@ -16,7 +16,7 @@ export interface Question {
 }
 
 export function useConfirm(): (question: Question) => void {
-  const t = useWords(common);
+  const t = useTexts(common);
   return useCallback(
     ({ title, text, action, onConfirm, danger = true }: Question) => {
       modals.openConfirmModal({

@@ -1,28 +1,26 @@
 /** Deleting things out of a list by their names: asked before, all of them or none, gone from the list at once. */
 import { useAction } from "@/api/useAction";
 import { useConfirm } from "@/parts/confirm";
-import { useWords, type Pair } from "@/words/words";
+import { useTexts, type Pair } from "@/texts/texts";
 
-type DeleteWord = "deleted" | "deleteTitle" | "deleteTitleMany" | "deleteText" | "deleteAction";
+type DeleteText = "deleted" | "deleteTitle" | "deleteTitleMany" | "deleteText" | "deleteAction";
 
 interface Deleting {
   /** The path of the list, such as "/flavors". */
   readonly list: string;
-  readonly words: Readonly<Record<DeleteWord, Pair>>;
+  readonly texts: Readonly<Record<DeleteText, Pair>>;
   readonly touches: readonly string[];
   readonly run: (names: string[]) => Promise<{ readonly deleted: readonly string[] }>;
-  readonly onDone: () => void;
 }
 
-export function useDeleteMany({ list, words, touches, run, onDone }: Deleting): (names: readonly string[]) => void {
-  const t = useWords(words);
+export function useDeleteMany({ list, texts, touches, run }: Deleting): (names: readonly string[]) => void {
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<readonly string[], { readonly deleted: readonly string[] }>({
     run: (names) => run([...names]),
     touches,
     optimistic: (cache, names) => cache.dropItems<{ readonly name: string }>(list, (one) => names.includes(one.name)),
     done: ({ deleted }) => t("deleted", { n: deleted.length }),
-    onDone,
   });
   return (names) =>
     confirm({

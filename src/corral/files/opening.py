@@ -1,4 +1,4 @@
-"""Opening by descriptor: the only way from a directory that the server trusts to what a job may have changed."""
+"""Opens files by descriptor: from a directory that the server trusts down to files that a job may have changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: Not blocking: a pipe of that name would never be written to.
+#: Non-blocking: opening a pipe would wait for a writer.
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 #: <linux/openat2.h>; the number is the same on all architectures
@@ -29,17 +29,17 @@ _libc.syscall.restype = ctypes.c_long
 
 
 class NotPlain(OSError):
-    """A job has put something else where a regular file or a directory should be."""
+    """A job has put something else where a regular file or a directory is expected."""
 
 
 def open_trusted(path: str | os.PathLike[str]) -> int:
-    """A directory that no job can replace: the server's own, or one that an operator named."""
+    """Open a directory that no job can replace: the server's own, or one that an operator named."""
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def open_below(directory: int, names: Sequence[str], flags: int = DIRECTORY) -> int:
-    """A descriptor of what the names lead to, through directories only: no link is followed and no other file system
-    is entered. Raises NotPlain where a link or a mount is in the way, else OSError."""
+    """A descriptor of the file or directory that the names lead to, through directories only: no link is followed and
+    no other file system is entered. Raises NotPlain if a link or a mount is on the path, else OSError."""
     if not names:
         return os.dup(directory)
     held = directory
@@ -57,8 +57,8 @@ def open_below(directory: int, names: Sequence[str], flags: int = DIRECTORY) -> 
 
 
 def open_directory_path(path: str) -> int:
-    """A descriptor of a directory by its whole path, through no link at all, only to name it: nothing is read. It may
-    lie on any file system. Raises NotPlain, else OSError."""
+    """A descriptor of a directory by its whole path, without following any link, for naming it only: nothing is read.
+    It may be on any file system. Raises NotPlain, else OSError."""
     held = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for name in [part for part in path.split("/") if part]:
@@ -75,7 +75,7 @@ def open_directory_path(path: str) -> int:
 
 
 def scan(directory: int) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
-    """What is in a directory that is held open."""
+    """The entries of a directory that is held open."""
     return os.scandir(directory)
 
 
@@ -90,8 +90,8 @@ def open_file(directory: int, name: str, *, to_write: bool = False) -> int:
 
 
 def make_file(directory: int, name: str, *, mode: int = 0o600, is_new: bool = True, to_append: bool = False) -> int:
-    """A descriptor to write to a regular file in the directory: one that is made here, or, unless it must be new, one
-    that has no second name. Never waits. Raises NotPlain, else OSError."""
+    """A descriptor to write to a regular file in the directory: a new file, or, with `is_new=False`, an existing one
+    without a second hard link. Never waits. Raises NotPlain, else OSError."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     flags |= (os.O_EXCL if is_new else 0) | (os.O_APPEND if to_append else 0)
     try:
@@ -106,13 +106,13 @@ def make_file(directory: int, name: str, *, mode: int = 0o600, is_new: bool = Tr
 
 
 def describe(error: OSError) -> str:
-    """The reason in words for the job's owner."""
+    """The reason, as a message for the job's owner."""
     place = f"{error.filename}: " if error.filename else ""
     return f"{place}{error.strerror or error}"
 
 
 def _parts(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """The way in pieces that one call of the kernel takes."""
+    """The path in pieces that one system call accepts."""
     part: list[str] = []
     size = 0
     for name in names:
@@ -172,6 +172,6 @@ def _failure(number: int, path: str, directory: int, names: Sequence[str]) -> OS
             mode = os.stat(names[0], dir_fd=directory, follow_symlinks=False).st_mode
         except OSError:
             mode = 0
-        words = "a link is in the way" if stat.S_ISLNK(mode) else "it is not a directory"
-        return NotPlain(number, words, path)
+        message = "a link is in the way" if stat.S_ISLNK(mode) else "it is not a directory"
+        return NotPlain(number, message, path)
     return OSError(number, os.strerror(number), path)  # Python makes it FileExistsError and the like

@@ -15,7 +15,7 @@ from corral.control.ports import LaunchRefused, StorageKind, StorageOrder
 from corral.core.model import EndReason
 from corral.engines.attempts.accounts import AccountRules
 from corral.engines.attempts.isolation import Isolation
-from corral.engines.storage import job_mounts
+from corral.engines.storage import job_mounts, mount_namespace
 from corral.engines.storage.driver import DirectoryVolumes
 from tests.contract.engine_harness import LocalHarness, kill, order, script, wait_until
 from tests.servers.images import busybox_image, needs_podman
@@ -80,8 +80,8 @@ def test_a_volume_has_a_variable_and_a_link_and_outlives_its_jobs(
     storage = (volume("data", 1, asked),)
     local.launch(order(*script(text), storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))
     assert local.listener.ended().exit_code == 0, local.output()
-    told, greeting = local.output().splitlines()
-    assert list(json.loads(told)) == [asked]
+    reported, greeting = local.output().splitlines()
+    assert list(json.loads(reported)) == [asked]
     assert greeting == "hello"
     text = f"cat {job_dir}/mounts/data/greeting"
     local.launch(order(*script(text), attempt_id="j-1.2", storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))
@@ -182,7 +182,7 @@ def test_what_cannot_be_bound_is_refused(
     def refused() -> None:
         raise PermissionError(1, "Operation not permitted", "a mount namespace")
 
-    monkeypatch.setattr(job_mounts.mount_namespace, "enter", refused)
+    monkeypatch.setattr(mount_namespace, "enter", refused)
     owner = spec(harmful, harmful.instances[0], None)["owner"]
     with pytest.raises(PermissionError, match="a mount namespace"):
         job_mounts.enter_mounts(storage, owner, "", str(place_of(mapped)))

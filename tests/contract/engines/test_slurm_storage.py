@@ -107,8 +107,8 @@ def test_a_volume_has_a_variable_and_a_link_and_the_nodes_disk_is_gone_afterward
     env = {"CORRAL_JOB_DIR": str(job_dir)}
     slurm.launch(order(*script(text), storage=(volume("ada/data", 1, "/data"), LOCAL), env=env))
     assert slurm.listener.ended().exit_code == 0, slurm.output()
-    told, greeting = slurm.output().splitlines()
-    seen = json.loads(told)
+    reported, greeting = slurm.output().splitlines()
+    seen = json.loads(reported)
     assert (seen["/data"], greeting) == (volumes.path_of("v-1"), "hello")
     assert not Path(seen["/scratch"]).exists()
     assert not Path(seen["/scratch"]).parent.exists()
@@ -213,9 +213,9 @@ def test_files_of_a_bucket_are_fetched_before_the_start_and_go_with_the_attempt(
     text = 'cat "$CORRAL_MOUNT_FAR/greeting"; echo; echo "$CORRAL_MOUNTS"'
     slurm.launch(order(*script(text), storage=(bucket,), env={"CORRAL_JOB_DIR": str(job_dir)}))
     assert slurm.listener.ended().exit_code == 0, slurm.output()
-    *_, greeting, told = slurm.output().splitlines()
+    *_, greeting, reported = slurm.output().splitlines()
     assert greeting == "hello from a bucket"
-    fetched = Path(json.loads(told)["/far"])
+    fetched = Path(json.loads(reported)["/far"])
     assert fetched.is_relative_to(slurm.root)
     slurm.engine.forget(["j-1.1"])
     assert not fetched.exists()
@@ -238,7 +238,7 @@ def test_a_job_is_its_users_in_slurm_and_nobody_else_can_touch_it(
         slurm_cluster,
         storage=storage,
         top=str(place / "home"),
-        account_of=lambda order: Submitter(account=account, books="physics"),
+        account_of=lambda order: Submitter(account=account, slurm_account="physics"),
     )
     try:
         volumes.create("v-1", GIB, "ann")

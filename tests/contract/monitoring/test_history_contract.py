@@ -26,7 +26,7 @@ NEAR = "gpuXX0"
 
 def readings() -> list[tuple[float, dict[Metric, dict[str, float]]]]:
     """Three hours every 15 s. One GPU comes late, one is away for half an hour, and one has an odd name."""
-    taken = []
+    taken: list[tuple[float, dict[Metric, dict[str, float]]]] = []
     for number in range(3 * 240):
         at = T + 7 + 15 * number
         values: dict[Metric, dict[str, float]] = {

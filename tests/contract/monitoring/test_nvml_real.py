@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -31,7 +31,7 @@ pytestmark = [
 ]
 
 MIB = 1 << 20
-FIELDS = {
+FIELDS: dict[str, Callable[[GpuReading], float | None]] = {
     "utilization.gpu": lambda reading: None if reading.utilization is None else reading.utilization * 100,
     "memory.used": lambda reading: None if reading.memory_used_bytes is None else reading.memory_used_bytes / MIB,
     "memory.total": lambda reading: None if reading.memory_total_bytes is None else reading.memory_total_bytes / MIB,
@@ -122,8 +122,8 @@ def test_a_data_centre_gpu_tells_everything_that_corral_asks(collector: NvmlColl
     for reading in collector.collect(time.time()).gpus:
         if reading.ecc_uncorrected is None:
             pytest.skip(f"{reading.gpu_id} has no ECC: not a data centre GPU")
-        told = {name: getattr(reading, name) for name in reading.__slots__}
-        assert {name for name, value in told.items() if value is None} == set()
+        reported = {name: getattr(reading, name) for name in reading.__slots__}
+        assert {name for name, value in reported.items() if value is None} == set()
         assert (reading.lost, reading.remap_failed) == (False, False)
 
 
@@ -149,8 +149,8 @@ def test_links_agree_with_what_nvidia_smi_says_of_the_topology() -> None:
     """`nvidia-smi topo -m` has a row for each GPU: NV… is NVLink; all but SYS is within a NUMA node."""
     assert SMI is not None
     gpus = [gpu for gpu in discover_gpus() if gpu.index < SLICE_INDEX_STEP]
-    told = subprocess.run([SMI, "topo", "-m"], capture_output=True, text=True, check=True).stdout
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", told).splitlines()
+    reported = subprocess.run([SMI, "topo", "-m"], capture_output=True, text=True, check=True).stdout
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", reported).splitlines()
     rows = [line.split() for line in lines if re.match(r"GPU\d+\s", line)]
     near = {int(row[0].removeprefix("GPU")): row[1 : len(rows) + 1] for row in rows}
     assert near.keys() >= {gpu.index for gpu in gpus}

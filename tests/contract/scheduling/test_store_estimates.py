@@ -11,7 +11,7 @@ from corral.core.scheduling.forecast.accuracy import PastEstimate
 pytest_plugins = ("tests.servers.fixtures",)
 
 
-def estimate(job_id: str, made_at: float, **changes: Any) -> PastEstimate:
+def reported(job_id: str, made_at: float, **changes: Any) -> PastEstimate:
     fields: dict[str, Any] = {
         "attempt": 1,
         "queue": "夜",
@@ -30,7 +30,7 @@ def added(store: Store, *estimates: PastEstimate) -> None:
 
 
 def test_estimates_come_back_as_they_went_in(store: Store) -> None:
-    first, second, started = estimate("j-2", 10.0), estimate("j-1", 20.25), estimate("j-3", 15.0, started_at=70.0)
+    first, second, started = reported("j-2", 10.0), reported("j-1", 20.25), reported("j-3", 15.0, started_at=70.0)
     added(store, second, first, started)
     with store.read() as tables:
         assert tables.estimates.open() == [first, second]
@@ -44,8 +44,8 @@ def test_estimates_come_back_as_they_went_in(store: Store) -> None:
 
 
 def test_all_open_estimates_of_an_attempt_are_settled_together(store: Store) -> None:
-    early, late, next_attempt = estimate("j-1", 10.0), estimate("j-1", 40.0), estimate("j-1", 900.0, attempt=2)
-    added(store, early, late, next_attempt, estimate("j-2", 11.0))
+    early, late, next_attempt = reported("j-1", 10.0), reported("j-1", 40.0), reported("j-1", 900.0, attempt=2)
+    added(store, early, late, next_attempt, reported("j-2", 11.0))
     with store.write() as tables:
         tables.estimates.settle({("j-1", 1): 75.5, ("j-9", 1): 80.0})
         # What is settled stays as it is.
@@ -58,8 +58,8 @@ def test_all_open_estimates_of_an_attempt_are_settled_together(store: Store) -> 
 
 
 def test_what_never_started_is_withdrawn(store: Store) -> None:
-    started = estimate("j-1", 10.0, started_at=30.0)
-    added(store, started, estimate("j-1", 40.0, attempt=2), estimate("j-2", 11.0))
+    started = reported("j-1", 10.0, started_at=30.0)
+    added(store, started, reported("j-1", 40.0, attempt=2), reported("j-2", 11.0))
     with store.write() as tables:
         tables.estimates.withdraw([("j-1", 1), ("j-1", 2), ("j-7", 1)])
     with store.read() as tables:
@@ -68,7 +68,7 @@ def test_what_never_started_is_withdrawn(store: Store) -> None:
 
 
 def test_old_estimates_are_dropped(store: Store) -> None:
-    old, new = estimate("j-1", 10.0, started_at=30.0), estimate("j-2", 20.0)
+    old, new = reported("j-1", 10.0, started_at=30.0), reported("j-2", 20.0)
     added(store, old, new)
     with store.write() as tables:
         assert tables.estimates.prune(before=20.0) == 1

@@ -81,13 +81,13 @@ def test_a_file_that_is_replaced_while_it_is_read_is_an_error_and_never_a_mixtur
 
 
 def test_all_of_it_is_fetched_with_progress_or_refused_with_numbers(bucket: Bucket, tmp_path: Path) -> None:
-    told: list[str] = []
-    assert prefetch(bucket, told.append) == sum(map(len, FILES.values()))
-    assert told[-1].endswith(f"in {len(FILES)} files (100 %)")
+    reported: list[str] = []
+    assert prefetch(bucket, reported.append) == sum(map(len, FILES.values()))
+    assert reported[-1].endswith(f"in {len(FILES)} files (100 %)")
     assert bucket.cache.used_bytes() == sum(map(len, FILES.values()))
     small = Bucket(bucket.access, BlockCache(str(tmp_path / "small"), BLOCK, block_bytes=BLOCK))
     with pytest.raises(TooLarge, match=f"0.00 GiB in {len(FILES)} files .* room for 0.00 GiB"):
-        prefetch(small, told.append)
+        prefetch(small, reported.append)
     assert small.cache.used_bytes() == 0
 
 

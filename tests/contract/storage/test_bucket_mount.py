@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,9 +112,9 @@ def test_its_files_are_read_as_files_and_cannot_be_written(node: Node, access: O
         lambda: (place / "README").unlink(),
         lambda: (place / "d").mkdir(),
     ):
-        with pytest.raises(OSError, match="Read-only") as told:
+        with pytest.raises(OSError, match="Read-only") as reported:
             refused()
-        assert told.value.errno == errno.EROFS
+        assert reported.value.errno == errno.EROFS
     with pytest.raises(FileNotFoundError):
         (place / "nothing").read_text()
     # One mount for all who use it, and no secret where others could read it.
@@ -194,7 +195,7 @@ def local(tmp_path: Path) -> Iterator[LocalHarness]:
     wait_until(lambda: not objects.keepers(), "no bucket stays mounted", 60)
 
 
-def bucket(access: ObjectAccess, path: str = "/data/set", **more: bool) -> StorageOrder:
+def bucket(access: ObjectAccess, path: str = "/data/set", **more: Any) -> StorageOrder:
     given = {"read_only": True, **more}
     return StorageOrder(kind=StorageKind.OBJECT, name="set", id="v-1", path=path, access=access.to_words(), **given)
 
@@ -238,7 +239,7 @@ def test_without_fuse_the_files_are_there_before_the_start(tmp_path: Path, acces
         wait_until(lambda: AttemptPhase.ENDED in local.listener.phases("j-2.1"), "it ends", 150)
         ended = local.listener.ended("j-2.1")
         assert ended.reason is EndReason.LAUNCH_ERROR
-        assert ended.message == "object set: it can only be written to where FUSE is, and here switched off"
+        assert ended.message == "object set: it can be written to only through FUSE, and here switched off"
     finally:
         local.clean_up()
 

@@ -281,7 +281,7 @@ def test_files_events_and_spec(visit: Visit, server: CorralServer) -> None:
     expect(page.get_by_text("very-secret")).to_have_count(0)
     page.get_by_role("button", name="Show hidden values").click()
     expect(listing).to_contain_text("very-secret")
-    expect(page.get_by_text("corral submit \\")).to_be_visible()
+    expect(page.get_by_text("corral submit --name")).to_be_visible()
     page.get_by_role("tab", name="Checkpoints").click()
     expect(page.get_by_text("No checkpoints yet")).to_be_visible()
 

@@ -177,7 +177,7 @@ def test_a_reader_that_sees_everything_replaced_looks_again(make: Make, monkeypa
     saver, reader = make(keep=1), make()
     saver.save("first", step=1)
     real = reader._candidates
-    seen = []
+    seen: list[list[catalog.Checkpoint]] = []
 
     def candidates() -> list[catalog.Checkpoint]:
         listed = real()
@@ -194,9 +194,11 @@ def test_a_reader_that_sees_everything_replaced_looks_again(make: Make, monkeypa
 def test_the_catalog_tells_when_and_how_much(make: Make, tmp_path: Path) -> None:
     before = time.time()
     path = make(attempt=4).save(b"x" * 1000, step=12)
+    assert path is not None
     (listed,) = catalog.list_checkpoints(tmp_path / "checkpoints")
     assert (listed.path, listed.step, listed.attempt, listed.good) == (path, 12, 4, True)
     assert before <= listed.at <= time.time()
-    assert listed.bytes == sum(file.stat().st_size for file in path.iterdir() if file.name != "manifest.json") >= 1000
+    sizes = [file.stat().st_size for file in path.iterdir() if file.name != "manifest.json"]
+    assert listed.bytes == sum(sizes) >= 1000
     assert catalog.list_checkpoints(tmp_path / "nowhere") == []
     assert catalog.latest_good(tmp_path / "nowhere") is None

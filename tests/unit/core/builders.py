@@ -50,8 +50,14 @@ def running(serial: int, on: dict[str, tuple[int, ...]], user: str = "eve", mode
         cpu_milli=cpu_milli,
         memory_bytes=memory_bytes,
     )
-    base = {"created_at": 0.0, "queued_at": 0.0, "allocated_at": 0.0, "started_at": 0.0, "grace_seconds": 0.0}
-    base["state"] = JobState.RUNNING
+    base: dict[str, Any] = {
+        "created_at": 0.0,
+        "queued_at": 0.0,
+        "allocated_at": 0.0,
+        "started_at": 0.0,
+        "grace_seconds": 0.0,
+        "state": JobState.RUNNING,
+    }
     return Job(
         id=f"j-{serial}",
         name=f"job-{serial}",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.files import NotPlain, Place, hand_over, open_below, opening, remove_tree, used_bytes
+from corral.files import NotPlain, Place, give_to, open_below, opening, remove_tree, used_bytes
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away: run as root")
 
@@ -150,14 +150,14 @@ def test_files_are_given_to_an_account_but_for_those_of_others(home: Path) -> No
     (home / "others").touch()
     os.chown(home / "others", other, other)
     with Place.at(home.parent, home.name) as place:
-        hand_over(place.descriptor, account, account)
+        give_to(place.descriptor, account, account)
     owners = {path.name: path.lstat().st_uid for path in (home, *home.rglob("*"))}
     given = {"j-1": account, "made": account, "by": account, "server": account, "file": account}
     assert owners == {**given, "way": 0, "second-name": 0, "others": other}
     assert (home.parent / "outside").stat().st_uid == 0
     # Another account from now on: what the one before had goes along, and what a stranger has does not.
     with Place.at(home.parent, home.name) as place:
-        hand_over(place.descriptor, 48502, 48502)
+        give_to(place.descriptor, 48502, 48502)
     owners = {path.name: path.lstat().st_uid for path in (home, *home.rglob("*"))}
     assert owners["file"] == owners["j-1"] == 48502
     assert owners["others"] == other

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,10 @@ def test_the_longest_unused_go_first_and_never_what_is_open(tmp_path: Path) -> N
         assert os.pread(opened, BLOCK, 0) == b"x" * BLOCK
 
 
+def first_bytes(data: bytes, start: int, end: int) -> bytes:
+    return data[: end - start]
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 3)), min_size=1, max_size=40))
 def test_whatever_is_read_is_right_and_the_limit_holds(
@@ -98,7 +103,7 @@ def test_whatever_is_read_is_right_and_the_limit_holds(
         of = identity(name, size=3 * BLOCK + 7)
         expected = f"{name}{number}".encode() * BLOCK
         length = BLOCK if number < 3 else 7
-        assert read(cache, of, number, lambda start, end, data=expected: data[: end - start]) == expected[:length]
+        assert read(cache, of, number, partial(first_bytes, expected)) == expected[:length]
         assert cache.used_bytes() <= 5 * BLOCK
 
 

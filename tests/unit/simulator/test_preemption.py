@@ -29,7 +29,7 @@ from corral.core.scheduling.ordering.cost import OrderingRules, aged_from
 from corral.core.scheduling.placement.search import could_ever_fit, find_place
 from corral.core.scheduling.plan.plan import Plan, Preemption, PreemptionRule
 from corral.core.scheduling.preemption.preemption import lost_gpu_seconds
-from corral.core.snapshot.changes import DropJob, PutJob, PutNode, PutQueue, PutRules
+from corral.core.snapshot.changes import Change, DropJob, PutJob, PutNode, PutQueue, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import BackfillRules, Limits, PreemptionRules
 from corral.simulator.simulation import Arrival, Simulation
@@ -49,7 +49,7 @@ class Crowd:
 
     def simulation(self) -> Simulation:
         machines = [PutNode(node=node(f"n{number}", gpus)) for number, gpus in enumerate(self.gpus)]
-        changes = [self.rules, *machines, *(PutQueue(queue=queue) for queue in self.queues)]
+        changes: list[Change] = [self.rules, *machines, *(PutQueue(queue=queue) for queue in self.queues)]
         return Simulation(snapshot=ClusterSnapshot(changes), arrivals=self.arrivals)
 
 

@@ -130,7 +130,10 @@ def test_a_password_in_an_address_is_told_to_nobody() -> None:
 
 
 def hang(target: Target) -> Answer:
-    return lambda request: target.done.wait() and None
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        target.done.wait()
+
+    return answer
 
 
 def trickle(target: Target) -> Answer:

@@ -2,12 +2,12 @@ import { Select, type SelectProps } from "@mantine/core";
 import { useRouterState } from "@tanstack/react-router";
 
 import { isNarrowed, useCluster, useClusters, useSetCluster } from "@/app/cluster";
-import { words } from "@/parts/clusters.words";
-import { useWords } from "@/words/words";
+import { texts } from "@/parts/clusters.texts";
+import { useTexts } from "@/texts/texts";
 
 /** Only where there is a choice, and only on pages that it changes. */
 export function ClusterSwitch(props: Pick<SelectProps, "w" | "visibleFrom" | "hiddenFrom" | "mb">) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const clusters = useClusters() ?? [];
   const cluster = useCluster();
   const setCluster = useSetCluster();

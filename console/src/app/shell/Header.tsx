@@ -21,12 +21,12 @@ import { useIsOperator, useMe, useSignOut } from "@/app/session";
 import classes from "@/app/shell/Header.module.css";
 import { ClusterSwitch } from "@/app/shell/ClusterSwitch";
 import { LanguageMenu, ThemeSwitch } from "@/app/shell/switches";
-import { words } from "@/app/shell/words";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/app/shell/texts";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function Header() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const isOperator = useIsOperator();
   return (
     <Group flex={1} miw={0} justify="space-between" wrap="nowrap" gap="xs">
@@ -52,7 +52,7 @@ export function Header() {
 }
 
 function LiveBadge() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { state, since } = useLiveState();
   const color = { live: "teal", connecting: "gray", stale: "orange" }[state];
@@ -66,7 +66,7 @@ function LiveBadge() {
 }
 
 function AlertBell() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { data } = $api.useQuery("get", "/overview");
   const count = (data?.alerts.critical ?? 0) + (data?.alerts.warning ?? 0);
   const label = count > 0 ? t("alerts", { n: count }) : t("noAlerts");
@@ -88,7 +88,7 @@ function AlertBell() {
 }
 
 function Account() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const signOut = useSignOut();
   return (

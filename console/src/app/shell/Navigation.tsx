@@ -6,11 +6,11 @@ import { useClusterSearch } from "@/app/cluster";
 import { PAGES, SECTIONS, type Page } from "@/app/pages";
 import { useIsOperator } from "@/app/session";
 import classes from "@/app/shell/Navigation.module.css";
-import { navigation, sections } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { navigation, sections } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 export function Navigation() {
-  const t = useWords(sections);
+  const t = useTexts(sections);
   const isOperator = useIsOperator();
   const visible = PAGES.filter((page) => page.section !== undefined && (page.audience === "everyone" || isOperator));
   return (
@@ -34,7 +34,7 @@ export function Navigation() {
 }
 
 function Entry({ page }: { page: Page }) {
-  const t = useWords(navigation);
+  const t = useTexts(navigation);
   const path = useRouterState({ select: (state) => state.location.pathname });
   const active = page.path === "/" ? path === "/" : path === page.path || path.startsWith(`${page.path}/`);
   const count = useCount(page);

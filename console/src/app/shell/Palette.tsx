@@ -11,13 +11,13 @@ import { PAGES } from "@/app/pages";
 import { LANGUAGES, usePreferences, type Language } from "@/app/preferences";
 import { useIsOperator } from "@/app/session";
 import { FOUND } from "@/app/shell/found";
-import { words } from "@/app/shell/words";
-import { navigation } from "@/words/navigation";
+import { texts } from "@/app/shell/texts";
+import { navigation } from "@/texts/navigation";
 import { useIsDark } from "@/app/useIsDark";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 export function Palette() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [query, setQuery] = useState("");
   const groups = [...useStandingActions(), ...useFound(query.trim())];
   return (
@@ -37,8 +37,8 @@ export function Palette() {
 }
 
 function useStandingActions(): SpotlightActionGroupData[] {
-  const t = useWords(words);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const router = useRouter();
   const isOperator = useIsOperator();
   const { language, setLanguage } = usePreferences();
@@ -83,7 +83,7 @@ function useStandingActions(): SpotlightActionGroupData[] {
 }
 
 function useFound(query: string): SpotlightActionGroupData[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const router = useRouter();
   const [settled] = useDebouncedValue(query, 120);
   const { data } = $api.useQuery(

@@ -12,8 +12,8 @@ import { Header } from "@/app/shell/Header";
 import { Logo } from "@/app/shell/Logo";
 import { Navigation } from "@/app/shell/Navigation";
 import { Palette } from "@/app/shell/Palette";
-import { words } from "@/app/shell/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/app/shell/texts";
+import { useTexts } from "@/texts/texts";
 
 export function Shell() {
   return (
@@ -24,7 +24,7 @@ export function Shell() {
 }
 
 function Frame() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [opened, { toggle, close }] = useDisclosure();
   const path = useRouterState({ select: (state) => state.location.pathname });
   useEffect(close, [path, close]);

@@ -3,13 +3,13 @@ import { Button, Code, Skeleton, Stack } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { CircleAlert, Compass, Lock } from "lucide-react";
 
-import { words } from "@/app/shell/words";
+import { texts } from "@/app/shell/texts";
 import { EmptyState } from "@/parts/EmptyState";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function PageLoading() {
-  const t = useWords(common);
+  const t = useTexts(common);
   return (
     <Stack gap="md" aria-busy="true" aria-label={t("loading")}>
       <Skeleton h={28} w={220} />
@@ -20,7 +20,7 @@ export function PageLoading() {
 }
 
 export function NotFoundPage() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <EmptyState icon={Compass} title={t("notFound")} hint={t("notFoundHint")}>
       <Button renderRoot={(props) => <Link to="/" {...props} />}>{t("toOverview")}</Button>
@@ -29,13 +29,13 @@ export function NotFoundPage() {
 }
 
 export function OperatorsOnly() {
-  const t = useWords(common);
+  const t = useTexts(common);
   return <EmptyState icon={Lock} title={t("operatorsOnly")} hint={t("operatorsOnlyHint")} />;
 }
 
 export function PageError({ error, reset }: { error: unknown; reset?: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return (
     <EmptyState
       icon={CircleAlert}

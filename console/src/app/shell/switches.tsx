@@ -3,12 +3,12 @@ import { ActionIcon, Menu, Tooltip, useMantineColorScheme } from "@mantine/core"
 import { Check, Languages, Moon, Sun } from "lucide-react";
 
 import { LANGUAGES, usePreferences, type Language } from "@/app/preferences";
-import { words } from "@/app/shell/words";
+import { texts } from "@/app/shell/texts";
 import { useIsDark } from "@/app/useIsDark";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 export function ThemeSwitch() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const dark = useIsDark();
   const { setColorScheme } = useMantineColorScheme();
   const label = t(dark ? "toLight" : "toDark");
@@ -28,7 +28,7 @@ export function ThemeSwitch() {
 }
 
 export function LanguageMenu() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { language, setLanguage } = usePreferences();
   const names = Object.entries(LANGUAGES) as [Language, string][];
   return (

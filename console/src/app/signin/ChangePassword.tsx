@@ -5,11 +5,11 @@ import { useState } from "react";
 import { api, sent, type Schema } from "@/api/client";
 import { problemOf } from "@/api/problem";
 import { SignInFrame } from "@/app/signin/SignInFrame";
-import { words } from "@/app/signin/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/app/signin/texts";
+import { useTexts } from "@/texts/texts";
 
 export function ChangePassword({ me, onDone }: { me: Schema<"MeView">; onDone: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [failure, setFailure] = useState<string>();
   const [busy, setBusy] = useState(false);
   const form = useForm({

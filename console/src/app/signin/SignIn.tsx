@@ -6,12 +6,12 @@ import { useState } from "react";
 import { $api, api, PREFIX, sent } from "@/api/client";
 import { problemOf } from "@/api/problem";
 import { safeNext } from "@/app/addresses";
-import { words } from "@/app/signin/words";
+import { texts } from "@/app/signin/texts";
 import { SignInFrame } from "@/app/signin/SignInFrame";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 export function SignIn({ onDone }: { onDone: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const queries = useQueryClient();
   const [failure, setFailure] = useState<string>();
   const [busy, setBusy] = useState(false);

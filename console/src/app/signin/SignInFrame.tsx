@@ -3,11 +3,11 @@ import type { ReactNode } from "react";
 
 import { LanguageMenu, ThemeSwitch } from "@/app/shell/switches";
 import { Logo } from "@/app/shell/Logo";
-import { words } from "@/app/signin/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/app/signin/texts";
+import { useTexts } from "@/texts/texts";
 
 export function SignInFrame({ title, children }: { title: string; children: ReactNode }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Center mih="100dvh" p="md" component="main">
       <Box pos="fixed" top={12} right={12} display="flex">

@@ -2,14 +2,14 @@ import { Button, Center, Loader, Stack, Text } from "@mantine/core";
 import { useEffect } from "react";
 
 import { Logo } from "@/app/shell/Logo";
-import { words } from "@/app/signin/words";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { texts } from "@/app/signin/texts";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 const RETRY_MS = 3_000;
 
 export function Splash() {
-  const t = useWords(common);
+  const t = useTexts(common);
   return (
     <Center mih="100dvh">
       <Loader aria-label={t("loading")} />
@@ -18,8 +18,8 @@ export function Splash() {
 }
 
 export function Outage({ onRetry }: { onRetry: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   useEffect(() => {
     const timer = window.setInterval(onRetry, RETRY_MS);
     return () => window.clearInterval(timer);

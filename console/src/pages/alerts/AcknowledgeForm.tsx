@@ -2,21 +2,20 @@ import { Text, Textarea } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
-import { useAction } from "@/api/useAction";
 import { useMe } from "@/app/session";
 import type { AlertView } from "@/pages/alerts/alert";
-import { words } from "@/pages/alerts/words";
+import { texts } from "@/pages/alerts/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { formErrors } from "@/parts/fieldErrors";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { useTexts } from "@/texts/texts";
 
 const MOST_CHARACTERS = 1000;
 
 export function AcknowledgeForm({ alert, onClose }: { alert: AlertView; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const form = useForm({ initialValues: { note: alert.note } });
-  const acknowledge = useAction({
+  const acknowledge = useFormAction(form, {
     run: ({ note }: { note: string }) =>
       sent(api.POST("/alerts/{alert}/acknowledge", { params: { path: { alert: alert.id } }, body: { note } })),
     touches: ["/alerts", "/overview"],
@@ -28,7 +27,6 @@ export function AcknowledgeForm({ alert, onClose }: { alert: AlertView; onClose:
       ),
     done: () => t("acknowledged", { subject: alert.subject }),
     onDone: onClose,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
     <FormDrawer
@@ -36,9 +34,7 @@ export function AcknowledgeForm({ alert, onClose }: { alert: AlertView; onClose:
       title={t("acknowledgeTitle", { rule: alert.rule, subject: alert.subject })}
       submitLabel={t("acknowledge")}
       onClose={onClose}
-      onSubmit={form.onSubmit((values) => acknowledge.mutate(values))}
-      busy={acknowledge.isPending}
-      problem={acknowledge.error}
+      {...acknowledge}
     >
       <Text size="sm">{alert.text}</Text>
       <Text size="sm" c="dimmed">

@@ -4,17 +4,17 @@ import type { ReactNode } from "react";
 
 import { $api } from "@/api/client";
 import { Standing, useQuantity, type AlertView } from "@/pages/alerts/alert";
-import { words } from "@/pages/alerts/words";
+import { texts } from "@/pages/alerts/texts";
 import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
 import { SubjectLink } from "@/parts/SubjectLink";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function AlertDrawer({ id, onClose }: { id: string; onClose: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const number = /^\d{1,15}$/.test(id) ? Number(id) : 0;
   const { data, error, refetch } = $api.useQuery("get", "/alerts/{alert}", { params: { path: { alert: number } } });
   return (
@@ -27,8 +27,8 @@ export function AlertDrawer({ id, onClose }: { id: string; onClose: () => void }
 }
 
 function Facts({ alert }: { alert: AlertView }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const quantity = useQuantity();
   const facts: [string, ReactNode][] = [
     [t("severity"), <StateBadge key="severity" state={alert.severity} />],

@@ -6,15 +6,15 @@ import { FiringTab, useFiring } from "@/pages/alerts/FiringTab";
 import { HistoryTab } from "@/pages/alerts/HistoryTab";
 import { RulesTab } from "@/pages/alerts/rules/RulesTab";
 import { SilencesTab } from "@/pages/alerts/SilencesTab";
-import { words } from "@/pages/alerts/words";
+import { texts } from "@/pages/alerts/texts";
 import { PageHeader } from "@/parts/PageHeader";
 import { PageTabs } from "@/parts/PageTabs";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 export default function AlertsPage() {
-  const page = useWords(navigation);
-  const t = useWords(words);
+  const page = useTexts(navigation);
+  const t = useTexts(texts);
   const firing = useFiring().data?.filter((alert) => alert.state === "firing").length ?? 0;
   const count =
     firing === 0 ? undefined : (

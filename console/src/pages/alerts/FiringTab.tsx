@@ -11,7 +11,7 @@ import { Standing, WhatAndNote, type AlertView } from "@/pages/alerts/alert";
 import { AlertDrawer } from "@/pages/alerts/AlertDrawer";
 import { isCovered } from "@/pages/alerts/covered";
 import { SilenceForm } from "@/pages/alerts/SilenceForm";
-import { words } from "@/pages/alerts/words";
+import { texts } from "@/pages/alerts/texts";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment } from "@/parts/Moment";
@@ -19,8 +19,8 @@ import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
 import { SubjectLink } from "@/parts/SubjectLink";
-import { common } from "@/words/common";
-import { useWords, type Say } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts, type Say } from "@/texts/texts";
 
 const FILTERS = { open: "" };
 const RANK: Readonly<Record<string, number>> = { critical: 0, warning: 1, info: 2 };
@@ -30,8 +30,8 @@ export function useFiring() {
 }
 
 export function FiringTab() {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const [filters, setFilters] = useFilters(FILTERS);
   const [acknowledging, setAcknowledging] = useState<AlertView>();
   const [silencing, setSilencing] = useState<AlertView>();
@@ -76,7 +76,7 @@ export function FiringTab() {
   );
 }
 
-function columnsOf(t: Say<typeof words>, state: string): Column<AlertView>[] {
+function columnsOf(t: Say<typeof texts>, state: string): Column<AlertView>[] {
   return [
     {
       key: "severity",
@@ -113,7 +113,7 @@ function Actions({
   onAcknowledge: (alert: AlertView) => void;
   onSilence: (alert: AlertView) => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <>
       <Tooltip label={t("acknowledge")}>

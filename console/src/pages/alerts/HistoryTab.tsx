@@ -4,11 +4,12 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { BellRing } from "lucide-react";
 import { useMemo } from "react";
 
+import { SEVERITIES } from "@/api/enumerations";
 import { useAll, usePages } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { Standing, WhatAndNote, type AlertView } from "@/pages/alerts/alert";
 import { AlertDrawer } from "@/pages/alerts/AlertDrawer";
-import { words } from "@/pages/alerts/words";
+import { texts } from "@/pages/alerts/texts";
 import { DataTable, NothingFound, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment, useNow } from "@/parts/Moment";
@@ -16,19 +17,18 @@ import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
 import { SubjectLink } from "@/parts/SubjectLink";
-import { common, states } from "@/words/common";
-import { parseDuration } from "@/words/durations";
-import { useFormat, type Format } from "@/words/format";
-import { useWords, type Say } from "@/words/words";
+import { common, states } from "@/texts/common";
+import { parseDuration } from "@/texts/durations";
+import { useFormat, type Format } from "@/texts/format";
+import { useTexts, type Say } from "@/texts/texts";
 
 const FILTERS = { open: "", rule: "", subject: "", severity: [] as string[], since: "" };
-const SEVERITIES = ["critical", "warning", "info"] as const;
 /** Moves on only now and then: each step is another question to the server. */
 const STEP_MS = 300_000;
 
 export function HistoryTab() {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   const [filters, setFilters] = useFilters(FILTERS);
   const [subject] = useDebouncedValue(filters.subject.trim(), 300);
@@ -83,9 +83,9 @@ export function HistoryTab() {
 }
 
 function Filters() {
-  const t = useWords(words);
-  const c = useWords(common);
-  const s = useWords(states);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const s = useTexts(states);
   const [filters, setFilters] = useFilters(FILTERS);
   const { data: rules } = useAll("/alert-rules");
   const spans = [
@@ -111,7 +111,7 @@ function Filters() {
         aria-label={t("severity")}
         placeholder={filters.severity.length === 0 ? t("severity") : undefined}
         clearable
-        data={SEVERITIES.map((value) => ({ value, label: s(value) }))}
+        data={[...SEVERITIES].reverse().map((value) => ({ value, label: s(value) }))}
         value={[...filters.severity]}
         onChange={(severity) => setFilters({ severity })}
       />
@@ -137,7 +137,7 @@ function Filters() {
   );
 }
 
-function columnsOf(t: Say<typeof words>, format: Format, state: string): Column<AlertView>[] {
+function columnsOf(t: Say<typeof texts>, format: Format, state: string): Column<AlertView>[] {
   return [
     { key: "severity", title: t("severity"), width: 120, render: (alert) => <StateBadge state={alert.severity} /> },
     { key: "rule", title: t("rule"), render: (alert) => alert.rule },

@@ -2,14 +2,13 @@ import { Chip, Group, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
-import { useAction } from "@/api/useAction";
-import { words } from "@/pages/alerts/words";
+import { texts } from "@/pages/alerts/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { formErrors } from "@/parts/fieldErrors";
-import { common } from "@/words/common";
-import { parseDuration } from "@/words/durations";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
+import { parseDuration } from "@/texts/durations";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const USUAL = ["1h", "4h", "1d", "7d"];
 
@@ -22,8 +21,8 @@ export function SilenceForm({
   subject?: string;
   onClose: () => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   const form = useForm({
     initialValues: { rule, subject, duration: "4h", reason: "" },
@@ -34,23 +33,14 @@ export function SilenceForm({
       duration: (text) => ((parseDuration(text) ?? 0) > 0 ? null : t("notLength")),
     },
   });
-  const silence = useAction({
+  const silence = useFormAction(form, {
     run: (body: typeof form.values) => sent(api.POST("/silences", { body })),
     touches: ["/silences", "/alerts"],
     done: (made) => t("silenced", { subject: made.subject, until: format.dateTime(made.ends_at) }),
     onDone: onClose,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
-    <FormDrawer
-      opened
-      title={t("silenceNew")}
-      onClose={onClose}
-      onSubmit={form.onSubmit((values) => silence.mutate(values))}
-      busy={silence.isPending}
-      problem={silence.error}
-      submitLabel={c("create")}
-    >
+    <FormDrawer opened title={t("silenceNew")} onClose={onClose} {...silence} submitLabel={c("create")}>
       <Text size="sm" c="dimmed">
         {t("silenceHint")}
       </Text>

@@ -7,20 +7,20 @@ import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { SilenceForm } from "@/pages/alerts/SilenceForm";
-import { words } from "@/pages/alerts/words";
+import { texts } from "@/pages/alerts/texts";
 import { useConfirm } from "@/parts/confirm";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useWords, type Say } from "@/words/words";
+import { useTexts, type Say } from "@/texts/texts";
 
 type SilenceView = Schema<"SilenceView">;
 const FILTERS = { create: "" };
 
 export function SilencesTab() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const [filters, setFilters] = useFilters(FILTERS);
   const { data, error, refetch } = useAll("/silences");
@@ -75,7 +75,7 @@ export function SilencesTab() {
   );
 }
 
-function columnsOf(t: Say<typeof words>): Column<SilenceView>[] {
+function columnsOf(t: Say<typeof texts>): Column<SilenceView>[] {
   return [
     { key: "rule", title: t("rulePattern"), sort: (one) => one.rule, render: (one) => <Code>{one.rule}</Code> },
     {

@@ -2,16 +2,16 @@
 import { Group, Text, Tooltip } from "@mantine/core";
 
 import type { Schema } from "@/api/client";
-import { words } from "@/pages/alerts/words";
+import { texts } from "@/pages/alerts/texts";
 import { StateBadge } from "@/parts/StateBadge";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export type AlertView = Schema<"AlertView">;
 
 /** Where it stands: its state, and why nobody was told or who takes care of it. */
 export function Standing({ alert }: { alert: AlertView }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const hint =
     alert.folded_into !== null
       ? t("foldedHint", { alert: alert.folded_into })
@@ -34,7 +34,7 @@ export function Standing({ alert }: { alert: AlertView }) {
 
 /** What is the case in a sentence with its numbers, and what somebody wrote about it. */
 export function WhatAndNote({ alert }: { alert: AlertView }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <>
       <Text size="sm" lineClamp={2} style={{ whiteSpace: "normal" }}>

@@ -8,15 +8,15 @@ import { complete } from "@/api/complete";
 import { isTouched } from "@/api/freshness";
 import { useAll } from "@/api/useAll";
 import { refOf, type Dataset } from "@/pages/datasets/dataset";
-import { words } from "@/pages/datasets/words";
-import { refOf as volumeRef } from "@/pages/volumes/volume";
+import { texts } from "@/pages/datasets/texts";
+import { refOf as volumeRef } from "@/pages/storage/volumes/volume";
 import { CopyText } from "@/parts/CopyText";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { toastDone } from "@/parts/toasts";
 import { textField, useFields } from "@/parts/useFields";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Errand = Schema<"OperationView">;
 
@@ -26,7 +26,7 @@ type Fields = typeof NEW;
 const LOOK_AGAIN_MS = 1_000;
 
 export function CommitDrawer({ dataset, onClose }: { dataset: Dataset; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [errand, setErrand] = useState<Errand | undefined>(undefined);
   const form = useFields<Fields, Errand>({
     start: () => NEW,
@@ -71,7 +71,7 @@ function SourceFields({
 }: {
   form: Pick<ReturnType<typeof useFields<Fields, Errand>>, "fields" | "set" | "told">;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   // A bucket is not read by the server for this: it would be fetched whole.
   const volumes = (useAll("/volumes").data ?? []).filter((one) => one.type !== "object" && one.state === "ready");
   return (
@@ -111,8 +111,8 @@ function SourceFields({
 }
 
 function Standing({ errand }: { errand: Errand }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   const progress = errand.progress ?? null;
   const told =
@@ -143,7 +143,7 @@ function Standing({ errand }: { errand: Errand }) {
 
 /** Follows a commit until it is over: how far it is is no news that the stream would tell. */
 function useErrand(dataset: Dataset, begun: Errand | undefined, onClose: () => void): Errand | undefined {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const queries = useQueryClient();
   const { data } = $api.useQuery(
     "get",

@@ -7,18 +7,18 @@ import { $api, type Schema } from "@/api/client";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import type { Dataset, Version } from "@/pages/datasets/dataset";
-import { words } from "@/pages/datasets/words";
+import { texts } from "@/pages/datasets/texts";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const FILTERS = { from: "", to: "" };
 
 export function CompareTab({ dataset }: { dataset: Dataset }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(FILTERS);
   const versions = useAll("/datasets/{dataset}/versions", {}, true, { dataset: dataset.id });
   if (versions.error !== null) return <ProblemNote error={versions.error} onRetry={() => void versions.refetch()} />;
@@ -90,7 +90,7 @@ interface Row {
 const COLORS = { added: "teal", removed: "red", changed: "blue" } as const;
 
 function Changes({ dataset, from, to }: { dataset: string; from: string; to: string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { data, error, refetch } = $api.useQuery("get", "/datasets/{dataset}/diff", {
     params: { path: { dataset }, query: { from, to } },
   });
@@ -126,7 +126,7 @@ function rowsOf({ added, removed, changed }: Diff): readonly Row[] {
 }
 
 function Totals({ diff }: { diff: Diff }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const counts = [
     ["added", diff.added_count],
@@ -150,7 +150,7 @@ function Totals({ diff }: { diff: Diff }) {
 }
 
 function useColumns(): readonly Column<Row>[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return useMemo(() => {
     const names = { added: t("isAdded"), removed: t("isRemoved"), changed: t("isChanged") };

@@ -3,9 +3,9 @@ import { api, sent } from "@/api/client";
 import { CommitDrawer } from "@/pages/datasets/CommitDrawer";
 import { DatasetForm } from "@/pages/datasets/DatasetForm";
 import type { Dataset } from "@/pages/datasets/dataset";
-import { words } from "@/pages/datasets/words";
+import { texts } from "@/pages/datasets/texts";
 import { SharesDrawer } from "@/parts/SharesDrawer";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 export function DatasetDrawers({
   open,
@@ -16,7 +16,7 @@ export function DatasetDrawers({
   datasets: readonly Dataset[];
   onClose: () => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [what = "", id = ""] = open.split(":");
   const dataset = datasets.find((one) => one.id === id);
   if (dataset === undefined) return null;

@@ -1,14 +1,15 @@
 import { Select, Text, Textarea, TextInput } from "@mantine/core";
 
 import { api, sent, type Schema } from "@/api/client";
+import { DATASET_NAME } from "@/api/names";
 import { complete } from "@/api/complete";
 import { useAll } from "@/api/useAll";
-import { DATASET_NAME, useWhyNotCreate, type Dataset } from "@/pages/datasets/dataset";
-import { words } from "@/pages/datasets/words";
+import { useWhyNotCreate, type Dataset } from "@/pages/datasets/dataset";
+import { texts } from "@/pages/datasets/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { textField, useFields, type Wrongs } from "@/parts/useFields";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 interface Fields {
   readonly name: string;
@@ -28,8 +29,8 @@ export function DatasetForm({
   onClose: () => void;
   onCreated?: (dataset: Dataset) => void;
 }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const targets = useAll("/dataset-targets", {}, opened && dataset === undefined).data?.map((one) => one.name) ?? [];
   const whyNot = useWhyNotCreate();
   const isNew = dataset === undefined;
@@ -92,7 +93,7 @@ export function DatasetForm({
 }
 
 function useWrong(dataset: Dataset | undefined): (fields: Fields) => Wrongs {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const datasets = useAll("/datasets").data ?? [];
   return ({ name }) => {
     if (dataset !== undefined) return {};

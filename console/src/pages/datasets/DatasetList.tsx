@@ -11,7 +11,7 @@ import { DatasetDrawers } from "@/pages/datasets/DatasetDrawers";
 import { TagBadges } from "@/pages/datasets/TagBadges";
 import { useWhyNotCreate, type Dataset } from "@/pages/datasets/dataset";
 import { useDatasetActions } from "@/pages/datasets/useDatasetActions";
-import { words } from "@/pages/datasets/words";
+import { texts } from "@/pages/datasets/texts";
 import { Faint, NothingFound, type Column } from "@/parts/DataTable";
 import { ExplainedButton } from "@/parts/ExplainedButton";
 import { FirstOne } from "@/parts/FirstOne";
@@ -19,15 +19,15 @@ import { ListPanel } from "@/parts/ListPanel";
 import { Moment } from "@/parts/Moment";
 import { isWanted, OwnerFilter } from "@/parts/OwnerFilter";
 import { RowMenu } from "@/parts/RowMenu";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 /** `open` is "new", or what is done with a dataset: "commit:d-3", "edit:d-3", "share:d-3". */
 const FILTERS = { q: "", whose: "", open: "" };
 
 export function DatasetList() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const navigate = useNavigate();
   const [filters, setFilters] = useFilters(FILTERS);
   const datasets = useAll("/datasets");
@@ -81,7 +81,7 @@ export function DatasetList() {
 }
 
 function CreateButton({ onClick }: { onClick: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <ExplainedButton leftSection={<Plus size={15} />} why={useWhyNotCreate()} onClick={onClick}>
       {t("create")}
@@ -90,8 +90,8 @@ function CreateButton({ onClick }: { onClick: () => void }) {
 }
 
 function useColumns(): readonly Column<Dataset>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   return useMemo(
     () => [

@@ -7,12 +7,12 @@ import { $api } from "@/api/client";
 import { useFilters } from "@/app/useFilters";
 import { CompareTab } from "@/pages/datasets/CompareTab";
 import { DatasetDrawers } from "@/pages/datasets/DatasetDrawers";
-import { refOf, versionWord, type Dataset } from "@/pages/datasets/dataset";
+import { refOf, versionLabel, type Dataset } from "@/pages/datasets/dataset";
 import { FilesTab } from "@/pages/datasets/FilesTab";
 import { LineageTab } from "@/pages/datasets/LineageTab";
 import { useDatasetActions } from "@/pages/datasets/useDatasetActions";
 import { VersionsTab } from "@/pages/datasets/VersionsTab";
-import { words } from "@/pages/datasets/words";
+import { texts } from "@/pages/datasets/texts";
 import { ActionButtons } from "@/parts/BatchBar";
 import { CommandList } from "@/parts/CommandList";
 import { FactList } from "@/parts/FactList";
@@ -22,14 +22,14 @@ import { PageOfOne } from "@/parts/PageOfOne";
 import { PageTabs } from "@/parts/PageTabs";
 import { Panel } from "@/parts/Panel";
 import { SharesText } from "@/parts/SharesField";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const FILTERS = { open: "" };
 
 export default function DatasetPage() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { dataset: id = "" } = useParams({ strict: false });
   const query = $api.useQuery("get", "/datasets/{dataset}", { params: { path: { dataset: id } } });
   return (
@@ -48,7 +48,7 @@ export default function DatasetPage() {
 }
 
 function Known({ dataset }: { dataset: Dataset }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const navigate = useNavigate();
   const [{ open }, setFilters] = useFilters(FILTERS);
   const actionsOf = useDatasetActions({
@@ -75,7 +75,7 @@ function Known({ dataset }: { dataset: Dataset }) {
 }
 
 function Overview({ dataset }: { dataset: Dataset }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Grid gap="sm">
       <Grid.Col span={{ base: 12, lg: 8 }}>
@@ -94,8 +94,8 @@ function Overview({ dataset }: { dataset: Dataset }) {
 }
 
 function Facts({ dataset }: { dataset: Dataset }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   return (
     <FactList
@@ -122,9 +122,9 @@ function Facts({ dataset }: { dataset: Dataset }) {
 }
 
 function Commands({ dataset }: { dataset: Dataset }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const ref = refOf(dataset);
-  const version = dataset.latest === null ? "latest" : versionWord(dataset.latest);
+  const version = dataset.latest === null ? "latest" : versionLabel(dataset.latest);
   const lines: [string, string][] = [[t("commandLog"), `corral dataset log ${ref}`]];
   if (dataset.may_write) lines.unshift([t("commandCommit"), `corral dataset commit ${ref} ./folder -m "what is new"`]);
   if (dataset.latest !== null)

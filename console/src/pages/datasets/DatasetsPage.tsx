@@ -3,15 +3,15 @@ import { Database, FolderGit2 } from "lucide-react";
 import { useIsOperator } from "@/app/session";
 import { DatasetList } from "@/pages/datasets/DatasetList";
 import { Targets } from "@/pages/datasets/Targets";
-import { words } from "@/pages/datasets/words";
+import { texts } from "@/pages/datasets/texts";
 import { PageHeader } from "@/parts/PageHeader";
 import { PageTabs } from "@/parts/PageTabs";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 export default function DatasetsPage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const isOperator = useIsOperator();
   const datasets = { key: "datasets", title: t("datasets"), icon: Database, content: () => <DatasetList /> };
   const targets = { key: "targets", title: t("targets"), icon: FolderGit2, content: () => <Targets /> };

@@ -8,16 +8,16 @@ import { useAll, usePages } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { VersionSelect } from "@/pages/datasets/CompareTab";
 import { refOf, type Dataset } from "@/pages/datasets/dataset";
-import { words } from "@/pages/datasets/words";
+import { texts } from "@/pages/datasets/texts";
 import { CopyText } from "@/parts/CopyText";
 import { EmptyState } from "@/parts/EmptyState";
 import { FolderView, type Entry } from "@/parts/FolderView";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const PLACE = { version: "", path: "" };
 
 export function FilesTab({ dataset }: { dataset: Dataset }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(PLACE);
   const versions = useAll("/datasets/{dataset}/versions", {}, true, { dataset: dataset.id }).data;
   const version = filters.version === "" ? (dataset.latest?.id ?? "") : filters.version;
@@ -41,7 +41,7 @@ export function FilesTab({ dataset }: { dataset: Dataset }) {
 }
 
 function VersionFiles({ dataset, version, path }: { dataset: Dataset; version: string; path: string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const at = { dataset: dataset.id, version };
   const files = usePages("/datasets/{dataset}/versions/{version}/files", { path, limit: 200 }, at);
   const entries = useMemo(

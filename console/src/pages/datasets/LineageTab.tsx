@@ -6,15 +6,15 @@ import { ArrowRight, Waypoints } from "lucide-react";
 import { api, sent, type Schema } from "@/api/client";
 import type { Dataset } from "@/pages/datasets/dataset";
 import { TagBadges } from "@/pages/datasets/TagBadges";
-import { words } from "@/pages/datasets/words";
+import { texts } from "@/pages/datasets/texts";
 import { JobLink } from "@/pages/jobs/why/JobRef";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type Line = Schema<"VersionLineageView">;
 type LineageJob = Schema<"LineageJobView">;
@@ -22,8 +22,8 @@ type LineageJob = Schema<"LineageJobView">;
 const PAGE = 50;
 
 export function LineageTab({ dataset }: { dataset: Dataset }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useLineage(dataset.id);
   const columns = useColumns();
   if (error !== null) return <ProblemNote error={error} onRetry={() => void refetch()} />;
@@ -60,7 +60,7 @@ function useLineage(dataset: string) {
 
 /** Read from the left to the right: made by, is, used by. */
 function useColumns(): readonly Column<Line>[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return [
     {
       key: "made",
@@ -113,7 +113,7 @@ function useColumns(): readonly Column<Line>[] {
 }
 
 function Maker({ job }: { job: LineageJob | null }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (job !== null) return <UsingJob job={job} />;
   return (
     <Text size="sm" c="dimmed">

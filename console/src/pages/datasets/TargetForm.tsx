@@ -1,13 +1,14 @@
 import { PasswordInput, SegmentedControl, Select, Text, TextInput } from "@mantine/core";
 
 import { api, sent, type Schema } from "@/api/client";
+import { TAG_NAME } from "@/api/names";
 import { complete } from "@/api/complete";
 import { useAll } from "@/api/useAll";
-import { TAG, type Target } from "@/pages/datasets/dataset";
-import { words } from "@/pages/datasets/words";
+import { type Target } from "@/pages/datasets/dataset";
+import { texts } from "@/pages/datasets/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { textField, useFields, type Wrong, type Wrongs } from "@/parts/useFields";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const NEW = {
   name: "",
@@ -32,7 +33,7 @@ export function TargetForm({
   opened: boolean;
   onClose: () => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const isNew = target === undefined;
   const form = useFields<Fields, Target>({
     start: () => (isNew ? NEW : fieldsOf(target)),
@@ -105,7 +106,7 @@ function StorageFields({
   form: Pick<ReturnType<typeof useFields<Fields, Target>>, "fields" | "set" | "told">;
   isFixed: boolean;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const stores = useAll("/object-stores").data?.map((store) => store.name) ?? [];
   if (form.fields.storage === "directory")
     return (
@@ -154,12 +155,12 @@ function Choice({
 }
 
 function useWrong(): (fields: Fields) => Wrongs {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (fields) => {
     const missing: Wrong = { text: t("needed"), isMissing: true };
     const isDirectory = fields.storage === "directory";
     return {
-      name: fields.name === "" ? missing : TAG.test(fields.name) ? undefined : { text: t("tagBad") },
+      name: fields.name === "" ? missing : TAG_NAME.test(fields.name) ? undefined : { text: t("tagBad") },
       url: fields.metadata === "git" && fields.url.trim() === "" ? missing : undefined,
       path: !isDirectory
         ? undefined

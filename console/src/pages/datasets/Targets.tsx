@@ -8,7 +8,7 @@ import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import type { Target } from "@/pages/datasets/dataset";
 import { TargetForm } from "@/pages/datasets/TargetForm";
-import { words } from "@/pages/datasets/words";
+import { texts } from "@/pages/datasets/texts";
 import { useConfirm } from "@/parts/confirm";
 import { Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
@@ -16,13 +16,13 @@ import { ExplainedButton } from "@/parts/ExplainedButton";
 import { IconActions } from "@/parts/IconActions";
 import { ListPanel } from "@/parts/ListPanel";
 import { toastAnswer } from "@/parts/toasts";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const FILTERS = { open: "" };
 
 export function Targets() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [{ open }, setFilters] = useFilters(FILTERS);
   const targets = useAll("/dataset-targets");
   const columns = useColumns();
@@ -82,7 +82,7 @@ export function Targets() {
 }
 
 function useColumns(): readonly Column<Target>[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return [
     { key: "name", title: t("targetName"), sort: (target) => target.name, render: (target) => target.name },
@@ -134,7 +134,7 @@ function useColumns(): readonly Column<Target>[] {
 }
 
 function useTest() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useAction<string, Schema<"TargetTestView">>({
     run: (name) => sent(api.POST("/dataset-targets/{target}/test", { params: { path: { target: name } } })),
     touches: [],
@@ -143,7 +143,7 @@ function useTest() {
 }
 
 function useRemove(): (target: Target) => void {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<Target, unknown>({
     run: ({ name }) => sent(api.DELETE("/dataset-targets/{target}", { params: { path: { target: name } } })),

@@ -5,10 +5,11 @@ import { FolderOpen, GitCompare, History, Tag, X } from "lucide-react";
 import { useMemo, useState } from "react";
 
 import { api, sent } from "@/api/client";
+import { TAG_NAME } from "@/api/names";
 import { useAction } from "@/api/useAction";
 import { usePages } from "@/api/useAll";
-import { refOf, TAG, useWhyNotWrite, versionWord, type Dataset, type Version } from "@/pages/datasets/dataset";
-import { words } from "@/pages/datasets/words";
+import { refOf, useWhyNotWrite, versionLabel, type Dataset, type Version } from "@/pages/datasets/dataset";
+import { texts } from "@/pages/datasets/texts";
 import { JobLink } from "@/pages/jobs/why/JobRef";
 import { useConfirm } from "@/parts/confirm";
 import { CopyText } from "@/parts/CopyText";
@@ -20,13 +21,13 @@ import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { textField, useFields } from "@/parts/useFields";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function VersionsTab({ dataset }: { dataset: Dataset }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const navigate = useNavigate();
   const [tagged, setTagged] = useState<Version | undefined>(undefined);
   const versions = usePages("/datasets/{dataset}/versions", { limit: 50 }, { dataset: dataset.id });
@@ -44,24 +45,24 @@ export function VersionsTab({ dataset }: { dataset: Dataset }) {
         rowKey={(version) => version.id}
         onOpen={(version) => show({ tab: "files", version: version.id })}
         actions={(version) => {
-          const word = versionWord(version);
+          const label = versionLabel(version);
           return (
             <IconActions
               actions={[
                 {
                   icon: FolderOpen,
-                  label: t("browse", { version: word }),
+                  label: t("browse", { version: label }),
                   onClick: () => show({ tab: "files", version: version.id }),
                 },
                 {
                   icon: GitCompare,
-                  label: t("compareIt", { version: word }),
+                  label: t("compareIt", { version: label }),
                   refusal: version.parent === null ? t("compareFirst") : undefined,
                   onClick: () => show({ tab: "compare", from: version.parent ?? "", to: version.id }),
                 },
                 {
                   icon: Tag,
-                  label: t("tagIt", { version: word }),
+                  label: t("tagIt", { version: label }),
                   refusal: whyNot,
                   onClick: () => setTagged(version),
                 },
@@ -88,7 +89,7 @@ export function VersionsTab({ dataset }: { dataset: Dataset }) {
 }
 
 function useColumns(dataset: Dataset): readonly Column<Version>[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return useMemo(
     () => [
@@ -152,7 +153,7 @@ function useColumns(dataset: Dataset): readonly Column<Version>[] {
 }
 
 function Tags({ dataset, version }: { dataset: Dataset; version: Version }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const untag = useAction<string, unknown>({
     run: (tag) =>
@@ -195,11 +196,11 @@ function Tags({ dataset, version }: { dataset: Dataset; version: Version }) {
 }
 
 function TagDrawer({ dataset, version, onClose }: { dataset: Dataset; version: Version; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const form = useFields<{ tag: string }, { tag: string }>({
     start: () => ({ tag: "" }),
     wrong: ({ tag }) => ({
-      tag: tag === "" ? { text: t("needed"), isMissing: true } : TAG.test(tag) ? undefined : { text: t("tagBad") },
+      tag: tag === "" ? { text: t("needed"), isMissing: true } : TAG_NAME.test(tag) ? undefined : { text: t("tagBad") },
     }),
     run: ({ tag }) =>
       sent(

@@ -1,40 +1,37 @@
 /** What a dataset is to this viewer: how it is named, how its versions are written, and who may change it. */
 import type { Schema } from "@/api/client";
 import { useIsOperator, useMay, useMe } from "@/app/session";
-import { words } from "@/pages/datasets/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/datasets/texts";
+import { useTexts } from "@/texts/texts";
 
 export type Dataset = Schema<"DatasetView">;
 export type Version = Schema<"VersionView">;
 export type Target = Schema<"DatasetTargetView">;
-
-export const DATASET_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{1,62}$/;
-export const TAG = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
 export function refOf({ name, owner, mine }: Pick<Dataset, "name" | "owner" | "mine">): string {
   return mine ? name : `${owner}/${name}`;
 }
 
 /** A version by its first tag, which people know, or the first digits of its id. */
-export function versionWord({ short, tags }: Pick<Version, "short" | "tags">): string {
+export function versionLabel({ short, tags }: Pick<Version, "short" | "tags">): string {
   return tags[0] ?? short;
 }
 
 export function useWhyNotCreate(): string | undefined {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   return useMay("datasets") ? undefined : t("notAllowed", { group: me.permission_group });
 }
 
 /** Why the viewer may not share or delete it: that is its owner's business. */
 export function useWhyNotOwn(): (dataset: Pick<Dataset, "owner" | "mine">) => string | undefined {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const isOperator = useIsOperator();
   return ({ owner, mine }) => (mine || isOperator ? undefined : t("notYours", { owner }));
 }
 
 /** Why the viewer may not add versions and tags. */
 export function useWhyNotWrite(): (dataset: Pick<Dataset, "owner" | "may_write">) => string | undefined {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return ({ owner, may_write }) => (may_write ? undefined : t("onlyRead", { owner }));
 }

@@ -5,10 +5,10 @@ import { GitCommitHorizontal, Pencil, Play, Trash2, UsersRound } from "lucide-re
 import { api, sent } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { refOf, useWhyNotOwn, useWhyNotWrite, type Dataset } from "@/pages/datasets/dataset";
-import { words } from "@/pages/datasets/words";
+import { texts } from "@/pages/datasets/texts";
 import { useConfirm } from "@/parts/confirm";
 import type { RowAction } from "@/parts/RowMenu";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 export function useDatasetActions({
   open,
@@ -17,7 +17,7 @@ export function useDatasetActions({
   open: (what: string) => void;
   onDeleted?: () => void;
 }): (dataset: Dataset) => readonly RowAction[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const router = useRouter();
   const whyNotOwn = useWhyNotOwn();
   const whyNotWrite = useWhyNotWrite();
@@ -45,7 +45,7 @@ export function useDatasetActions({
 }
 
 function useRemove(onDeleted?: () => void): (dataset: Dataset) => void {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<Dataset, unknown>({
     run: ({ id }) => sent(api.DELETE("/datasets/{dataset}", { params: { path: { dataset: id } } })),

@@ -10,17 +10,17 @@ import { FilesTab } from "@/pages/jobs/job/FilesTab";
 import { GpusTab } from "@/pages/jobs/job/GpusTab";
 import { JobHead } from "@/pages/jobs/job/JobHead";
 import { SummaryTab } from "@/pages/jobs/job/SummaryTab";
-import { words } from "@/pages/jobs/job/words";
+import { texts } from "@/pages/jobs/job/texts";
 import { LogsTab } from "@/pages/jobs/logs/LogsTab";
 import { SpecTab } from "@/pages/jobs/spec/SpecTab";
 import { BackLink } from "@/parts/BackLink";
 import { PageHeader } from "@/parts/PageHeader";
 import { PageTabs } from "@/parts/PageTabs";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 export default function JobPage() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { job: id = "" } = useParams({ strict: false });
   const { data: job, error, refetch } = $api.useQuery("get", "/jobs/{job}", { params: { path: { job: id } } });
   if (job === undefined) {

@@ -16,17 +16,17 @@ import { FilterBar } from "@/pages/jobs/list/FilterBar";
 import { isSameFilters, NO_FILTERS, queryOf, type JobFilters } from "@/pages/jobs/list/filters";
 import { PlannedStarts, usePlannedStarts } from "@/pages/jobs/list/planned";
 import { Views } from "@/pages/jobs/list/Views";
-import { words } from "@/pages/jobs/list/words";
+import { texts } from "@/pages/jobs/list/texts";
 import { DataTable, NothingFound, type Sorting } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { useNow } from "@/parts/Moment";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 const PAGE = 50;
 const idOf = (job: Job) => job.id;
@@ -34,8 +34,8 @@ const pageOf = (job: Job) => `/jobs/${job.id}`;
 const menuOf = (job: Job) => <JobMenu job={job} />;
 
 export default function JobsPage() {
-  const t = useWords(words);
-  const tn = useWords(navigation);
+  const t = useTexts(texts);
+  const tn = useTexts(navigation);
   const format = useFormat();
   const [filters, setFilters] = useFilters(NO_FILTERS);
   const query = useQueryOf(filters);
@@ -84,8 +84,8 @@ function JobTable({
   query: ReturnType<typeof queryOf>;
   onSort: (sort: string) => void;
 }) {
-  const t = useWords(words);
-  const tc = useWords(common);
+  const t = useTexts(texts);
+  const tc = useTexts(common);
   const format = useFormat();
   const columns = useColumns();
   const asked = useMemo(() => ({ ...query, sort: filters.sort, limit: PAGE }), [query, filters.sort]);
@@ -139,7 +139,7 @@ function JobTable({
 }
 
 function NoJobs() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <EmptyState icon={Boxes} title={t("noJobs")} hint={t("noJobsHint")}>
       <Button leftSection={<Plus size={15} />} renderRoot={(props) => <Link to="/jobs/new" {...props} />}>

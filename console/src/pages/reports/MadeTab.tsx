@@ -8,23 +8,23 @@ import { usePages } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { Preview } from "@/pages/reports/Preview";
 import { ReportForm } from "@/pages/reports/ReportForm";
-import { words } from "@/pages/reports/words";
+import { texts } from "@/pages/reports/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
-import { common } from "@/words/common";
-import { useFormat, type Format } from "@/words/format";
-import { useWords, type Say } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat, type Format } from "@/texts/format";
+import { useTexts, type Say } from "@/texts/texts";
 
 export type ReportView = Schema<"ReportView">;
 const FILTERS = { open: "", create: "" };
 
 export function MadeTab() {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   const [filters, setFilters] = useFilters(FILTERS);
   const found = usePages("/reports", { limit: 50 });
@@ -70,7 +70,7 @@ export function MadeTab() {
   );
 }
 
-function columnsOf(t: Say<typeof words>, format: Format, state: string, created: string): Column<ReportView>[] {
+function columnsOf(t: Say<typeof texts>, format: Format, state: string, created: string): Column<ReportView>[] {
   return [
     { key: "title", title: t("title"), render: (report) => report.title },
     {

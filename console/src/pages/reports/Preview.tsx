@@ -5,17 +5,17 @@ import { Download, Trash2 } from "lucide-react";
 import { $api, api, PREFIX, sent } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import type { ReportView } from "@/pages/reports/MadeTab";
-import { words } from "@/pages/reports/words";
+import { texts } from "@/pages/reports/texts";
 import { useConfirm } from "@/parts/confirm";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 const FORMATS = ["pdf", "html", "csv"] as const;
 
 export function Preview({ id, onClose }: { id: string; onClose: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const { data: report, error, refetch } = $api.useQuery("get", "/reports/{id}", { params: { path: { id } } });
   return (
     <Drawer
@@ -44,7 +44,7 @@ function fileOf(report: ReportView, format: (typeof FORMATS)[number]): string {
 }
 
 function Content({ report }: { report: ReportView }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (report.state === "working") {
     return (
       <Alert color="blue" icon={<Loader size={18} />} role="status">
@@ -76,8 +76,8 @@ function Content({ report }: { report: ReportView }) {
 }
 
 function Files({ report, onGone }: { report: ReportView; onGone: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const confirm = useConfirm();
   const remove = useAction({
     run: () => sent(api.DELETE("/reports/{id}", { params: { path: { id: report.id } } })),

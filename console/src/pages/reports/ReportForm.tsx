@@ -2,14 +2,13 @@ import { Group, Radio, Stack, Text, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
-import { useAction } from "@/api/useAction";
 import type { ReportView } from "@/pages/reports/MadeTab";
-import { words } from "@/pages/reports/words";
-import { fieldErrors } from "@/parts/fieldErrors";
+import { texts } from "@/pages/reports/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { momentText } from "@/words/localTime";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
+import { momentText } from "@/texts/localTime";
+import { useTexts } from "@/texts/texts";
 
 const SPANS = [
   ["24h", "last24"],
@@ -30,8 +29,8 @@ function bodyOf({ span, since, until }: Asked) {
 }
 
 export function ReportForm({ onClose, onMade }: { onClose: () => void; onMade: (report: ReportView) => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const form = useForm<Asked>({
     initialValues: { span: "7d", since: "", until: "" },
     validateInputOnChange: true,
@@ -41,27 +40,18 @@ export function ReportForm({ onClose, onMade }: { onClose: () => void; onMade: (
         asked.span === "custom" && until !== "" && until <= asked.since ? t("endBeforeBegin") : null,
     },
   });
-  const make = useAction({
+  const make = useFormAction(form, {
     run: (asked: Asked) => sent(api.POST("/reports", { body: bodyOf(asked) })),
     touches: ["/reports"],
     done: () => t("requested"),
     onDone: onMade,
-    onProblem: (problem) => form.setErrors(fieldErrors(problem, ["since", "until"]).beside),
   });
   return (
-    <FormDrawer
-      opened
-      title={t("newReport")}
-      submitLabel={t("make")}
-      onClose={onClose}
-      onSubmit={form.onSubmit((asked) => make.mutate(asked))}
-      busy={make.isPending}
-      problem={make.error}
-    >
+    <FormDrawer opened title={t("newReport")} submitLabel={t("make")} onClose={onClose} {...make}>
       <Radio.Group label={t("span")} {...form.getInputProps("span")}>
         <Stack gap="xs" mt="xs">
-          {SPANS.map(([value, word]) => (
-            <Radio key={value} value={value} label={t(word)} />
+          {SPANS.map(([value, text]) => (
+            <Radio key={value} value={value} label={t(text)} />
           ))}
         </Stack>
       </Radio.Group>

@@ -2,15 +2,15 @@ import { CalendarClock, FileText } from "lucide-react";
 
 import { MadeTab } from "@/pages/reports/MadeTab";
 import { SchedulesTab } from "@/pages/reports/SchedulesTab";
-import { words } from "@/pages/reports/words";
+import { texts } from "@/pages/reports/texts";
 import { PageHeader } from "@/parts/PageHeader";
 import { PageTabs } from "@/parts/PageTabs";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 export default function ReportsPage() {
-  const page = useWords(navigation);
-  const t = useWords(words);
+  const page = useTexts(navigation);
+  const t = useTexts(texts);
   return (
     <>
       <PageHeader title={page("reports")} />

@@ -2,22 +2,22 @@ import { Button, Group, MultiSelect, Select, Switch, TextInput } from "@mantine/
 import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
+import { SCHEDULE_PERIODS } from "@/api/enumerations";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { useWeekdays } from "@/pages/reports/weekdays";
-import { words } from "@/pages/reports/words";
+import { texts } from "@/pages/reports/texts";
 import { useConfirm } from "@/parts/confirm";
-import { formErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type ScheduleView = Schema<"ScheduleView">;
-const PERIODS = ["daily", "weekly", "monthly"] as const;
 
 interface Draft {
   readonly name: string;
-  readonly period: (typeof PERIODS)[number];
+  readonly period: (typeof SCHEDULE_PERIODS)[number];
   readonly weekday: string;
   readonly hour: string;
   readonly channels: string[];
@@ -25,7 +25,7 @@ interface Draft {
 }
 
 function draftOf(schedule: ScheduleView | undefined): Draft {
-  const period = PERIODS.find((one) => one === schedule?.period) ?? "weekly";
+  const period = SCHEDULE_PERIODS.find((one) => one === schedule?.period) ?? "weekly";
   return {
     name: schedule?.name ?? "",
     period,
@@ -37,8 +37,8 @@ function draftOf(schedule: ScheduleView | undefined): Draft {
 }
 
 export function ScheduleForm({ schedule, onClose }: { schedule?: ScheduleView; onClose: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const weekdays = useWeekdays();
   const { data: channels } = useAll("/channels");
   const form = useForm<Draft>({
@@ -46,7 +46,7 @@ export function ScheduleForm({ schedule, onClose }: { schedule?: ScheduleView; o
     validateInputOnChange: true,
     validate: { name: (name) => (schedule !== undefined || /^[a-z0-9][a-z0-9-]*$/.test(name) ? null : t("nameHint")) },
   });
-  const save = useAction({
+  const save = useFormAction(form, {
     run: ({ name, weekday, hour, ...rest }: Draft) => {
       const settings = { ...rest, weekday: Number(weekday), hour: Number(hour) };
       if (schedule === undefined) return sent(api.POST("/report-schedules", { body: { ...settings, name } }));
@@ -55,7 +55,6 @@ export function ScheduleForm({ schedule, onClose }: { schedule?: ScheduleView; o
     touches: ["/report-schedules"],
     done: (after) => t("saved", { name: after.name }),
     onDone: onClose,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
     <FormDrawer
@@ -63,9 +62,7 @@ export function ScheduleForm({ schedule, onClose }: { schedule?: ScheduleView; o
       title={schedule === undefined ? t("newSchedule") : t("editSchedule", { name: schedule.name })}
       submitLabel={schedule === undefined ? c("create") : c("save")}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
-      busy={save.isPending}
-      problem={save.error}
+      {...save}
       foot={schedule !== undefined && <Removal name={schedule.name} onGone={onClose} />}
     >
       {schedule === undefined && (
@@ -81,7 +78,7 @@ export function ScheduleForm({ schedule, onClose }: { schedule?: ScheduleView; o
         <Select
           label={t("every")}
           allowDeselect={false}
-          data={PERIODS.map((value) => ({ value, label: t(value) }))}
+          data={SCHEDULE_PERIODS.map((value) => ({ value, label: t(value) }))}
           {...form.getInputProps("period")}
         />
         {form.values.period === "weekly" && (
@@ -115,8 +112,8 @@ export function ScheduleForm({ schedule, onClose }: { schedule?: ScheduleView; o
 }
 
 function Removal({ name, onGone }: { name: string; onGone: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const confirm = useConfirm();
   const remove = useAction({
     run: () => sent(api.DELETE("/report-schedules/{name}", { params: { path: { name } } })),

@@ -8,19 +8,19 @@ import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { ScheduleForm } from "@/pages/reports/ScheduleForm";
 import { useWeekdays } from "@/pages/reports/weekdays";
-import { words } from "@/pages/reports/words";
+import { texts } from "@/pages/reports/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 type ScheduleView = Schema<"ScheduleView">;
 const FILTERS = { open: "", create: "" };
 
 export function SchedulesTab() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(FILTERS);
   const { data, error, refetch } = useAll("/report-schedules");
   const columns = useColumns();
@@ -55,7 +55,7 @@ export function SchedulesTab() {
 }
 
 function useColumns(): Column<ScheduleView>[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const weekdays = useWeekdays();
   return useMemo(
     () => [
@@ -94,7 +94,7 @@ function useColumns(): Column<ScheduleView>[] {
 }
 
 function OnSwitch({ schedule }: { schedule: ScheduleView }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const flip = useAction({
     run: (enabled: boolean) =>
       sent(api.PATCH("/report-schedules/{name}", { params: { path: { name: schedule.name } }, body: { enabled } })),

@@ -7,10 +7,10 @@ import type { Problem } from "@/api/problem";
 import { changesOf, isEmpty, NO_CHANGES, wrongOf, type ChangesDraft } from "@/pages/whatif/changes";
 import { ChangesFields } from "@/pages/whatif/ChangesFields";
 import { useAsk } from "@/pages/whatif/useSimulationActions";
-import { words } from "@/pages/whatif/words";
+import { texts } from "@/pages/whatif/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { momentText } from "@/words/localTime";
-import { useWords } from "@/words/words";
+import { momentText } from "@/texts/localTime";
+import { useTexts } from "@/texts/texts";
 
 const DAYS = [1, 7, 30] as const;
 const OTHER = "other";
@@ -22,7 +22,7 @@ interface Window {
 }
 
 export function AskForm({ onClose }: { onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const navigate = useNavigate();
   const [name, setName] = useState("");
   const [span, setSpan] = useState<Window>({ days: "7", since: "", until: "" });
@@ -72,7 +72,7 @@ export function AskForm({ onClose }: { onClose: () => void }) {
 }
 
 function WindowFields({ span, onChange }: { span: Window; onChange: (change: Partial<Window>) => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Stack gap="xs">
       <Text size="sm" fw={500} id="window">

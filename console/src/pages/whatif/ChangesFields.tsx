@@ -14,9 +14,9 @@ import {
 import { Plus, X } from "lucide-react";
 
 import { useAll } from "@/api/useAll";
-import { PLACEMENTS, POLICIES } from "@/pages/queues/draft";
-import { usePolicyWords } from "@/pages/queues/useQueueWords";
-import { words as queueWords } from "@/pages/queues/words";
+import { PLACEMENTS, POLICIES } from "@/pages/scheduling/queues/draft";
+import { usePolicyText } from "@/pages/scheduling/queues/useQueueTexts";
+import { texts as queueTexts } from "@/pages/scheduling/queues/texts";
 import {
   EVERY_QUEUE,
   NO_NODES,
@@ -28,9 +28,9 @@ import {
   type QueueDraft,
   type QuotaDraft,
 } from "@/pages/whatif/changes";
-import { words } from "@/pages/whatif/words";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/whatif/texts";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 const MOST_OPTIONS = 100;
 
@@ -58,7 +58,7 @@ export function ChangesFields({ draft, onChange, onlyRules = false }: ChangesFie
 
 /** What is said beside a field whose text is not right. */
 function useError(draft: ChangesDraft): (path: string) => string | undefined {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const wrong = wrongOf(draft);
   return (path) => {
     const what = wrong[path];
@@ -76,7 +76,7 @@ function without<T>(list: readonly T[], at: number): T[] {
 }
 
 function Rules({ draft, onChange }: ChangesFieldsProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const set = (at: number, change: Partial<QueueDraft>) => onChange({ queues: withChange(draft.queues, at, change) });
   return (
     <Fieldset legend={t("rules")}>
@@ -114,9 +114,9 @@ function QueueFields({
   onChange: (change: Partial<QueueDraft>) => void;
   onRemove: (() => void) | undefined;
 }) {
-  const t = useWords(words);
-  const tq = useWords(queueWords);
-  const policyWords = usePolicyWords();
+  const t = useTexts(texts);
+  const tq = useTexts(queueTexts);
+  const policyText = usePolicyText();
   const error = useError(draft);
   const { data: queues } = useAll("/queues");
   const named = queue.queue === EVERY_QUEUE ? t("everyQueue") : queue.queue;
@@ -140,7 +140,7 @@ function QueueFields({
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="xs">
         <Choice
           label={t("policy")}
-          options={POLICIES.map((value) => ({ value, label: policyWords(value) }))}
+          options={POLICIES.map((value) => ({ value, label: policyText(value) }))}
           value={queue.policy}
           onChange={(policy) => onChange({ policy })}
         />
@@ -182,7 +182,7 @@ function QueueFields({
 }
 
 function Preemption({ draft, onChange }: ChangesFieldsProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const error = useError(draft);
   return (
     <Fieldset legend={t("preemption")}>
@@ -214,7 +214,7 @@ function Preemption({ draft, onChange }: ChangesFieldsProps) {
 }
 
 function Limits({ draft, onChange }: ChangesFieldsProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const error = useError(draft);
   const { data: users } = useAll("/users");
   const set = (at: number, change: Partial<QuotaDraft>) => onChange({ quotas: withChange(draft.quotas, at, change) });
@@ -267,7 +267,7 @@ function Limits({ draft, onChange }: ChangesFieldsProps) {
 }
 
 function Fleet({ draft, onChange }: ChangesFieldsProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const error = useError(draft);
   const { data: nodes } = useAll("/nodes");
   const models = [...new Set(nodes?.flatMap((node) => node.gpus.map((gpu) => gpu.model)))].sort();
@@ -330,7 +330,7 @@ function AddedFields({
   onChange: (change: Partial<NodesDraft>) => void;
   onRemove: () => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const error = useError(draft);
   const { data: pools } = useAll("/pools");
   return (
@@ -372,7 +372,7 @@ function Choice(props: {
   value: string;
   onChange: (value: string) => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Select
       label={props.label}
@@ -392,7 +392,7 @@ function YesNo(props: {
   yes?: string;
   no?: string;
 }) {
-  const c = useWords(common);
+  const c = useTexts(common);
   const options = [
     { value: "yes", label: props.yes ?? c("yes") },
     { value: "no", label: props.no ?? c("no") },
@@ -414,7 +414,7 @@ function Field(props: {
   error: string | undefined;
   onChange: (value: string) => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <TextInput
       label={props.label}

@@ -20,12 +20,12 @@ import {
   type Share,
   type Simulation,
 } from "@/pages/whatif/numbers";
-import { fields, words } from "@/pages/whatif/words";
+import { fields, texts } from "@/pages/whatif/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { Panel } from "@/parts/Panel";
 import { Stat } from "@/parts/Stat";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 /** Readable on the grounds of both themes. */
 const FAINT = "#7f8aa0";
@@ -39,16 +39,16 @@ const HEADLINE = [
 ] as const;
 
 export function Headline({ result }: { result: Result }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return (
     <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="sm">
-      {HEADLINE.map(([word, field]) => {
+      {HEADLINE.map(([text, field]) => {
         const found = result.differences.find((one) => one.field === field);
         return found === undefined ? null : (
           <Stat
             key={field}
-            label={t(word)}
+            label={t(text)}
             value={shownAs(found.unit, found.candidate, format)}
             detail={t("fromTo", { from: shownAs(found.unit, found.base, format) })}
             chart={<Verdict difference={found} />}
@@ -61,7 +61,7 @@ export function Headline({ result }: { result: Result }) {
 
 /** By colour, shape and words. */
 function Verdict({ difference }: { difference: Difference }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { better, change, percent } = difference;
   const Icon = change === null || change === 0 ? Minus : change < 0 ? TrendingDown : TrendingUp;
   const color = better === null ? "gray" : better ? "teal" : "red";
@@ -82,7 +82,7 @@ function Verdict({ difference }: { difference: Difference }) {
 }
 
 export function Courses({ simulation, result }: { simulation: Simulation; result: Result }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const lines = useMemo(() => {
     const both = (of: typeof usedOf) => [
@@ -126,7 +126,7 @@ function lastOf(result: Result, until: number): number {
 }
 
 export function WaitingCdf({ result }: { result: Result }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const option = useMemo(() => {
     const line = (name: string, color: string, points: ReturnType<typeof cdfOf>, dashed: boolean) => ({
@@ -188,8 +188,8 @@ export function WaitingCdf({ result }: { result: Result }) {
 }
 
 export function Numbers({ result }: { result: Result }) {
-  const t = useWords(words);
-  const tf = useWords(fields);
+  const t = useTexts(texts);
+  const tf = useTexts(fields);
   const format = useFormat();
   const columns = useMemo<readonly Column<Difference>[]>(
     () => [
@@ -227,7 +227,7 @@ const SHARES = ["groups", "users", "queues"] as const;
 const FILTERS = { by: "groups" };
 
 export function Shares({ result }: { result: Result }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(FILTERS);
   const by = SHARES.find((one) => one === filters.by) ?? "groups";
   const columns = useShareColumns();
@@ -255,7 +255,7 @@ export function Shares({ result }: { result: Result }) {
 }
 
 function useShareColumns(): readonly Column<Share>[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return useMemo(() => {
     const pair = (key: keyof Share["base"], title: string, unit: Difference["unit"], wide = false): Column<Share> => ({
@@ -287,7 +287,7 @@ function useShareColumns(): readonly Column<Share>[] {
 
 /** The later number, and what it was. */
 function Pair({ base, candidate, unit }: { base: number | null; candidate: number | null; unit: Difference["unit"] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return (
     <>
@@ -299,7 +299,7 @@ function Pair({ base, candidate, unit }: { base: number | null; candidate: numbe
 
 /** What the numbers rest on, said plainly. */
 export function About({ simulation, result }: { simulation: Simulation; result: Result }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const lines = [
     t("aboutJobs", { n: format.number(result.jobs) }),

@@ -2,12 +2,12 @@
 import { Progress as Bar, Text } from "@mantine/core";
 
 import type { Simulation } from "@/pages/whatif/numbers";
-import { words } from "@/pages/whatif/words";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/whatif/texts";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function Progress({ simulation }: { simulation: Simulation }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { fraction, phase, ended_jobs: ended, jobs, eta_seconds: eta } = simulation.progress;
   const text =

@@ -8,7 +8,7 @@ import { AskForm } from "@/pages/whatif/AskForm";
 import { isOver, percentText, shownAs, type Simulation } from "@/pages/whatif/numbers";
 import { Progress } from "@/pages/whatif/Progress";
 import { useSimulationActions } from "@/pages/whatif/useSimulationActions";
-import { words } from "@/pages/whatif/words";
+import { texts } from "@/pages/whatif/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment } from "@/parts/Moment";
@@ -16,16 +16,16 @@ import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { RowMenu } from "@/parts/RowMenu";
 import { StateBadge } from "@/parts/StateBadge";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const FILTERS = { new: "" };
 const PAGE = { limit: 50 };
 
 export function QuestionsTab() {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const [filters, setFilters] = useFilters(FILTERS);
   const { items, error, hasMore, isLoadingMore, loadMore, retry } = usePages("/simulations", PAGE);
   const actionsFor = useSimulationActions();
@@ -64,8 +64,8 @@ export function QuestionsTab() {
 }
 
 function useColumns(): readonly Column<Simulation>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   return useMemo(
     () => [
@@ -110,7 +110,7 @@ function useColumns(): readonly Column<Simulation>[] {
 }
 
 function Answer({ simulation }: { simulation: Simulation }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { headline, error } = simulation;
   if (!isOver(simulation)) return <Progress simulation={simulation} />;

@@ -9,15 +9,15 @@ import { useAction } from "@/api/useAction";
 import { useEvery } from "@/api/useEvery";
 import { isEmpty, NO_CHANGES, shadowChangesOf, wrongOf, type Changes } from "@/pages/whatif/changes";
 import { ChangesFields } from "@/pages/whatif/ChangesFields";
-import { words } from "@/pages/whatif/words";
+import { texts } from "@/pages/whatif/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { Stat } from "@/parts/Stat";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Shadow = Schema<"ShadowView">;
 
@@ -25,7 +25,7 @@ const TOUCHES = ["/shadow"];
 const AGAIN_MS = 5_000;
 
 export function ShadowTab() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [isOpen, setOpen] = useState(false);
   const { data: shadow, error, refetch } = $api.useQuery("get", "/shadow", {});
   // The stream tells where it differs, not that it went on deciding alike.
@@ -54,7 +54,7 @@ export function ShadowTab() {
 }
 
 function State({ shadow, onStart }: { shadow: Shadow; onStart: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const stop = useAction<void, unknown>({
     run: () => sent(api.DELETE("/shadow", {})),
@@ -98,7 +98,7 @@ function State({ shadow, onStart }: { shadow: Shadow; onStart: () => void }) {
 }
 
 function Counts({ shadow }: { shadow: Shadow }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { seen, same, different, dropped, failed } = shadow.cycles;
   const part = (count: number) => (seen === 0 ? undefined : format.percent(count / seen, 1));
@@ -113,7 +113,7 @@ function Counts({ shadow }: { shadow: Shadow }) {
 }
 
 function Differences({ shadow }: { shadow: Shadow }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Panel title={t("differences")}>
       {shadow.differences.length === 0 ? (
@@ -137,9 +137,9 @@ function Differences({ shadow }: { shadow: Shadow }) {
                   <Moment at={difference.at} />
                 </Text>
               </Group>
-              {difference.words.map((word) => (
-                <Text key={word} size="sm">
-                  {word}
+              {difference.words.map((line) => (
+                <Text key={line} size="sm">
+                  {line}
                 </Text>
               ))}
             </Box>
@@ -151,7 +151,7 @@ function Differences({ shadow }: { shadow: Shadow }) {
 }
 
 function ShadowForm({ isRunning, onClose }: { isRunning: boolean; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [draft, setDraft] = useState(NO_CHANGES);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [isTold, setTold] = useState(false);

@@ -10,7 +10,7 @@ import { About, Courses, Headline, Numbers, Shares, WaitingCdf } from "@/pages/w
 import { isOver, type Simulation } from "@/pages/whatif/numbers";
 import { Progress } from "@/pages/whatif/Progress";
 import { useSimulationActions } from "@/pages/whatif/useSimulationActions";
-import { words } from "@/pages/whatif/words";
+import { texts } from "@/pages/whatif/texts";
 import { ActionButtons } from "@/parts/BatchBar";
 import { BackLink } from "@/parts/BackLink";
 import { EmptyState } from "@/parts/EmptyState";
@@ -18,14 +18,14 @@ import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
-import { navigation } from "@/words/navigation";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export default function SimulationPage() {
   const { simulation: id = "" }: { simulation?: string } = useParams({ strict: false });
-  const t = useWords(words);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const { data, error, refetch } = $api.useQuery("get", "/simulations/{id}", { params: { path: { id } } });
   if (error !== null && problemOf(error).status === 404) {
     return (
@@ -43,7 +43,7 @@ export default function SimulationPage() {
 }
 
 function SimulationView({ simulation }: { simulation: Simulation }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const navigate = useNavigate();
   const actionsFor = useSimulationActions(() => void navigate({ to: "/what-if" }));

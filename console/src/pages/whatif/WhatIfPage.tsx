@@ -3,15 +3,15 @@ import { FlaskConical, Ghost } from "lucide-react";
 
 import { QuestionsTab } from "@/pages/whatif/QuestionsTab";
 import { ShadowTab } from "@/pages/whatif/ShadowTab";
-import { words } from "@/pages/whatif/words";
+import { texts } from "@/pages/whatif/texts";
 import { PageHeader } from "@/parts/PageHeader";
 import { PageTabs } from "@/parts/PageTabs";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 export default function WhatIfPage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   return (
     <>
       <PageHeader title={n("whatIf")} detail={t("detail")} />

@@ -1,6 +1,6 @@
 /** What differs from the cluster as it is, as it is typed: every field empty means "as it is". */
 import type { Schema } from "@/api/client";
-import { parseDuration } from "@/words/durations";
+import { parseDuration } from "@/texts/durations";
 
 export type Changes = Schema<"Changes">;
 type QueueChange = NonNullable<Changes["queues"]>[string];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { cdfOf, changeText, percentText, shownAs } from "@/pages/whatif/numbers";
-import { formatIn } from "@/words/format";
+import { formatIn } from "@/texts/format";
 
 const format = formatIn("en");
 

@@ -1,6 +1,6 @@
 /** The numbers of two runs as people read them, side by side. */
 import type { Schema } from "@/api/client";
-import type { Format } from "@/words/format";
+import type { Format } from "@/texts/format";
 
 export type Simulation = Schema<"SimulationView">;
 export type Result = NonNullable<Simulation["result"]>;

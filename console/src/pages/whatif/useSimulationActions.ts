@@ -5,16 +5,16 @@ import { api, sent, type Schema } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import { isOver, type Simulation } from "@/pages/whatif/numbers";
-import { words } from "@/pages/whatif/words";
+import { texts } from "@/pages/whatif/texts";
 import { useConfirm } from "@/parts/confirm";
 import type { RowAction } from "@/parts/RowMenu";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 const TOUCHES = ["/simulations"];
 
 export function useAsk(onDone: (asked: Simulation) => void, onProblem: (problem: Problem) => void) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useAction<Schema<"SimulationCreate">, Simulation>({
     run: (body) => sent(api.POST("/simulations", { body })),
     touches: TOUCHES,
@@ -26,8 +26,8 @@ export function useAsk(onDone: (asked: Simulation) => void, onProblem: (problem:
 
 /** What can be done with a question; `onGone` after it was deleted. */
 export function useSimulationActions(onGone?: () => void): (simulation: Simulation) => RowAction[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const confirm = useConfirm();
   const at = (id: string) => ({ params: { path: { id } } });
   const cancel = useAction<Simulation, Simulation>({

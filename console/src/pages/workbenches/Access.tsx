@@ -7,12 +7,12 @@ import { useAll } from "@/api/useAll";
 import { useMe } from "@/app/session";
 import { isOver, stageOf } from "@/pages/workbenches/progress";
 import type { Bench } from "@/pages/workbenches/useWorkbenches";
-import { words } from "@/pages/workbenches/words";
+import { texts } from "@/pages/workbenches/texts";
 import { CopyText } from "@/parts/CopyText";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 export function Access({ bench }: { bench: Bench }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (bench.jupyter === null && bench.ssh === null) {
     return (
       <Text size="sm" c="dimmed">
@@ -29,7 +29,7 @@ export function Access({ bench }: { bench: Bench }) {
 }
 
 function Jupyter({ bench }: { bench: Bench }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const { jupyter } = bench;
   if (jupyter === null) return null;
@@ -68,7 +68,7 @@ function Jupyter({ bench }: { bench: Bench }) {
 }
 
 function Ssh({ bench }: { bench: Bench }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const isOwn = bench.user === me.name;
   const keys = useAll("/me/ssh-keys", {}, isOwn && bench.ssh !== null).data;

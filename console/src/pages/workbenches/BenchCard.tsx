@@ -10,15 +10,15 @@ import { BenchProgress } from "@/pages/workbenches/BenchProgress";
 import { isOver } from "@/pages/workbenches/progress";
 import { useBenchActions } from "@/pages/workbenches/useBenchActions";
 import type { Bench } from "@/pages/workbenches/useWorkbenches";
-import { words } from "@/pages/workbenches/words";
+import { texts } from "@/pages/workbenches/texts";
 import { Moment } from "@/parts/Moment";
 import { StateBadge } from "@/parts/StateBadge";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function BenchCard({ bench }: { bench: Bench }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   return (
     <Stack component="article" className="panel" p="md" gap="sm" aria-label={bench.name} data-state={bench.state}>
@@ -51,8 +51,8 @@ export function BenchCard({ bench }: { bench: Bench }) {
 }
 
 function Facts({ bench }: { bench: Bench }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const format = useFormat();
   const { job } = bench;
   const model = job.allocation?.model ?? job.models.join(" / ");
@@ -99,7 +99,7 @@ const JUST_NOW_SECONDS = 30;
 function idleText(
   bench: Bench,
   duration: (seconds: number) => string,
-  t: (key: keyof typeof words, values?: Record<string, string>) => string,
+  t: (key: keyof typeof texts, values?: Record<string, string>) => string,
 ): string {
   if (bench.idle_seconds === null || bench.state !== "running") return "";
   const now = bench.idle_seconds < JUST_NOW_SECONDS ? t("inUse") : duration(bench.idle_seconds);
@@ -109,7 +109,7 @@ function idleText(
 }
 
 function Buttons({ bench }: { bench: Bench }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { start, stop, remove } = useBenchActions();
   const over = isOver(bench);
   return (

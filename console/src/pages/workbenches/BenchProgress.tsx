@@ -7,12 +7,12 @@ import type { ReactNode } from "react";
 import { $api } from "@/api/client";
 import { FAR, stageOf, type Stage } from "@/pages/workbenches/progress";
 import type { Bench } from "@/pages/workbenches/useWorkbenches";
-import { words } from "@/pages/workbenches/words";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/workbenches/texts";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function BenchProgress({ bench }: { bench: Bench }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const stage = stageOf(bench);
   const far = FAR[stage];
   if (far !== undefined) {
@@ -34,7 +34,7 @@ export function BenchProgress({ bench }: { bench: Bench }) {
 }
 
 function Ended({ icon, color, text, bench }: { icon: ReactNode; color: string; text: string; bench: Bench }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Alert color={color} icon={icon} p="xs">
       {text}{" "}
@@ -51,7 +51,7 @@ function Ended({ icon, color, text, bench }: { icon: ReactNode; color: string; t
 }
 
 function StageText({ bench, stage }: { bench: Bench; stage: Stage }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const node = bench.job.allocation?.grants[0]?.node ?? "";
   if (stage === "queued") return <Waiting bench={bench} />;
   if (stage === "starting") return <>{t(bench.image === null ? "starting" : "startingImage", { node })}</>;
@@ -59,7 +59,7 @@ function StageText({ bench, stage }: { bench: Bench; stage: Stage }) {
 }
 
 function Waiting({ bench }: { bench: Bench }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { data: why } = $api.useQuery("get", "/jobs/{job}/why", { params: { path: { job: bench.id } } });
   const when = why?.planned_start ? `, ${t("queuedUntil", { ago: format.ago(why.planned_start) })}` : "";

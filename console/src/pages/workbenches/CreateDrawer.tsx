@@ -5,29 +5,29 @@ import { useCallback, useState, type FormEvent } from "react";
 import { api, sent, type Schema } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
-import { workbenchBody } from "@/pages/newjob/body";
-import { changed, EMPTY, type Change, type Draft } from "@/pages/newjob/draft";
-import { FormContext, useField, useForm } from "@/pages/newjob/form";
-import { PlanPanel } from "@/pages/newjob/PlanPanel";
-import { QuotaPanel } from "@/pages/newjob/QuotaPanel";
-import { CustomSize } from "@/pages/newjob/steps/CustomSize";
-import { ImageStep } from "@/pages/newjob/steps/ImageStep";
-import { OfferFields } from "@/pages/newjob/steps/OfferFields";
-import { OrderFields } from "@/pages/newjob/steps/OrderFields";
-import { Packages } from "@/pages/newjob/steps/Packages";
-import { Surroundings } from "@/pages/newjob/steps/ToolsStep";
-import { Variables } from "@/pages/newjob/steps/Variables";
-import { focusWrong } from "@/pages/newjob/focusWrong";
-import { useJobForm } from "@/pages/newjob/useJobForm";
-import { words as jobWords } from "@/pages/newjob/words";
-import { words } from "@/pages/workbenches/words";
+import { workbenchBody } from "@/pages/jobs/newjob/body";
+import { changed, EMPTY, type Change, type Draft } from "@/pages/jobs/newjob/draft";
+import { FormContext, useField, useForm } from "@/pages/jobs/newjob/form";
+import { PlanPanel } from "@/pages/jobs/newjob/PlanPanel";
+import { QuotaPanel } from "@/pages/jobs/newjob/QuotaPanel";
+import { CustomSize } from "@/pages/jobs/newjob/steps/CustomSize";
+import { ImageStep } from "@/pages/jobs/newjob/steps/ImageStep";
+import { OfferFields } from "@/pages/jobs/newjob/steps/OfferFields";
+import { OrderFields } from "@/pages/jobs/newjob/steps/OrderFields";
+import { Packages } from "@/pages/jobs/newjob/steps/Packages";
+import { Surroundings } from "@/pages/jobs/newjob/steps/ToolsStep";
+import { Variables } from "@/pages/jobs/newjob/steps/Variables";
+import { focusWrong } from "@/pages/jobs/newjob/focusWrong";
+import { useJobForm } from "@/pages/jobs/newjob/useJobForm";
+import { texts as jobTexts } from "@/pages/jobs/newjob/texts";
+import { texts } from "@/pages/workbenches/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const NEW: Draft = { ...EMPTY, kind: "workbench" };
 
 export function CreateDrawer({ opened, onClose }: { opened: boolean; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [draft, setDraft] = useState<Draft>(NEW);
   const [isAttempted, setAttempted] = useState(false);
   const [refused, setRefused] = useState<Problem | null>(null);
@@ -73,8 +73,8 @@ export function CreateDrawer({ opened, onClose }: { opened: boolean; onClose: ()
 }
 
 function Fields() {
-  const t = useWords(words);
-  const j = useWords(jobWords);
+  const t = useTexts(texts);
+  const j = useTexts(jobTexts);
   const { draft, set } = useForm();
   const field = useField();
   return (

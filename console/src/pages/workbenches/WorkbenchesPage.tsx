@@ -7,20 +7,20 @@ import { useFilters } from "@/app/useFilters";
 import { BenchCard } from "@/pages/workbenches/BenchCard";
 import { CreateDrawer } from "@/pages/workbenches/CreateDrawer";
 import { useWorkbenches } from "@/pages/workbenches/useWorkbenches";
-import { words } from "@/pages/workbenches/words";
+import { texts } from "@/pages/workbenches/texts";
 import { CopyText } from "@/parts/CopyText";
 import { EmptyState } from "@/parts/EmptyState";
 import { ExplainedButton } from "@/parts/ExplainedButton";
 import { PageHeader } from "@/parts/PageHeader";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { navigation } from "@/words/navigation";
-import { useWords } from "@/words/words";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
 
 const FILTERS = { whose: "", open: "" };
 
 export default function WorkbenchesPage() {
-  const t = useWords(words);
-  const n = useWords(navigation);
+  const t = useTexts(texts);
+  const n = useTexts(navigation);
   const me = useMe();
   const isOperator = useIsOperator();
   const [filters, setFilters] = useFilters(FILTERS);
@@ -76,7 +76,7 @@ function Cards({ children }: { children: ReactNode }) {
 }
 
 function CreateButton({ onClick }: { onClick: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const may = useMay("workbench");
   return (
@@ -91,7 +91,7 @@ function CreateButton({ onClick }: { onClick: () => void }) {
 }
 
 function Newcomer({ isOthers, onCreate }: { isOthers: boolean; onCreate: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <EmptyState icon={NotebookPen} title={isOthers ? t("emptyOthers") : t("emptyTitle")} hint={t("emptyHint")}>
       <Stack align="center" gap="sm">

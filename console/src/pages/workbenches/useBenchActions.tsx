@@ -2,14 +2,14 @@ import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { useConfirm } from "@/parts/confirm";
 import type { Bench } from "@/pages/workbenches/useWorkbenches";
-import { words } from "@/pages/workbenches/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/workbenches/texts";
+import { useTexts } from "@/texts/texts";
 
 const TOUCHES = ["/workbenches", "/jobs", "/overview", "/me/quota"];
 
 /** Start at once; stop and remove after saying what that means. */
 export function useBenchActions() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const start = useAction<Bench, Schema<"WorkbenchView">>({
     run: ({ id }) => sent(api.POST("/workbenches/{workbench}/start", { params: { path: { workbench: id } } })),

@@ -12,8 +12,8 @@ import { BoardColumnView } from "@/parts/board/BoardColumnView";
 import type { BoardColumn } from "@/parts/board/types";
 import { columnUnder, useBoardSensors } from "@/parts/board/useBoardSensors";
 import { useChoice } from "@/parts/board/useChoice";
-import { words } from "@/parts/board/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/parts/board/texts";
+import { useTexts } from "@/texts/texts";
 
 export interface BoardProps {
   readonly columns: readonly BoardColumn[];
@@ -32,7 +32,7 @@ export interface BoardProps {
 const NOTHING: ReadonlySet<string> = new Set();
 
 export function Board({ columns, selected, onSelect, refusal, onMove, describe, wide = false }: BoardProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const sensors = useBoardSensors();
   const choice = useChoice(selected, onSelect);
   const [lifted, setLifted] = useState<ReadonlySet<string>>(NOTHING);
@@ -79,7 +79,7 @@ export function Board({ columns, selected, onSelect, refusal, onMove, describe, 
 }
 
 function ChoiceBar({ columns, selected, onSelect, refusal, onMove, describe }: BoardProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const ids = [...selected];
   return (
     <Group gap="xs" className={classes.bar}>
@@ -130,7 +130,7 @@ function useAnnouncements(
   refusal: BoardProps["refusal"],
   describe: BoardProps["describe"],
 ): Announcements {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return useMemo(() => {
     const titleOf = (id: string | number) => columns.find((column) => column.id === id)?.title ?? String(id);
     return {

@@ -8,8 +8,8 @@ import { BoardTile } from "@/parts/board/BoardTile";
 import classes from "@/parts/board/Board.module.css";
 import { tilesOf, type BoardColumn } from "@/parts/board/types";
 import type { Choice } from "@/parts/board/useChoice";
-import { words } from "@/parts/board/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/parts/board/texts";
+import { useTexts } from "@/texts/texts";
 
 export interface BoardColumnProps {
   readonly column: BoardColumn;
@@ -24,7 +24,7 @@ export interface BoardColumnProps {
 const ROW_HEIGHT = 56;
 
 export function BoardColumnView({ column, selected, choice, lifted, refusal, wide }: BoardColumnProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const headingId = useId();
   const scroller = useRef<HTMLDivElement>(null);
   const { setNodeRef, isOver } = useDroppable({ id: column.id });

@@ -1,18 +1,181 @@
-"""Nodes, GPUs and the whole installation, as the server shows them."""
+"""Clusters, nodes, GPUs, pools, flavors and packages.
 
-from __future__ import annotations
+Generated from docs/reference/openapi.json by `make openapi`: do not edit.
+"""
 
-from typing import Any, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
+
+from corral.client.views.jobs import JobKind, JobState
+
+
+class DeletedView(TypedDict):
+    deleted: list[str]
+
+
+class CapacityView(TypedDict):
+    gpus: int
+    free: int
+
+
+class SpanView(TypedDict):
+    #: The job has ended by then with a probability of 50 %.
+    p50: str
+    #: The job has ended by then with a probability of 90 %.
+    p90: str
+
+
+class DisplacedJobView(TypedDict):
+    id: str
+    name: str
+    user: str
+    #: Number of the job's GPUs on the node.
+    gpus: list[str]
+    gpu_count: int
+    #: Estimated from similar runs that took at least as long; null if there were none.
+    ends_at: SpanView | None
+    #: End of the job's time limit.
+    limit_at: str | None
+    #: Whether the job is expected to run still at that time.
+    displaced: Literal["surely", "likely", "possibly", "no"]
+    #: Work since the last known checkpoint.
+    lost_gpu_seconds: float
+    preemptible: bool
+    #: Nodes that the job would fit on; null if none is known.
+    goes_to: list[str] | None
+    back_at: str | None
+
+
+class StrandedView(TypedDict):
+    id: str
+    name: str
+    user: str
+    detail: str
+
+
+class DrainPreviewView(TypedDict):
+    node: str
+    at: str
+    #: Estimated end of the last job; null if it cannot be estimated.
+    empty_at: SpanView | None
+    jobs: list[DisplacedJobView]
+    #: Waiting jobs that can run on this node only.
+    stranded: list[StrandedView]
+    #: Each pool with GPUs on the node, and its GPUs without the node.
+    capacity_after: dict[str, CapacityView]
+
+
+class FlavorCreate(TypedDict):
+    name: str
+    description: NotRequired[str]
+    #: Labels that a node must have.
+    labels: NotRequired[dict[str, str]]
+    #: Accepted GPU models; none means any.
+    models: NotRequired[list[str]]
+
+
+class FlavorEdit(TypedDict):
+    """Changes to a flavor. Fields that are left out keep their values."""
+
+    description: NotRequired[str]
+    #: Labels that a node must have.
+    labels: NotRequired[dict[str, str]]
+    #: Accepted GPU models; none means any.
+    models: NotRequired[list[str]]
+
+
+class FlavorView(TypedDict):
+    name: str
+    models: list[str]
+    labels: dict[str, str]
+    description: str
+    #: GPUs of this kind in the whole installation, in use or not.
+    gpus_total: int
+    packages: list[str]
+    created_at: str
+
+
+GpuHealth = Literal["healthy", "suspect", "failed"]
+
+
+class GpuColumns(TypedDict):
+    """Every list has one item per GPU. `node`, `model`, `pool` and `owner` are indexes into the lists of names."""
+
+    id: list[str]
+    node: list[int]
+    index: list[int]
+    model: list[int]
+    pool: list[int]
+    health: list[GpuHealth]
+    #: Share of the GPU that jobs hold, 0 to 1.
+    allocated: list[float]
+    #: Owner of the job that holds the largest share; null if the GPU is free.
+    owner: list[int | None]
+    #: That job, if the caller may see it.
+    job: list[str | None]
+    utilization: list[float | None]
+    #: Share of the GPU's memory in use, 0 to 1.
+    memory: list[float | None]
+    #: Celsius.
+    temperature: list[float | None]
+    #: Watts.
+    power: list[float | None]
+    #: The GPU is used outside of corral.
+    taken: list[bool]
+    #: The GPU was never read, or its last reading is too old.
+    stale: list[bool]
+
+
+NodeState = Literal["ready", "cordoned", "draining", "down"]
+
+
+class MapNodeView(TypedDict):
+    id: str
+    state: NodeState
+    cluster: str
+
+
+class GpuMapView(TypedDict):
+    """Measured values are null if the device does not report them."""
+
+    at: str
+    nodes: list[MapNodeView]
+    models: list[str]
+    owners: list[str]
+    pools: list[str]
+    gpus: GpuColumns
+
+
+class GpuMark(TypedDict):
+    """A GPU's health, set by an operator."""
+
+    #: Suspect: the GPU gets no new jobs. Failed: its jobs are moved, too.
+    health: Literal["suspect", "failed"]
+    reason: str
+
+
+class GpuMove(TypedDict):
+    gpus: list[str]
+
+
+#: What speaks against a GPU.
+Sign = Literal["hot", "idle", "ecc", "row_remap", "xid", "lost", "self_test", "operator", "alert"]
+
+
+class EvidenceView(TypedDict):
+    sign: Sign
+    at: str
+    text: str
+    advice: str
 
 
 class HolderView(TypedDict):
-    """A job on a GPU or a node; without id and name where the caller may not see it."""
+    """A job on a GPU or a node; of a job that the caller may not see, only its owner and its size are shown."""
 
     id: str | None
     name: str | None
     user: str
     gpus: float
-    state: str
+    state: JobState
 
 
 class ReadingView(TypedDict):
@@ -23,20 +186,66 @@ class ReadingView(TypedDict):
     memory_total_bytes: int | None
     temperature_celsius: float | None
     power_watts: float | None
-    power_limit_watts: NotRequired[float | None]
+    power_limit_watts: float | None
     energy_joules: float | None
-    sm_clock_mhz: NotRequired[float | None]
-    memory_clock_mhz: NotRequired[float | None]
-    throttle_reasons: NotRequired[list[str]]
-    ecc_corrected: NotRequired[int | None]
-    ecc_uncorrected: NotRequired[int | None]
-    remapped_rows: NotRequired[int | None]
-    remap_failed: NotRequired[bool | None]
-    processes: NotRequired[int]
-    lost: NotRequired[bool]
+    sm_clock_mhz: float | None
+    memory_clock_mhz: float | None
+    throttle_reasons: list[str]
+    ecc_corrected: int | None
+    ecc_uncorrected: int | None
+    remapped_rows: int | None
+    remap_failed: bool | None
+    #: Number of processes that use the GPU.
+    processes: int
+    #: The GPU was found before and does not answer any more.
+    lost: bool
+
+
+class GpuView(TypedDict):
+    id: str
+    index: int
+    node: str
+    cluster: str
+    model: str
+    memory_bytes: int
+    health: GpuHealth
+    #: Null if the GPU was always healthy.
+    health_since: str | None
+    #: Observed problems, oldest first, also those that are over.
+    evidence: list[EvidenceView]
+    pool: str
+    #: GPUs of a node with the same value are linked; empty if no link is known.
+    link_group: str
+    allocated: float
+    #: The GPU is used outside of corral.
+    taken: bool
+    jobs: list[HolderView]
+    reading: ReadingView | None
+
+
+class ClusterView(TypedDict):
+    name: str
+    engine: str
+    healthy: bool
+    #: The engine's error message; empty while the engine answers.
+    detail: str
+    #: When the engine was last observed; null before the first time.
+    observed_at: str | None
+    #: Since when this server has seen the engine answer, or not answer.
+    since: str | None
+    nodes: int
+    nodes_ready: int
+    gpus: int
+    gpus_free: int
+    #: GPUs that are used outside of corral.
+    gpus_taken: int
+    #: GPU models by the names of the cluster's own scheduler, if configured.
+    gpu_types: dict[str, str]
 
 
 class HostView(TypedDict):
+    """Readings of a node apart from its GPUs; null if the node does not report them. Rates are per second."""
+
     at: str
     stale: bool
     cpu: float | None
@@ -48,35 +257,63 @@ class HostView(TypedDict):
     network_send_bytes: float | None
 
 
-class EvidenceView(TypedDict):
-    sign: str
-    at: str
-    text: str
-    advice: str
+class TakenView(TypedDict):
+    """Resources of a node that are used outside of corral."""
 
-
-class GpuView(TypedDict):
-    id: str
-    index: int
-    node: str
-    cluster: NotRequired[str]
-    model: str
+    gpus: int
+    cpus: float
     memory_bytes: int
-    health: str
-    health_since: NotRequired[str | None]
-    evidence: NotRequired[list[EvidenceView]]
-    pool: str
-    link_group: NotRequired[str]
-    allocated: float
-    #: others hold it, outside of corral
-    taken: NotRequired[bool]
+
+
+class NodeView(TypedDict):
+    id: str
+    cluster: str
+    state: NodeState
+    #: State set by an operator: ready, cordoned or draining.
+    withheld: NodeState
+    #: The engine's reason for giving the node no work; empty if the engine reports none.
+    reason: str
+    cpus: float
+    memory_bytes: int
+    labels: dict[str, str]
+    load: float | None
+    gpus_total: int
+    gpus_free: float
+    gpus_allocated: float
+    taken: TakenView
+    gpus: list[GpuView]
     jobs: list[HolderView]
-    reading: ReadingView | None
+    host: NotRequired[HostView | None]
+
+
+class PackageView(TypedDict):
+    name: str
+    gpus: float
+    cpus: float
+    memory_bytes: int
+    flavor: str | None
+    #: Of its flavor.
+    models: list[str]
+    rdma: bool
+    kinds: list[JobKind]
+    description: str
+    created_at: str
+    #: This field and the following ones are set only if a kind is given.
+    available: NotRequired[bool | None]
+    #: Estimated start of the next job; null if unknown.
+    expected_wait_seconds: NotRequired[float | None]
+    #: Number of jobs of this size that would start now.
+    free_count: NotRequired[int | None]
+    #: Queue in which the caller's job would wait.
+    queue: NotRequired[str | None]
+    #: Number of jobs that wait in that queue for the same GPU model.
+    queued: NotRequired[int | None]
 
 
 class PoolView(TypedDict):
     name: str
     description: str
+    #: Null if the pool is empty or has several models (default only).
     model: str | None
     gpus_total: int
     gpus_free: int
@@ -88,142 +325,163 @@ class PoolView(TypedDict):
     created_at: str
 
 
-class PoolDetailView(PoolView):
-    gpus: list[GpuView]
-
-
-class TakenView(TypedDict):
-    """What of a node others hold, outside of corral."""
-
-    gpus: int
-    cpus: float
-    memory_bytes: int
-
-
-class NodeView(TypedDict):
-    id: str
-    cluster: str
-    state: str
-    #: what an operator has said about it
-    withheld: NotRequired[str]
-    #: why its engine gives it no work
-    reason: NotRequired[str]
-    cpus: float
-    memory_bytes: int
-    labels: dict[str, str]
-    load: float | None
-    gpus_total: int
-    gpus_free: float
-    gpus_allocated: float
-    taken: NotRequired[TakenView]
-    gpus: list[GpuView]
-    jobs: list[HolderView]
-    host: NotRequired[HostView | None]
-
-
-class ClusterView(TypedDict):
-    name: str
-    engine: str
-    healthy: bool
-    detail: str
-    observed_at: NotRequired[str | None]
-    #: since when it answers, or does not
-    since: NotRequired[str | None]
-    nodes: int
-    nodes_ready: NotRequired[int]
-    gpus: int
-    gpus_free: NotRequired[int]
-    gpus_taken: NotRequired[int]
-    #: models by what its own scheduler calls them
-    gpu_types: NotRequired[dict[str, str]]
-
-
-class PanelView(TypedDict):
-    kind: str
+class ScorePointView(TypedDict):
     model: str
-    running: int
-    queued: int
-    occupied: float
-    total: float
-    free: float
-    gap: float
+    at: str
+    score: float
+    usage: float
+
+
+class ScoreView(TypedDict):
+    user: str
+    model: str
+    score: float
+    usage: float
+    at: str
+
+
+class NamesDelete(TypedDict):
+    """All of them, or none."""
+
+    names: list[str]
 
 
 class OverviewView(TypedDict):
+    """The installation in a few numbers; a value that no device reports is null, not zero."""
+
     nodes: int
     nodes_by_state: dict[str, int]
     gpus: int
     gpus_free: float
     gpus_allocated: float
-    gpus_taken: NotRequired[int]
+    #: GPUs that are used outside of corral.
+    gpus_taken: int
     gpus_suspect: int
     gpus_failed: int
     gpus_stale: int
     allocation: float
     utilization: float | None
+    #: GPUs that jobs hold and do not use at this moment.
     idle_gpus: int
     power_watts: float | None
+    #: Sum of the power limits of the GPUs that report one.
     power_limit_watts: float | None
     temperature_celsius: float | None
     temperature_mean_celsius: float | None
+    #: Mean CPU utilisation of the nodes that report it, 0 to 1.
     cpu: float | None
+    #: Sum over the nodes that report it; the total likewise.
     memory_used_bytes: int | None
     memory_total_bytes: int | None
+    #: Number of jobs by state; for a single cluster, ended jobs are left out.
     jobs: dict[str, int]
     running: int
     queued: int
+    #: Time that the jobs which wait now have waited so far.
     wait_seconds_median: float | None
     wait_seconds_max: float | None
     alerts: dict[str, int]
 
 
-class FoundView(TypedDict):
-    """Something that a search has found."""
-
-    type: str
-    id: str
-    title: str
-    detail: str
-
-
-class EventView(TypedDict):
-    id: int
-    at: str
-    actor: str
-    action: str
-    subject: str
-    detail: dict[str, Any]
-    source: str
-
-
-class PartView(TypedDict):
+class PackageCreate(TypedDict):
     name: str
-    healthy: bool
-    detail: str
+    cpus: NotRequired[float]
+    description: NotRequired[str]
+    #: Null: any hardware.
+    flavor: NotRequired[str | None]
+    #: Per node: 0, a share below 1, or whole GPUs.
+    gpus: NotRequired[float]
+    #: Job kinds that the package is offered to; none means every kind.
+    kinds: NotRequired[list[Literal["workbench", "training", "distributed", "preset"]]]
+    memory_bytes: NotRequired[float | str]
+    #: Use only nodes with the label rdma=true.
+    rdma: NotRequired[bool]
 
 
-class LicenceView(TypedDict):
-    state: str
-    holder: str | None
-    expires_at: str | None
-    detail: str
+class PackageEdit(TypedDict):
+    """Changes to a package. Fields that are left out keep their values."""
+
+    cpus: NotRequired[float]
+    description: NotRequired[str]
+    #: Null: any hardware.
+    flavor: NotRequired[str | None]
+    #: Per node: 0, a share below 1, or whole GPUs.
+    gpus: NotRequired[float]
+    #: Job kinds that the package is offered to; none means every kind.
+    kinds: NotRequired[list[Literal["workbench", "training", "distributed", "preset"]]]
+    memory_bytes: NotRequired[float | str]
+    #: Use only nodes with the label rdma=true.
+    rdma: NotRequired[bool]
 
 
-class IsolationView(TypedDict):
-    """How far jobs of different users are kept apart; `separation` is accounts, shared_accounts or single_user."""
+class PanelKindView(TypedDict):
+    """One kind over all models; jobs without GPUs count too."""
 
-    separation: str
-    detail: str
+    kind: JobKind
+    #: Jobs that hold resources.
+    running: int
+    #: Jobs that wait.
+    queued: int
+    #: GPUs that the running jobs hold.
+    occupied: float
+    #: GPUs that jobs of this kind can have.
+    total: float
+    #: GPUs of these that are healthy and free.
+    free: float
+    #: GPUs that the waiting jobs ask for.
+    gap: float
 
 
-class AboutView(TypedDict):
-    version: str
-    build: str
-    started_at: str
-    uptime_seconds: float
-    store: dict[str, Any]
-    engines: list[Any]
-    parts: list[PartView]
-    #: not of older servers
-    isolation: NotRequired[IsolationView]
-    licence: LicenceView
+class PanelView(TypedDict):
+    """One kind and GPU model."""
+
+    kind: JobKind
+    #: Jobs that hold resources.
+    running: int
+    #: Jobs that wait.
+    queued: int
+    #: GPUs that the running jobs hold.
+    occupied: float
+    #: GPUs that jobs of this kind can have.
+    total: float
+    #: GPUs of these that are healthy and free.
+    free: float
+    #: GPUs that the waiting jobs ask for.
+    gap: float
+    model: str
+
+
+class PanelPage(TypedDict):
+    items: list[PanelView]
+    #: Totals per kind; the same on every page.
+    kinds: list[PanelKindView]
+    next_cursor: NotRequired[str | None]
+
+
+class PoolCreate(TypedDict):
+    name: str
+    description: NotRequired[str]
+    #: Ids of GPUs of one model; they are removed from their present pool.
+    gpus: NotRequired[list[str]]
+
+
+class PoolDetailView(TypedDict):
+    name: str
+    description: str
+    #: Null if the pool is empty or has several models (default only).
+    model: str | None
+    gpus_total: int
+    gpus_free: int
+    gpus_allocated: float
+    group: str | None
+    queues: list[str]
+    running: int
+    queued: int
+    created_at: str
+    gpus: list[GpuView]
+
+
+class PoolEdit(TypedDict):
+    description: NotRequired[str | None]
+    #: The complete list of GPUs; GPUs that are not listed move to the pool default.
+    gpus: NotRequired[list[str] | None]

@@ -1,10 +1,281 @@
-"""Jobs and what they leave, as the server shows them."""
+"""Jobs, attempts, logs, checkpoints, tasks, presets and images.
 
-from __future__ import annotations
+Generated from docs/reference/openapi.json by `make openapi`: do not edit.
+"""
 
-from typing import NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
-from corral.client.views.estimates import EstimatedStartView
+
+class ArrayStop(TypedDict):
+    array: str
+    #: Owner of the job if it is not the caller; only operators can set it.
+    user: NotRequired[str | None]
+
+
+class ImageCreate(TypedDict):
+    name: str
+    address: str
+    credential: NotRequired[str | None]
+    description: NotRequired[str]
+    shared_groups: NotRequired[list[str]]
+    shared_users: NotRequired[list[str]]
+    #: public: an image of the platform; only operators can create one.
+    visibility: NotRequired[Literal["private", "shared", "public"]]
+
+
+class ImageEdit(TypedDict):
+    """Changes to an image. Fields that are left out keep their values."""
+
+    #: Address that the image is pulled from.
+    address: NotRequired[str]
+    #: The owner's login that the image is pulled with; null: the login for the registry.
+    credential: NotRequired[str | None]
+    description: NotRequired[str]
+    shared_groups: NotRequired[list[str]]
+    #: Users and groups that may use the image, if its visibility is shared.
+    shared_users: NotRequired[list[str]]
+    visibility: NotRequired[Literal["private", "shared", "public"]]
+
+
+class ImageView(TypedDict):
+    name: str
+    #: Empty for a public image, which belongs to the platform.
+    owner: str
+    address: str
+    visibility: Literal["private", "shared", "public"]
+    #: Shown to its owner and to operators only.
+    shared_users: list[str]
+    shared_groups: list[str]
+    credential: str | None
+    description: str
+    created_at: str
+
+
+class MountBody(TypedDict):
+    """A mount, in parts."""
+
+    #: A volume, owner/volume, dataset:NAME@VERSION, or local:SIZE.
+    source: str
+    #: Absolute path in the job.
+    path: str
+    #: Null: the default for this type of storage.
+    mode: NotRequired[Literal["ro", "rw"] | None]
+    #: For a bucket: fetch all of it before the program starts.
+    prefetch: NotRequired[bool]
+
+
+class JobArray(TypedDict):
+    """One job for every index, named NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment."""
+
+    #: Indexes, such as 0-99, 0-99:5 or 1,3,7.
+    array: str
+    #: Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
+    after: NotRequired[list[str] | None]
+    #: How often the program should save a checkpoint; null: the installation's default.
+    checkpoint_interval: NotRequired[float | str | None]
+    #: Required, unless a preset sets it.
+    command: NotRequired[list[str]]
+    cpus: NotRequired[float]
+    env: NotRequired[dict[str, str] | None]
+    #: A flavor of the catalog.
+    flavor: NotRequired[str | None]
+    #: Per node: 0, a share below 1, or whole GPUs.
+    gpus: NotRequired[float]
+    grace: NotRequired[float | str | None]
+    hold: NotRequired[bool]
+    #: The name of an image, or an address; null: the node's own environment.
+    image: NotRequired[str | None]
+    #: The kind follows from the other fields; any other value is refused.
+    kind: NotRequired[Literal["workbench", "training", "distributed"] | None]
+    labels: NotRequired[dict[str, str] | None]
+    #: Maximum of an elastic job; null: the installation's default.
+    max_gpus: NotRequired[int | None]
+    max_retries: NotRequired[int | None]
+    memory: NotRequired[float | str]
+    #: Minimum of an elastic job, which grows and shrinks; instead of gpus.
+    min_gpus: NotRequired[int | None]
+    #: Accepted GPU models.
+    model: NotRequired[str | list[str] | None]
+    #: Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
+    mounts: NotRequired[list[str | MountBody] | None]
+    name: NotRequired[str | None]
+    nodes: NotRequired[int]
+    #: A package of the catalog, instead of gpus, cpus, memory and flavor.
+    package: NotRequired[str | None]
+    #: Values for the preset's parameters; the others have their defaults.
+    parameters: NotRequired[dict[str, bool | float | str] | None]
+    #: Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets
+    #: GPUs that are guaranteed to other queues.
+    preemptible: NotRequired[bool | None]
+    #: A template that sets the command, and the size unless it is given here.
+    preset: NotRequired[str | None]
+    priority: NotRequired[int | None]
+    queue: NotRequired[str | None]
+    time: NotRequired[float | str | None]
+    #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
+    venv: NotRequired[str | None]
+    workdir: NotRequired[str | None]
+
+
+class JobCreate(TypedDict):
+    """A job to submit."""
+
+    #: Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
+    after: NotRequired[list[str] | None]
+    #: How often the program should save a checkpoint; null: the installation's default.
+    checkpoint_interval: NotRequired[float | str | None]
+    #: Required, unless a preset sets it.
+    command: NotRequired[list[str]]
+    cpus: NotRequired[float]
+    env: NotRequired[dict[str, str] | None]
+    #: A flavor of the catalog.
+    flavor: NotRequired[str | None]
+    #: Per node: 0, a share below 1, or whole GPUs.
+    gpus: NotRequired[float]
+    grace: NotRequired[float | str | None]
+    hold: NotRequired[bool]
+    #: The name of an image, or an address; null: the node's own environment.
+    image: NotRequired[str | None]
+    #: The kind follows from the other fields; any other value is refused.
+    kind: NotRequired[Literal["workbench", "training", "distributed"] | None]
+    labels: NotRequired[dict[str, str] | None]
+    #: Maximum of an elastic job; null: the installation's default.
+    max_gpus: NotRequired[int | None]
+    max_retries: NotRequired[int | None]
+    memory: NotRequired[float | str]
+    #: Minimum of an elastic job, which grows and shrinks; instead of gpus.
+    min_gpus: NotRequired[int | None]
+    #: Accepted GPU models.
+    model: NotRequired[str | list[str] | None]
+    #: Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
+    mounts: NotRequired[list[str | MountBody] | None]
+    name: NotRequired[str | None]
+    nodes: NotRequired[int]
+    #: A package of the catalog, instead of gpus, cpus, memory and flavor.
+    package: NotRequired[str | None]
+    #: Values for the preset's parameters; the others have their defaults.
+    parameters: NotRequired[dict[str, bool | float | str] | None]
+    #: Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets
+    #: GPUs that are guaranteed to other queues.
+    preemptible: NotRequired[bool | None]
+    #: A template that sets the command, and the size unless it is given here.
+    preset: NotRequired[str | None]
+    priority: NotRequired[int | None]
+    queue: NotRequired[str | None]
+    time: NotRequired[float | str | None]
+    #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
+    venv: NotRequired[str | None]
+    workdir: NotRequired[str | None]
+
+
+class JobBatch(TypedDict):
+    jobs: list[JobCreate]
+
+
+class JobClone(TypedDict):
+    """Changes for a clone. Fields that are left out keep the values of the original. Variables and labels are added."""
+
+    #: Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
+    after: NotRequired[list[str] | None]
+    #: How often the program should save a checkpoint; null: the installation's default.
+    checkpoint_interval: NotRequired[float | str | None]
+    #: Required, unless a preset sets it.
+    command: NotRequired[list[str]]
+    cpus: NotRequired[float]
+    env: NotRequired[dict[str, str] | None]
+    #: A flavor of the catalog.
+    flavor: NotRequired[str | None]
+    #: Per node: 0, a share below 1, or whole GPUs.
+    gpus: NotRequired[float]
+    grace: NotRequired[float | str | None]
+    hold: NotRequired[bool]
+    #: The name of an image, or an address; null: the node's own environment.
+    image: NotRequired[str | None]
+    #: The kind follows from the other fields; any other value is refused.
+    kind: NotRequired[Literal["workbench", "training", "distributed"] | None]
+    labels: NotRequired[dict[str, str] | None]
+    #: Maximum of an elastic job; null: the installation's default.
+    max_gpus: NotRequired[int | None]
+    max_retries: NotRequired[int | None]
+    memory: NotRequired[float | str]
+    #: Minimum of an elastic job, which grows and shrinks; instead of gpus.
+    min_gpus: NotRequired[int | None]
+    #: Accepted GPU models.
+    model: NotRequired[str | list[str] | None]
+    #: Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
+    mounts: NotRequired[list[str | MountBody] | None]
+    name: NotRequired[str | None]
+    nodes: NotRequired[int]
+    #: A package of the catalog, instead of gpus, cpus, memory and flavor.
+    package: NotRequired[str | None]
+    #: Values for the preset's parameters; the others have their defaults.
+    parameters: NotRequired[dict[str, bool | float | str] | None]
+    #: Whether the job may be preempted; null: yes, except for a workbench. A job that may not be preempted never gets
+    #: GPUs that are guaranteed to other queues.
+    preemptible: NotRequired[bool | None]
+    #: A template that sets the command, and the size unless it is given here.
+    preset: NotRequired[str | None]
+    priority: NotRequired[int | None]
+    queue: NotRequired[str | None]
+    time: NotRequired[float | str | None]
+    #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
+    venv: NotRequired[str | None]
+    workdir: NotRequired[str | None]
+
+
+class JobCountsView(TypedDict):
+    total: int
+    #: Every state, also states without jobs.
+    by_state: dict[str, int]
+
+
+class JobEdit(TypedDict):
+    """Changes to a job that does not run yet. Fields that are left out keep their values. The job's size can be changed
+    until the job has started for the first time."""
+
+    #: Null: the job depends on no other job.
+    after: NotRequired[list[str] | None]
+    cpus: NotRequired[float]
+    #: A flavor of the catalog; null: no flavor.
+    flavor: NotRequired[str | None]
+    #: Per node: 0, a share below 1, or whole GPUs.
+    gpus: NotRequired[float]
+    #: Makes the job elastic, or changes its maximum.
+    max_gpus: NotRequired[int | None]
+    memory: NotRequired[float | str]
+    #: Makes the job elastic, or changes its minimum.
+    min_gpus: NotRequired[int | None]
+    #: Accepted GPU models; null: any.
+    model: NotRequired[str | list[str] | None]
+    nodes: NotRequired[int]
+    #: A package of the catalog, instead of gpus, cpus, memory and flavor.
+    package: NotRequired[str | None]
+    #: Can be changed until the job has started for the first time. Null: the default of its kind.
+    preemptible: NotRequired[bool | None]
+    priority: NotRequired[int]
+    #: Null: chosen among the queues that the user may use.
+    queue: NotRequired[str | None]
+    #: Null: the queue's limit.
+    time: NotRequired[float | str | None]
+
+
+JobKind = Literal["workbench", "training", "distributed", "preset"]
+
+
+class JobMove(TypedDict):
+    """Move one of the caller's jobs before or after another one of the caller's jobs."""
+
+    after: NotRequired[str | None]
+    before: NotRequired[str | None]
+
+
+class JobResize(TypedDict):
+    """The new number of GPUs of a running elastic job."""
+
+    gpus: int
+
+
+JobState = Literal["created", "queued", "starting", "running", "stopping", "stopped", "completed", "failed"]
 
 
 class GrantView(TypedDict):
@@ -20,24 +291,6 @@ class AllocationView(TypedDict):
     grants: list[GrantView]
 
 
-class UsageView(TypedDict):
-    """What was held and used, so far."""
-
-    gpu_hours: float
-    measured_gpu_hours: float
-    #: null when it was never measured
-    utilization: float | None
-    idle_gpu_hours: float
-    energy_kwh: float
-    memory_peak_bytes: int
-
-
-class IdleWarningView(TypedDict):
-    warned_at: str
-    deadline: str
-    extended_at: str | None
-
-
 class ArrayView(TypedDict):
     """The array that a job belongs to."""
 
@@ -47,27 +300,38 @@ class ArrayView(TypedDict):
 
 
 class ElasticView(TypedDict):
-    """How far a job may grow and shrink, and where it stands."""
-
     min_gpus: int
     max_gpus: int
+    #: Recently measured utilisation of the job's GPUs; null: not known yet.
     utilization: float | None
     resized_at: str | None
-    #: while it is resized
+    #: While the job is resized: GPUs of its next attempt.
     next_gpus: list[str] | None
 
 
-class PredictionView(TypedDict):
-    p50_seconds: float
-    p90_seconds: float
-    samples: int
-    like: str
+class EstimatedStartView(TypedDict):
+    p50: str
+    p90: str
+    made_at: str
+
+
+class IdleWarningView(TypedDict):
+    warned_at: str
+    deadline: str
+    extended_at: str | None
+
+
+MountKind = Literal["volume", "dataset", "local"]
 
 
 class MountView(TypedDict):
-    kind: str
+    """Storage that a job mounts."""
+
+    kind: MountKind
+    #: As it was given: a volume, NAME@VERSION of a dataset, or a size of local disk.
     source: str
     path: str
+    #: ro or rw.
     mode: str
     volume_id: str | None
     dataset: str | None
@@ -75,12 +339,37 @@ class MountView(TypedDict):
     prefetch: bool
 
 
+class PredictionView(TypedDict):
+    """The predicted run time from the next start on, computed when the job was last queued."""
+
+    p50_seconds: float
+    p90_seconds: float
+    #: Number of completed runs that the prediction is based on.
+    samples: int
+    #: What those runs have in common with the job.
+    like: str
+
+
+class UsageView(TypedDict):
+    """Resources that were held and used so far."""
+
+    gpu_hours: float
+    #: Share of the GPU-hours that have readings.
+    measured_gpu_hours: float
+    #: Mean utilisation of the GPUs while it was measured; null if it was never measured.
+    utilization: float | None
+    idle_gpu_hours: float
+    energy_kwh: float
+    #: Highest memory use of a single GPU.
+    memory_peak_bytes: int
+
+
 class JobView(TypedDict):
     id: str
     name: str
     user: str
-    kind: str
-    state: str
+    kind: JobKind
+    state: JobState
     queue: str
     priority: int
     nodes: int
@@ -89,110 +378,65 @@ class JobView(TypedDict):
     memory_bytes: int
     models: list[str]
     labels: dict[str, str]
-    flavor: NotRequired[str | None]
-    package: NotRequired[str | None]
-    preset: NotRequired[str | None]
-    parameters: NotRequired[dict[str, str]]
+    #: The package at submission; later changes of the package have no effect.
+    flavor: str | None
+    package: str | None
+    #: The command, env and workdir are shown to the job's owner and to operators only.
     command: list[str]
     env: dict[str, str]
     workdir: str | None
-    image: str | None
-    venv: str | None
-    mounts: NotRequired[list[MountView]]
     time_limit_seconds: float | None
     grace_seconds: float
     max_retries: int
-    checkpoint_interval_seconds: NotRequired[float | None]
-    checkpointed_at: NotRequired[str | None]
-    predicted: NotRequired[PredictionView | None]
-    estimated_start: NotRequired[EstimatedStartView | None]
+    #: How often the program should save a checkpoint; null: the installation's default.
+    checkpoint_interval_seconds: float | None
+    #: When the program last saved a checkpoint.
+    checkpointed_at: str | None
+    #: null: no similar job has completed yet.
+    predicted: PredictionView | None
     created_at: str
     queued_at: str | None
     started_at: str | None
     ended_at: str | None
     pinned_at: str | None
-    kept: bool
     attempt: int
     attempt_id: str | None
     allocation: AllocationView | None
-    elastic: NotRequired[ElasticView | None]
     end_reason: str | None
     exit_code: int | None
     message: str
     retries: int
-    #: of the platform in a row; they are no retries
-    faults: NotRequired[int]
+    #: Platform failures in a row since the last checkpoint; they do not count as retries.
+    faults: int
     not_before: str | None
     stopping_for: str | None
     preemptible: bool
-    #: whom it makes room for, or made, until it starts again itself
+    #: The job that this job was preempted for; set until this job starts again.
     preempted_for: str | None
+    #: Number of preemptions since the owner last started the job.
     preemptions: int
-    #: jobs that must complete before it may start
+    #: Jobs that must complete before this job may start.
     after: list[str]
-    array: ArrayView | None
-    #: only of a single job
-    usage: NotRequired[UsageView | None]
+    array: NotRequired[ArrayView | None]
+    #: Set for an elastic job, which grows and shrinks; gpus is its present size, or its minimum.
+    elastic: NotRequired[ElasticView | None]
+    #: Estimated start of a waiting job; null: the job does not wait, or no estimate exists.
+    estimated_start: NotRequired[EstimatedStartView | None]
+    #: Set if the owner was warned that the job does not use its GPUs; only set for a single job.
     idle_warning: NotRequired[IdleWarningView | None]
-
-
-class CheckpointView(TypedDict):
-    name: str
-    path: str | None
-    step: int
-    saved_at: str | None
-    size_bytes: int
-    attempt: int | None
-    parts: int
-    good: bool
-    problem: str | None
-
-
-class FileView(TypedDict):
-    name: str
-    path: str
-    kind: str
-    is_dir: bool
-    size_bytes: int
-    modified_at: str
-
-
-class LogMatchView(TypedDict):
-    attempt: int
-    rank: int
-    line: int
-    offset: int
-    text: str
-
-
-class ParameterView(TypedDict):
-    name: str
-    type: str
-    default: bool | int | float | str | None
-    choices: list[str]
-    min: float | None
-    max: float | None
-    help: str
-
-
-class PresetView(TypedDict):
-    name: str
-    title: str
-    description: str
-    parameters: list[ParameterView]
-    gpus: float
-    cpus: float
-    memory_bytes: int
-    time_limit_seconds: float | None
-    image: str | None
-    venv: str | None
-    command: list[str]
-    env: dict[str, str]
-    shipped: bool
-    created_by: str | None
-    created_at: str | None
-    #: only of a single one
-    yaml: NotRequired[str | None]
+    #: As it was given: the name of an image, or an address.
+    image: NotRequired[str | None]
+    #: Retention never removes a pinned job.
+    kept: NotRequired[bool]
+    #: Shown to its owner and to operators only.
+    mounts: NotRequired[list[MountView]]
+    #: Values for the preset's parameters; shown to the same callers as the command.
+    parameters: NotRequired[dict[str, str]]
+    #: The preset that the job was made from.
+    preset: NotRequired[str | None]
+    #: What the job has held and used in all its attempts; only set for a single job.
+    usage: NotRequired[UsageView | None]
+    venv: NotRequired[str | None]
 
 
 class AttemptView(TypedDict):
@@ -205,41 +449,260 @@ class AttemptView(TypedDict):
     end_reason: str | None
     exit_code: int | None
     message: str
+    #: What the job has held and used.
     usage: NotRequired[UsageView | None]
+
+
+class CheckpointView(TypedDict):
+    name: str
+    #: The directory; shown to the job's owner and to operators only.
+    path: str | None
+    #: Number of steps done; a program that resumes from the checkpoint continues there.
+    step: int
+    #: Null if it cannot be read any more.
+    saved_at: str | None
+    size_bytes: int
+    #: The attempt that saved the checkpoint; null if it cannot be read any more.
+    attempt: int | None
+    #: Number of processes of a gang that saved a part.
+    parts: int
+    #: Judged by file names and lengths; before an attempt resumes, every byte is checked.
+    good: bool
+    #: Why no attempt resumes from this checkpoint.
+    problem: str | None
+
+
+OutputKind = Literal["file", "directory", "link", "other"]
+
+
+class FileView(TypedDict):
+    name: str
+    #: Path relative to the output directory.
+    path: str
+    #: `link`: a link to a place outside of the output directory; it cannot be downloaded.
+    kind: OutputKind
+    is_dir: bool
+    size_bytes: int
+    modified_at: str
+
+
+class LogMatchView(TypedDict):
+    attempt: int
+    rank: int
+    #: Number of the line, counted from the oldest line that is kept.
+    line: int
+    #: The byte of the log at which the line begins.
+    offset: int
+    #: The line; of a long line, the part around the match.
+    text: str
+
+
+ParameterType = Literal["choice", "int", "float", "bool", "text", "path"]
+
+
+class ParameterView(TypedDict):
+    name: str
+    type: ParameterType
+    #: Null: the parameter is required.
+    default: bool | float | str | None
+    choices: list[str]
+    min: float | None
+    max: float | None
+    help: str
+
+
+class PresetView(TypedDict):
+    name: str
+    title: str
+    description: str
+    parameters: list[ParameterView]
+    #: This field and the next ones are defaults for the preset's jobs.
+    gpus: float
+    cpus: float
+    memory_bytes: int
+    time_limit_seconds: float | None
+    image: str | None
+    venv: str | None
+    command: list[str]
+    env: dict[str, str]
+    #: The preset is part of corral.
+    shipped: bool
+    created_by: str | None
+    created_at: str | None
+    #: The YAML file; only set for a single preset.
+    yaml: NotRequired[str | None]
+
+
+class RegistryLoginView(TypedDict):
+    name: str
+    registry: str
+    username: str
+    platform: bool
+    created_at: str
 
 
 class TaskView(TypedDict):
     task: str
     job: JobView
-    warning: str | None
+    warning: NotRequired[str | None]
 
 
-class JupyterView(TypedDict):
-    ready: bool
-    address: str
+class LoginPut(TypedDict):
+    registry: str
+    username: str
+    #: A password or token. Stored encrypted and never shown again.
+    secret: str
+    #: For public images; only operators can set it.
+    platform: NotRequired[bool]
 
 
-class SshView(TypedDict):
-    ready: bool
-    host: str
-    port: int | None
-    account: str | None
-    host_key: str | None
-    command: str | None
-    sessions: int
+class EstimateView(TypedDict):
+    """The estimated start: half of such jobs start by p50, nine tenths by p90."""
+
+    p50: str
+    p90: str
 
 
-class WorkbenchView(TypedDict):
-    id: str
-    name: str
+class ReasonView(TypedDict):
+    rule: str
+    detail: str
+    numbers: dict[str, Any]
+    jobs: list[str]
+
+
+PreemptionRule = Literal["guarantee", "reservation", "order", "overrun", "move"]
+
+
+class PreemptingView(TypedDict):
+    """A job that would be preempted; of a job that the caller may not see, only the rule and the loss are shown."""
+
+    job: str | None
+    rule: PreemptionRule
+    lost_gpu_seconds: float
+
+
+class WouldStartView(TypedDict):
+    #: Now, or p50 of the estimate; null: no estimate exists.
+    at: str | None
+    #: Nodes: certain if the job starts now, otherwise of its planned start.
+    nodes: list[str]
+    #: The first of the jobs ahead of it that the caller may see.
+    after: list[str]
+    preempting: list[PreemptingView]
+
+
+class PlanView(TypedDict):
+    outcome: Literal["start", "wait", "refuse"]
+    detail: str
+    #: Now, or the latest planned start.
+    start_at: str | None
+    nodes: list[str]
+    reasons: list[ReasonView]
+    ahead_count: int
+    #: When the job would start.
+    estimate: NotRequired[EstimateView | None]
+    #: null: the job would be refused.
+    would_start: NotRequired[WouldStartView | None]
+
+
+class PresetCreate(TypedDict):
+    #: The template, as a YAML file.
+    yaml: str
+    #: Replace a preset of the same name.
+    replace: NotRequired[bool]
+
+
+class PresetRun(TypedDict):
+    #: Of the job.
+    name: NotRequired[str | None]
+    #: Other fields of the job: gpus, time, queue, env and so on.
+    overrides: NotRequired[dict[str, Any]]
+    parameters: NotRequired[dict[str, bool | float | str]]
+
+
+class ProgramCreate(TypedDict):
+    """The program; the installation's template if it is left out."""
+
+    command: NotRequired[list[str] | None]
+    #: Working directory; default: the attempt's own.
+    workdir: NotRequired[str | None]
+
+
+class TaskCreate(TypedDict):
+    task: str
+    gpus: NotRequired[int | None]
+
+
+class CycleView(TypedDict):
+    """The journal entries that an answer about the past is based on."""
+
+    id: int
+    at: str
+    #: Whether the answer contains exactly the changes up to that moment.
+    exact: bool
+    known_until: str
+    words: str
+
+
+class ExplainedEstimateView(TypedDict):
+    p50: str
+    p90: str
+    made_at: str
+    #: Explanation of the estimate.
+    basis: str
+
+
+class JobRefView(TypedDict):
+    """A job; of a job that the caller may not see, only the owner is shown."""
+
+    id: str | None
+    name: str | None
     user: str
-    state: str
-    message: str
-    #: null where it is not offered
-    jupyter: JupyterView | None
-    ssh: SshView | None
-    idle_seconds: float | None
-    idle_stop_seconds: float | None
-    image: str | None
-    venv: str | None
-    job: JobView
+
+
+Outcome = Literal["start", "earlier"]
+
+
+class EffectView(TypedDict):
+    #: start: the job would start now. earlier: its planned start would be earlier than without this.
+    outcome: Outcome
+    start_at: str
+
+
+Operation = Literal["edit", "start"]
+
+
+class SuggestedChangeView(TypedDict):
+    #: edit: PATCH the job with the body. start: POST to its /start.
+    operation: Operation
+    body: dict[str, Any]
+
+
+class SuggestionView(TypedDict):
+    """A change that helps, checked by running the scheduler with it."""
+
+    title: str
+    detail: str
+    effect: EffectView
+    change: SuggestedChangeView
+
+
+class WhyView(TypedDict):
+    job_id: str
+    state: JobState
+    summary: str
+    reasons: list[ReasonView]
+    position: int | None
+    #: Explanation of the job's position in the waiting line; empty if the job is in none.
+    place: str
+    ahead: list[JobRefView]
+    ahead_count: int
+    planned_start: str | None
+    planned_nodes: list[str]
+    #: Shown to the job's owner and to operators, the best first.
+    suggestions: list[SuggestionView]
+    #: The moment in question; null for now.
+    at: NotRequired[str | None]
+    cycle: NotRequired[CycleView | None]
+    #: Estimated start; null: the job does not wait, or no estimate exists.
+    estimate: NotRequired[ExplainedEstimateView | None]

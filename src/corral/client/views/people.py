@@ -1,8 +1,31 @@
-"""People, what they may do and hold, and what they pick from, as the server shows them."""
+"""Users, groups, permissions, quotas, tokens, sign-in and the audit log.
 
-from __future__ import annotations
+Generated from docs/reference/openapi.json by `make openapi`: do not edit.
+"""
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
+
+
+class Assignment(TypedDict):
+    users: list[str]
+
+
+class GroupCreate(TypedDict):
+    name: str
+    description: NotRequired[str]
+    pool: NotRequired[str | None]
+    #: Users who are in no group.
+    users: NotRequired[list[str]]
+
+
+class GroupEdit(TypedDict):
+    add_users: NotRequired[list[str]]
+    description: NotRequired[str | None]
+    #: Users who leave their present group for this one.
+    move_users: NotRequired[list[str]]
+    #: Null detaches the pool; left out: unchanged.
+    pool: NotRequired[str | None]
+    remove_users: NotRequired[list[str]]
 
 
 class GroupView(TypedDict):
@@ -14,36 +37,82 @@ class GroupView(TypedDict):
     created_at: str
 
 
-class FlavorView(TypedDict):
+class EventView(TypedDict):
+    id: int
+    at: str
+    actor: str
+    action: str
+    subject: str
+    detail: dict[str, Any]
+    source: str
+
+
+class IdentityView(TypedDict):
+    """An account of a provider."""
+
+    provider: str
+    subject: str
+    login: str
     name: str
-    models: list[str]
-    labels: dict[str, str]
+    email: str
+    #: The user, once the account is on-boarded.
+    user: str | None
+    #: The allow-list contains the account: the next sign-in creates the user.
+    allowed: bool
+    #: Time of the last sign-in or of the last attempt.
+    seen_at: str | None
+
+
+#: What a permission group can allow. Operators may do everything.
+Function = Literal[
+    "train", "distribute", "workbench", "tasks", "volumes", "datasets", "images", "see-others-jobs", "tokens"
+]
+
+
+class PermissionGroupView(TypedDict):
+    name: str
+    functions: list[Function]
     description: str
-    gpus_total: int
-    packages: list[str]
+    users: list[str]
+    users_count: int
     created_at: str
 
 
-class PackageView(TypedDict):
-    name: str
-    gpus: float
-    cpus: float
-    memory_bytes: int
-    flavor: str | None
-    models: list[str]
-    rdma: bool
-    kinds: list[str]
-    description: str
+class ProviderDetailView(TypedDict):
+    """A provider as operators see it."""
+
+    id: str
+    kind: str
+    title: str
+    issuer: str
+    client_id: str
+    client_secret_set: bool
+    api_token_set: bool
+    organisation: str
+    enabled: bool
+    allow: list[str]
+    group: str | None
+    #: The redirect address to register with the provider.
+    redirect_uri: str
+    #: Number of users of this provider.
+    users: int
     created_at: str
-    available: bool | None
-    queue: str | None
-    free_count: int | None
-    queued: int | None
-    expected_wait_seconds: float | None
+
+
+class ProviderView(TypedDict):
+    """A sign-in provider, as it is shown before sign-in."""
+
+    id: str
+    kind: str
+    title: str
+    #: Address that a browser opens to sign in.
+    login_url: str
 
 
 class HeldView(TypedDict):
+    #: null means no limit
     limit: float | None
+    #: Held by all unfinished jobs, including those that wait.
     held: float
 
 
@@ -59,72 +128,286 @@ class QuotaUsageView(TypedDict):
     volumes: dict[str, HeldView]
 
 
-class MeView(TypedDict):
-    name: str
-    display_name: str
-    email: str
-    role: str
-    group: str | None
-    pool: str | None
-    permission_group: str
-    functions: list[str]
-    provider: str
-    must_change_password: bool
-    limits: NotRequired[dict[str, Any]]
-    quota: NotRequired[dict[str, QuotaView]]
-
-
-class TokenView(TypedDict):
-    id: str
-    name: str
-    scopes: list[str]
-    created_at: str
-    expires_at: str | None
-    last_used_at: str | None
-    token: NotRequired[str]
-
-
-class UserView(TypedDict):
-    name: str
-    display_name: str
-    email: str
-    role: str
-    disabled: bool
-    group: str | None
-    permission_group: str
-    provider: str
-    must_change_password: bool
-    active_jobs: int
-    created_at: str
-    last_seen_at: str | None
-    password: NotRequired[str]
-
-
-class QuotaView(TypedDict):
-    gpus: float | None
-    cpus: float | None
-    memory_bytes: int | None
-
-
-class LoginView(TypedDict):
-    user: str
-    role: str
-    token: str
-    must_change_password: NotRequired[bool]
-
-
-class PermissionGroupView(TypedDict):
-    name: str
-    functions: list[str]
-    description: str
-    users: list[str]
-    users_count: int
-    created_at: str
-
-
 class SshKeyView(TypedDict):
     id: str
     name: str
     public_key: str
     fingerprint: str
     created_at: str
+
+
+#: How far a token reaches, within what its user may do.
+Scope = Literal["read", "jobs", "full"]
+
+
+class TokenView(TypedDict):
+    id: str
+    name: str
+    scopes: list[Scope]
+    created_at: str
+    expires_at: str | None
+    last_used_at: str | None
+
+
+Role = Literal["operator", "scientist"]
+
+
+class UserView(TypedDict):
+    name: str
+    display_name: str
+    email: str
+    role: Role
+    disabled: bool
+    group: str | None
+    permission_group: str
+    provider: str
+    must_change_password: bool
+    #: Jobs that wait or run.
+    active_jobs: int
+    created_at: str
+    #: Precise to the minute; null if never, or not since signing out.
+    last_seen_at: str | None
+
+
+class LoginCreate(TypedDict):
+    user: str
+    password: str
+    #: Replaces the password, for example a one-time password.
+    new_password: NotRequired[str | None]
+    #: Answer with a bearer token instead of a cookie.
+    token_name: NotRequired[str | None]
+
+
+class LoginView(TypedDict):
+    user: str
+    role: Role
+    must_change_password: bool
+    #: Send it in the header X-CSRF-Token with every change.
+    csrf_token: NotRequired[str | None]
+    token: NotRequired[str | None]
+
+
+class LimitsView(TypedDict):
+    """Limits for all users; null means no limit."""
+
+    max_gpus_per_user: int | None
+    max_gpus_per_job: int | None
+    max_total_gpus: int | None
+    max_seconds: float | None
+    #: The smallest share of a GPU that a job may ask for.
+    smallest_share: float
+
+
+class QuotaView(TypedDict):
+    """Limits on the resources that a user's jobs of one kind may hold; null means no limit."""
+
+    gpus: float | None
+    cpus: float | None
+    memory_bytes: int | None
+
+
+class MeView(TypedDict):
+    name: str
+    display_name: str
+    email: str
+    role: Role
+    group: str | None
+    pool: str | None
+    permission_group: str
+    #: Functions that the caller may use; operators may use all.
+    functions: list[Function]
+    provider: str
+    must_change_password: bool
+    limits: LimitsView
+    quota: dict[str, QuotaView]
+    csrf_token: NotRequired[str | None]
+
+
+class NewTokenView(TypedDict):
+    id: str
+    name: str
+    scopes: list[Scope]
+    created_at: str
+    expires_at: str | None
+    last_used_at: str | None
+    #: Shown only once; only a hash is stored.
+    token: str
+
+
+class OnboardCreate(TypedDict):
+    provider: str
+    subjects: list[str]
+    #: Group of new users; null means no group.
+    group: NotRequired[str | None]
+
+
+class PasswordChange(TypedDict):
+    old: str
+    new: str
+    #: Revoke all tokens of the user except the one of this request.
+    revoke_tokens: NotRequired[bool]
+
+
+class PermissionGroupCreate(TypedDict):
+    name: str
+    description: NotRequired[str]
+    functions: NotRequired[
+        list[
+            Literal[
+                "train",
+                "distribute",
+                "workbench",
+                "tasks",
+                "volumes",
+                "datasets",
+                "images",
+                "see-others-jobs",
+                "tokens",
+            ]
+        ]
+    ]
+
+
+class PermissionGroupEdit(TypedDict):
+    description: NotRequired[str | None]
+    #: The complete set; it replaces the present one.
+    functions: NotRequired[
+        list[
+            Literal[
+                "train",
+                "distribute",
+                "workbench",
+                "tasks",
+                "volumes",
+                "datasets",
+                "images",
+                "see-others-jobs",
+                "tokens",
+            ]
+        ]
+        | None
+    ]
+
+
+class ProfileEdit(TypedDict):
+    display_name: NotRequired[str | None]
+    email: NotRequired[str | None]
+
+
+class ProviderCreate(TypedDict):
+    id: str
+    kind: Literal["github", "gitlab", "oidc"]
+    client_id: str
+    #: Logins, e-mail addresses, @domains, or * for all accounts of the provider.
+    allow: NotRequired[list[str]]
+    #: Stored encrypted and never shown again.
+    api_token: NotRequired[str]
+    #: Stored encrypted and never shown again.
+    client_secret: NotRequired[str]
+    enabled: NotRequired[bool]
+    #: Group of new users; null means no group.
+    group: NotRequired[str | None]
+    #: The provider's address; not needed for github.com and gitlab.com.
+    issuer: NotRequired[str]
+    #: A GitHub organisation or GitLab group whose members are listed.
+    organisation: NotRequired[str]
+    title: NotRequired[str]
+
+
+class ProviderEdit(TypedDict):
+    """Fields that are left out keep their values, the secrets too; null removes a secret."""
+
+    #: Logins, e-mail addresses, @domains, or * for all accounts of the provider.
+    allow: NotRequired[list[str]]
+    api_token: NotRequired[str | None]
+    client_id: NotRequired[str]
+    client_secret: NotRequired[str | None]
+    enabled: NotRequired[bool]
+    #: Group of new users; null means no group.
+    group: NotRequired[str | None]
+    issuer: NotRequired[str]
+    organisation: NotRequired[str]
+    title: NotRequired[str]
+
+
+class CheckView(TypedDict):
+    name: str
+    state: Literal["ok", "warn", "fail"]
+    detail: str
+    #: How to fix the problem.
+    hint: str
+
+
+class ProviderTestView(TypedDict):
+    ok: bool
+    checks: list[CheckView]
+
+
+class QuotaPut(TypedDict):
+    """Limits on the resources that a user's jobs of one kind may hold; null means no limit."""
+
+    cpus: NotRequired[float | None]
+    gpus: NotRequired[float | None]
+    memory_bytes: NotRequired[int | None]
+
+
+class VolumeQuotasPut(TypedDict):
+    """The most bytes of a user's volumes of each type; null means no limit."""
+
+    block: NotRequired[int | None]
+    filesystem: NotRequired[int | None]
+    local: NotRequired[int | None]
+    object: NotRequired[int | None]
+
+
+class QuotasPut(TypedDict):
+    """One entry per job kind; a kind that is left out has no limit afterwards. The same holds for the types of volumes,
+    unless `volumes` is left out altogether."""
+
+    distributed: NotRequired[QuotaPut | None]
+    preset: NotRequired[QuotaPut | None]
+    training: NotRequired[QuotaPut | None]
+    volumes: NotRequired[VolumeQuotasPut | None]
+    workbench: NotRequired[QuotaPut | None]
+
+
+class QuotasBatch(TypedDict):
+    """The same change for many users. Limits that are left out stay unchanged; null removes a limit."""
+
+    quota: QuotasPut
+    #: All users, instead of a list of users.
+    all: NotRequired[bool]
+    users: NotRequired[list[str] | None]
+
+
+class SshKeyCreate(TypedDict):
+    name: str
+    #: The content of a .pub file.
+    public_key: str
+
+
+class TokenCreate(TypedDict):
+    name: str
+    expires_in_days: NotRequired[float | None]
+    #: Scope: read; read and change jobs and tasks; everything.
+    scopes: NotRequired[list[Literal["read", "jobs", "full"]]]
+
+
+class UserCreate(TypedDict):
+    name: str
+    display_name: NotRequired[str]
+    email: NotRequired[str]
+    #: null means no group, and so no pool of a group.
+    group: NotRequired[str | None]
+    password: NotRequired[str | None]
+    permission_group: NotRequired[str]
+    role: NotRequired[Literal["operator", "scientist"] | None]
+
+
+class UserEdit(TypedDict):
+    disabled: NotRequired[bool | None]
+    display_name: NotRequired[str | None]
+    email: NotRequired[str | None]
+    password: NotRequired[str | None]
+    permission_group: NotRequired[str | None]
+    role: NotRequired[Literal["operator", "scientist"] | None]

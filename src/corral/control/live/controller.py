@@ -19,7 +19,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from corral.control.fleet.cluster_health import ClusterHealth
 from corral.control.jobs.checkpoints import told_at_launch
@@ -42,7 +42,7 @@ from corral.control.live.reconcile import not_taken, reconcile, report
 from corral.control.live.state import State, load_state
 from corral.control.live.turn import Request, RequestFailed, Turn
 from corral.control.live.unit_of_work import Work
-from corral.control.live.worker import Worker, WorkerStopped
+from corral.control.live.worker import Worker, WorkerStopped, log_failure
 from corral.control.ports import (
     AttemptPhase,
     AttemptStatus,
@@ -510,11 +510,13 @@ class Controller:
             self._outboxes[name].hurry()
 
 
-def _log_failure(answer: Future[Any]) -> None:
-    error = answer.exception()
-    # While the store is away reports are dropped: the engines are observed anew when it is back.
-    if error is not None and not isinstance(error, ControllerStopped | StoreUnavailable):
-        log.error("an engine's report could not be taken: %s", error, exc_info=error)
+# While the store is unavailable reports are dropped: the engines are observed again when it is back.
+_log_failure = log_failure(
+    log,
+    "an engine's report could not be processed",
+    ignored=(ControllerStopped, StoreUnavailable),
+    with_traceback=True,
+)
 
 
 def _attempts(job: Job) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 from corral.control.ports import StoreUnavailable
 
@@ -24,6 +26,23 @@ STOP_SECONDS = 3.0
 
 class WorkerStopped(Exception):
     """Raised by a round: there is nothing more to do, because the server stops."""
+
+
+def log_failure(
+    log: logging.Logger,
+    message: str,
+    *,
+    ignored: tuple[type[BaseException], ...] = (WorkerStopped,),
+    with_traceback: bool = False,
+) -> Callable[[Future[Any]], None]:
+    """A callback for `Future.add_done_callback`: logs the error of a request for whose answer no caller waits."""
+
+    def done(answer: Future[Any]) -> None:
+        error = answer.exception()
+        if error is not None and not isinstance(error, ignored):
+            log.error("%s: %s", message, error, exc_info=error if with_traceback else None)
+
+    return done
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

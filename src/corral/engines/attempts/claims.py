@@ -32,7 +32,8 @@ class ClaimState(Enum):
 
 
 def take_claim(rank_dir: str, body: dict[str, Any]) -> int | None:
-    """Become the only supervisor of an instance: the locked descriptor, or None if another was first."""
+    """Become the only supervisor of an instance: returns the locked descriptor, or None if the instance is claimed
+    already."""
     temporary = os.path.join(rank_dir, f"{CLAIM}.{os.getpid()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
@@ -48,16 +49,16 @@ def take_claim(rank_dir: str, body: dict[str, Any]) -> int | None:
 
 
 def add_to_claim(descriptor: int, body: dict[str, Any]) -> None:
-    """One write of one line, so that a reader sees it whole or not at all."""
+    """One write of one line, so that a reader sees all of it or nothing."""
     write_all(descriptor, json.dumps(body).encode() + b"\n")
 
 
 def record_end(rank_dir: str, body: dict[str, Any]) -> None:
-    """How an instance ended, on the disk when this returns. The instance must have been claimed. When the disk is full,
-    a long message is cut to what the claim's block has room for."""
+    """Records how an instance ended; it is on the disk when this returns. The instance must have been claimed. If the
+    disk is full, a long message is cut so that the record fits into the block of the claim."""
     descriptor = os.open(os.path.join(rank_dir, CLAIM), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     try:
-        # A line before it may be unfinished.
+        # The line before may be incomplete.
         try:
             write_all(descriptor, b"\n" + json.dumps(body).encode() + b"\n")
         except OSError:
@@ -70,7 +71,8 @@ def record_end(rank_dir: str, body: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who supervises an instance, what it started, and how that ended; empty where it is not (yet) told."""
+    """The supervisor of an instance, the process that it started, and how that ended; empty where it is not (yet)
+    recorded."""
 
     supervisor: dict[str, Any]
     started: dict[str, Any]
@@ -79,7 +81,7 @@ class Claim:
 
 def read_claim(rank_dir: str) -> Claim:
     lines = read_bytes(os.path.join(rank_dir, CLAIM)).split(b"\n")
-    bodies = [parse_json(line) or {} for line in lines[:-1] if line]  # the last is empty, or unfinished
+    bodies = [parse_json(line) or {} for line in lines[:-1] if line]  # the last is empty, or incomplete
     ends = [body for body in bodies if "ended_at" in body]
     begun = [body for body in bodies if "ended_at" not in body]
     return Claim(

@@ -1,8 +1,9 @@
-"""When ended attempts are folded, so that they take few files: a thread that each engine has.
+"""Decides when ended attempts are folded, that is, when files that are no longer needed are removed. Each engine has
+one such thread.
 
-Removing a file makes new ones expensive for a minute on some file systems, so it waits until nothing is launched, or
-until much has been left. What folding is differs from engine to engine; every step of it can be done again, and the
-mark that it is due goes last: a crash costs nothing.
+On some file systems, removing files makes creating files slow for a minute. So the worker waits until no attempt has
+been launched for a while, or until an hour has passed. Each engine folds in its own way. Every step can be repeated,
+and the mark that an attempt is to be folded is removed last: a crash loses nothing.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ class Folds(Protocol):
     """The files of an engine's attempts."""
 
     def unfolded(self) -> Sequence[str]:
-        """Attempts that are over, forgotten and not folded."""
+        """Attempts that are ended and forgotten but not folded."""
 
     def fold(self, attempt_id: str) -> None:
         """Raises OSError."""
 
     def note_folded(self, attempt_id: str) -> None:
-        """It is folded from now on."""
+        """Marks the attempt as folded."""
 
 
 class FoldWorker:
     def __init__(self, files: Folds, *, quiet_seconds: float = QUIET_SECONDS) -> None:
         self._files = files
         self._quiet_seconds = quiet_seconds
-        #: is called with jobs of which attempts were folded
+        #: called with the jobs whose attempts were folded
         self.fold_homes: Callable[[Sequence[str]], None] = lambda job_ids: None
         self._launched_at = self._last = time.monotonic()
         pause = min(POLL_SECONDS, max(0.05, quiet_seconds))
@@ -60,7 +61,7 @@ class FoldWorker:
         self._launched_at = time.monotonic()
 
     def fold_all(self) -> None:
-        """Fold what is there, some attempts at a time."""
+        """Fold all such attempts, some at a time."""
         names = sorted(self._files.unfolded())
         for start in range(0, len(names), _BATCH):
             if self._worker.pause(_PAUSE_SECONDS if start else 0.0):
@@ -72,7 +73,7 @@ class FoldWorker:
             try:
                 self._files.fold(attempt_id)
             except OSError as error:
-                log.warning("the files of %s cannot be put together: %s", attempt_id, error)
+                log.warning("the files of attempt %s cannot be folded: %s", attempt_id, error)
         self.fold_homes(sorted({attempt_id.rpartition(".")[0] for attempt_id in attempt_ids}))
         for attempt_id in attempt_ids:
             self._files.note_folded(attempt_id)

@@ -11,13 +11,13 @@ from corral.engines.attempts.accounts import AccountRules
 class Isolation:
     """How jobs are kept apart from the server and from each other."""
 
-    #: None: jobs belong to the server's own account
+    #: None: jobs run as the server's own account
     accounts: AccountRules | None = None
-    #: below it the way to jobs' directories may be opened for their accounts
+    #: below it, the path to jobs' directories may be opened for their accounts
     top: str = ""
     #: processes and threads of one instance; 0 means no limit
     max_processes: int = 0
-    #: setuid programs and file capabilities give jobs of other accounts than the server's no privileges
+    #: setuid programs and file capabilities give no privileges to jobs that run as another account than the server
     no_new_privileges: bool = True
     #: where NVIDIA's MPS listens; "" without it
     mps_directory: str = ""

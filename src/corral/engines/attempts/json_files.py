@@ -29,14 +29,14 @@ def write_json(path: str, body: dict[str, Any], *, durable: bool = False) -> Non
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """A disk that becomes full takes a part of it, and refuses the rest with the next call."""
+    """A disk that becomes full accepts a part of the data, and refuses the rest at the next call."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
 
 
 def read_json(path: str) -> dict[str, Any] | None:
-    """The file's content, or None if there is none or it is damaged (a machine that lost power)."""
+    """The file's content, or None if there is no file or it is damaged (after a loss of power)."""
     return parse_json(read_bytes(path).partition(b"\n")[0])
 
 

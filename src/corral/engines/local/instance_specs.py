@@ -1,6 +1,6 @@
-"""From an order to what a supervisor gets to know: account, directories, limits, environment, container.
+"""Makes the message for a supervisor from a launch order: account, directories, limits, environment, container.
 
-Refuses what this machine can never run. Nothing is started or written here.
+Refuses orders that this machine can never run. This module starts and writes nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from corral.engines.local.containers.container_runtime import group_below_mount
 from corral.engines.local.rundir import TMP, WORK, Layout, is_safe_id
 from corral.engines.storage.storage_specs import StoragePlaces, preparer_spec, storage_specs
 
-#: More than the kernel passes to a program.
+#: More than the kernel accepts for a program.
 MAX_ORDER_CHARS = 4 << 20
 
 
@@ -51,13 +51,13 @@ class SpecWriter:
     isolation: Isolation = field(default_factory=Isolation)
     runtime: ContainerRuntime | None = None
     places: StoragePlaces
-    #: of the server: what may be told of it to those who prepare storage
+    #: the server's environment, of which the process that prepares storage gets a part
     environ: Mapping[str, str] = field(default_factory=dict)
-    #: whose orders these are
+    #: installation and term of the server that launches
     leadership: Leadership = NO_LEADERSHIP
 
     def check(self, order: LaunchOrder) -> None:
-        """Raises LaunchRefused for what can never run here, before anything of it is on disk."""
+        """Raises LaunchRefused for an order that can never run here, before any file is written."""
         check_order(order)
         if order.image or order.storage or self.isolation.accounts is not None:
             for instance in order.instances:
@@ -114,12 +114,12 @@ class SpecWriter:
         return f"{self.engine}-{attempt_id}-{rank}"
 
     def account(self, order: LaunchOrder) -> Account | None:
-        """None means the server's own. Raises LaunchRefused."""
+        """None means the server's own account. Raises LaunchRefused."""
         rules = self.isolation.accounts
         return rules.account_of(order.os_user or order.user) if rules is not None else None
 
     def _has_group(self, order: LaunchOrder) -> bool:
-        """A container below which no group can be put is limited by its runtime."""
+        """If the runtime cannot put a container below a control group, the runtime itself limits the container."""
         return not order.image or (self.runtime is not None and self.runtime.takes_group)
 
     def _env(
@@ -127,7 +127,7 @@ class SpecWriter:
     ) -> dict[str, str]:
         rank_dir = self.layout.rank_dir(order.attempt_id, instance.rank)
         if order.image:
-            # The image has its own; only a home that can be written to is missing in most.
+            # The image has an environment of its own. Most images lack only a home directory that can be written to.
             home = order.env.get("CORRAL_JOB_DIR", CONTAINER_TMP)
             base = {"HOME": home, "TMPDIR": CONTAINER_TMP}
         else:
@@ -136,14 +136,14 @@ class SpecWriter:
                 base |= account_environment(account)
         env = job_environment(order, instance, base=base, master_port=master_port)
         if order.image and any(map(is_real, instance.gpu_ids)) and MIG_PREFIX not in env["CUDA_VISIBLE_DEVICES"]:
-            # Inside there are no others, so they count from 0.
+            # Only these GPUs are visible in the container, so CUDA counts them from 0.
             env["CUDA_VISIBLE_DEVICES"] = ",".join(str(place) for place in range(len(instance.gpu_ids)))
         if self.isolation.mps_directory:
             env |= share_environment(instance, pipe_directory=self.isolation.mps_directory)
         return env
 
     def _storage(self, order: LaunchOrder, instance: Instance, scratch: str) -> list[StorageSpec]:
-        # Each instance of a gang has its own of the node's disk, and so a link of its own.
+        # Each instance of a gang has its own directory on the node's disk, and so a link of its own.
         suffix = f"-{instance.rank}" if instance.rank else ""
         return storage_specs(order.storage, self.places, scratch=scratch, suffix=suffix)
 
@@ -206,7 +206,7 @@ class SpecWriter:
 
 
 def check_order(order: LaunchOrder) -> None:
-    """Raises LaunchRefused for what no machine could run."""
+    """Raises LaunchRefused for an order that no machine could run."""
     if not is_safe_id(order.attempt_id) or not order.attempt_id.rpartition(".")[2].isdigit():
         raise LaunchRefused(f"attempt id {order.attempt_id!r} is not of the form <job>.<number>")
     if not order.command or not order.command[0]:

@@ -35,8 +35,9 @@ TMP = "tmp"
 ENVIRONMENT = "env"
 AUTH = "auth"
 
-#: An attempt id becomes the name of a directory.
+#: The name of a log file after folding.
 _FOLDED = re.compile(r"\d+\.log\.")
+#: An attempt id becomes the name of a directory.
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
@@ -56,7 +57,7 @@ class Layout:
         self._containers_path = os.path.join(root, "containers")
 
     def prepare(self) -> None:
-        """Create what is missing. Logs and commands are the users' own, so nobody else may look."""
+        """Create the missing directories. Logs and commands belong to users, so other accounts must not read them."""
         os.makedirs(self.root, mode=0o700, exist_ok=True)
         for path in (self.live_dir, self.ended_dir, self.runs_dir):
             os.makedirs(path, mode=0o700, exist_ok=True)
@@ -64,7 +65,7 @@ class Layout:
             os.mkfifo(self.events_path, 0o600)
 
     def note_containers(self) -> None:
-        """From now on there may be containers to look for after a crash."""
+        """From now on a new engine searches for containers that a crash left behind."""
         os.close(os.open(self._containers_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
     def had_containers(self) -> bool:
@@ -74,11 +75,11 @@ class Layout:
         return os.path.join(self.live_dir, attempt_id)
 
     def ended(self, attempt_id: str) -> str:
-        """The marker of an attempt that is forgotten, and whose files are to be put together."""
+        """The marker of an attempt that is forgotten and not yet folded."""
         return os.path.join(self.ended_dir, attempt_id)
 
     def attempt_dir(self, attempt_id: str) -> str:
-        # Two hexadecimal digits keep a directory small also after a million attempts.
+        # Two hexadecimal digits keep each directory small, even after a million attempts.
         shard = f"{zlib.crc32(attempt_id.encode()) & 0xFF:02x}"
         return os.path.join(self.runs_dir, shard, attempt_id)
 
@@ -90,12 +91,12 @@ class Layout:
 
 
 def folded_prefix(rank: int | str) -> str:
-    """How the names of an instance's log begin in the directory of a folded attempt."""
+    """The prefix of the log files of an instance in the directory of a folded attempt."""
     return f"{rank}.log."
 
 
 def is_folded(names: Iterable[str]) -> bool:
-    """Whether these are the names in the directory of an attempt that is over and was put together."""
+    """Whether a directory with these names is that of a folded attempt."""
     return any(name == OVER or _FOLDED.match(name) is not None for name in names)
 
 
@@ -104,7 +105,7 @@ def is_safe_id(attempt_id: str) -> bool:
 
 
 def write_stop(attempt_dir: str, body: dict[str, Any]) -> None:
-    """The order to stop. On a full disk it is a line more in the attempt's order, whose block has room."""
+    """Write the order to stop. On a full disk it is appended to the attempt's order, whose disk block has space."""
     try:
         write_json(os.path.join(attempt_dir, STOP), body)
     except OSError:
@@ -125,11 +126,11 @@ def read_stop(attempt_dir: str) -> dict[str, Any] | None:
 
 
 def notify(events_path: str, attempt_id: str) -> bool:
-    """Tell the engine to look at an attempt, if one listens. Never blocks; False if its pipe is full just now."""
+    """Ask the engine to read the files of an attempt. Never blocks; False if the pipe is full."""
     try:
         descriptor = os.open(events_path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return True  # no engine lives: the next one looks by itself
+        return True  # no engine runs: the next one reads all files at its start
     try:
         os.write(descriptor, attempt_id.encode() + b"\n")
     except BlockingIOError:

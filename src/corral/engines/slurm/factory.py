@@ -122,7 +122,7 @@ def _submitter_of(
     def submitter_of(order: LaunchOrder) -> Submitter | None:
         slurm_account = slurm_accounts.get(order.user, "")
         if rules is None:
-            return Submitter(account=own_account(), books=slurm_account) if slurm_account else None
-        return Submitter(account=rules.account_of(order.os_user or order.user), books=slurm_account)
+            return Submitter(account=own_account(), slurm_account=slurm_account) if slurm_account else None
+        return Submitter(account=rules.account_of(order.os_user or order.user), slurm_account=slurm_account)
 
     return submitter_of

@@ -1,4 +1,5 @@
-"""Whose jobs are root's on the nodes of a Slurm cluster: on every node, not only on the server's own machine."""
+"""Finds the users whose jobs run as root on the nodes of a Slurm cluster: on every node, not only on the server's own
+machine."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ REMEDY = "name another account for them in local.run_as.users, or forbid it with
 
 
 def root_on_nodes(accounts: AccountRules | None, *, is_root: bool | None = None) -> str:
-    """In words; "" if no job is. `accounts` are the rules of a server that runs as root."""
+    """A message, or "" if no job does. `accounts` are the rules of a server that runs as root."""
     if not (os.geteuid() == 0 if is_root is None else is_root):
         return ""
     if accounts is None:

@@ -1,4 +1,4 @@
-"""Buckets as directories: mounted where FUSE is there, else fetched before the start."""
+"""Buckets as directories: mounted if FUSE is available, else fetched before the start."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class BucketProvider:
         access = ObjectAccess.from_words(spec["access"])
         problem = "switched off" if around.places["without_fuse"] else fuse_problem()
         if problem and not spec["read_only"]:
-            raise CannotProvide(f"it can only be written to where FUSE is, and here {problem}")
+            raise CannotProvide(f"it can be written to only through FUSE, and here {problem}")
         try:
-            # Asked first: a bucket that is not there would be an empty directory, or errors in the job's hands.
+            # Checked first: a missing bucket would appear as an empty directory, or cause errors in the job.
             look(access, limit=1)
             if problem:
                 return self._fetched(spec, access, around, problem)

@@ -1,12 +1,12 @@
 """Block and filesystem volumes of the local engine: directories below one root.
 
-    <root>/v-12/data         what jobs see
+    <root>/v-12/data         the directory that jobs see
     <root>/v-12/volume.json  its size and owner
     <root>/.making/          volumes that are not complete yet
     <root>/.trash/           volumes that are being removed
 
-A volume appears and vanishes by one rename, so that a crash leaves a whole one or none; what is left in the other two
-directories is removed the next time. Which volumes there should be is control's business.
+A volume appears and vanishes by one rename, so that a crash leaves a complete one or none; leftovers in the other two
+directories are removed the next time. Control decides which volumes exist.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ABOUT = "volume.json"
 _MAKING = ".making"
 _TRASH = ".trash"
 _ID = re.compile(r"v-(\d{1,9})")
-#: Projects below are left to whoever else uses quotas on the same disk.
+#: Project ids below are left to other users of quotas on the same disk.
 _FIRST_PROJECT = 1_000_000
 
 
@@ -39,14 +39,14 @@ class DirectoryVolumes:
     """See `corral.control.ports.VolumeDriver`. Safe for several threads: each change is one rename."""
 
     def __init__(self, root: str, quotas: ProjectQuotas | None = None) -> None:
-        """Without `quotas` the driver looks for the file system's own."""
+        """Without `quotas` the driver detects those of the file system."""
         self._root = os.path.abspath(root)
         os.makedirs(self._root, mode=0o700, exist_ok=True)
         self._quotas = quotas or quotas_of(self._root)
 
     @property
     def detail(self) -> str:
-        """For `doctor`: how sizes are kept."""
+        """For `doctor`: how sizes are enforced."""
         kept = "by project quotas" if self._quotas else "by measuring: this file system has no project quotas"
         return f"{self._root}: sizes are enforced {kept}"
 
@@ -130,7 +130,7 @@ class DirectoryVolumes:
         except OSError:
             remove_tree(half)
             if not os.path.isdir(place):
-                raise  # nobody else was quicker
+                raise  # no other thread created it meanwhile
 
     def _limit(self, volume_id: str, size_bytes: int) -> None:
         if self._quotas is None:
@@ -138,7 +138,7 @@ class DirectoryVolumes:
         self._quotas.limit(os.path.join(self._place(volume_id), DATA), _project(volume_id), size_bytes)
 
     def _halves(self, volume_id: str) -> list[str]:
-        """What a crash left of this volume, or of every one."""
+        """The leftovers of a crash, of this volume or of all volumes."""
         found = []
         for place in (os.path.join(self._root, name) for name in (_MAKING, _TRASH)):
             names = os.listdir(place) if os.path.isdir(place) else []

@@ -1,4 +1,4 @@
-"""Looks for what a workbench offers, on the machine of the local engine."""
+"""Searches for the programs that a workbench offers, on the machine of the local engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FINDERS = {Tool.JUPYTER: find_jupyter, Tool.SSHD: find_sshd}
 
 
 class LocalTools:
-    """Implements `corral.control.ports.ToolProbe`: looks where the program in the workbench will look."""
+    """Implements `corral.control.ports.ToolProbe`: searches the same directories as the program in the workbench."""
 
     def __init__(self, server_env: Mapping[str, str] | None = None, *, has_accounts: bool = False) -> None:
         """With `has_accounts`, workbenches run as other accounts than the server."""
@@ -24,7 +24,8 @@ class LocalTools:
 
     def missing(self, needed: Sequence[Tool], *, venv: str | None, env: Mapping[str, str]) -> list[Tool]:
         if self._has_accounts and (venv or "PATH" in env):
-            # The server sees what the job's account cannot. The workbench itself looks, as that account, at its start.
+            # The server may see programs that the job's account cannot. The workbench itself checks at its start, as
+            # that account.
             return []
         found_in = environment({**self._base, **env}, venv)
         return [tool for tool in needed if _FINDERS[tool](found_in) is None]

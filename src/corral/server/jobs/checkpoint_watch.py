@@ -10,13 +10,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
-from concurrent.futures import Future
-from typing import Any
 
 from corral.control.jobs.checkpoints import Saved, note_saved
 from corral.control.live.controller import Controller, ControllerStopped
 from corral.control.live.state import State
-from corral.control.live.worker import Worker
+from corral.control.live.worker import Worker, log_failure
 from corral.control.ports import Checkpoints, Clock
 from corral.control.records import ReceiptRecord
 from corral.control.scheduling.preemptions import LastSave, note_last_saves, undecided
@@ -64,7 +62,9 @@ class CheckpointWatch:
         seen = [saved for job_id, at in known.items() if (saved := self._changed(job_id, at)) is not None]
         seen += self._last_looks(self._marks.keys() - known.keys())
         if seen:
-            self._controller.execute(note_saved, seen).add_done_callback(_log_failure)
+            self._controller.execute(note_saved, seen).add_done_callback(
+                log_failure(log, "saved checkpoints could not be recorded", with_traceback=True)
+            )
 
     def _tell_last_saves(self) -> None:
         """Record for preempted jobs whether they saved after the warning; both owners see it."""
@@ -74,7 +74,9 @@ class CheckpointWatch:
             return
         saves = [save for receipt in ended if (save := self._last_save(receipt)) is not None]
         if saves:
-            self._controller.execute(note_last_saves, saves).add_done_callback(_log_failure)
+            self._controller.execute(note_last_saves, saves).add_done_callback(
+                log_failure(log, "saved checkpoints could not be recorded", with_traceback=True)
+            )
 
     def _last_save(self, receipt: ReceiptRecord) -> LastSave | None:
         """Checkpoints that were saved later belong to the next attempt."""
@@ -144,9 +146,3 @@ def _last_saved(state: State, with_waiting: bool) -> dict[str, float | None]:
         for job in state.snapshot.jobs.values()
         if job.state.holds_resources or (with_waiting and job.attempt > 0)
     }
-
-
-def _log_failure(answer: Future[Any]) -> None:
-    error = answer.exception()
-    if error is not None and not isinstance(error, ControllerStopped):
-        log.error("the time of a checkpoint could not be stored: %s", error, exc_info=error)

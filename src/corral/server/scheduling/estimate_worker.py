@@ -11,12 +11,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
 
-from corral.control.live.controller import Controller, ControllerStopped
-from corral.control.live.worker import Worker, WorkerStopped
+from corral.control.live.controller import Controller
+from corral.control.live.worker import Worker, WorkerStopped, log_failure
 from corral.control.ports import Clock, Store
 from corral.control.scheduling import estimates
 from corral.control.scheduling.estimates import Wait
@@ -157,7 +155,9 @@ class EstimateWorker:
     def _keep(self, made: list[PastEstimate]) -> None:
         for begin in range(0, len(made), BATCH):
             batch = made[begin : begin + BATCH]
-            self._controller.execute(estimates.keep, batch).add_done_callback(_log_failure)
+            self._controller.execute(estimates.keep, batch).add_done_callback(
+                log_failure(log, "estimates could not be stored")
+            )
         self._past = [*self._past, *made][-estimates.LOOKED_BACK :]
         for one in made:
             self._kept[one.job_id, one.attempt] = horizon_of(one.p50 - one.made_at)
@@ -177,9 +177,3 @@ class _Breathing:
             raise Stopped
         time.sleep(_BREATH_SECONDS)
         self._since = time.monotonic()
-
-
-def _log_failure(answer: Future[Any]) -> None:
-    error = answer.exception()
-    if error is not None and not isinstance(error, ControllerStopped):
-        log.error("estimates could not be stored: %s", error)

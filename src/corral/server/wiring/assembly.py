@@ -9,10 +9,8 @@ import logging
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fastapi import FastAPI
 
@@ -21,6 +19,7 @@ from corral.control.jobs import images
 from corral.control.live.controller import Controller
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Work
+from corral.control.live.worker import log_failure
 from corral.control.people import sign_in_providers, user_accounts
 from corral.control.records import UserRecord
 from corral.control.storage import object_stores
@@ -160,7 +159,9 @@ def _throttle(settings: Settings) -> LoginThrottle:
 
 
 def _touch(controller: Controller, credential_id: str, at: float) -> None:
-    controller.execute(_touched, credential_id, at).add_done_callback(_log_failure)
+    controller.execute(_touched, credential_id, at).add_done_callback(
+        log_failure(log, "the last use of a credential could not be recorded", ignored=(RuntimeError,))
+    )
 
 
 def _touched(work: Work, credential_id: str, at: float) -> None:
@@ -209,9 +210,3 @@ def _first_operator(work: Work, password_hash: str, is_one_time: bool) -> UserRe
     user = replace(user, must_change_password=is_one_time)
     work.tx.people.save_user(user)
     return user
-
-
-def _log_failure(answer: Future[Any]) -> None:
-    error = answer.exception()
-    if error is not None and not isinstance(error, RuntimeError):
-        log.error("the last use of a credential could not be stored: %s", error)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from corral.control.fleet import node_actions as fleet_use_cases
 from corral.control.fleet.gpu_holders import holders
 from corral.control.live.controller import Controller, ControllerStopped
 from corral.control.live.state import State
+from corral.control.live.worker import log_failure
 from corral.control.ports import Clock, Collector, History, ReadingSink, SelfTest, Store
 from corral.core.model import WHOLE
 from corral.engines.local.fleet import HostFleet, VirtualFleet
@@ -200,10 +200,6 @@ def _held_parts(state: State) -> dict[str, float]:
 
 
 def _store_loads(controller: Controller, loads: Mapping[str, float]) -> None:
-    controller.execute(fleet_use_cases.set_loads, loads).add_done_callback(_log_failure)
-
-
-def _log_failure(answer: Future[Any]) -> None:
-    error = answer.exception()
-    if error is not None and not isinstance(error, ControllerStopped):
-        log.error("the loads of nodes could not be stored: %s", error)
+    controller.execute(fleet_use_cases.set_loads, loads).add_done_callback(
+        log_failure(log, "the loads of nodes could not be stored")
+    )

@@ -29,7 +29,7 @@ from corral.control.records import (
 from corral.control.storage import mounts
 from corral.control.storage.mount_text import parse_mount, words_again
 from corral.core.model import EndReason
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 IDS = [digit * 64 for digit in "abc"]

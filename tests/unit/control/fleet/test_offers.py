@@ -24,7 +24,7 @@ from corral.core.model import Job, JobKind, JobState, NodeState, Queue, Request
 from corral.core.people.quota import Quota
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.snapshot.changes import Change, PutJob, PutLastNode, PutRules
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.tenants import A100S, two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node

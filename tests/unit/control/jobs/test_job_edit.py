@@ -15,7 +15,7 @@ from corral.control.records import FlavorRecord, PackageRecord
 from corral.core.model import EndReason, JobKind, Request
 from corral.core.people.quota import Quota
 from corral.core.snapshot.changes import PutQuota
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, draft
 
 

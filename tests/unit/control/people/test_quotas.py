@@ -12,7 +12,7 @@ from corral.control.system.policies import Policies
 from corral.core.model import JobKind, Request
 from corral.core.people.quota import Quota
 from corral.core.storage.volumes import VolumeType
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 TRAINING, WORKBENCH = JobKind.TRAINING, JobKind.WORKBENCH

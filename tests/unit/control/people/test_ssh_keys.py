@@ -13,7 +13,7 @@ from corral.control.errors import Invalid, NotFound, OverLimit, Taken
 from corral.control.people import ssh_keys
 from corral.control.people.user_accounts import create_user, delete_user
 from corral.control.ports import Store
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk
 
 #: A key and the fingerprint that `ssh-keygen -l` prints for it.

@@ -25,7 +25,7 @@ from corral.core.people.quota import Quota
 from corral.core.people.scores import score_at
 from corral.core.snapshot.changes import PutQuota
 from corral.core.snapshot.installation import Limits, ScalingRules
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node
 

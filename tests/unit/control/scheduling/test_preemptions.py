@@ -25,7 +25,7 @@ from corral.core.model import EndReason, Job, JobState
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.plan.plan import Plan, Preemption, PreemptionRule
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
-from tests.unit.control.shelf import Shelf
+from tests.unit.control.fresh_stores import FreshStores
 from tests.unit.control.tenants import assert_state_is_stored
 from tests.unit.control.world import ANN, BOB, ROOT, TWO_NODES, Desk, draft, status
 from tests.unit.searching import DEAR
@@ -287,11 +287,11 @@ def test_its_node_is_lost_while_it_stops(desk: Desk, decisions: Decisions) -> No
     end=st.sampled_from(["exit", "lost", "stopped"]),
 )
 def test_wherever_it_crashes_the_receipt_ends_the_same(
-    shelf: Shelf, reload_after: set[int], saves: bool, end: str
+    fresh_stores: FreshStores, reload_after: set[int], saves: bool, end: str
 ) -> None:
     """A server that is started anew between any two steps keeps the same receipt as one that never was."""
     decisions = Decisions()
-    with pytest.MonkeyPatch.context() as patched, shelf.fresh() as store:
+    with pytest.MonkeyPatch.context() as patched, fresh_stores.new() as store:
         patched.setattr(cycle, "schedule", decisions.schedule)
         desk = Desk(store)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -127,18 +127,17 @@ def test_a_round_without_news_writes_nothing() -> None:
 
 
 def test_the_end_says_why() -> None:
-    for change, why in (
+    def with_rules(watch: Watch, *rules: AlertRule) -> None:
+        watch.rules = list(rules)
+        watch.temperatures(30, g=99)
+
+    ends: list[tuple[Callable[[Watch], object], str | None]] = [
         (lambda watch: watch.temperatures(30, g=60), None),
         (lambda watch: watch.look(30, Facts(now=30)), "it is no longer part of the cluster"),
-        (
-            lambda watch: (setattr(watch, "rules", []), watch.temperatures(30, g=99)),
-            "rule hot was deleted or switched off",
-        ),
-        (
-            lambda watch: (setattr(watch, "rules", [replace(HOT, subjects=("x",))]), watch.temperatures(30, g=99)),
-            "rule hot no longer watches g",
-        ),
-    ):
+        (with_rules, "rule hot was deleted or switched off"),
+        (lambda watch: with_rules(watch, replace(HOT, subjects=("x",))), "rule hot no longer watches g"),
+    ]
+    for change, why in ends:
         watch = Watch()
         for at in (0, 10):
             watch.temperatures(at, g=90)

@@ -86,7 +86,8 @@ def cluster() -> ClusterSnapshot:
 def check(snapshot: ClusterSnapshot, also: dict[str, Job]) -> None:
     """Counted from the jobs themselves, not by what the rule looks at."""
     holding = {job.id: job for job in snapshot.jobs.values() if job.allocation is not None} | also
-    writers, readers = defaultdict(set), defaultdict(set)
+    writers: dict[str, set[str]] = defaultdict(set)
+    readers: dict[str, set[str]] = defaultdict(set)
     for job in holding.values():
         for mount in job.mounts:
             (writers if mount.writes else readers)[mount.volume].add(job.id)

@@ -9,6 +9,7 @@ from corral.engines.slurm.cluster.nodes import FleetRules, nodes_seen, vanished
 from corral.engines.slurm.cluster.reservation_nodes import ASK_SECONDS, ReservationNodes, reservations_in
 from corral.engines.slurm.slurm_api.commands import SlurmRefused, SlurmUnavailable
 from corral.engines.slurm.slurm_api.slurm_records import SlurmNode, reserved_in
+from tests.unit.engines.slurm.unused_slurm import UnusedSlurm
 
 READY, CORDONED, DOWN = NodeState.READY, NodeState.CORDONED, NodeState.DOWN
 
@@ -28,7 +29,7 @@ def a_node(name: str = "gpu1", state: str = "IDLE", flags: str = "", **more: obj
         ("MIXED", "DRAIN", CORDONED, "drained in Slurm"),
         ("ALLOCATED", "NOT_RESPONDING", CORDONED, "does not answer Slurm at the moment"),
         ("IDLE", "NOT_RESPONDING", CORDONED, "does not answer Slurm at the moment"),
-        ("MIXED", "FAIL", CORDONED, "about to fail, says Slurm"),
+        ("MIXED", "FAIL", CORDONED, "about to fail, according to Slurm"),
         ("IDLE", "INVALID_REG", CORDONED, "has less than Slurm's settings say"),
         ("IDLE", "RESERVED", CORDONED, "reserved in Slurm"),
         ("MIXED", "MAINTENANCE", CORDONED, "in maintenance"),
@@ -122,7 +123,7 @@ def test_a_reservation_has_its_nodes_from_its_beginning_to_its_end(of: object) -
     assert found == [[], ["gpu1", "gpu2"], ["gpu1", "gpu2"], []]
 
 
-class Reservations:
+class Reservations(UnusedSlurm):
     """A Slurm that is asked for reservations only."""
 
     def __init__(self) -> None:
@@ -138,16 +139,16 @@ class Reservations:
 
 def test_reservations_are_asked_for_seldom_and_what_is_known_stays_while_slurm_is_away() -> None:
     slurm, seen = Reservations(), [a_node("gpu1"), a_node("gpu2")]
-    assert ReservationNodes(slurm, ["--qos=high"]).nodes(seen, 0.0) is None  # type: ignore[arg-type]
-    ours = ReservationNodes(slurm, ["--reservation=corral"])  # type: ignore[arg-type]
-    assert ours.nodes(seen, 0.0) == ours.nodes(seen, ASK_SECONDS - 1) == {"gpu1"}
+    assert ReservationNodes(slurm, ["--qos=high"]).nodes(seen, 0.0) is None
+    ours = ReservationNodes(slurm, ["--reservation=corral"])
+    assert ours.nodes(seen, 0.0) == ours.nodes(seen, ASK_SECONDS - 1) == frozenset({"gpu1"})
     assert slurm.asked == ["corral"]
     slurm.answer = SlurmUnavailable("away")
-    assert ours.nodes(seen, ASK_SECONDS) == {"gpu1"}
+    assert ours.nodes(seen, ASK_SECONDS) == frozenset({"gpu1"})
     # it has not begun: no node is corral's
     slurm.answer = []
     assert ours.nodes(seen, 2 * ASK_SECONDS) == frozenset()
     # hidden from this account, or not there: sbatch will tell
     slurm.answer = SlurmRefused("Reservation corral not found")
-    assert ours.nodes(seen, 3 * ASK_SECONDS) == {"gpu1", "gpu2"}
+    assert ours.nodes(seen, 3 * ASK_SECONDS) == frozenset({"gpu1", "gpu2"})
     assert len(slurm.asked) == 4

@@ -167,12 +167,12 @@ def test_an_answer_about_something_else_is_not_an_empty_cluster(document: dict[s
     "change", [{"cpus": "many"}, {"cpus": {"set": True}}, {"job_state": 7}, {"job_id": None}, {"nodes": "gpu[a-b]"}]
 )
 def test_an_answer_in_other_words_is_unreadable_and_breaks_nothing(change: dict[str, Any]) -> None:
-    with pytest.raises(Unreadable, match="its jobs are told in words that are not known here"):
+    with pytest.raises(Unreadable, match="its jobs have a form that is not known here"):
         jobs_of({"jobs": [{**JOB_24, **change}]})
     nameless = {name: value for name, value in NODE_24.items() if name != "name"}
-    with pytest.raises(Unreadable, match=r"its nodes are told .* \(KeyError\('name'\)\)"):
+    with pytest.raises(Unreadable, match=r"its nodes have a form .* \(KeyError\('name'\)\)"):
         nodes_of({"nodes": [nameless]})
-    # Nobody's job keeps the others from being seen.
+    # One unreadable job does not hide the others.
     assert len(jobs_of({"jobs": [JOB_24, {**JOB_24, **change}]})) == 1
 
 
@@ -231,7 +231,7 @@ def test_others_have_the_gpus_that_slurm_gave_them(details: list[str], taken: se
 
 @pytest.mark.parametrize("booked", ["cpu=4,mem=200M,node=2,billing=4,gres/gpu=5", "cpu=4,mem=200M,node=2,billing=4"])
 def test_each_node_has_the_gpus_that_slurm_gave_the_job_there(booked: str) -> None:
-    """Also where the books have no column for GPUs, or five are on two nodes."""
+    """Also where the accounting has no column for GPUs, or five are on two nodes."""
     details = ["gpu:a100:4(IDX:0-3)", "gpu:a100:1(IDX:0)"]
     (job,) = jobs_of({"jobs": [{**JOB_24, "tres_alloc_str": booked, "gres_detail": details}]})
     assert (job.gpus_on("gpu1"), job.gpus_on("gpu3")) == (4, 1)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
 from corral.control.ports import Withholding
 from corral.engines.slurm.cluster.drains import NodeDrains
-from corral.engines.slurm.slurm_api.commands import Slurm, SlurmRefused, is_passing
+from corral.engines.slurm.slurm_api.commands import SlurmRefused, is_passing
 from corral.engines.slurm.slurm_api.slurm_records import SlurmNode
+from tests.unit.engines.slurm.unused_slurm import UnusedSlurm
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_only_what_can_be_over_soon_is_tried_again(said: str, passes: bool) -> N
     assert is_passing(said) is passes
 
 
-class OneNode:
+class OneNode(UnusedSlurm):
     """A Slurm with one node, that refuses what it is told to refuse."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ def slurm() -> OneNode:
 
 @pytest.fixture
 def words(slurm: OneNode, tmp_path: Path) -> NodeDrains:
-    return NodeDrains(tmp_path, cast(Slurm, cast(Any, slurm)))
+    return NodeDrains(tmp_path, slurm)
 
 
 def test_a_drain_that_is_refused_once_is_said_again(slurm: OneNode, words: NodeDrains) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from corral.engines.slurm.attempts.tracking import JobTracker
 from corral.engines.slurm.cluster.occupancy import LEAVE_SECONDS, LINGER_SECONDS, LingeringJobs
 from corral.engines.slurm.slurm_api import clean_text
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob
+from tests.unit.engines.slurm.unused_slurm import UnusedSlurm
 
 NOW = 1_700_000_000.0
 ADA = JobOwner(uid=1001, name="ada")
@@ -197,11 +199,11 @@ def test_an_attempt_that_was_sent_twice_is_followed_where_it_runs(layout: Layout
     name = attempt.job_name("corral-x-")
     first, second = job("RUNNING", 7, name=name), job("COMPLETED", 8, name=name)
 
-    class Answers:
+    class Answers(UnusedSlurm):
         def jobs(self) -> list[SlurmJob]:
             return [first, second]
 
-        def ended(self, job_ids: list[int]) -> list[SlurmJob]:
+        def ended(self, job_ids: Collection[int]) -> list[SlurmJob]:
             return []
 
     adopted = list[int]()
@@ -212,7 +214,7 @@ def test_an_attempt_that_was_sent_twice_is_followed_where_it_runs(layout: Layout
 
     attempt.job_id = 8
     tell(layout, "claimed 7", f"up {NOW + 1}")
-    following = JobTracker(Answers(), layout, "corral-x-", adopt, contextlib.nullcontext())  # type: ignore[arg-type]
+    following = JobTracker(Answers(), layout, "corral-x-", adopt, contextlib.nullcontext())
     following.follow([attempt], [first], NOW + 60)
     assert (attempt.is_over, adopted) == (False, [7])
     # A job cannot make corral follow, and later cancel, somebody else's.

@@ -33,7 +33,7 @@ WAITING = {
     "NumCPUs": "1",
     "NodeList": "",
 }
-#: what a job has where the books of Slurm have no column for GPUs
+#: what a job has where the accounting of Slurm has no column for GPUs
 WITHOUT_GPUS = "cpu=4,mem=2G,node=2,billing=4"
 
 

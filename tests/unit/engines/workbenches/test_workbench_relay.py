@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from corral.engines.workbenches import workbench_relay, workbench_start
-from corral.engines.workbenches.workbench_relay import Relay, door, listening
+from corral.engines.workbenches.workbench_relay import Relay, listen_at, tls_context
 from corral.stores.workbenches.workbench_keys import NAME, WorkbenchKeys
 
 SECONDS = 60.0
@@ -51,8 +51,8 @@ async def relayed(key: str, target: Path) -> AsyncIterator[int]:
         writer.close()
 
     echo = await asyncio.start_unix_server(answer, target, limit=2 * LARGE)
-    listener = listening("127.0.0.1", *PORTS)
-    relay = asyncio.create_task(Relay(listener, door(key), str(target)).run())
+    listener = listen_at("127.0.0.1", *PORTS)
+    relay = asyncio.create_task(Relay(listener, tls_context(key), str(target)).run())
     try:
         yield listener.getsockname()[1]
     finally:
@@ -163,11 +163,11 @@ def test_without_jupyter_whoever_comes_is_sent_away(keys: WorkbenchKeys, key: st
 
 
 def test_a_port_of_the_range_is_taken_or_refused_in_words() -> None:
-    with listening("127.0.0.1", *PORTS) as taken:
+    with listen_at("127.0.0.1", *PORTS) as taken:
         port = taken.getsockname()[1]
         assert PORTS[0] <= port <= PORTS[1]
         with pytest.raises(OSError, match="in use"):
-            listening("127.0.0.1", port, port)
+            listen_at("127.0.0.1", port, port)
 
 
 @pytest.mark.parametrize("module", [workbench_relay, workbench_start])
@@ -204,4 +204,4 @@ def test_a_key_that_is_not_there_is_told(tmp_path: Path) -> None:
         [sys.executable, "-ISu", workbench_relay.__file__, *words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "the server cannot be let in at 127.0.0.1" in done.stdout
+    assert "the relay cannot listen at 127.0.0.1" in done.stdout

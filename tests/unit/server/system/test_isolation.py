@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def started_by_root(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def everything_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation, "barrier", lambda path: None)
-    monkeypatch.setattr(isolation.sys, "executable", "/usr/bin/env")
+    monkeypatch.setattr(sys, "executable", "/usr/bin/env")
 
 
 def test_where_nothing_is_said_the_first_operator_has_the_servers_account(

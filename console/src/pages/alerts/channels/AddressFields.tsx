@@ -2,12 +2,12 @@ import { Group, PasswordInput, Switch, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 
 import type { ChannelDraft } from "@/pages/alerts/channels/ChannelForm";
-import { words } from "@/pages/alerts/channels/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/alerts/channels/texts";
+import { useTexts } from "@/texts/texts";
 
 /** What a kind of channel needs to be reached. */
 export function AddressFields({ form }: { form: UseFormReturnType<ChannelDraft> }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const error = form.errors.url;
   switch (form.values.kind) {
     case "mail":
@@ -54,7 +54,7 @@ export function AddressFields({ form }: { form: UseFormReturnType<ChannelDraft> 
 }
 
 function MailFields({ form }: { form: UseFormReturnType<ChannelDraft> }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <>
       <Group grow preventGrowOverflow={false} align="flex-start">

@@ -4,18 +4,18 @@ import { useForm } from "@mantine/form";
 import { useState } from "react";
 
 import { api, sent, type Schema } from "@/api/client";
+import { SEVERITIES } from "@/api/enumerations";
 import { useAction } from "@/api/useAction";
 import { addressOf, isHook, KINDS, NEEDED, NO_PARTS, type Kind, type Parts } from "@/pages/alerts/channels/address";
 import { AddressFields } from "@/pages/alerts/channels/AddressFields";
-import { words } from "@/pages/alerts/channels/words";
+import { texts } from "@/pages/alerts/channels/texts";
 import { useConfirm } from "@/parts/confirm";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { formErrors } from "@/parts/fieldErrors";
-import { common, states } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common, states } from "@/texts/common";
+import { useFormAction } from "@/parts/useFormAction";
+import { useTexts } from "@/texts/texts";
 
 type ChannelView = Schema<"ChannelView">;
-const SEVERITIES = ["info", "warning", "critical"] as const;
 
 export interface ChannelDraft extends Parts {
   readonly name: string;
@@ -37,37 +37,38 @@ function draftOf(channel: ChannelView | undefined): ChannelDraft {
 }
 
 export function ChannelForm({ channel, onClose }: { channel?: ChannelView; onClose: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
-  const s = useWords(states);
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const s = useTexts(states);
   const [replacing, setReplacing] = useState(channel === undefined);
   const form = useChannelForm(channel, replacing);
-  const save = useAction({
-    run: (draft: ChannelDraft) => {
-      const plain = { min_severity: draft.min_severity, enabled: draft.enabled, description: draft.description };
-      const url = addressOf(draft.kind, draft);
-      if (channel === undefined) return sent(api.POST("/channels", { body: { ...plain, name: draft.name, url } }));
-      return sent(
-        api.PATCH("/channels/{name}", {
-          params: { path: { name: channel.name } },
-          body: replacing ? { ...plain, url } : plain,
-        }),
-      );
+  const save = useFormAction(
+    form,
+    {
+      run: (draft: ChannelDraft) => {
+        const plain = { min_severity: draft.min_severity, enabled: draft.enabled, description: draft.description };
+        const url = addressOf(draft.kind, draft);
+        if (channel === undefined) return sent(api.POST("/channels", { body: { ...plain, name: draft.name, url } }));
+        return sent(
+          api.PATCH("/channels/{name}", {
+            params: { path: { name: channel.name } },
+            body: replacing ? { ...plain, url } : plain,
+          }),
+        );
+      },
+      touches: ["/channels"],
+      done: (after) => t("saved", { name: after.name }),
+      onDone: onClose,
     },
-    touches: ["/channels"],
-    done: (after) => t("saved", { name: after.name }),
-    onDone: onClose,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
-  });
+    ["url"],
+  );
   return (
     <FormDrawer
       opened
       title={channel === undefined ? t("newChannel") : t("editChannel", { name: channel.name })}
       submitLabel={channel === undefined ? c("create") : c("save")}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
-      busy={save.isPending}
-      problem={save.error}
+      {...save}
       foot={channel !== undefined && <Removal channel={channel} onGone={onClose} />}
     >
       {channel === undefined && (
@@ -118,8 +119,8 @@ export function ChannelForm({ channel, onClose }: { channel?: ChannelView; onClo
 }
 
 function useChannelForm(channel: ChannelView | undefined, replacing: boolean) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return useForm<ChannelDraft>({
     initialValues: draftOf(channel),
     validateInputOnBlur: true,
@@ -136,8 +137,8 @@ function useChannelForm(channel: ChannelView | undefined, replacing: boolean) {
 }
 
 function Removal({ channel, onGone }: { channel: ChannelView; onGone: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const confirm = useConfirm();
   const { name } = channel;
   const remove = useAction({

@@ -9,19 +9,19 @@ import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { ChannelForm } from "@/pages/alerts/channels/ChannelForm";
 import { Deliveries } from "@/pages/alerts/channels/Deliveries";
-import { words } from "@/pages/alerts/channels/words";
+import { texts } from "@/pages/alerts/channels/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
-import { useWords, type Say } from "@/words/words";
+import { useTexts, type Say } from "@/texts/texts";
 
 type ChannelView = Schema<"ChannelView">;
 const FILTERS = { open: "", create: "" };
 
 export function ChannelsTab() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(FILTERS);
   const { data, error, refetch } = useAll("/channels");
   const [tested, setTested] = useState<Schema<"DeliveryView">>();
@@ -61,7 +61,7 @@ export function ChannelsTab() {
 }
 
 function Outcome({ delivery, onClose }: { delivery: Schema<"DeliveryView">; onClose: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const values = { name: delivery.channel, error: delivery.error };
   const [color, told] =
     delivery.state === "sent"
@@ -83,7 +83,7 @@ function Actions({
   channel: ChannelView;
   onTested: (delivery: Schema<"DeliveryView">) => void;
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const path = { params: { path: { name: channel.name } } };
   const test = useAction({
     run: () => sent(api.POST("/channels/{name}/test", path)),
@@ -124,7 +124,7 @@ function Actions({
   );
 }
 
-function columnsOf(t: Say<typeof words>): Column<ChannelView>[] {
+function columnsOf(t: Say<typeof texts>): Column<ChannelView>[] {
   return [
     {
       key: "name",

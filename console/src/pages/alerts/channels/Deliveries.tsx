@@ -6,23 +6,23 @@ import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { usePages } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
-import { words } from "@/pages/alerts/channels/words";
+import { texts } from "@/pages/alerts/channels/texts";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type DeliveryView = Schema<"DeliveryView">;
 const FILTERS = { channel: "" };
 
 export function Deliveries({ channels }: { channels: readonly string[] }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const [filters, setFilters] = useFilters(FILTERS);
   const found = usePages("/deliveries", { channel: filters.channel || undefined, limit: 20 });
   const columns = useColumns();
@@ -66,8 +66,8 @@ export function Deliveries({ channels }: { channels: readonly string[] }) {
 }
 
 function useColumns(): Column<DeliveryView>[] {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   return useMemo(
     () => [
       { key: "title", title: t("message"), render: (delivery: DeliveryView) => <Message delivery={delivery} /> },
@@ -92,7 +92,7 @@ function useColumns(): Column<DeliveryView>[] {
 }
 
 function Message({ delivery }: { delivery: DeliveryView }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const next =
     delivery.state === "waiting" && delivery.attempts > 0 && delivery.next_try_at !== null
@@ -114,7 +114,7 @@ function Message({ delivery }: { delivery: DeliveryView }) {
 }
 
 function Resend({ delivery }: { delivery: DeliveryView }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const resend = useAction({
     run: () => sent(api.POST("/deliveries/{delivery}/resend", { params: { path: { delivery: delivery.id } } })),
     touches: ["/deliveries"],

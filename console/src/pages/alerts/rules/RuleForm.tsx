@@ -17,45 +17,38 @@ import { useForm, type UseFormReturnType } from "@mantine/form";
 import { Quote } from "lucide-react";
 
 import { $api, api, sent } from "@/api/client";
-import { useAction } from "@/api/useAction";
+import { ALERT_ACTIONS } from "@/api/enumerations";
+import { SEVERITIES } from "@/api/enumerations";
+import { COMPARISONS } from "@/api/enumerations";
+import { RULE_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
-import {
-  ACTIONS,
-  bodyOf,
-  COMPARISONS,
-  draftOf,
-  FITTING,
-  SEVERITIES,
-  thresholdOf,
-  toldOf,
-  type Draft,
-} from "@/pages/alerts/rules/draft";
+import { bodyOf, draftOf, FITTING, thresholdOf, toldOf, type Draft } from "@/pages/alerts/rules/draft";
 import { RuleRemoval } from "@/pages/alerts/rules/RuleRemoval";
-import { useSentence, useSignalWords, type RuleView } from "@/pages/alerts/rules/sentence";
-import { words } from "@/pages/alerts/rules/words";
+import { useSentence, useSignalText, type RuleView } from "@/pages/alerts/rules/sentence";
+import { texts } from "@/pages/alerts/rules/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { formErrors } from "@/parts/fieldErrors";
-import { common, states } from "@/words/common";
-import { parseDuration } from "@/words/durations";
-import { useWords } from "@/words/words";
+import { common, states } from "@/texts/common";
+import { useFormAction } from "@/parts/useFormAction";
+import { parseDuration } from "@/texts/durations";
+import { useTexts } from "@/texts/texts";
 
 type Form = UseFormReturnType<Draft>;
 
 export function RuleForm({ rule, onClose }: { rule?: RuleView; onClose: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const length = (text: string) => (parseDuration(text) === undefined ? t("notLength") : null);
   const form: Form = useForm<Draft>({
     initialValues: draftOf(rule),
     validateInputOnChange: true,
     validate: {
-      name: (name) => (rule !== undefined || /^[a-z0-9][a-z0-9-]{0,62}$/.test(name) ? null : t("nameHint")),
+      name: (name) => (rule !== undefined || RULE_NAME.test(name) ? null : t("nameHint")),
       threshold: (text) => (thresholdOf(text) === undefined ? t("notNumber") : null),
       for_seconds: length,
       clear_seconds: length,
     },
   });
-  const save = useAction({
+  const save = useFormAction(form, {
     run: (draft: Draft) => {
       const { name, settings } = bodyOf(draft);
       if (rule === undefined) return sent(api.POST("/alert-rules", { body: { ...settings, name } }));
@@ -64,7 +57,6 @@ export function RuleForm({ rule, onClose }: { rule?: RuleView; onClose: () => vo
     touches: ["/alert-rules", "/alerts"],
     done: (after) => t("saved", { name: after.name }),
     onDone: onClose,
-    onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
     <FormDrawer
@@ -73,9 +65,7 @@ export function RuleForm({ rule, onClose }: { rule?: RuleView; onClose: () => vo
       title={rule === undefined ? t("newRule") : t("editRule", { name: rule.name })}
       submitLabel={rule === undefined ? c("create") : c("save")}
       onClose={onClose}
-      onSubmit={form.onSubmit((draft) => save.mutate(draft))}
-      busy={save.isPending}
-      problem={save.error}
+      {...save}
       foot={rule !== undefined && <RuleRemoval rule={rule} onGone={onClose} />}
     >
       {rule === undefined && (
@@ -100,9 +90,9 @@ function useSignals() {
 }
 
 function Condition({ form, builtin }: { form: Form; builtin: boolean }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const signals = useSignals();
-  const signalWords = useSignalWords();
+  const signalText = useSignalText();
   const unit = signals.find((signal) => signal.name === form.values.signal)?.unit ?? "";
   return (
     <>
@@ -112,7 +102,7 @@ function Condition({ form, builtin }: { form: Form; builtin: boolean }) {
         disabled={builtin}
         allowDeselect={false}
         searchable
-        data={signals.map((signal) => ({ value: signal.name, label: signalWords(signal.name, signal.description) }))}
+        data={signals.map((signal) => ({ value: signal.name, label: signalText(signal.name, signal.description) }))}
         {...form.getInputProps("signal")}
       />
       <SimpleGrid cols={2}>
@@ -148,8 +138,8 @@ function Condition({ form, builtin }: { form: Form; builtin: boolean }) {
 }
 
 function Consequences({ form }: { form: Form }) {
-  const t = useWords(words);
-  const s = useWords(states);
+  const t = useTexts(texts);
+  const s = useTexts(states);
   const { data: channels } = useAll("/channels");
   return (
     <>
@@ -178,12 +168,12 @@ function Consequences({ form }: { form: Form }) {
 
 /** Those that cannot be carried out on what the rule watches say so instead of being refused later. */
 function ActionChoice({ form }: { form: Form }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const scope = useSignals().find((signal) => signal.name === form.values.signal)?.scope ?? "gpu";
   return (
     <Checkbox.Group label={t("actions")} description={t("actionsHint")} {...form.getInputProps("actions")}>
       <Stack gap={6} mt={6}>
-        {ACTIONS.map((action) => {
+        {ALERT_ACTIONS.map((action) => {
           const fits = FITTING[action].includes(scope);
           const scopes = FITTING[action].length === 1 ? t("onlyGpus") : t("gpusAndNodes");
           return (
@@ -203,7 +193,7 @@ function ActionChoice({ form }: { form: Form }) {
 }
 
 function ReadBack({ draft }: { draft: Draft }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const sentence = useSentence();
   const unit = useSignals().find((signal) => signal.name === draft.signal)?.unit ?? "";
   const told = toldOf(draft, unit);

@@ -4,14 +4,14 @@ import { Button } from "@mantine/core";
 import { api, sent } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import type { RuleView } from "@/pages/alerts/rules/sentence";
-import { words } from "@/pages/alerts/rules/words";
+import { texts } from "@/pages/alerts/rules/texts";
 import { useConfirm } from "@/parts/confirm";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function RuleRemoval({ rule, onGone }: { rule: RuleView; onGone: () => void }) {
-  const t = useWords(words);
-  const c = useWords(common);
+  const t = useTexts(texts);
+  const c = useTexts(common);
   const confirm = useConfirm();
   const { name } = rule;
   const path = { params: { path: { name } } };

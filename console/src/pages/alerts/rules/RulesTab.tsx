@@ -7,18 +7,18 @@ import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { RuleForm } from "@/pages/alerts/rules/RuleForm";
-import { useCondition, useSignalWords, type RuleView } from "@/pages/alerts/rules/sentence";
-import { words } from "@/pages/alerts/rules/words";
+import { useCondition, useSignalText, type RuleView } from "@/pages/alerts/rules/sentence";
+import { texts } from "@/pages/alerts/rules/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const FILTERS = { open: "", create: "" };
 
 export function RulesTab() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [filters, setFilters] = useFilters(FILTERS);
   const { data, error, refetch } = useAll("/alert-rules");
   const columns = useColumns();
@@ -49,9 +49,9 @@ export function RulesTab() {
 }
 
 function useColumns(): Column<RuleView>[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const condition = useCondition();
-  const signalWords = useSignalWords();
+  const signalText = useSignalText();
   return useMemo(
     () => [
       {
@@ -70,7 +70,7 @@ function useColumns(): Column<RuleView>[] {
         title: t("fires"),
         render: (rule: RuleView) => (
           <>
-            <Text size="sm">{signalWords(rule.signal)}</Text>
+            <Text size="sm">{signalText(rule.signal)}</Text>
             <Text size="sm" c="dimmed">
               {condition(rule)}
             </Text>
@@ -97,12 +97,12 @@ function useColumns(): Column<RuleView>[] {
         ),
       },
     ],
-    [t, condition, signalWords],
+    [t, condition, signalText],
   );
 }
 
 function OnSwitch({ rule }: { rule: RuleView }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const flip = useAction({
     run: (enabled: boolean) =>
       sent(api.PATCH("/alert-rules/{name}", { params: { path: { name: rule.name } }, body: { enabled } })),

@@ -1,6 +1,7 @@
 /** A rule as it is typed, and as the API takes it. */
+import type { ALERT_ACTIONS } from "@/api/enumerations";
 import type { RuleView, Told } from "@/pages/alerts/rules/sentence";
-import { durationText, parseDuration } from "@/words/durations";
+import { durationText, parseDuration } from "@/texts/durations";
 
 export interface Draft {
   readonly name: string;
@@ -18,11 +19,8 @@ export interface Draft {
   readonly description: string;
 }
 
-export const COMPARISONS = ["above", "at-least", "below", "at-most"] as const;
-export const SEVERITIES = ["info", "warning", "critical"] as const;
-export const ACTIONS = ["cordon-node", "mark-gpu", "requeue-job", "stop-job"] as const;
 /** Which subjects an action can be carried out on. */
-export const FITTING: Readonly<Record<(typeof ACTIONS)[number], readonly string[]>> = {
+export const FITTING: Readonly<Record<(typeof ALERT_ACTIONS)[number], readonly string[]>> = {
   "cordon-node": ["gpu", "node"],
   "mark-gpu": ["gpu"],
   "requeue-job": ["gpu", "node"],

@@ -1,22 +1,22 @@
 /** A rule read back in a sentence, so that a slip shows before it is saved. */
 import type { Schema } from "@/api/client";
 import { useQuantity } from "@/pages/alerts/alert";
-import { signals, words } from "@/pages/alerts/rules/words";
-import { states } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { signals, texts } from "@/pages/alerts/rules/texts";
+import { states } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export type RuleView = Schema<"RuleView">;
 export type Told = Omit<RuleView, "name" | "builtin" | "scope" | "description">;
 
-export function useSignalWords(): (name: string, usual?: string) => string {
-  const t = useWords(signals);
+export function useSignalText(): (name: string, usual?: string) => string {
+  const t = useTexts(signals);
   return (name, usual) => (name in signals ? t(name as keyof typeof signals) : (usual ?? name));
 }
 
 /** The condition alone: "above 85 °C for 15s". */
 export function useCondition(): (rule: Pick<Told, "comparison" | "threshold" | "unit" | "for_seconds">) => string {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const quantity = useQuantity();
   return (rule) =>
@@ -24,15 +24,15 @@ export function useCondition(): (rule: Pick<Told, "comparison" | "threshold" | "
 }
 
 export function useSentence(): (rule: Told) => string {
-  const t = useWords(words);
-  const s = useWords(states);
+  const t = useTexts(texts);
+  const s = useTexts(states);
   const format = useFormat();
   const quantity = useQuantity();
-  const signalWords = useSignalWords();
+  const signalText = useSignalText();
   return (rule) => {
     const fires = t("sentence", {
       severity: s(rule.severity),
-      signal: signalWords(rule.signal),
+      signal: signalText(rule.signal),
       where: rule.subjects.length === 0 ? "" : t("among", { subjects: rule.subjects.join(", ") }),
       comparison: t(rule.comparison),
       threshold: quantity(rule.threshold, rule.unit),

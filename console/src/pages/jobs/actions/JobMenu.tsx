@@ -21,8 +21,8 @@ import type { ReactNode } from "react";
 import { isActive, type ActionName, type Job } from "@/pages/jobs/actions/possible";
 import { useJobActions } from "@/pages/jobs/actions/useJobActions";
 import { useObstacle } from "@/pages/jobs/actions/useObstacle";
-import { actions, words } from "@/pages/jobs/actions/words";
-import { useWords } from "@/words/words";
+import { actions, texts } from "@/pages/jobs/actions/texts";
+import { useTexts } from "@/texts/texts";
 
 export const ICONS: Readonly<Record<ActionName, LucideIcon>> = {
   stop: Square,
@@ -49,7 +49,7 @@ interface Props {
 }
 
 export function JobMenu({ job, onEdit, onResize, target, without = [] }: Props) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Menu position="bottom-end" width={250} withinPortal>
       <Menu.Target>
@@ -96,7 +96,7 @@ function Items({ job, onEdit, onResize, without }: Omit<Props, "target"> & { wit
 }
 
 function Item({ name, job, onClick }: { name: ActionName; job: Job; onClick: () => void }) {
-  const t = useWords(actions);
+  const t = useTexts(actions);
   const why = useObstacle()(name, job);
   const Icon = ICONS[name];
   return (
@@ -119,7 +119,7 @@ function Item({ name, job, onClick }: { name: ActionName; job: Job; onClick: () 
 }
 
 function CloneItem({ job }: { job: Job }) {
-  const t = useWords(actions);
+  const t = useTexts(actions);
   const why = useObstacle()("clone", job);
   if (why !== undefined) return <Item name="clone" job={job} onClick={() => undefined} />;
   return (

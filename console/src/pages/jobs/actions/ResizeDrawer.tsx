@@ -6,13 +6,13 @@ import { api, sent } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import type { Job } from "@/pages/jobs/actions/possible";
-import { actions, words } from "@/pages/jobs/actions/words";
+import { actions, texts } from "@/pages/jobs/actions/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 export function ResizeDrawer({ job, onClose }: { job: Job; onClose: () => void }) {
-  const t = useWords(words);
-  const ta = useWords(actions);
+  const t = useTexts(texts);
+  const ta = useTexts(actions);
   const [least, most] = [job.elastic?.min_gpus ?? 1, job.elastic?.max_gpus ?? 1];
   const [gpus, setGpus] = useState<number | string>(job.gpus);
   const [problem, setProblem] = useState<Problem | null>(null);

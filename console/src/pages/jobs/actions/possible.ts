@@ -1,7 +1,7 @@
 /** What can be done with a job at the moment, by whom; the server decides, and this says the same before the click. */
 import type { Schema } from "@/api/client";
 import type { Me } from "@/app/session";
-import type { actions, obstacles } from "@/pages/jobs/actions/words";
+import type { actions, obstacles } from "@/pages/jobs/actions/texts";
 
 export type Job = Schema<"JobView">;
 export type ActionName = keyof typeof actions;

@@ -4,10 +4,10 @@ import { useNavigate } from "@tanstack/react-router";
 import { api, sent } from "@/api/client";
 import { useAction, type Cache } from "@/api/useAction";
 import { asStopped, type ActionName, type Job } from "@/pages/jobs/actions/possible";
-import { words } from "@/pages/jobs/actions/words";
+import { texts } from "@/pages/jobs/actions/texts";
 import { useConfirm } from "@/parts/confirm";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 /** Those that need no more than a click; resize and edit have forms. */
 export type QuickAction = Exclude<ActionName, "resize" | "edit" | "clone">;
@@ -66,7 +66,7 @@ function asUnpinned(job: Job): Job {
 
 /** Do it, or ask first whether it shall be done. */
 export function useJobActions(): (action: QuickAction, job: Job) => void {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const confirm = useConfirm();
   const navigate = useNavigate();

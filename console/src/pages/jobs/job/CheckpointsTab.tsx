@@ -8,21 +8,21 @@ import { ExplainedButton } from "@/parts/ExplainedButton";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { useJobActions } from "@/pages/jobs/actions/useJobActions";
 import { useObstacle } from "@/pages/jobs/actions/useObstacle";
-import { actions } from "@/pages/jobs/actions/words";
-import { words } from "@/pages/jobs/job/words";
+import { actions } from "@/pages/jobs/actions/texts";
+import { texts } from "@/pages/jobs/job/texts";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Checkpoint = Schema<"CheckpointView">;
 
 export function CheckpointsTab({ job }: { job: Job }) {
-  const t = useWords(words);
-  const ta = useWords(actions);
+  const t = useTexts(texts);
+  const ta = useTexts(actions);
   const act = useJobActions();
   const why = useObstacle()("checkpoint", job);
   const columns = useColumns();
@@ -54,7 +54,7 @@ export function CheckpointsTab({ job }: { job: Job }) {
 }
 
 function useColumns(): readonly Column<Checkpoint>[] {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return useMemo(
     () => [
@@ -102,7 +102,7 @@ function NameCell({ saved }: { saved: Checkpoint }) {
 }
 
 function Good({ saved }: { saved: Checkpoint }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const Icon = saved.good ? CircleCheck : TriangleAlert;
   return (
     <Group gap={6} wrap="nowrap">

@@ -12,16 +12,16 @@ import { ICONS } from "@/pages/jobs/actions/JobMenu";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { useJobActions } from "@/pages/jobs/actions/useJobActions";
 import { useObstacle } from "@/pages/jobs/actions/useObstacle";
-import { words } from "@/pages/jobs/job/words";
+import { texts } from "@/pages/jobs/job/texts";
 import { useEndReason } from "@/pages/jobs/list/cells";
 import { plainText } from "@/pages/jobs/logs/ansi";
 import { Panel } from "@/parts/Panel";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const LAST_LINES = 12;
 
 /** What helps, by what ended it. */
-const NEXT: Readonly<Record<string, keyof typeof words>> = {
+const NEXT: Readonly<Record<string, keyof typeof texts>> = {
   exit_code: "nextExit",
   oom_killed: "nextMemory",
   disk_quota: "nextDisk",
@@ -39,7 +39,7 @@ const NEXT: Readonly<Record<string, keyof typeof words>> = {
 };
 
 export function EndedPanel({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const reason = useEndReason();
   const next = job.state === "completed" ? undefined : NEXT[job.end_reason ?? ""];
   const [color, Icon] =
@@ -82,7 +82,7 @@ export function EndedPanel({ job }: { job: Job }) {
 }
 
 function NextSteps({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const act = useJobActions();
   const obstacle = useObstacle();
   const Start = ICONS.start;
@@ -119,7 +119,7 @@ function NextSteps({ job }: { job: Job }) {
 }
 
 function LastLines({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const isMine = useMe().name === job.user;
   const isOperator = useIsOperator();
   const { data } = useQuery({

@@ -6,20 +6,20 @@ import { useMemo } from "react";
 import type { Schema } from "@/api/client";
 import { usePages } from "@/api/useAll";
 import type { Job } from "@/pages/jobs/actions/possible";
-import { happenings, words } from "@/pages/jobs/job/words";
+import { happenings, texts } from "@/pages/jobs/job/texts";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 type Happening = Schema<"EventView">;
 
 export function EventsTab({ job }: { job: Job }) {
-  const t = useWords(words);
-  const tc = useWords(common);
+  const t = useTexts(texts);
+  const tc = useTexts(common);
   const columns = useColumns();
   const { items, error, hasMore, isLoadingMore, loadMore, retry } = usePages("/events", {
     subject: job.id,
@@ -49,8 +49,8 @@ export function EventsTab({ job }: { job: Job }) {
 }
 
 function useColumns(): readonly Column<Happening>[] {
-  const t = useWords(words);
-  const th = useWords(happenings);
+  const t = useTexts(texts);
+  const th = useTexts(happenings);
   return useMemo(
     () => [
       {

@@ -3,21 +3,21 @@ import { Link } from "@tanstack/react-router";
 
 import type { Job } from "@/pages/jobs/actions/possible";
 import { useSize } from "@/pages/jobs/job/useSize";
-import { words } from "@/pages/jobs/job/words";
+import { texts } from "@/pages/jobs/job/texts";
 import { MountLines } from "@/pages/jobs/job/MountLines";
-import { ownLabels } from "@/pages/jobs/spec/spec";
+import { ownLabels } from "@/pages/jobs/spec/submission";
 import { JobLinks } from "@/pages/jobs/why/JobRef";
 import { FactList, type Fact } from "@/parts/FactList";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
-import { kinds } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { kinds } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 /** What the job is, as it was asked for. What does not concern it is left out. */
 export function Facts({ job }: { job: Job }) {
-  const t = useWords(words);
-  const tk = useWords(kinds);
+  const t = useTexts(texts);
+  const tk = useTexts(kinds);
   const format = useFormat();
   const size = useSize();
   const { elastic, array, mounts = [] } = job;

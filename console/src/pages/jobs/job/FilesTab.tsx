@@ -7,16 +7,16 @@ import { PREFIX } from "@/api/client";
 import { usePages } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import type { Job } from "@/pages/jobs/actions/possible";
-import { words } from "@/pages/jobs/job/words";
+import { texts } from "@/pages/jobs/job/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { FolderView, type Entry } from "@/parts/FolderView";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 const PLACE = { path: "" } as const;
 const HERE = { tab: "files" } as const;
 
 export function FilesTab({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [{ path }] = useFilters(PLACE);
   const files = usePages("/jobs/{job}/files", { path, limit: 200 }, { job: job.id });
   const entries = useMemo(

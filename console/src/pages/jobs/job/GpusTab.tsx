@@ -7,19 +7,19 @@ import { LineChart } from "@/charts/LineChart";
 import { useFilters } from "@/app/useFilters";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { linesOf, METRICS, shownAs, useReadings, type MetricName, type Metrics } from "@/pages/jobs/job/readings";
-import { METRIC_WORDS } from "@/pages/jobs/job/RunningPanel";
+import { METRIC_TEXTS } from "@/pages/jobs/job/RunningPanel";
 import { UsagePanel } from "@/pages/jobs/job/UsagePanel";
-import { words } from "@/pages/jobs/job/words";
+import { texts } from "@/pages/jobs/job/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const LOOK = { by: "together" } as const;
 
 export function GpusTab({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [look, setLook] = useFilters(LOOK);
   const { data, error, refetch } = useReadings(job.id, look.by === "gpu");
   if (job.gpus === 0) return <EmptyState icon={CircuitBoard} title={t("noGpuChart")} hint={t("noGpuHint")} />;
@@ -47,9 +47,9 @@ export function GpusTab({ job }: { job: Job }) {
 }
 
 function MetricChart({ metric, data }: { metric: MetricName; data: Metrics | undefined }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
-  const title = t(METRIC_WORDS[metric]);
+  const title = t(METRIC_TEXTS[metric]);
   const lines = useMemo(() => (data === undefined ? undefined : linesOf(data, metric, title)), [data, metric, title]);
   const range = useMemo(
     () => (data === undefined ? undefined : ([Date.parse(data.since) / 1000, Date.parse(data.until) / 1000] as const)),

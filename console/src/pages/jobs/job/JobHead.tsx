@@ -11,16 +11,16 @@ import { isActive, type ActionName, type Job } from "@/pages/jobs/actions/possib
 import { ResizeDrawer } from "@/pages/jobs/actions/ResizeDrawer";
 import { useJobActions, type QuickAction } from "@/pages/jobs/actions/useJobActions";
 import { useObstacle } from "@/pages/jobs/actions/useObstacle";
-import { actions, words as actionWords } from "@/pages/jobs/actions/words";
+import { actions, texts as actionTexts } from "@/pages/jobs/actions/texts";
 import { useSize } from "@/pages/jobs/job/useSize";
 import { PageHeader } from "@/parts/PageHeader";
 import { StateBadge } from "@/parts/StateBadge";
-import { kinds } from "@/words/common";
-import { useWords } from "@/words/words";
+import { kinds } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function JobHead({ job }: { job: Job }) {
-  const ta = useWords(actions);
-  const tw = useWords(actionWords);
+  const ta = useTexts(actions);
+  const tw = useTexts(actionTexts);
   const [open, setOpen] = useState<"edit" | "resize">();
   const main: QuickAction[] = [
     isActive(job) || job.state === "created" ? "stop" : "start",
@@ -53,7 +53,7 @@ export function JobHead({ job }: { job: Job }) {
 }
 
 function Line({ job }: { job: Job }) {
-  const tk = useWords(kinds);
+  const tk = useTexts(kinds);
   const size = useSize();
   return (
     <Group gap={8}>
@@ -66,7 +66,7 @@ function Line({ job }: { job: Job }) {
 }
 
 function QuickButton({ name, job }: { name: QuickAction; job: Job }) {
-  const t = useWords(actions);
+  const t = useTexts(actions);
   const act = useJobActions();
   const why = useObstacle()(name, job);
   const Icon = ICONS[name];
@@ -84,7 +84,7 @@ function QuickButton({ name, job }: { name: QuickAction; job: Job }) {
 }
 
 function CloneButton({ job }: { job: Job }) {
-  const t = useWords(actions);
+  const t = useTexts(actions);
   const why = useObstacle()("clone", job);
   if (why !== undefined) {
     return (

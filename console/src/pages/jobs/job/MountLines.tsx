@@ -3,13 +3,13 @@ import { Anchor, Code, Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 
 import type { Schema } from "@/api/client";
-import { words } from "@/pages/jobs/job/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/job/texts";
+import { useTexts } from "@/texts/texts";
 
 type Mount = Schema<"MountView">;
 
 export function MountLines({ mounts }: { mounts: readonly Mount[] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Stack gap={4}>
       {mounts.map((mount) => (
@@ -28,7 +28,7 @@ export function MountLines({ mounts }: { mounts: readonly Mount[] }) {
 }
 
 function Source({ mount }: { mount: Mount }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (mount.kind === "local")
     return (
       <Text size="xs" c="dimmed">

@@ -4,12 +4,12 @@ import { Undo2 } from "lucide-react";
 
 import { isActive, type Job } from "@/pages/jobs/actions/possible";
 import { Return, useReceipts } from "@/pages/jobs/job/ReceiptsPanel";
-import { receipts as words } from "@/pages/jobs/job/words";
+import { receipts as texts } from "@/pages/jobs/job/texts";
 import { JobLink } from "@/pages/jobs/why/JobRef";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 export function PreemptedNote({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const last = useReceipts(job.id)?.find((receipt) => receipt.role === "preempted");
   const waits = job.state === "queued" && job.preemptions > 0;
   if (!waits && (job.preempted_for === null || !isActive(job))) return null;

@@ -4,13 +4,13 @@ import { ArrowDownLeft, ArrowUpRight } from "lucide-react";
 
 import { $api, type Schema } from "@/api/client";
 import type { Job } from "@/pages/jobs/actions/possible";
-import { receipts as words, rules } from "@/pages/jobs/job/words";
+import { receipts as texts, rules } from "@/pages/jobs/job/texts";
 import { capital } from "@/pages/jobs/why/reasons";
 import { JobLink } from "@/pages/jobs/why/JobRef";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export type Receipt = Schema<"JobReceiptView">;
 
@@ -19,7 +19,7 @@ export function useReceipts(job: string): readonly Receipt[] | undefined {
 }
 
 export function ReceiptsPanel({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const found = useReceipts(job.id);
   if (found === undefined || found.length === 0) return null;
   return (
@@ -34,8 +34,8 @@ export function ReceiptsPanel({ job }: { job: Job }) {
 }
 
 function ReceiptItem({ receipt }: { receipt: Receipt }) {
-  const t = useWords(words);
-  const tr = useWords(rules);
+  const t = useTexts(texts);
+  const tr = useTexts(rules);
   const format = useFormat();
   const isLoser = receipt.role === "preempted";
   const Icon = isLoser ? ArrowDownLeft : ArrowUpRight;
@@ -83,7 +83,7 @@ function ReceiptItem({ receipt }: { receipt: Receipt }) {
 
 /** Jobs of others that one may not see have no name. */
 function Other({ id, name, user }: { id: string | null; name: string | null; user: string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (id === null) return <>{t("someJob", { user })}</>;
   return (
     <>
@@ -94,7 +94,7 @@ function Other({ id, name, user }: { id: string | null; name: string | null; use
 
 /** When it came back, or is expected to. */
 export function Return({ receipt }: { receipt: Schema<"ReceiptView"> }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const text =
     receipt.back_at !== null

@@ -9,17 +9,17 @@ import { ExplainedButton } from "@/parts/ExplainedButton";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { useJobActions } from "@/pages/jobs/actions/useJobActions";
 import { useObstacle } from "@/pages/jobs/actions/useObstacle";
-import { actions } from "@/pages/jobs/actions/words";
+import { actions } from "@/pages/jobs/actions/texts";
 import { METRICS, shownAs, useReadings, values } from "@/pages/jobs/job/readings";
-import { words } from "@/pages/jobs/job/words";
+import { texts } from "@/pages/jobs/job/texts";
 import { useEndReason } from "@/pages/jobs/list/cells";
 import { useNow } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { Stat } from "@/parts/Stat";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
-export const METRIC_WORDS = {
+export const METRIC_TEXTS = {
   utilization: "utilization",
   memory_used: "memory",
   power: "power",
@@ -27,7 +27,7 @@ export const METRIC_WORDS = {
 } as const;
 
 export function RunningPanel({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Panel title={t("now")}>
       <Stack gap="md">
@@ -43,7 +43,7 @@ export function RunningPanel({ job }: { job: Job }) {
 
 /** While it comes or goes. */
 function Passing({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const reason = useEndReason();
   if (job.state === "starting") {
@@ -63,8 +63,8 @@ function Passing({ job }: { job: Job }) {
 }
 
 function IdleWarning({ job }: { job: Job }) {
-  const t = useWords(words);
-  const ta = useWords(actions);
+  const t = useTexts(texts);
+  const ta = useTexts(actions);
   const format = useFormat();
   const act = useJobActions();
   const why = useObstacle()("extend", job);
@@ -86,7 +86,7 @@ function IdleWarning({ job }: { job: Job }) {
 }
 
 function TimeUsed({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const now = useNow();
   if (job.started_at === null) return null;
@@ -119,7 +119,7 @@ function TimeUsed({ job }: { job: Job }) {
 }
 
 function Readings({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { data } = useReadings(job.id, false);
   return (
@@ -130,7 +130,7 @@ function Readings({ job }: { job: Job }) {
         return (
           <Stat
             key={metric}
-            label={t(METRIC_WORDS[metric])}
+            label={t(METRIC_TEXTS[metric])}
             value={last === undefined ? "–" : shownAs(metric, format)(last)}
             detail={last === undefined ? t("noReadings") : undefined}
             chart={<Sparkline values={found.slice(-60)} color={seriesColor(index)} />}
@@ -142,7 +142,7 @@ function Readings({ job }: { job: Job }) {
 }
 
 function Where({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   if (job.allocation === null) return null;
   return (

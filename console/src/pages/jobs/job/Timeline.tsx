@@ -6,18 +6,18 @@ import type { Job } from "@/pages/jobs/actions/possible";
 import classes from "@/pages/jobs/job/Timeline.module.css";
 import { rowsOf, spanOf, type Attempt, type Bar, type Row } from "@/pages/jobs/job/timeline";
 import { energy } from "@/pages/jobs/job/UsagePanel";
-import { words } from "@/pages/jobs/job/words";
+import { texts } from "@/pages/jobs/job/texts";
 import { useEndReason } from "@/pages/jobs/list/cells";
 import { useNow } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Checkpoint = Schema<"CheckpointView">;
 
 export function Timeline({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const now = Math.max(useNow(), Date.now());
   const at = { params: { path: { job: job.id } } };
   const { data: attempts, error, refetch } = $api.useQuery("get", "/jobs/{job}/attempts", at);
@@ -43,7 +43,7 @@ export function Timeline({ job }: { job: Job }) {
 }
 
 function Legend() {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Group gap="md" aria-hidden>
       {(["wait", "launch", "run"] as const).map((phase) => (
@@ -92,7 +92,7 @@ function RowItem({
   span: readonly [number, number];
   checkpoints: readonly Checkpoint[];
 }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const story = useStory()(row);
   return (
     <li style={{ listStyle: "none" }}>
@@ -120,7 +120,7 @@ function RowItem({
 }
 
 function Mark({ saved, span }: { saved: Checkpoint; span: readonly [number, number] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   if (saved.saved_at === null) return null;
   const left = ((Date.parse(saved.saved_at) - span[0]) / (span[1] - span[0])) * 100;
@@ -133,7 +133,7 @@ function Mark({ saved, span }: { saved: Checkpoint; span: readonly [number, numb
 
 /** Where it ran, what it used, and what was said about its end. */
 function AttemptLine({ attempt }: { attempt: Attempt }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const nodes = attempt.allocation.grants.map((grant) =>
     grant.gpus.length === 0
@@ -163,7 +163,7 @@ function AttemptLine({ attempt }: { attempt: Attempt }) {
 }
 
 function useStory(): (row: Row) => string {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const reason = useEndReason();
   return (row) => {

@@ -1,11 +1,11 @@
 import { SimpleGrid, Text } from "@mantine/core";
 
 import type { Job } from "@/pages/jobs/actions/possible";
-import { words } from "@/pages/jobs/job/words";
+import { texts } from "@/pages/jobs/job/texts";
 import { Panel } from "@/parts/Panel";
 import { Stat } from "@/parts/Stat";
-import { useFormat, type Format } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat, type Format } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 /** Below it a job probably asked for too much. */
 const HARDLY = 0.15;
@@ -17,7 +17,7 @@ export function energy(kwh: number, format: Format): string {
 
 /** What all attempts together have held and used. */
 export function UsagePanel({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const usage = job.usage;
   if (usage === null || usage === undefined || usage.gpu_hours === 0) return null;

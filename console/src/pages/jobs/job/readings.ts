@@ -2,7 +2,7 @@
 import { $api, type Schema } from "@/api/client";
 import type { Line } from "@/charts/LineChart";
 import { seriesColor } from "@/charts/colors";
-import type { Format } from "@/words/format";
+import type { Format } from "@/texts/format";
 
 export type Metrics = Schema<"JobMetricsView">;
 export type MetricName = "utilization" | "memory_used" | "power" | "temperature";

@@ -1,13 +1,13 @@
 import { useCallback } from "react";
 
 import type { Job } from "@/pages/jobs/actions/possible";
-import { words } from "@/pages/jobs/job/words";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/job/texts";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 /** How large a job is, in words: "2 nodes with 8 GPUs each, A100". */
 export function useSize(): (job: Job) => string {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return useCallback(
     (job) => {

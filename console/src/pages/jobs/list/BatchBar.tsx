@@ -8,11 +8,11 @@ import { ICONS } from "@/pages/jobs/actions/JobMenu";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { assume, send, type QuickAction } from "@/pages/jobs/actions/useJobActions";
 import { useObstacle } from "@/pages/jobs/actions/useObstacle";
-import { actions } from "@/pages/jobs/actions/words";
-import { words } from "@/pages/jobs/list/words";
+import { actions } from "@/pages/jobs/actions/texts";
+import { texts } from "@/pages/jobs/list/texts";
 import { useConfirm } from "@/parts/confirm";
 import { toastDone, toastProblem } from "@/parts/toasts";
-import { useWords } from "@/words/words";
+import { useTexts } from "@/texts/texts";
 
 type BatchAction = Extract<QuickAction, "stop" | "start" | "requeue" | "remove">;
 const BATCH: readonly BatchAction[] = ["stop", "start", "requeue", "remove"];
@@ -32,7 +32,7 @@ interface Props {
 }
 
 export function BatchBar({ jobs, onClear, onDone }: Props) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (jobs.length === 0) return null;
   return (
     <Group gap="xs" p="xs" role="toolbar" aria-label={t("chosen", { n: jobs.length })}>
@@ -50,8 +50,8 @@ export function BatchBar({ jobs, onClear, onDone }: Props) {
 }
 
 function BatchButton({ action, jobs, onDone }: Omit<Props, "onClear"> & { action: BatchAction }) {
-  const t = useWords(words);
-  const ta = useWords(actions);
+  const t = useTexts(texts);
+  const ta = useTexts(actions);
   const obstacle = useObstacle();
   const confirm = useConfirm();
   const run = useBatch(action, onDone);
@@ -104,8 +104,8 @@ function BatchButton({ action, jobs, onDone }: Omit<Props, "onClear"> & { action
 
 /** One request for each job: some may be refused, and the others are done all the same. */
 function useBatch(action: BatchAction, onDone: Props["onDone"]) {
-  const t = useWords(words);
-  const ta = useWords(actions);
+  const t = useTexts(texts);
+  const ta = useTexts(actions);
   return useAction<readonly Job[], Outcome>({
     run: (jobs) => sendAll(action, jobs),
     touches: ["/jobs", "/queues", "/overview", "/panel", "/events"],

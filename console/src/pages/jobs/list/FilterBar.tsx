@@ -5,13 +5,14 @@ import { Search, X } from "lucide-react";
 import { useEffect, useState } from "react";
 
 import type { Schema } from "@/api/client";
+import { JOB_STATES } from "@/api/enumerations";
 import { useAll } from "@/api/useAll";
 import { useMay } from "@/app/session";
-import { isSameFilters, KINDS, NO_FILTERS, STATES, TIMES, type JobFilters } from "@/pages/jobs/list/filters";
-import { words } from "@/pages/jobs/list/words";
-import { common, kinds, states } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { isSameFilters, KINDS, NO_FILTERS, TIMES, type JobFilters } from "@/pages/jobs/list/filters";
+import { texts } from "@/pages/jobs/list/texts";
+import { common, kinds, states } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 interface Props {
   readonly filters: JobFilters;
@@ -20,8 +21,8 @@ interface Props {
 }
 
 export function FilterBar({ filters, onChange, counts }: Props) {
-  const t = useWords(words);
-  const tc = useWords(common);
+  const t = useTexts(texts);
+  const tc = useTexts(common);
   return (
     <>
       <Group gap="xs" mb="xs">
@@ -62,7 +63,7 @@ export function FilterBar({ filters, onChange, counts }: Props) {
 
 /** Asked for when one stops typing. */
 function TextFilter({ value, onChange }: { value: string; onChange: (text: string) => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [typed, setTyped] = useState(value);
   const tell = useDebouncedCallback(onChange, 200);
   useEffect(() => setTyped(value), [value]);
@@ -85,8 +86,8 @@ function TextFilter({ value, onChange }: { value: string; onChange: (text: strin
 }
 
 function KindFilter({ filters, onChange }: Omit<Props, "counts">) {
-  const t = useWords(words);
-  const tk = useWords(kinds);
+  const t = useTexts(texts);
+  const tk = useTexts(kinds);
   return (
     <MultiSelect
       size="xs"
@@ -103,7 +104,7 @@ function KindFilter({ filters, onChange }: Omit<Props, "counts">) {
 
 /** For those who see the jobs of others. */
 function UserFilter({ filters, onChange }: Omit<Props, "counts">) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const seesOthers = useMay("see-others-jobs");
   const { data: users } = useAll("/users", {}, seesOthers);
   if (!seesOthers) return null;
@@ -124,7 +125,7 @@ function UserFilter({ filters, onChange }: Omit<Props, "counts">) {
 }
 
 function QueueFilter({ filters, onChange }: Omit<Props, "counts">) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { data: queues } = useAll("/queues");
   const names = new Set([
     ...(queues ?? []).map((queue) => queue.name),
@@ -146,13 +147,13 @@ function QueueFilter({ filters, onChange }: Omit<Props, "counts">) {
 }
 
 function StateFilter({ filters, onChange, counts }: Props) {
-  const t = useWords(words);
-  const ts = useWords(states);
+  const t = useTexts(texts);
+  const ts = useTexts(states);
   const format = useFormat();
   return (
     <Chip.Group multiple value={[...filters.state]} onChange={(state) => onChange({ state })}>
       <Group gap={6} mb="sm" role="group" aria-label={t("states")}>
-        {STATES.map((state) => (
+        {JOB_STATES.map((state) => (
           <Chip key={state} value={state} size="xs" variant="light">
             {ts(state)}{" "}
             <span className="num" style={{ marginLeft: 4, fontWeight: 600 }}>

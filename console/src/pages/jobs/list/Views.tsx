@@ -10,14 +10,14 @@ import { useClusterSearch } from "@/app/cluster";
 import { useMe } from "@/app/session";
 import { isSameFilters, searchOf, type JobFilters } from "@/pages/jobs/list/filters";
 import { isFreeName, useSavedViews, type SavedView, type SavedViews } from "@/pages/jobs/list/savedViews";
-import { views as words } from "@/pages/jobs/list/words";
+import { views as texts } from "@/pages/jobs/list/texts";
 import { useConfirm } from "@/parts/confirm";
 import { toastDone } from "@/parts/toasts";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function Views({ filters }: { filters: JobFilters }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const me = useMe();
   const own = useSavedViews();
   const builtIn: SavedView[] = [
@@ -60,7 +60,7 @@ function ViewLink({ view, isActive }: { view: SavedView; isActive: boolean }) {
 }
 
 function ViewMenu({ view, own }: { view: SavedView; own: SavedViews }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const confirm = useConfirm();
   const clipboard = useClipboard();
   const [isRenaming, setRenaming] = useState(false);
@@ -114,7 +114,7 @@ function ViewMenu({ view, own }: { view: SavedView; own: SavedViews }) {
 }
 
 function SaveView({ filters, own }: { filters: JobFilters; own: SavedViews }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [isOpen, setOpen] = useState(false);
   const isEmpty = isSameFilters(filters, {});
   return (
@@ -160,8 +160,8 @@ function NameDialog({
   onClose: () => void;
   onName: (name: string) => void;
 }) {
-  const t = useWords(words);
-  const tc = useWords(common);
+  const t = useTexts(texts);
+  const tc = useTexts(common);
   const [name, setName] = useState(initial);
   const isFree = isFreeName(own.saved, name);
   const isTaken = !isFree && name.trim() !== "" && name !== initial;

@@ -5,12 +5,12 @@ import { Layers3, Pin } from "lucide-react";
 
 import { isEnded, type Job } from "@/pages/jobs/actions/possible";
 import { usePlace } from "@/pages/jobs/list/planned";
-import { reasons, words } from "@/pages/jobs/list/words";
+import { reasons, texts } from "@/pages/jobs/list/texts";
 import { Faint } from "@/parts/DataTable";
 import { Moment, useNow } from "@/parts/Moment";
 import { StateBadge } from "@/parts/StateBadge";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function NameCell({ job }: { job: Job }) {
   return (
@@ -22,7 +22,7 @@ export function NameCell({ job }: { job: Job }) {
 }
 
 export function StateCell({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Group gap={6} wrap="nowrap">
       <div>
@@ -41,7 +41,7 @@ export function StateCell({ job }: { job: Job }) {
 
 /** Why it ended, where that is not a matter of course. */
 function Ending({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const reason = useEndReason();
   if (job.end_reason === null || !isEnded(job) || job.state === "completed") return null;
   const code =
@@ -52,12 +52,12 @@ function Ending({ job }: { job: Job }) {
 }
 
 export function useEndReason(): (reason: string) => string {
-  const t = useWords(reasons);
+  const t = useTexts(reasons);
   return (reason) => (reason in reasons ? t(reason as keyof typeof reasons) : reason);
 }
 
 function ArrayBadge({ array }: { array: NonNullable<Job["array"]> }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const hint = t("arrayHint", { index: array.index, name: array.name, size: array.size });
   return (
     <Tooltip label={hint}>
@@ -76,7 +76,7 @@ function ArrayBadge({ array }: { array: NonNullable<Job["array"]> }) {
 }
 
 export function SizeCell({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const model = job.allocation?.model || job.models.join(", ");
   const gpus =
@@ -96,13 +96,13 @@ export function SizeCell({ job }: { job: Job }) {
 
 /** How long it waits, runs or ran. */
 export function ElapsedCell({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const now = useNow();
-  const [word, from, to] = span(job);
+  const [text, from, to] = span(job);
   if (from === null) return <>–</>;
   const seconds = Math.max(0, ((to === null ? Math.max(now, Date.now()) : Date.parse(to)) - Date.parse(from)) / 1000);
-  return <>{t(word, { time: format.duration(seconds) })}</>;
+  return <>{t(text, { time: format.duration(seconds) })}</>;
 }
 
 function span(job: Job): ["waiting" | "running" | "ran" | "waitedOnly", from: string | null, to: string | null] {
@@ -117,9 +117,9 @@ export function ExpectedCell({ job }: { job: Job }) {
   const place = usePlace(job.id);
   const estimate = place?.estimated_start ?? job.estimated_start;
   const end = expectedEnd(job);
-  if (job.state === "queued" && place?.planned_start) return <When word="startsAt" at={place.planned_start} />;
+  if (job.state === "queued" && place?.planned_start) return <When text="startsAt" at={place.planned_start} />;
   if (job.state === "queued" && estimate) return <Estimated estimate={estimate} />;
-  return end === undefined ? <>–</> : <When word="endsBy" at={end} />;
+  return end === undefined ? <>–</> : <When text="endsBy" at={end} />;
 }
 
 export function expectedEnd(job: Job): string | undefined {
@@ -130,21 +130,21 @@ export function expectedEnd(job: Job): string | undefined {
 
 /** Not planned yet: when half of such jobs have started, with the time of nine in ten on hover. */
 function Estimated({ estimate }: { estimate: NonNullable<Job["estimated_start"]> }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   return (
     <span
       title={t("estimate", { p50: format.dateTime(estimate.p50), p90: format.dateTime(estimate.p90) })}
       data-testid="estimate"
     >
-      <When word="startsAbout" at={estimate.p50} />
+      <When text="startsAbout" at={estimate.p50} />
     </span>
   );
 }
 
-function When({ word, at }: { word: "startsAt" | "startsAbout" | "endsBy"; at: string }) {
-  const t = useWords(words);
-  const [before, after] = t(word, { when: "\u0000" }).split("\u0000");
+function When({ text, at }: { text: "startsAt" | "startsAbout" | "endsBy"; at: string }) {
+  const t = useTexts(texts);
+  const [before, after] = t(text, { when: "\u0000" }).split("\u0000");
   return (
     <Text span size="sm">
       {before}

@@ -2,20 +2,20 @@ import { useMemo } from "react";
 
 import type { Job } from "@/pages/jobs/actions/possible";
 import { ElapsedCell, ExpectedCell, NameCell, SizeCell, StateCell } from "@/pages/jobs/list/cells";
-import { words } from "@/pages/jobs/list/words";
+import { texts } from "@/pages/jobs/list/texts";
 import type { Column, Sorting } from "@/parts/DataTable";
 import { Moment } from "@/parts/Moment";
-import { common, kinds } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common, kinds } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 /** Columns that the server sorts by, and its words for them. */
 const SORTS: Readonly<Record<string, string>> = { name: "name", priority: "priority", created: "created_at" };
 const sorted = () => null;
 
 export function useColumns(): readonly Column<Job>[] {
-  const t = useWords(words);
-  const tc = useWords(common);
-  const tk = useWords(kinds);
+  const t = useTexts(texts);
+  const tc = useTexts(common);
+  const tk = useTexts(kinds);
   return useMemo(
     () => [
       { key: "name", title: t("job"), render: (job) => <NameCell job={job} />, sort: sorted },
@@ -42,8 +42,8 @@ export function useColumns(): readonly Column<Job>[] {
 
 /** The server's sort as the table shows it, and back. */
 export function sortingOf(sort: string): Sorting {
-  const word = sort.replace(/^-/, "");
-  const key = Object.keys(SORTS).find((name) => SORTS[name] === word) ?? "created";
+  const field = sort.replace(/^-/, "");
+  const key = Object.keys(SORTS).find((name) => SORTS[name] === field) ?? "created";
   return { key, descending: sort.startsWith("-") };
 }
 

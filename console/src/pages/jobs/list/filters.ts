@@ -1,4 +1,5 @@
 /** What the list of jobs is narrowed to, in the address and for the server. */
+import { JOB_KINDS } from "@/api/enumerations";
 import type { Query } from "@/api/useAll";
 
 export const NO_FILTERS = {
@@ -23,17 +24,8 @@ export interface JobFilters {
   readonly sort: string;
 }
 
-export const STATES = [
-  "created",
-  "queued",
-  "starting",
-  "running",
-  "stopping",
-  "completed",
-  "failed",
-  "stopped",
-] as const;
-export const KINDS = ["training", "distributed", "preset", "workbench", "task"] as const;
+/** `task` is not a kind of the API: it stands for the jobs of tasks. */
+export const KINDS = [...JOB_KINDS, "task"] as const;
 export const TIMES = ["today", "hour", "day", "week", "month"] as const;
 type Time = (typeof TIMES)[number];
 
@@ -47,11 +39,11 @@ const SECONDS: Readonly<Record<Exclude<Time, "today">, number>> = {
 const STEP_MS = 60_000;
 
 /** The beginning of a time that is named relative to now, or a time that is written out. */
-export function sinceOf(word: string, now: number): string | undefined {
-  if (word === "") return undefined;
-  if (word === "today") return new Date(new Date(now).setHours(0, 0, 0, 0)).toISOString();
-  const seconds = SECONDS[word as Exclude<Time, "today">];
-  if (seconds === undefined) return Number.isNaN(Date.parse(word)) ? undefined : new Date(word).toISOString();
+export function sinceOf(time: string, now: number): string | undefined {
+  if (time === "") return undefined;
+  if (time === "today") return new Date(new Date(now).setHours(0, 0, 0, 0)).toISOString();
+  const seconds = SECONDS[time as Exclude<Time, "today">];
+  if (seconds === undefined) return Number.isNaN(Date.parse(time)) ? undefined : new Date(time).toISOString();
   return new Date(Math.floor(now / STEP_MS) * STEP_MS - seconds * 1_000).toISOString();
 }
 

@@ -56,10 +56,10 @@ function isView(value: unknown): value is SavedView {
     typeof value.name === "string" &&
     typeof value.filters === "object" &&
     value.filters !== null &&
-    Object.values(value.filters).every(isWordOrWords)
+    Object.values(value.filters).every(isStringOrStrings)
   );
 }
 
-function isWordOrWords(value: unknown): boolean {
+function isStringOrStrings(value: unknown): boolean {
   return typeof value === "string" || (Array.isArray(value) && value.every((one) => typeof one === "string"));
 }

@@ -2,8 +2,8 @@ import { Fragment, memo, useMemo, type CSSProperties } from "react";
 
 import { parseLine, type Span, type Style } from "@/pages/jobs/logs/ansi";
 import classes from "@/pages/jobs/logs/Logs.module.css";
-import { words } from "@/pages/jobs/logs/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/logs/texts";
+import { useTexts } from "@/texts/texts";
 
 /** A row longer than that freezes any browser; the rest is in the file. */
 const MOST_LETTERS = 20_000;
@@ -18,7 +18,7 @@ interface Props {
 }
 
 export const LogRow = memo(function LogRow({ number, line, gutter, pattern, isTarget }: Props) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const rest = line.length - MOST_LETTERS;
   const spans = useMemo(
     () => marked(parseLine(rest > 0 ? line.slice(0, MOST_LETTERS) : line), pattern),

@@ -154,8 +154,8 @@ export class LogStore {
 }
 
 /** As people type it: letters as they are, large or small. */
-export function patternOf(words: string): RegExp {
-  return new RegExp(words.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "gi");
+export function patternOf(query: string): RegExp {
+  return new RegExp(query.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "gi");
 }
 
 /** Let the browser do what waits: drawing, clicks. */

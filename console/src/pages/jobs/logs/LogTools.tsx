@@ -10,10 +10,10 @@ import { MOST_FOUND } from "@/pages/jobs/logs/LogStore";
 import type { LogPlace } from "@/pages/jobs/logs/LogsTab";
 import type { Log } from "@/pages/jobs/logs/useLog";
 import type { Matches } from "@/pages/jobs/logs/useMatches";
-import { words } from "@/pages/jobs/logs/words";
+import { texts } from "@/pages/jobs/logs/texts";
 import { toastDone } from "@/parts/toasts";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const COPIED_LINES = 10_000;
 
@@ -24,7 +24,7 @@ export interface LogToolsProps {
   readonly rank: number;
   readonly onPlace: (place: LogPlace) => void;
   readonly typed: string;
-  readonly onType: (words: string) => void;
+  readonly onType: (query: string) => void;
   readonly matches: Matches;
   /** Go to a line, counted from 1. */
   readonly onMatch: (line: number) => void;
@@ -37,7 +37,7 @@ export interface LogToolsProps {
 }
 
 export function LogTools(props: LogToolsProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Group gap="xs" justify="space-between">
       <Group gap="xs">
@@ -76,7 +76,7 @@ export function LogTools(props: LogToolsProps) {
 }
 
 function Pickers({ job, attempt, rank, onPlace }: LogToolsProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const attempts = Array.from({ length: job.attempt }, (_, index) => ({
     value: String(index + 1),
     label: t("attemptNumber", { n: index + 1 }),
@@ -115,7 +115,7 @@ function Pickers({ job, attempt, rank, onPlace }: LogToolsProps) {
 }
 
 function SearchField({ typed, onType, matches, onMatch }: LogToolsProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const [at, setAt] = useState(-1);
   const count = matches.lines.length;
@@ -176,7 +176,7 @@ function SearchField({ typed, onType, matches, onMatch }: LogToolsProps) {
 }
 
 function LineCount({ log }: { log: Log }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const lines = useSyncExternalStore(log.store.subscribe, () => log.store.count);
   return (
@@ -187,7 +187,7 @@ function LineCount({ log }: { log: Log }) {
 }
 
 function CopyLines({ log }: { log: Log }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const clipboard = useClipboard();
   const lines = useSyncExternalStore(log.store.subscribe, () => log.store.count);
@@ -213,7 +213,7 @@ function CopyLines({ log }: { log: Log }) {
 }
 
 function Downloads({ job, attempt, rank }: LogToolsProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const url = `${PREFIX}/jobs/${job.id}/logs/download`;
   return (
     <Menu position="bottom-end">

@@ -12,16 +12,16 @@ import { LogView } from "@/pages/jobs/logs/LogView";
 import { ServerSearch } from "@/pages/jobs/logs/ServerSearch";
 import { useLog, type Log } from "@/pages/jobs/logs/useLog";
 import { useMatches } from "@/pages/jobs/logs/useMatches";
-import { words } from "@/pages/jobs/logs/words";
+import { texts } from "@/pages/jobs/logs/texts";
 import { EmptyState } from "@/parts/EmptyState";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 const PLACE = { attempt: "", rank: "0", line: "", find: "" } as const;
 
 export function LogsTab({ job }: { job: Schema<"JobView"> }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [place, setPlace] = useFilters(PLACE);
   const attempt = Math.min(Number(place.attempt) || job.attempt, job.attempt);
   const rank = Math.min(Number(place.rank) || 0, job.nodes - 1);
@@ -65,13 +65,13 @@ interface ReaderProps {
 }
 
 function Reader({ job, log, attempt, rank, line, find, onPlace, isSearchOpen, onSearchOpen }: ReaderProps) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [typed, setTyped] = useState(find);
   const matches = useMatches(log.store, typed);
   const [follow, setFollow] = useState(line === undefined);
   const [wrap, setWrap] = useState(false);
   const [target, setTarget] = useState({ line, turn: 0 });
-  const keep = useDebouncedCallback((words: string) => onPlace({ find: words }), 300);
+  const keep = useDebouncedCallback((query: string) => onPlace({ find: query }), 300);
   useEffect(() => {
     if (line !== undefined) setFollow(false);
     setTarget((before) => ({ line, turn: before.turn + 1 }));
@@ -91,9 +91,9 @@ function Reader({ job, log, attempt, rank, line, find, onPlace, isSearchOpen, on
         rank={rank}
         onPlace={onPlace}
         typed={typed}
-        onType={(words) => {
-          setTyped(words);
-          keep(words);
+        onType={(query) => {
+          setTyped(query);
+          keep(query);
         }}
         matches={matches}
         onMatch={goTo}
@@ -142,7 +142,7 @@ function Reader({ job, log, attempt, rank, line, find, onPlace, isSearchOpen, on
 
 /** Said over the empty window, so that nothing jumps when the first line comes. */
 function Silence({ log }: { log: Log }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const lines = useSyncExternalStore(log.store.subscribe, () => log.store.count);
   if (lines > 0 || log.state === "reading" || log.problem !== undefined) return null;
   return (
@@ -153,7 +153,7 @@ function Silence({ log }: { log: Log }) {
 }
 
 function LetGo({ log }: { log: Log }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const first = useSyncExternalStore(log.store.subscribe, () => log.store.first);
   return first === 0 ? null : <Alert color="yellow">{t("letGo", { n: format.number(first) })}</Alert>;

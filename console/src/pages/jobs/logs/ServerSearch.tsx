@@ -7,12 +7,12 @@ import { api, sent, type Schema } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { plainText } from "@/pages/jobs/logs/ansi";
 import classes from "@/pages/jobs/logs/Logs.module.css";
-import { words } from "@/pages/jobs/logs/words";
+import { texts } from "@/pages/jobs/logs/texts";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Match = Schema<"LogMatchView">;
 type Matches = Schema<"ListView_LogMatchView_">;
@@ -33,7 +33,7 @@ interface Props {
 }
 
 export function ServerSearch({ job, attempt, rank, onFound }: Props) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [text, setText] = useState("");
   const [regex, setRegex] = useState(false);
   const [ignoreCase, setIgnoreCase] = useState(true);
@@ -94,8 +94,8 @@ export function ServerSearch({ job, attempt, rank, onFound }: Props) {
 }
 
 function Results({ job, question, onFound }: { job: string; question: Question; onFound: (match: Match) => void }) {
-  const t = useWords(words);
-  const tc = useWords(common);
+  const t = useTexts(texts);
+  const tc = useTexts(common);
   const format = useFormat();
   const answer = useInfiniteQuery<Matches, Problem, { pages: Matches[] }, readonly unknown[], string | undefined>({
     // Not by its path: what is searched was asked for once, and news do not ask again.

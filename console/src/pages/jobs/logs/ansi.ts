@@ -1,8 +1,12 @@
 /**
- * What a terminal would show of one line: colours, bold and the like, and what progress bars overwrite. Everything else
- * that would act unseen, such as titles, links and changes of direction, is shown as symbols: a log hides nothing.
+ * The text and style of one log line as a terminal would show it: colours, bold and so on, and the final state of progress
+ * bars that overwrite their line. Other control characters (titles, links, changes of text direction) are shown as symbols,
+ * so that a log cannot hide anything.
  *
- * Lines are read one at a time, as they come into sight; so each begins plain, whatever the one before it left switched on.
+ * Written here because anser and ansi_up only handle colours: they neither apply carriage returns and cursor movements nor
+ * make control and direction characters visible.
+ *
+ * Lines are parsed one at a time when they scroll into view, so the style of a line never continues from the line before.
  */
 
 export interface Style {
@@ -24,16 +28,16 @@ export interface Span {
 
 export const PLAIN: Style = {};
 
-/** ESC [ … letter; ESC ] … (BEL or ESC \); ESC and one more; and whatever a cut leaves of them at the end. */
+/** ESC [ … letter; ESC ] … (BEL or ESC \); ESC and one more character; and incomplete sequences at the end of a line. */
 const SEQUENCE = /\x1b(?:\[([0-?]*)[ -/]*([@-~])|\[[0-?]*[ -/]*|\][^\x07\x1b]*(?:\x07|\x1b\\|$)|[ -/]*[0-~]|)/g;
-/** Colours, and what programs with several progress bars do to the cursor and the screen. */
+/** Colours, and the cursor and screen sequences of programs with several progress bars. */
 const SCREEN = /\x1b\[[0-?]*[ -/]*[@-~]/g;
-/** Bells, nulls and their like, C1, and what changes the direction or the lines of a text. */
+/** Control characters (C0, C1), and characters that change the direction or the lines of a text. */
 const ACTING = /[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 const MOVES = /[\r\b]|\x1b\[[0-?]*[ -/]*[CDGK]/;
 const SPECIAL = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
 
-/** A line in pieces of one look each. */
+/** A line as spans of one style each. */
 export function parseLine(line: string): Span[] {
   if (!SPECIAL.test(line)) return line === "" ? [] : [{ text: line, style: PLAIN }];
   const screen: Screen = MOVES.test(line) ? new Cells() : new Runs();
@@ -51,7 +55,7 @@ export function parseLine(line: string): Span[] {
   return screen.spans();
 }
 
-/** The same without any look: for searching and copying. */
+/** The text without styles, for searching and copying. */
 export function plainText(text: string): string {
   if (!SPECIAL.test(text.replaceAll("\n", ""))) return text;
   return text
@@ -64,12 +68,12 @@ export function plainText(text: string): string {
     .join("\n");
 }
 
-/** Quick: colours and the like away, everything else as it stands. */
+/** Removes escape sequences only; everything else stays as it is. Faster than `plainText`. */
 export function withoutSequences(text: string): string {
   return text.includes("\x1b") ? text.replace(SCREEN, "") : text;
 }
 
-/** Characters that act as ones that show: ␛ for an escape, \\u202e for a change of direction. */
+/** Control characters as visible ones: ␛ for an escape, \\u202e for a change of direction. */
 export function symbols(text: string): string {
   return text.replace(ACTING, (letter) => {
     const code = letter.charCodeAt(0);
@@ -94,7 +98,7 @@ function writeText(screen: Screen, text: string, style: Style): void {
   }
 }
 
-/** Without anything that goes back: pieces as they come. */
+/** For lines that overwrite nothing: spans in the order in which they arrive. */
 class Runs implements Screen {
   private readonly found: Span[] = [];
 
@@ -110,7 +114,7 @@ class Runs implements Screen {
   }
 }
 
-/** A line whose beginning is written over: one place for each letter. */
+/** For lines that overwrite themselves: one cell for each character. */
 class Cells implements Screen {
   private readonly cells: [letter: string, style: Style][] = [];
   private column = 0;
@@ -139,10 +143,10 @@ class Cells implements Screen {
     else if (final === "K") this.erase(count);
   }
 
-  private erase(what: number): void {
+  private erase(mode: number): void {
     const blank: [string, Style] = [" ", PLAIN];
-    if (what === 0) this.cells.length = Math.min(this.cells.length, this.column);
-    else if (what === 1) this.cells.fill(blank, 0, this.column + 1);
+    if (mode === 0) this.cells.length = Math.min(this.cells.length, this.column);
+    else if (mode === 1) this.cells.fill(blank, 0, this.column + 1);
     else this.cells.length = 0;
   }
 
@@ -158,7 +162,7 @@ class Cells implements Screen {
 }
 
 function restyled(style: Style, parameters: string): Style {
-  // 38:2::r:g:b is the same as 38;2;r;g;b with a colour space that nobody uses.
+  // 38:2::r:g:b is the same as 38;2;r;g;b with an empty colour space.
   const codes = parameters
     .replace(/([34]8):2::/g, "$1:2:")
     .split(/[;:]/)

@@ -12,8 +12,8 @@ export interface Matches extends Found {
   readonly isSearching: boolean;
 }
 
-export function useMatches(store: LogStore, words: string): Matches {
-  const pattern = useMemo(() => (words === "" ? undefined : patternOf(words)), [words]);
+export function useMatches(store: LogStore, query: string): Matches {
+  const pattern = useMemo(() => (query === "" ? undefined : patternOf(query)), [query]);
   const version = useSyncExternalStore(store.subscribe, store.version);
   const [found, setFound] = useState<{ readonly of: RegExp | undefined; readonly found: Found }>({
     of: undefined,

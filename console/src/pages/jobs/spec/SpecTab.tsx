@@ -5,19 +5,19 @@ import { useState } from "react";
 
 import { useIsOperator, useMe } from "@/app/session";
 import type { Job } from "@/pages/jobs/actions/possible";
-import { words } from "@/pages/jobs/job/words";
-import { commandOf, hasSecrets, specOf, yamlOf } from "@/pages/jobs/spec/spec";
+import { texts } from "@/pages/jobs/job/texts";
+import { commandLineOf, yamlOf } from "@/pages/jobs/spec/jobText";
+import { hasSecrets, submissionOf } from "@/pages/jobs/spec/submission";
 import { Panel } from "@/parts/Panel";
-import { common } from "@/words/common";
-import { useWords } from "@/words/words";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
 
 export function SpecTab({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [isShown, setShown] = useState(false);
   const isMine = useMe().name === job.user;
   const isOperator = useIsOperator();
-  const spec = specOf(job, isShown);
-  const command = commandOf(spec);
+  const body = submissionOf(job, isShown);
   return (
     <Stack gap="sm">
       {!isMine && !isOperator && <Alert color="blue">{t("specNotYours")}</Alert>}
@@ -35,14 +35,14 @@ export function SpecTab({ job }: { job: Job }) {
           </Text>
         </Group>
       )}
-      <Listing title={t("asYaml")} hint={t("asYamlHint")} text={yamlOf(spec)} copyLabel={t("copyYaml")} />
-      {command !== undefined && <Listing title={t("asCommand")} text={command} copyLabel={t("copyCommand")} />}
+      <Listing title={t("asYaml")} hint={t("asYamlHint")} text={yamlOf(body)} copyLabel={t("copyYaml")} />
+      <Listing title={t("asCommand")} text={commandLineOf(body)} copyLabel={t("copyCommand")} />
     </Stack>
   );
 }
 
 function Listing({ title, hint, text, copyLabel }: { title: string; hint?: string; text: string; copyLabel: string }) {
-  const t = useWords(common);
+  const t = useTexts(common);
   const tools = (
     <CopyButton value={text}>
       {({ copied, copy }) => (

@@ -1,12 +1,12 @@
 import { useEffect, useState } from "react";
 
-import { words } from "@/pages/jobs/why/words";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/why/texts";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 /** How long until then, going down by the second. */
 export function Countdown({ to }: { to: string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {

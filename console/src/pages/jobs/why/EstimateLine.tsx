@@ -5,13 +5,13 @@ import type { Schema } from "@/api/client";
 import { marksOf } from "@/pages/jobs/why/estimate";
 import classes from "@/pages/jobs/why/EstimateLine.module.css";
 import { capital } from "@/pages/jobs/why/reasons";
-import { words } from "@/pages/jobs/why/words";
+import { texts } from "@/pages/jobs/why/texts";
 import { useNow } from "@/parts/Moment";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 export function EstimateLine({ estimate }: { estimate: NonNullable<Schema<"WhyView">["estimate"]> }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const now = Math.max(useNow(), Date.now() - 10_000);
   const marks = marksOf(estimate, now);

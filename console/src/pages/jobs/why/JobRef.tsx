@@ -1,12 +1,12 @@
 import { Anchor, Group, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 
-import { words } from "@/pages/jobs/why/words";
-import { useWords } from "@/words/words";
+import { texts } from "@/pages/jobs/why/texts";
+import { useTexts } from "@/texts/texts";
 
 /** Other jobs as links, a few of them. */
 export function JobLinks({ jobs, most = 8 }: { jobs: readonly string[]; most?: number }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   return (
     <Group gap={8}>
       {jobs.slice(0, most).map((job) => (

@@ -7,20 +7,20 @@ import { $api } from "@/api/client";
 import { useFilters } from "@/app/useFilters";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { Ahead, Headline, ReasonList } from "@/pages/jobs/why/WaitingPanel";
-import { lookBack as words } from "@/pages/jobs/why/words";
+import { lookBack as texts } from "@/pages/jobs/why/texts";
 import { useNow } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
-import { useFormat } from "@/words/format";
-import { localText, momentText } from "@/words/localTime";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { localText, momentText } from "@/texts/localTime";
+import { useTexts } from "@/texts/texts";
 
 const FILTERS = { at: "" };
 const SECOND = 1_000;
 
 export function LookBack({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [{ at }, setFilters] = useFilters(FILTERS);
   // A job that never stood in a queue has not waited.
   if (job.queued_at === null && job.attempt === 0) return null;
@@ -53,7 +53,7 @@ export function LookBack({ job }: { job: Job }) {
 
 /** By hand along the job's life, or to the second. */
 function Moments({ job, at, onChoose }: { job: Job; at: string; onChoose: (at: string) => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const now = useNow();
   // Dates here are cut to the millisecond: before the next one the job may not have existed.
@@ -105,7 +105,7 @@ function Moments({ job, at, onChoose }: { job: Job; at: string; onChoose: (at: s
 }
 
 function Then({ job, at }: { job: Job; at: string }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const {
     data: why,

@@ -9,15 +9,15 @@ import { usePreferences } from "@/app/preferences";
 import { ExplainedButton } from "@/parts/ExplainedButton";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { useObstacle } from "@/pages/jobs/actions/useObstacle";
-import { changes, words } from "@/pages/jobs/why/words";
-import { useFormat } from "@/words/format";
-import { useWords, type Say } from "@/words/words";
+import { changes, texts } from "@/pages/jobs/why/texts";
+import { useFormat } from "@/texts/format";
+import { useTexts, type Say } from "@/texts/texts";
 
 type Why = Schema<"WhyView">;
 type Suggestion = Schema<"SuggestionView">;
 
 export function Suggestions({ job, why }: { job: Job; why: Why }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const [applied, setApplied] = useState(false);
   if (why.suggestions.length === 0 && !applied) return null;
   return (
@@ -38,7 +38,7 @@ export function Suggestions({ job, why }: { job: Job; why: Why }) {
 }
 
 function Item({ job, suggestion, onApplied }: { job: Job; suggestion: Suggestion; onApplied: () => void }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const told = useTold(suggestion);
   const why = useObstacle()(suggestion.change.operation === "start" ? "start" : "edit", job);
@@ -91,7 +91,7 @@ function Item({ job, suggestion, onApplied }: { job: Job; suggestion: Suggestion
 
 /** What came of it: the same question, asked again after the change. */
 function Effect({ job, why }: { job: Job; why: Why }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   const { isFetching } = $api.useQuery("get", "/jobs/{job}/why", { params: { path: { job: job.id } } });
   if (isFetching) return null;
@@ -111,7 +111,7 @@ function Effect({ job, why }: { job: Job; why: Why }) {
 /** In English as the server says it; in Chinese by what it changes. */
 function useTold(suggestion: Suggestion): { readonly title: string; readonly detail: string } {
   const { language } = usePreferences();
-  const t = useWords(changes);
+  const t = useTexts(changes);
   const format = useFormat();
   if (language === "en") return suggestion;
   const body: Readonly<Record<string, unknown>> = suggestion.change.body;

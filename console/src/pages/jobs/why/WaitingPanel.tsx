@@ -9,17 +9,17 @@ import { EstimateLine } from "@/pages/jobs/why/EstimateLine";
 import { JobLink, JobLinks } from "@/pages/jobs/why/JobRef";
 import { shownNumber, useReasons, type Reason } from "@/pages/jobs/why/reasons";
 import { Suggestions } from "@/pages/jobs/why/Suggestions";
-import { numbers, words } from "@/pages/jobs/why/words";
+import { numbers, texts } from "@/pages/jobs/why/texts";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { Stat } from "@/parts/Stat";
-import { useFormat } from "@/words/format";
-import { useWords } from "@/words/words";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
 
 type Why = Schema<"WhyView">;
 
 export function WaitingPanel({ job }: { job: Job }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const { data: why, error, refetch } = $api.useQuery("get", "/jobs/{job}/why", { params: { path: { job: job.id } } });
   if (error !== null) return <ProblemNote error={error} onRetry={() => void refetch()} />;
   return (
@@ -41,7 +41,7 @@ export function WaitingPanel({ job }: { job: Job }) {
 }
 
 export function ReasonList({ reasons }: { reasons: readonly Reason[] }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (reasons.length === 0) return null;
   return (
     <Stack gap="sm" component="ul" p={0} m={0} aria-label={t("title")}>
@@ -53,7 +53,7 @@ export function ReasonList({ reasons }: { reasons: readonly Reason[] }) {
 }
 
 export function Headline({ why }: { why: Why }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const reasons = useReasons();
   const first = why.reasons[0];
   const text =
@@ -77,7 +77,7 @@ export function Headline({ why }: { why: Why }) {
 }
 
 function Figures({ why }: { why: Why }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   const format = useFormat();
   // What is planned holds whatever comes; what is estimated is the likelier.
   const start = why.estimate?.p50 ?? why.planned_start;
@@ -110,8 +110,8 @@ function Figures({ why }: { why: Why }) {
 
 /** `isTold`: its sentence stands above already. */
 function ReasonItem({ reason, isTold }: { reason: Reason; isTold: boolean }) {
-  const t = useWords(words);
-  const tn = useWords(numbers);
+  const t = useTexts(texts);
+  const tn = useTexts(numbers);
   const format = useFormat();
   const { title, sentence } = useReasons();
   const isMemory = reason.numbers.resource === "memory_bytes";
@@ -147,7 +147,7 @@ function ReasonItem({ reason, isTold }: { reason: Reason; isTold: boolean }) {
 }
 
 export function Ahead({ why }: { why: Why }) {
-  const t = useWords(words);
+  const t = useTexts(texts);
   if (why.ahead.length === 0) return null;
   return (
     <Box>

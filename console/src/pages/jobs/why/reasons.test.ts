@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { sentenceOf, type Reason } from "@/pages/jobs/why/reasons";
-import { formatIn } from "@/words/format";
+import { formatIn } from "@/texts/format";
 
 function told(reason: Partial<Reason>, language: "en" | "zh" = "zh"): string {
   return sentenceOf(

@@ -1,9 +1,9 @@
 /** Why a job waits, told in the viewer's language. */
 import { usePreferences } from "@/app/preferences";
 import type { Schema } from "@/api/client";
-import { resources, sentences, titles } from "@/pages/jobs/why/words";
-import { useFormat, type Format } from "@/words/format";
-import { fill, say, useWords, type Values } from "@/words/words";
+import { resources, sentences, titles } from "@/pages/jobs/why/texts";
+import { useFormat, type Format } from "@/texts/format";
+import { fill, say, useTexts, type Values } from "@/texts/texts";
 import type { Language } from "@/app/preferences";
 
 export type Reason = Schema<"ReasonView">;
@@ -50,7 +50,7 @@ export function useReasons(): {
 } {
   const { language } = usePreferences();
   const format = useFormat();
-  const t = useWords(titles);
+  const t = useTexts(titles);
   return {
     title: (reason) => (reason.rule in titles ? t(reason.rule as keyof typeof titles) : reason.rule),
     sentence: (reason) => sentenceOf(reason, language, format),

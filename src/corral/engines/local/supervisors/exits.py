@@ -1,6 +1,6 @@
-"""How an instance ended, as its supervisor puts it on record, and the words for it.
+"""How an instance ended: the record that its supervisor writes, and the messages in it.
 
-Runs forked from the spawner, so only the standard library is imported here.
+It is forked from the spawner, so this module uses the standard library only.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ REASON_PULL = "image_pull_error"
 REASON_LOST = "lost"
 
 _NOTIFY_SECONDS = 1.0
-#: There is no room, by the disk or by a quota: how long it is tried again.
+#: The disk or a quota is full: how long writing is retried.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FULL_SECONDS = 600.0
 _FULL_PAUSE_SECONDS = 0.2
 
 
-#: What the machine has run out of, or has wrong: no fault of the job that is being started.
+#: Errors of the machine, not of the job that is being started.
 _FAULTS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EIO, errno.EROFS})
 
 
 def launch_reason(error: OSError) -> str:
-    """Whether a launch failed by a fault of the platform, which is tried again, or by what the job asks for."""
+    """Whether a launch failed by a platform failure, which is retried, or by something that the job asks for."""
     return REASON_LOST if error.errno in _FAULTS else REASON_LAUNCH
 
 
 def record_failed_launch(spec: InstanceSpec, message: str, reason: str = REASON_LAUNCH) -> None:
-    """The instance ends before it began, unless another supervisor has it."""
+    """End the instance before it has started, unless another supervisor has claimed it."""
     claim = take_claim(spec["rank_dir"], {"pid": 0, "boot_id": spec["boot_id"]})
     if claim is not None:
         record_exit(spec, reason=reason, message=message)
@@ -72,7 +72,8 @@ def record_exit(
 
 
 def _record_when_there_is_room(rank_dir: str, body: dict[str, Any]) -> None:
-    """A full disk must not lose an end: the server gives up its reserve then. Raises OSError after a while."""
+    """A full disk must not lose an end. The server frees its disk reserve then, so writing is retried. Raises OSError
+    after ten minutes."""
     deadline = time.monotonic() + _FULL_SECONDS
     while True:
         try:

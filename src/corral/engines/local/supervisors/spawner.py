@@ -1,8 +1,11 @@
-"""The small process that forks supervisors, so that no launch pays for starting an interpreter.
+"""The spawner: a small process that forks supervisors, so that a launch does not pay for starting an interpreter.
 
-It reads messages from the engine's socket and ends when the engine's end closes; supervisors live on by themselves.
-It has one thread and few modules, which makes forking safe and cheap. What it must do it gets told: it decides
-nothing, and a message it cannot read is reported on its standard error and skipped.
+The engine starts one spawner and sends it one message per instance through a socket. For each message the spawner forks
+a supervisor, which begins a session of its own and so outlives the spawner. When the engine closes the socket, or dies,
+the spawner exits; supervisors continue.
+
+The spawner has one thread and loads few modules, which makes a fork safe and cheap. It decides nothing. A message that
+it cannot read is reported on its standard error and skipped.
 """
 
 from __future__ import annotations
@@ -20,12 +23,13 @@ from corral.engines.attempts.processes import name_process
 from corral.engines.local.supervisors.exits import REASON_LOST, record_failed_launch
 from corral.engines.local.supervisors.supervisor import supervise
 
-#: Small enough to come from memory that stays mapped.
+#: Small enough for memory that stays mapped.
 _READ_BYTES = 1 << 16
 
 
 def spawner_command(package_root: str, descriptor: int) -> list[str]:
-    """How to start it: isolated and without site-packages, so that only the standard library and corral load."""
+    """The command that starts it: isolated and without site-packages, so that only the standard library and corral are
+    loaded."""
     code = (
         f"import sys; sys.path.append({package_root!r}); "
         f"from corral.engines.local.supervisors.spawner import main; main({descriptor})"
@@ -37,9 +41,9 @@ def main(descriptor: int) -> None:
     name_process("corral-spawner")
     os.set_inheritable(descriptor, False)
     connection = socket.socket(fileno=descriptor)
-    # Ended supervisors are nobody's concern here: the kernel reaps them.
+    # The exit status of supervisors is not needed: the kernel reaps them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    # Everything loaded so far lives for ever; leaving it out of collections keeps its pages shared after a fork.
+    # Everything loaded so far is never freed. Excluding it from garbage collection keeps its pages shared after a fork.
     gc.collect()
     gc.freeze()
     gc.disable()

@@ -1,6 +1,6 @@
-"""The engine's end of the socket to the spawner: starts it, sends without ever blocking, notices its death.
+"""The engine's end of the socket to the spawner: starts the spawner, sends without blocking, detects its death.
 
-What to send again after a death is the engine's decision.
+The engine decides what is sent again after a death (`launches`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SpawnerLink:
                     stderr=log,
                     cwd="/",
                     pass_fds=(theirs.fileno(),),
-                    # Its supervisors inherit this; jobs get their own environment.
+                    # Supervisors inherit this environment; jobs get their own.
                     env={"PATH": os.defpath},
                     start_new_session=True,
                 )
@@ -62,7 +62,7 @@ class SpawnerLink:
         self.flush()
 
     def flush(self) -> None:
-        """Send what the socket takes now. Raises OSError if the spawner is dead."""
+        """Send as much as the socket accepts now. Raises OSError if the spawner is dead."""
         while self._outbox:
             try:
                 sent = self._socket.send(self._outbox)

@@ -26,7 +26,7 @@ from typing import Any
 
 from corral.engines.attempts.claims import add_to_claim, take_claim
 from corral.engines.attempts.instance_messages import InstanceSpec
-from corral.engines.attempts.job_places import hand_over, make_private, open_way, remove_tree
+from corral.engines.attempts.job_places import give_to, make_private, open_path, remove_tree
 from corral.engines.attempts.processes import (
     become_subreaper,
     descendants,
@@ -202,10 +202,10 @@ class Supervisor:
         make_private(self._tmp, owner)
         if owner is not None:
             own = [*([] if spec["workdir"] else [workdir]), *spec["owned"]]
-            hand_over(own, owner)
+            give_to(own, owner)
             for path in own:
-                open_way(path, spec["top"])
-            open_way(self._tmp, spec["top"])
+                open_path(path, spec["top"])
+            open_path(self._tmp, spec["top"])
         return workdir
 
     def _start(self) -> bool:

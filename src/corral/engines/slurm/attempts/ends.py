@@ -1,4 +1,4 @@
-"""How an attempt's instances ended: from what they wrote themselves, or else from what Slurm says. Pure."""
+"""How an attempt's instances ended: from the reports of their nodes, or else from Slurm's state. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corral.engines.attempts.aggregation import InstanceExit
 from corral.engines.slurm.slurm_api.clean_text import plain
 from corral.engines.slurm.slurm_api.slurm_records import SlurmJob
 
-#: Slurm's words for an end that is nobody's program's own.
+#: Slurm's states for an end that the program did not cause.
 _REASONS = {
     "OUT_OF_MEMORY": EndReason.OOM_KILLED,
     "TIMEOUT": EndReason.TIMED_OUT,
@@ -20,11 +20,12 @@ _REASONS = {
     "BOOT_FAIL": EndReason.NODE_LOST,
     "PREEMPTED": EndReason.PREEMPTED,
     "REVOKED": EndReason.EVICTED,
-    # Not by corral: by somebody in Slurm, or because its controller lost it in a crash. The job goes on.
+    # Not by corral: by another user of Slurm, or because its controller lost the job in a crash. corral starts the job
+    # again.
     "CANCELLED": EndReason.LOST,
 }
 _OUTSIDE = "outside"
-#: The words of corral's script on the nodes.
+#: The end reasons that corral's script on the nodes writes.
 _REPORTED = {
     "exit_code": EndReason.EXIT_CODE,
     _OUTSIDE: EndReason.EXIT_CODE,
@@ -32,7 +33,7 @@ _REPORTED = {
     "oom_killed": EndReason.OOM_KILLED,
     "launch_error": EndReason.LAUNCH_ERROR,
 }
-#: Slurm's words for a job that waits because of others.
+#: Slurm's reasons for a job that waits for other jobs.
 _PLACE_IS_TAKEN = ("Resources", "Priority")
 _MESSAGES = {
     "OUT_OF_MEMORY": "used more than its memory; Slurm ended it (OUT_OF_MEMORY)",
@@ -48,16 +49,17 @@ _MESSAGES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReportedExit:
-    """What an instance wrote about its end."""
+    """The end of an instance, as its node reported it."""
 
     exit: InstanceExit
-    #: its program was asked to end, and not by corral: Slurm may know better why it did
+    #: its program was asked to end, but not by corral: Slurm may know the reason better
     is_from_outside: bool = False
 
 
 def parse_exit(line: str, *, limit_seconds: float | None, since: float, now: float) -> ReportedExit:
-    """When, why, its code, its signal, and the words or when its program ended. A job may write there what it likes:
-    raises ValueError for a line that corral's script does not write, and keeps the times between `since` and `now`."""
+    """A line holds the time, reason, exit code and signal, and a message or the time when its program ended. A job may
+    write anything into this file: raises ValueError for a line that corral's script does not write, and limits the
+    times to `since` … `now`."""
     at, word, code, signal, rest = [*line.split(" ", 4), "", "", "", ""][:5]
     if (reason := _REPORTED.get(word)) is None:
         raise ValueError(f"{word!r} is no reason")
@@ -81,7 +83,8 @@ def _number(text: str, most: int) -> int:
 
 
 def reported_time(text: str, since: float, now: float) -> float:
-    """Nodes' clocks may be wrong, and files of a job's may say anything. Raises ValueError."""
+    """Clocks of nodes may be wrong, and a job's files may hold anything: the time is limited to `since` … `now`. Raises
+    ValueError."""
     at = float(text)
     if not math.isfinite(at):
         raise ValueError(f"{text!r} is no time")
@@ -103,19 +106,21 @@ def _message(reason: EndReason, code: int | None, signal: int | None, rest: str,
 
 
 def exit_from_slurm(job: SlurmJob, *, has_begun: bool, was_stopped: bool, now: float) -> InstanceExit:
-    """An instance left no word: its node died, or Slurm ended it. `has_begun` says whether corral's script ever ran."""
+    """The end of an instance whose node reported none: the node died, or Slurm ended it. `has_begun` says whether
+    corral's script ever ran."""
     at = job.ended_at or now
     if was_stopped and job.state in ("CANCELLED", "FAILED", "COMPLETED"):
         if job.started_at is None or job.state == "CANCELLED":
             message = "stopped before it began"
             return InstanceExit(reason=EndReason.EXIT_CODE, ended_at=at, exit_code=None, message=message)
-        # By the word itself if it came before anything listened, else because its time was over.
+        # By SIGTERM itself if it came before the script handled it, else by SIGKILL after the grace time.
         return _killed(job.signal or signals.SIGKILL, at)
     reason = _REASONS.get(job.state)
     if reason is not None:
         return InstanceExit(reason=reason, ended_at=at, exit_code=None, message=_MESSAGES[job.state])
     if not has_begun:
-        # Not the program's doing: it never ran. Slurm loses a script now and then, or its node does not see corral's.
+        # Not the program's fault: it never ran. Slurm sometimes loses a script, or its node does not see corral's
+        # files.
         message = (
             f"Slurm could not begin it on its node (exit code {job.exit_code or 0}); does the node see corral's files?"
         )
@@ -129,12 +134,12 @@ def exit_from_slurm(job: SlurmJob, *, has_begun: bool, was_stopped: bool, now: f
 
 
 def ended_by_slurm(job: SlurmJob) -> bool:
-    """Whether it ended for another reason than that its program did."""
+    """Whether Slurm ended the job, and not its program."""
     return job.state in _REASONS
 
 
 def why_not_begun(job: SlurmJob) -> str:
-    """In words: of a job that was taken back from Slurm's queue."""
+    """The message for a job that was taken back from Slurm's queue."""
     if job.reason in _PLACE_IS_TAKEN:
         return f"others in Slurm got its place first (job {job.id} waited for {job.reason})"
     return f"Slurm did not begin it (job {job.id} waited: {job.reason or 'no reason given'})"

@@ -1,9 +1,9 @@
-"""What takes long before an attempt is given to Slurm: versions of datasets are checked out, and buckets fetched, onto
-the file system that all nodes share.
+"""The preparation of storage before an attempt is submitted: versions of datasets are checked out, and buckets fetched,
+onto the file system that all nodes share.
 
-A few at a time, on threads of their own, while other attempts are launched and stopped. The work itself is done by the
-same process as on the local engine. Nothing is written down: after a crash the launch is found missing and is made
-again, and what was checked out by then is there.
+A few at a time, on threads of their own, while other attempts are launched and stopped. The same process as on the
+local engine does the work. Nothing is stored: after a crash the controller finds the attempt missing and launches it
+again, and a checkout that was complete is reused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AT_ONCE = 4
 
 @dataclass(kw_only=True, slots=True)
 class Prepared:
-    """How it went: where everything is, by its place among the mounts; or what is wrong."""
+    """The result: the directory of each mount by its index; or the problem."""
 
     sources: Mapping[int, str] = field(default_factory=dict)
     problem: str = ""
@@ -50,8 +50,8 @@ class _Preparation:
 
 
 class Preparations:
-    """`done` is told of every order whose storage is there or cannot be had, but for those that were dropped. Safe for
-    use by several threads."""
+    """`done` is called with every order whose storage is ready or failed, except those that were dropped. Safe for use
+    by several threads."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Preparations:
         environ: Mapping[str, str],
         done: Callable[[LaunchOrder, Prepared], None],
     ) -> None:
-        # Nothing can be mounted for other machines: what is in buckets is fetched.
+        # Nothing can be mounted for other machines: buckets are fetched.
         self._places = replace(places, without_fuse=True) if places is not None else None
         self._layout = layout
         self._environ = environ
@@ -69,16 +69,16 @@ class Preparations:
         self._lock = threading.Lock()
         self._preparations: dict[str, _Preparation] = {}
         self._waiting: queue.SimpleQueue[_Preparation | None] = queue.SimpleQueue()
-        # Daemons: a server that stops does not wait for gigabytes.
+        # Daemon threads: a server that stops does not wait for gigabytes.
         self._is_started = False
         self._workers = [Worker(f"prepare-{name}-{number}", self._step, every_seconds=0.0) for number in range(AT_ONCE)]
 
     def begin(self, order: LaunchOrder, specs: Sequence[StorageSpec]) -> None:
-        """Once for each attempt, however often it is said."""
+        """Idempotent by attempt."""
         with self._lock:
             if order.attempt_id in self._preparations:
                 return
-            # Before anything is used: who looks for what nobody uses any more must find this attempt.
+            # Before anything is used: a clean-up of unused checkouts must find this attempt.
             self._layout.mark_live(order.attempt_id)
             preparation = _Preparation(order=order, specs=specs, begun_at=time.time())
             self._preparations[order.attempt_id] = preparation
@@ -89,7 +89,7 @@ class Preparations:
         self._waiting.put(preparation)
 
     def drop(self, attempt_id: str) -> LaunchOrder | None:
-        """Not wanted any more. Its order, or None if nothing is prepared for it."""
+        """The attempt is not wanted any more. Returns its order, or None if nothing is prepared for it."""
         with self._lock:
             preparation = self._preparations.pop(attempt_id, None)
             if preparation is None:
@@ -118,7 +118,7 @@ class Preparations:
             ]
 
     def close(self) -> None:
-        """What is under way is left to the next server."""
+        """Preparations in progress are left to the next server."""
         with self._lock:
             left, self._preparations = list(self._preparations.values()), {}
             for preparation in left:
@@ -137,10 +137,10 @@ class Preparations:
             with self._lock:
                 is_wanted = self._preparations.get(preparation.order.attempt_id) is preparation
             if is_wanted:
-                # Until the engine has it, it is one of ours: an observation in between must find it.
+                # It stays listed here until the engine has it: an observation in between must find it.
                 self._done(preparation.order, prepared)
         finally:
-            # Also if that failed: an attempt that nobody prepares is found missing, and launched again.
+            # Also after a failure: the controller finds the attempt missing and launches it again.
             with self._lock:
                 if self._preparations.get(preparation.order.attempt_id) is preparation:
                     del self._preparations[preparation.order.attempt_id]
@@ -156,7 +156,7 @@ class Preparations:
         with process:
             assert process.stdin is not None
             assert process.stdout is not None
-            with contextlib.suppress(BrokenPipeError):  # it says itself why it ended
+            with contextlib.suppress(BrokenPipeError):  # it reports itself why it ended
                 process.stdin.write(json.dumps(self._orders(preparation)).encode())
                 process.stdin.close()
             self._follow(preparation, process.stdout, prepared)
@@ -171,7 +171,7 @@ class Preparations:
         return prepared
 
     def _start(self, preparation: _Preparation) -> subprocess.Popen[bytes] | None:
-        assert self._places is not None, "whoever has no storage mounts nothing"
+        assert self._places is not None, "without storage nothing is mounted"
         spec = preparer_spec(preparation.specs, self._places, self._environ)
         assert spec is not None, "something takes long"
         with self._lock:
@@ -204,14 +204,14 @@ class Preparations:
 
     def _follow(self, preparation: _Preparation, lines: Iterable[bytes], prepared: Prepared) -> None:
         for line in lines:
-            news = _parsed(line)
-            if "say" in news:
-                prepared.log_lines.append(str(news["say"]))
-            if "progress" in news:
-                preparation.message = str(news["progress"])
-            if "sources" in news:
-                prepared.sources = {int(place): str(source) for place, source in news["sources"].items()}
-            prepared.problem = str(news.get("error", "")) or prepared.problem
+            report = _parsed(line)
+            if "say" in report:
+                prepared.log_lines.append(str(report["say"]))
+            if "progress" in report:
+                preparation.message = str(report["progress"])
+            if "sources" in report:
+                prepared.sources = {int(place): str(source) for place, source in report["sources"].items()}
+            prepared.problem = str(report.get("error", "")) or prepared.problem
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

@@ -23,7 +23,7 @@ SHORT = Queue(name="short", policy="shortest", preempts=True)
 
 
 def candidate(job: Job, lost: float) -> Candidate:
-    return Candidate(job=job, rule=PreemptionRule.ORDER, lost_gpu_seconds=lost, words=lambda: "")
+    return Candidate(job=job, rule=PreemptionRule.ORDER, lost_gpu_seconds=lost, detail=lambda: "")
 
 
 def chosen(snapshot: ClusterSnapshot, asks: Job, candidates: Sequence[Candidate]) -> list[str] | None:

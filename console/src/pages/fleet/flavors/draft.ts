@@ -1,0 +1,65 @@
+/** A flavor as it is typed, and as the API takes it. */
+import type { Schema } from "@/api/client";
+
+export type Flavor = Schema<"FlavorView">;
+type Node = Schema<"NodeView">;
+
+const LABEL = /^([^=\s]+)=(.*)$/;
+
+export interface Draft {
+  name: string;
+  description: string;
+  models: string[];
+  /** As `key=value`. */
+  labels: string[];
+}
+
+export function labelTexts(labels: Readonly<Record<string, string>>): string[] {
+  return Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+}
+
+export function draftOf(flavor: Flavor | undefined): Draft {
+  return {
+    name: flavor?.name ?? "",
+    description: flavor?.description ?? "",
+    models: flavor?.models ?? [],
+    labels: labelTexts(flavor?.labels ?? {}),
+  };
+}
+
+/** The first text that is no label, or the first key that is there twice. */
+export function labelFault(
+  texts: readonly string[],
+): { readonly label: string } | { readonly key: string } | undefined {
+  const keys = new Set<string>();
+  for (const text of texts) {
+    const key = LABEL.exec(text)?.[1];
+    if (key === undefined) return { label: text };
+    if (keys.has(key)) return { key };
+    keys.add(key);
+  }
+  return undefined;
+}
+
+export function labelsOf(texts: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    texts.flatMap((text) => {
+      const found = LABEL.exec(text);
+      return found === null ? [] : [[found[1] ?? "", found[2] ?? ""]];
+    }),
+  );
+}
+
+export function settingsOf(draft: Draft): Schema<"FlavorEdit"> {
+  return { description: draft.description, models: draft.models, labels: labelsOf(draft.labels) };
+}
+
+/** What of the fleet is of a kind: as the server counts it. */
+export function matching(draft: Draft, nodes: readonly Node[]): { readonly gpus: number; readonly nodes: number } {
+  const labels = Object.entries(labelsOf(draft.labels));
+  const counts = nodes
+    .filter((node) => labels.every(([key, value]) => node.labels[key] === value))
+    .map((node) => node.gpus.filter((gpu) => draft.models.length === 0 || draft.models.includes(gpu.model)).length)
+    .filter((count) => count > 0);
+  return { gpus: counts.reduce((sum, count) => sum + count, 0), nodes: counts.length };
+}

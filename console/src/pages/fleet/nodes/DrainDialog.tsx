@@ -1,0 +1,271 @@
+/** What draining a node would do, before it is done: who is displaced and goes where, who is stranded, when it is empty. */
+import {
+  Alert,
+  Badge,
+  Button,
+  Group,
+  List,
+  Modal,
+  SegmentedControl,
+  SimpleGrid,
+  Skeleton,
+  Stack,
+  Text,
+  TextInput,
+} from "@mantine/core";
+import { TriangleAlert } from "lucide-react";
+import { useMemo, useState } from "react";
+
+import { $api, type Schema } from "@/api/client";
+import { JobLink } from "@/pages/jobs/why/JobRef";
+import { texts } from "@/pages/fleet/nodes/texts";
+import { DataTable, Faint, type Column } from "@/parts/DataTable";
+import { Moment } from "@/parts/Moment";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { Stat } from "@/parts/Stat";
+import { common } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { localText, momentText } from "@/texts/localTime";
+import { useTexts } from "@/texts/texts";
+
+type Preview = Schema<"DrainPreviewView">;
+type Displaced = Preview["jobs"][number];
+
+const HOUR_MS = 3_600_000;
+const LOOKS = {
+  surely: ["red", "drainSurely"],
+  likely: ["orange", "drainLikelyLabel"],
+  possibly: ["yellow", "drainPossibly"],
+  no: ["teal", "drainNo"],
+} as const;
+
+export function DrainDialog({ node, onDrain, onClose }: { node: string; onDrain: () => void; onClose: () => void }) {
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const [at, setAt] = useState("");
+  const query = at === "" ? {} : { at: momentText(at) };
+  const { data, error, refetch } = $api.useQuery(
+    "get",
+    "/nodes/{node}/drain-preview",
+    { params: { path: { node }, query } },
+    { placeholderData: (before) => before },
+  );
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      size="xl"
+      title={t("drainOne", { node })}
+      closeButtonProps={{ "aria-label": c("close") }}
+    >
+      <Stack gap="md">
+        <Text size="sm" c="dimmed">
+          {t("drainHint")}
+        </Text>
+        <When at={at} onChange={setAt} />
+        {error !== null ? (
+          <ProblemNote error={error} onRetry={() => void refetch()} />
+        ) : data === undefined ? (
+          <Skeleton h={220} />
+        ) : (
+          <Findings preview={data} />
+        )}
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={onClose}>
+            {c("cancel")}
+          </Button>
+          <Button
+            onClick={() => {
+              onDrain();
+              onClose();
+            }}
+          >
+            {t("drainDo")}
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
+
+function When({ at, onChange }: { at: string; onChange: (at: string) => void }) {
+  const t = useTexts(texts);
+  return (
+    <Group gap="sm" align="flex-end">
+      <Stack gap={4}>
+        <Text size="sm" fw={500} id="drain-when">
+          {t("drainWhen")}
+        </Text>
+        <SegmentedControl
+          size="xs"
+          aria-labelledby="drain-when"
+          data={[
+            { value: "now", label: t("drainNow") },
+            { value: "later", label: t("drainLater") },
+          ]}
+          value={at === "" ? "now" : "later"}
+          onChange={(value) => onChange(value === "now" ? "" : localText(new Date(Date.now() + HOUR_MS).toISOString()))}
+        />
+      </Stack>
+      {at !== "" && (
+        <TextInput
+          type="datetime-local"
+          aria-label={t("drainAt")}
+          value={at}
+          // A field that is emptied keeps its time: "now" has a button of its own.
+          onChange={(event) => onChange(event.currentTarget.value || at)}
+        />
+      )}
+      <Text size="xs" c="dimmed" pb={6}>
+        {t("drainAtHint")}
+      </Text>
+    </Group>
+  );
+}
+
+function Findings({ preview }: { preview: Preview }) {
+  const t = useTexts(texts);
+  return (
+    <Stack gap="md" role="status" aria-live="polite">
+      <Figures preview={preview} />
+      {preview.stranded.length > 0 && <Stranded preview={preview} />}
+      {preview.jobs.length === 0 ? <Text size="sm">{t("drainNoJobs")}</Text> : <Jobs jobs={preview.jobs} />}
+    </Stack>
+  );
+}
+
+function Figures({ preview }: { preview: Preview }) {
+  const t = useTexts(texts);
+  const format = useFormat();
+  const { empty_at: empty, jobs } = preview;
+  const count = (how: Displaced["displaced"]) => jobs.filter((job) => job.displaced === how).length;
+  const lost = jobs.filter((job) => job.displaced !== "no").reduce((sum, job) => sum + job.lost_gpu_seconds, 0);
+  const isEmpty = jobs.length === 0;
+  return (
+    <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="sm">
+      <Stat
+        label={t("drainEmpty")}
+        value={isEmpty ? t("drainEmptyNow") : empty === null ? t("drainEmptyUnknown") : <Moment at={empty.p50} />}
+        detail={
+          isEmpty
+            ? undefined
+            : empty === null
+              ? t("drainEmptyUnknownHint")
+              : t("drainLikely", { p90: format.dayTime(empty.p90) })
+        }
+      />
+      <Stat
+        label={t("drainDisplaced")}
+        value={jobs.length - count("no")}
+        unit={`/ ${jobs.length}`}
+        detail={(["surely", "likely", "possibly"] as const)
+          .filter((how) => count(how) > 0)
+          .map((how) => `${count(how)} ${t(LOOKS[how][1])}`)
+          .join(", ")}
+      />
+      <Stat label={t("drainLost")} value={format.number(lost / 3_600)} unit="h" detail={t("drainLostHint")} />
+      {Object.entries(preview.capacity_after).map(([pool, left]) => (
+        <Stat
+          key={pool}
+          label={t("drainCapacity", { pool })}
+          value={format.number(left.gpus)}
+          unit="GPU"
+          detail={t("drainCapacityText", { free: format.number(left.free), gpus: format.number(left.gpus) })}
+        />
+      ))}
+    </SimpleGrid>
+  );
+}
+
+function Stranded({ preview }: { preview: Preview }) {
+  const t = useTexts(texts);
+  return (
+    <Alert color="orange" icon={<TriangleAlert size={18} />} title={t("drainStranded", { n: preview.stranded.length })}>
+      <List size="sm">
+        {preview.stranded.map((job) => (
+          <List.Item key={job.id}>
+            <JobLink id={job.id}>{job.name}</JobLink> ({job.user}): {job.detail}
+          </List.Item>
+        ))}
+      </List>
+    </Alert>
+  );
+}
+
+function Jobs({ jobs }: { jobs: readonly Displaced[] }) {
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const format = useFormat();
+  const columns = useMemo<readonly Column<Displaced>[]>(
+    () => [
+      {
+        key: "job",
+        title: t("jobs"),
+        render: (job) => (
+          <>
+            <JobLink id={job.id}>{job.name}</JobLink>
+            <Faint>{job.user}</Faint>
+          </>
+        ),
+      },
+      {
+        key: "gpus",
+        title: c("gpus"),
+        numeric: true,
+        sort: (job) => job.gpu_count,
+        render: (job) => format.number(job.gpu_count),
+      },
+      { key: "ends", title: t("drainEnds"), wide: true, render: (job) => <Ends job={job} /> },
+      { key: "effect", title: t("drainEffect"), render: (job) => <Effect job={job} /> },
+      {
+        key: "lost",
+        title: t("drainLost"),
+        numeric: true,
+        wide: true,
+        sort: (job) => job.lost_gpu_seconds,
+        render: (job) => (job.displaced === "no" ? "–" : `${format.number(job.lost_gpu_seconds / 3_600)} h`),
+      },
+      { key: "goes", title: t("drainGoes"), render: (job) => <Goes job={job} /> },
+    ],
+    [t, c, format],
+  );
+  return <DataTable label={t("drainJobs")} rows={jobs} columns={columns} rowKey={(job) => job.id} />;
+}
+
+function Ends({ job }: { job: Displaced }) {
+  const t = useTexts(texts);
+  const format = useFormat();
+  if (job.ends_at === null && job.limit_at === null) return <>{t("drainEndsUnknown")}</>;
+  return (
+    <>
+      {job.ends_at !== null && (
+        <span className="num">
+          {format.dayTime(job.ends_at.p50)} – {format.dayTime(job.ends_at.p90)}
+        </span>
+      )}
+      {job.limit_at !== null && <Faint>{t("drainEndsLimit", { at: format.dayTime(job.limit_at) })}</Faint>}
+    </>
+  );
+}
+
+function Effect({ job }: { job: Displaced }) {
+  const t = useTexts(texts);
+  const [color, text] = LOOKS[job.displaced];
+  return (
+    <Badge variant="light" color={color} tt="none" fw={500}>
+      {t(text)}
+    </Badge>
+  );
+}
+
+function Goes({ job }: { job: Displaced }) {
+  const t = useTexts(texts);
+  const format = useFormat();
+  if (job.displaced === "no") return <>–</>;
+  return (
+    <>
+      {job.goes_to === null ? t("drainGoesNowhere") : job.goes_to.join(", ")}
+      {job.back_at !== null && <Faint>{t("drainBack", { when: format.ago(job.back_at) })}</Faint>}
+    </>
+  );
+}

@@ -1,0 +1,82 @@
+/** The installation at a glance: what is used, what is hot, who waits and why, and what is wrong. */
+import { Button } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { Plus } from "lucide-react";
+import { useMemo } from "react";
+
+import { $api } from "@/api/client";
+import { useCluster } from "@/app/cluster";
+import { useIsOperator } from "@/app/session";
+import { RangePicker } from "@/charts/RangePicker";
+import { useRange } from "@/charts/ranges";
+import { useMetrics } from "@/charts/useMetrics";
+import { Alerts } from "@/pages/fleet/overview/Alerts";
+import { ofCluster } from "@/pages/fleet/overview/map/gpus";
+import { MapPanel } from "@/pages/fleet/overview/map/MapPanel";
+import classes from "@/pages/fleet/overview/Overview.module.css";
+import { Quota } from "@/pages/fleet/overview/Quota";
+import { Resources } from "@/pages/fleet/overview/Resources";
+import { Tiles } from "@/pages/fleet/overview/Tiles";
+import { Trends } from "@/pages/fleet/overview/Trends";
+import { Users } from "@/pages/fleet/overview/Users";
+import { Waiting } from "@/pages/fleet/overview/Waiting";
+import { texts } from "@/pages/fleet/overview/texts";
+import { ClusterHealth } from "@/parts/ClusterHealth";
+import { PageHeader } from "@/parts/PageHeader";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { navigation } from "@/texts/navigation";
+import { useTexts } from "@/texts/texts";
+
+export default function OverviewPage() {
+  const page = useTexts(navigation);
+  const t = useTexts(texts);
+  const isOperator = useIsOperator();
+  const [range] = useRange();
+  const cluster = useCluster();
+  const overview = $api.useQuery("get", "/overview", { params: { query: cluster === "" ? {} : { cluster } } });
+  // A new answer is new throughout; comparing it with the one before would cost more than drawing it.
+  const map = $api.useQuery("get", "/gpus/map", {}, { structuralSharing: false });
+  const here = useMemo(() => (map.data === undefined ? undefined : ofCluster(map.data, cluster)), [map.data, cluster]);
+  const trends = useMetrics({ of: "everything" }, range);
+  const now = overview.data;
+  const unready = now === undefined ? 0 : now.nodes - (now.nodes_by_state.ready ?? 0);
+  return (
+    <>
+      <PageHeader
+        title={page("overview")}
+        detail={
+          now !== undefined &&
+          [
+            t("summary", { nodes: now.nodes, gpus: now.gpus }),
+            ...(unready > 0 ? [t("notReady", { n: unready })] : []),
+          ].join(" · ")
+        }
+      >
+        <RangePicker />
+        <Button leftSection={<Plus size={15} aria-hidden />} renderRoot={(props) => <Link to="/jobs/new" {...props} />}>
+          {t("newJob")}
+        </Button>
+      </PageHeader>
+      {overview.error !== null && <ProblemNote error={overview.error} onRetry={() => void overview.refetch()} />}
+      <ClusterHealth />
+      <Tiles now={now} trends={cluster === "" ? trends.data : undefined} />
+      <div className={classes.columns}>
+        <div className={classes.column}>
+          {map.error === null ? (
+            <MapPanel data={here} />
+          ) : (
+            <ProblemNote error={map.error} onRetry={() => void map.refetch()} />
+          )}
+          <Trends data={trends.data} error={trends.error} onRetry={trends.refetch} />
+        </div>
+        <div className={classes.column}>
+          {isOperator && <Alerts />}
+          <Waiting />
+          {!isOperator && <Quota />}
+          <Users data={here} />
+          <Resources />
+        </div>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,84 @@
+import { Text, Textarea, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+
+import { api, sent, type Schema } from "@/api/client";
+import { SETTING_NAME } from "@/api/names";
+import { texts } from "@/pages/fleet/pools/texts";
+import { FormDrawer } from "@/parts/FormDrawer";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
+
+interface Values {
+  readonly name: string;
+  readonly description: string;
+}
+
+/** A new pool, or another description for one that is there. */
+export function PoolForm({
+  pool,
+  taken,
+  onClose,
+  onCreated,
+}: {
+  pool: Schema<"PoolView"> | undefined;
+  taken: readonly string[];
+  onClose: () => void;
+  onCreated: (name: string) => void;
+}) {
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const isNew = pool === undefined;
+  const form = useForm<Values>({
+    initialValues: { name: pool?.name ?? "", description: pool?.description ?? "" },
+    validateInputOnChange: true,
+    validate: {
+      name: (name) =>
+        !isNew
+          ? null
+          : name === ""
+            ? c("required")
+            : !SETTING_NAME.test(name)
+              ? t("nameBad")
+              : taken.includes(name)
+                ? t("nameTaken")
+                : null,
+    },
+  });
+  const save = useFormAction(form, {
+    run: ({ name, description }) =>
+      sent(
+        isNew
+          ? api.POST("/pools", { body: { name, description, gpus: [] } })
+          : api.PATCH("/pools/{name}", { params: { path: { name } }, body: { description } }),
+      ),
+    touches: ["/pools", "/gpus", "/queues"],
+    done: (_, { name }) => t(isNew ? "created" : "saved", { name }),
+    onDone: (_, { name }) => (isNew ? onCreated(name) : onClose()),
+  });
+  return (
+    <FormDrawer
+      opened
+      title={isNew ? t("createTitle") : t("editTitle", { name: pool.name })}
+      onClose={onClose}
+      {...save}
+      submitLabel={isNew ? c("create") : c("save")}
+    >
+      {isNew && (
+        <TextInput
+          label={c("name")}
+          description={t("nameHint")}
+          required
+          data-autofocus
+          {...form.getInputProps("name")}
+        />
+      )}
+      <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
+      {isNew && (
+        <Text size="sm" c="dimmed">
+          {t("gpusHint")}
+        </Text>
+      )}
+    </FormDrawer>
+  );
+}

@@ -1,0 +1,101 @@
+/** The request made from a draft. Empty fields are left out, so that the installation's defaults apply. */
+import type { Schema } from "@/api/client";
+import { complete } from "@/api/complete";
+import { commandOf } from "@/pages/jobs/newjob/commandline";
+import type { Draft } from "@/pages/jobs/newjob/draft";
+import { mountText } from "@/pages/jobs/newjob/mounts";
+import type { JobBody } from "@/pages/jobs/spec/submission";
+
+function size(draft: Draft): JobBody {
+  if (draft.sizing === "package") return { package: draft.package || undefined };
+  const gpus =
+    draft.isElastic && draft.kind !== "workbench"
+      ? { min_gpus: amount(draft.min_gpus), max_gpus: amount(draft.max_gpus) }
+      : { gpus: amount(draft.gpus) };
+  return {
+    ...gpus,
+    cpus: amount(draft.cpus),
+    memory: draft.memory.trim() || undefined,
+    flavor: draft.flavor || undefined,
+  };
+}
+
+function surroundings(draft: Draft): JobBody {
+  const env = Object.fromEntries(draft.env.filter((one) => one.name !== "").map((one) => [one.name, one.value]));
+  return {
+    image: draft.imageFrom === "node" ? undefined : draft.image.trim() || undefined,
+    mounts: draft.mounts.length === 0 ? undefined : draft.mounts.map(mountText),
+    venv: draft.venv.trim() || undefined,
+    workdir: draft.workdir.trim() || undefined,
+    env: Object.keys(env).length === 0 ? undefined : env,
+  };
+}
+
+function order(draft: Draft): JobBody {
+  return {
+    queue: draft.queue || undefined,
+    priority: amount(draft.priority),
+    time: draft.time.trim() || undefined,
+    hold: draft.hold || undefined,
+  };
+}
+
+/** What is run and how often it may come back; a workbench runs what corral gives it. */
+function program(draft: Draft): JobBody {
+  const parameters = Object.fromEntries(Object.entries(draft.parameters).filter(([, value]) => value !== ""));
+  const runs =
+    draft.kind === "preset"
+      ? { preset: draft.preset || undefined, parameters: Object.keys(parameters).length === 0 ? undefined : parameters }
+      : { kind: draft.kind, command: [...commandOf(draft.command).words] };
+  return {
+    ...runs,
+    nodes: draft.kind === "distributed" ? amount(draft.nodes) : undefined,
+    grace: draft.grace.trim() || undefined,
+    max_retries: amount(draft.max_retries),
+    checkpoint_interval: draft.checkpoint_interval.trim() || undefined,
+    // Left out where it is as usual.
+    preemptible: draft.preemptible ? undefined : false,
+    after: draft.after.length === 0 ? undefined : [...draft.after],
+  };
+}
+
+/** What jobs of every kind have. */
+function common(draft: Draft): JobBody {
+  const labels = Object.keys(draft.labels).length === 0 ? undefined : draft.labels;
+  return { ...size(draft), model: models(draft), labels, ...surroundings(draft), ...order(draft) };
+}
+
+/** For everything but workbenches. In the order in which a person reads it. */
+export function jobBody(draft: Draft): JobBody {
+  return given({
+    name: draft.name || undefined,
+    ...program(draft),
+    ...common(draft),
+    array: draft.array.trim() || undefined,
+  });
+}
+
+export function workbenchBody(draft: Draft): Schema<"WorkbenchCreate"> {
+  const offers = { jupyter: draft.jupyter, ssh: draft.ssh, idle_stop: draft.idle_stop.trim() || undefined };
+  return complete<Schema<"WorkbenchCreate">>(given<object>({ name: draft.name, ...offers, ...common(draft) }));
+}
+
+/** What a dry run is asked about: one job, also of an array, and also while there is no command yet. */
+export function planBody(draft: Draft): Schema<"JobCreate"> {
+  const runs: JobBody = draft.kind === "workbench" ? { kind: "workbench" } : program(draft);
+  const body: JobBody = { name: draft.name || undefined, ...runs, ...common(draft) };
+  const hasCommand = (body.command ?? []).length > 0 || draft.kind === "preset";
+  return complete<Schema<"JobCreate">>(given({ ...body, ...(hasCommand ? {} : { command: ["true"] }) }));
+}
+
+function models(draft: Draft): string[] | undefined {
+  return draft.sizing === "package" || draft.flavor !== "" || draft.model.length === 0 ? undefined : [...draft.model];
+}
+
+function amount(text: string): number | undefined {
+  return text.trim() === "" ? undefined : Number(text);
+}
+
+function given<T extends object>(body: T): T {
+  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as T;
+}

@@ -1,0 +1,57 @@
+/** What it runs and how: a command, a preset with its parameters, or what a workbench offers; then surroundings and order. */
+import { Divider, SimpleGrid, Stack, Switch, TextInput } from "@mantine/core";
+
+import { useField, useForm } from "@/pages/jobs/newjob/form";
+import { CommandField } from "@/pages/jobs/newjob/steps/CommandField";
+import { DependencyFields } from "@/pages/jobs/newjob/steps/DependencyFields";
+import { OfferFields } from "@/pages/jobs/newjob/steps/OfferFields";
+import { OrderFields } from "@/pages/jobs/newjob/steps/OrderFields";
+import { PresetFields } from "@/pages/jobs/newjob/steps/PresetFields";
+import { Variables } from "@/pages/jobs/newjob/steps/Variables";
+import { texts } from "@/pages/jobs/newjob/texts";
+import { useTexts } from "@/texts/texts";
+
+export function ToolsStep() {
+  const t = useTexts(texts);
+  const { draft, set } = useForm();
+  return (
+    <Stack gap="md">
+      {draft.kind === "preset" ? <PresetFields /> : draft.kind === "workbench" ? <OfferFields /> : <CommandField />}
+      <Surroundings />
+      <Variables />
+      <Divider label={t("limits")} labelPosition="left" />
+      <OrderFields />
+      {draft.kind !== "workbench" && (
+        <>
+          <Divider label={t("more")} labelPosition="left" />
+          <DependencyFields />
+        </>
+      )}
+      {draft.kind !== "workbench" && (
+        <Switch
+          label={t("preemptible")}
+          description={t("preemptibleHint")}
+          checked={draft.preemptible}
+          onChange={(event) => set({ preemptible: event.currentTarget.checked })}
+        />
+      )}
+      <Switch label={t("hold")} checked={draft.hold} onChange={(event) => set({ hold: event.currentTarget.checked })} />
+    </Stack>
+  );
+}
+
+export function Surroundings() {
+  const t = useTexts(texts);
+  const field = useField();
+  return (
+    <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
+      <TextInput
+        label={t("workdir")}
+        description={t("workdirHint")}
+        placeholder="/data/project"
+        {...field("workdir")}
+      />
+      <TextInput label={t("venv")} description={t("venvHint")} placeholder="/opt/venvs/torch" {...field("venv")} />
+    </SimpleGrid>
+  );
+}

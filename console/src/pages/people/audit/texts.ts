@@ -1,0 +1,33 @@
+import { defineTexts } from "@/texts/texts";
+
+export const texts = defineTexts({
+  at: ["When", "时间"],
+  actor: ["Who", "操作者"],
+  action: ["What", "操作"],
+  subject: ["About", "对象"],
+  detail: ["Detail", "详情"],
+  source: ["From", "来源地址"],
+  text: ["Text in any of it", "任意内容"],
+  since: ["From", "起始"],
+  until: ["Until", "截止"],
+  newOnes: ["{n} new {n|event|events}", "{n} 条新记录"],
+  export: ["Export", "导出"],
+  exportCsv: ["Export CSV", "导出 CSV"],
+  exportJsonl: ["Export JSON lines", "导出 JSONL"],
+  exportHint: [
+    "All events that match the filters, not only those shown",
+    "导出所有符合筛选条件的记录，不限于当前显示的",
+  ],
+  nothing: ["Nothing happened yet", "尚无记录"],
+  nothingHint: ["Whatever people and corral do is written here.", "所有用户操作和系统事件都会记录在此。"],
+  event: ["Event {id}", "记录 {id}"],
+  changed: ["What changed", "变更内容"],
+  isChanged: ["changed", "已变更"],
+  field: ["Field", "字段"],
+  before: ["Before", "变更前"],
+  after: ["After", "变更后"],
+  asJson: ["As JSON", "JSON"],
+  noDetail: ["There is no more to tell.", "没有更多内容。"],
+  onlyThis: ["Only events about this", "仅看此对象"],
+  onlyWho: ["Only by them", "仅看此操作者"],
+});

@@ -1,0 +1,99 @@
+import { Checkbox, Stack, Textarea, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+
+import { api, sent } from "@/api/client";
+import { SETTING_NAME } from "@/api/names";
+import type { PermissionGroup } from "@/pages/people/permissions/usePermissionActions";
+import { functions, meanings, texts } from "@/pages/people/permissions/texts";
+import { FormDrawer } from "@/parts/FormDrawer";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
+
+type FunctionName = keyof typeof functions;
+export const FUNCTIONS = Object.keys(functions).filter((name): name is FunctionName => name in functions);
+
+interface Values {
+  readonly name: string;
+  readonly description: string;
+  readonly functions: string[];
+}
+
+export function PermissionForm({
+  group,
+  taken,
+  onClose,
+}: {
+  group: PermissionGroup | undefined;
+  taken: readonly string[];
+  onClose: () => void;
+}) {
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const f = useTexts(functions);
+  const m = useTexts(meanings);
+  const isNew = group === undefined;
+  const form = useForm<Values>({
+    initialValues: {
+      name: group?.name ?? "",
+      description: group?.description ?? "",
+      functions: [...(group?.functions ?? [])],
+    },
+    validateInputOnChange: true,
+    validate: {
+      name: (name) =>
+        !isNew
+          ? null
+          : name === ""
+            ? c("required")
+            : !SETTING_NAME.test(name)
+              ? t("nameBad")
+              : taken.includes(name)
+                ? t("nameTaken")
+                : null,
+    },
+  });
+  const save = useFormAction(form, {
+    run: (values) => {
+      const body = {
+        description: values.description,
+        functions: FUNCTIONS.filter((name) => values.functions.includes(name)),
+      };
+      return sent(
+        isNew
+          ? api.POST("/permission-groups", { body: { ...body, name: values.name } })
+          : api.PATCH("/permission-groups/{name}", { params: { path: { name: values.name } }, body }),
+      );
+    },
+    touches: ["/permission-groups", "/me"],
+    done: (_, { name }) => t(isNew ? "created" : "saved", { name }),
+    onDone: onClose,
+  });
+  return (
+    <FormDrawer
+      opened
+      title={isNew ? t("createTitle") : t("editTitle", { name: group.name })}
+      onClose={onClose}
+      {...save}
+      submitLabel={isNew ? c("create") : c("save")}
+    >
+      {isNew && (
+        <TextInput
+          label={c("name")}
+          description={t("nameHint")}
+          required
+          data-autofocus
+          {...form.getInputProps("name")}
+        />
+      )}
+      <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
+      <Checkbox.Group label={t("functions")} description={t("functionsHint")} {...form.getInputProps("functions")}>
+        <Stack gap="xs" mt="xs">
+          {FUNCTIONS.map((name) => (
+            <Checkbox key={name} value={name} label={f(name)} description={m(name)} />
+          ))}
+        </Stack>
+      </Checkbox.Group>
+    </FormDrawer>
+  );
+}

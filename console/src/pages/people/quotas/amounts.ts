@@ -1,0 +1,47 @@
+/** What a quota limits, and how its limits are typed: three things per kind of job, and bytes per type of volume. */
+import type { Schema } from "@/api/client";
+
+export type Usage = Schema<"QuotaUsageView">;
+export type KindUsage = Schema<"KindQuotaView">;
+export type Resource = "gpus" | "cpus" | "memory_bytes";
+export type What = Resource | "storage";
+export type KindName = Schema<"JobKind">;
+
+export type VolumeName = Schema<"VolumeType">;
+
+export const RESOURCES: readonly Resource[] = ["gpus", "cpus", "memory_bytes"];
+export const WHATS: readonly What[] = [...RESOURCES, "storage"];
+/** A bucket has no size here that could be limited. */
+export const VOLUMES: readonly VolumeName[] = ["block", "filesystem", "local"];
+
+const GIB = 2 ** 30;
+
+/** Memory and storage are typed in GiB. */
+export function isBytes(what: What): boolean {
+  return what === "memory_bytes" || what === "storage";
+}
+
+/** As it is typed: memory in GiB, nothing for no limit. */
+export function typed(what: What, limit: number | null): string {
+  if (limit === null) return "";
+  return String(isBytes(what) ? Number((limit / GIB).toFixed(3)) : limit);
+}
+
+/** What was typed; undefined where it is no amount. */
+export function parsed(what: What, text: string): number | null | undefined {
+  const plain = text.trim();
+  if (plain === "") return null;
+  const value = Number(plain);
+  if (!Number.isFinite(value) || value < 0) return undefined;
+  return isBytes(what) ? Math.round(value * GIB) : value;
+}
+
+export function isFull({ held, limit }: Schema<"HeldView">): boolean {
+  return limit !== null && held >= limit;
+}
+
+/** A part of 0 … 1, over a limit of nothing too. */
+export function part({ held, limit }: Schema<"HeldView">): number | null {
+  if (limit === null) return null;
+  return limit === 0 ? (held > 0 ? 1 : 0) : held / limit;
+}

@@ -1,0 +1,77 @@
+import { Anchor, Progress, Skeleton, Stack, Table } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+
+import { $api, type Schema } from "@/api/client";
+import { isFull, part } from "@/pages/people/quotas/amounts";
+import { texts } from "@/pages/people/users/texts";
+import { Faint } from "@/parts/DataTable";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { common, kinds } from "@/texts/common";
+import { useFormat } from "@/texts/format";
+import { useTexts } from "@/texts/texts";
+
+interface Line {
+  readonly key: string;
+  readonly label: string;
+  readonly held: Schema<"HeldView">;
+  readonly isBytes: boolean;
+}
+
+/** What is limited or held; everything else would only be noise. */
+export function UserQuota({ name }: { name: string }) {
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const k = useTexts(kinds);
+  const format = useFormat();
+  const quota = $api.useQuery("get", "/users/{name}/quota", { params: { path: { name } } });
+  if (quota.error !== null) return <ProblemNote error={quota.error} onRetry={() => void quota.refetch()} />;
+  if (quota.data === undefined) return <Skeleton h={60} />;
+  const lines: Line[] = Object.entries(quota.data.kinds).flatMap(([kind, one]) => {
+    const label = kind in kinds ? k(kind as keyof typeof kinds) : kind;
+    return [
+      { key: `${kind} gpus`, label: t("kindOf", { kind: label, what: c("gpus") }), held: one.gpus, isBytes: false },
+      { key: `${kind} cpus`, label: t("kindOf", { kind: label, what: c("cpus") }), held: one.cpus, isBytes: false },
+      {
+        key: `${kind} memory`,
+        label: t("kindOf", { kind: label, what: c("memory") }),
+        held: one.memory_bytes,
+        isBytes: true,
+      },
+    ];
+  });
+  const shown = lines.filter(({ held }) => held.limit !== null || held.held > 0);
+  const told = (value: number, isBytes: boolean) => (isBytes ? format.bytes(value) : format.number(value));
+  return (
+    <Stack gap={6}>
+      {shown.length === 0 && <Faint>{t("noQuota")}</Faint>}
+      {shown.length > 0 && (
+        <Table aria-label={t("quotaUse")} verticalSpacing={3}>
+          <Table.Tbody>
+            {shown.map(({ key, label, held, isBytes }) => (
+              <Table.Tr key={key}>
+                <Table.Td>{label}</Table.Td>
+                <Table.Td className="num" ta="right">
+                  {told(held.held, isBytes)} / {held.limit === null ? c("unlimited") : told(held.limit, isBytes)}
+                </Table.Td>
+                <Table.Td w={100}>
+                  {held.limit !== null && (
+                    <Progress.Root size={6} radius="xl">
+                      <Progress.Section
+                        value={Math.min(100, 100 * (part(held) ?? 0))}
+                        color={isFull(held) ? "red" : "blue"}
+                        aria-label={label}
+                      />
+                    </Progress.Root>
+                  )}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      )}
+      <Anchor size="sm" renderRoot={(props) => <Link to="/quotas" search={{ q: name }} {...props} />}>
+        {t("editQuota")}
+      </Anchor>
+    </Stack>
+  );
+}

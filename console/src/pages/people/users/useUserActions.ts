@@ -1,0 +1,100 @@
+/** What operators do with one account, each with its question. */
+import { KeyRound, Pencil, Trash2, UserCheck, UserX } from "lucide-react";
+
+import { api, sent } from "@/api/client";
+import { useAction } from "@/api/useAction";
+import { useMe } from "@/app/session";
+import type { Secret } from "@/pages/people/users/OneTimePassword";
+import { makePassword } from "@/pages/people/users/password";
+import { refusalsFor, type User } from "@/pages/people/users/rules";
+import { texts } from "@/pages/people/users/texts";
+import { useConfirm } from "@/parts/confirm";
+import type { RowAction } from "@/parts/RowMenu";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
+
+export interface UserEvents {
+  readonly onEdit: (name: string) => void;
+  readonly onSecret: (secret: Secret) => void;
+  readonly onDeleted: () => void;
+}
+
+export function useUserActions(
+  everybody: readonly User[],
+  { onEdit, onSecret, onDeleted }: UserEvents,
+): (user: User) => readonly RowAction[] {
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const me = useMe();
+  const confirm = useConfirm();
+  const reset = useAction<Secret, User>({
+    run: ({ user, password }) =>
+      sent(api.PATCH("/users/{name}", { params: { path: { name: user } }, body: { password } })),
+    touches: ["/users"],
+    onDone: (_, secret) => onSecret(secret),
+  });
+  const setDisabled = useAction<{ name: string; disabled: boolean }, User>({
+    run: ({ name, disabled }) => sent(api.PATCH("/users/{name}", { params: { path: { name } }, body: { disabled } })),
+    touches: ["/users"],
+    optimistic: (cache, { name, disabled }) =>
+      cache.changeItems<User>(
+        "/users",
+        (user) => user.name === name,
+        (user) => ({ ...user, disabled }),
+      ),
+    done: (_, { name, disabled }) => t(disabled ? "disabledDone" : "enabledDone", { name }),
+  });
+  const remove = useAction<string, unknown>({
+    run: (name) => sent(api.DELETE("/users/{name}", { params: { path: { name } } })),
+    touches: ["/users", "/groups", "/quotas", "/permission-groups"],
+    optimistic: (cache, name) => cache.dropItems<User>("/users", (user) => user.name === name),
+    done: (_, name) => t("deletedDone", { name }),
+    onDone: onDeleted,
+  });
+  return (user) => {
+    const { name } = user;
+    const refusals = refusalsFor(t, user, everybody, me.name);
+    return [
+      { label: c("edit"), icon: Pencil, onClick: () => onEdit(name) },
+      {
+        label: t("resetPassword"),
+        icon: KeyRound,
+        refusal: refusals.reset,
+        onClick: () =>
+          confirm({
+            title: t("resetTitle", { name }),
+            text: t("resetText", { name }),
+            action: t("resetAction"),
+            onConfirm: () => reset.mutate({ user: name, password: makePassword() }),
+          }),
+      },
+      user.disabled
+        ? { label: t("enable"), icon: UserCheck, onClick: () => setDisabled.mutate({ name, disabled: false }) }
+        : {
+            label: t("disable"),
+            icon: UserX,
+            refusal: refusals.weaken,
+            onClick: () =>
+              confirm({
+                title: t("disableTitle", { name }),
+                text: t("disableText"),
+                action: t("disableAction"),
+                onConfirm: () => setDisabled.mutate({ name, disabled: true }),
+              }),
+          },
+      {
+        label: c("delete"),
+        icon: Trash2,
+        danger: true,
+        refusal: refusals.delete,
+        onClick: () =>
+          confirm({
+            title: t("deleteTitle", { name }),
+            text: t("deleteText"),
+            action: t("deleteAction"),
+            onConfirm: () => remove.mutate(name),
+          }),
+      },
+    ];
+  };
+}

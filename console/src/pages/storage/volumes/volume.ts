@@ -1,0 +1,37 @@
+/** What a volume is to this viewer: how jobs call it, how full it is, and who may change it. */
+import type { Schema } from "@/api/client";
+import { useIsOperator, useMay, useMe } from "@/app/session";
+import { texts } from "@/pages/storage/volumes/texts";
+import { useTexts } from "@/texts/texts";
+
+export type Volume = Schema<"VolumeView">;
+export type VolumeType = Volume["type"];
+
+/** A local volume lives and dies with an attempt: it is asked for in a job, never made here. */
+export const KEPT_TYPES = ["block", "filesystem", "object"] as const;
+export type KeptType = (typeof KEPT_TYPES)[number];
+
+/** How its viewer names it in a job: with its owner's name where it is somebody else's. */
+export function refOf({ name, owner, mine }: Pick<Volume, "name" | "owner" | "mine">): string {
+  return mine ? name : `${owner}/${name}`;
+}
+
+/** 0 … 1 of its size; null where nothing was measured, or where it has none. */
+export function usedPart({ used_bytes, size_bytes }: Pick<Volume, "used_bytes" | "size_bytes">): number | null {
+  if (used_bytes === null || used_bytes === undefined || size_bytes === 0) return null;
+  return used_bytes / size_bytes;
+}
+
+/** Why the viewer may not create volumes; undefined if they may. */
+export function useWhyNotCreate(): string | undefined {
+  const t = useTexts(texts);
+  const me = useMe();
+  return useMay("volumes") ? undefined : t("notAllowed", { group: me.permission_group });
+}
+
+/** Why the viewer may not change a volume; undefined if they may. */
+export function useWhyNot(): (volume: Pick<Volume, "owner" | "mine">) => string | undefined {
+  const t = useTexts(texts);
+  const isOperator = useIsOperator();
+  return ({ owner, mine }) => (mine || isOperator ? undefined : t("notYours", { owner }));
+}

@@ -1,0 +1,53 @@
+import { defineTexts } from "@/texts/texts";
+
+export const texts = defineTexts({
+  tokens: ["Tokens", "访问令牌"],
+  tokensHint: [
+    "For the command line, scripts and other programs. A token acts in your name, within its scopes.",
+    "用于命令行、脚本和其他程序。令牌以您的身份在其权限范围内操作。",
+  ],
+  newToken: ["New token", "新建令牌"],
+  noTokens: ["No token yet", "尚无令牌"],
+  noTokensHint: [
+    "corral login makes one for the command line by itself; make others for scripts here.",
+    "corral login 会自动为命令行创建令牌；其他脚本可在此创建。",
+  ],
+  mayNot: ["Your permission group does not allow tokens.", "您所在的权限组不允许创建令牌。"],
+  name: ["Name", "名称"],
+  nameHint: ["What it is for, such as nightly-jobs", "用途，例如 nightly-jobs"],
+  scope: ["It may", "权限范围"],
+  read: ["look", "只读"],
+  readHint: ["See everything that you see, change nothing", "可查看您能看到的内容，不可修改"],
+  jobs: ["look, and change jobs", "读取并管理作业"],
+  jobsHint: ["Also submit, stop and change jobs and tasks", "还可提交、停止和修改作业与任务"],
+  full: ["do everything that you may", "全部权限"],
+  fullHint: [
+    "Also your account: keys, tokens, and what operators manage, if you are one",
+    "还包括账号、公钥、令牌，以及管理员的管理功能",
+  ],
+  expires: ["Expires", "到期"],
+  days: ["in {n} days", "{n} 天后"],
+  expiresUsual: ["As usual on this server", "服务器默认期限"],
+  created: ["Created", "创建时间"],
+  lastUsed: ["Last used", "最近使用"],
+  never: ["never", "从未"],
+  revoke: ["Revoke", "吊销"],
+  revokeOf: ["Revoke {name}", "吊销 {name}"],
+  revokeTitle: ["Revoke token {name}?", "吊销令牌 {name}？"],
+  revokeText: [
+    "Programs that use it are refused from now on. This cannot be taken back.",
+    "使用该令牌的程序将立即失效，且无法恢复。",
+  ],
+  revokeAction: ["Revoke the token", "吊销令牌"],
+  revoked: ["Token {name} is revoked.", "令牌 {name} 已吊销。"],
+  shownOnce: ["Token {name}: copy it now", "令牌 {name}：请立即复制"],
+  shownOnceHint: [
+    "It is shown this once. Only a hash of it is kept: if you lose it, make another one.",
+    "令牌仅显示这一次，服务器只保存其哈希；若丢失请重新创建。",
+  ],
+  copyToken: ["Copy the token", "复制令牌"],
+  useCli: ["In a terminal", "在终端中使用"],
+  useHttp: ["Over HTTP", "通过 HTTP 使用"],
+  copyCommand: ["Copy the command", "复制命令"],
+  kept: ["I have copied it", "我已复制"],
+});

@@ -1,0 +1,40 @@
+/**
+ * Every text of the console, in both languages side by side: a text without its translation does not compile.
+ *
+ *   const texts = defineTexts({ waiting: ["{n} {n|job waits|jobs wait}", "{n} 个作业在等待"] });
+ *   const t = useTexts(texts);
+ *   t("waiting", { n: 3 });
+ */
+import { useCallback } from "react";
+
+import { usePreferences, type Language } from "@/app/preferences";
+
+export type Pair = readonly [english: string, chinese: string];
+export type Texts = Readonly<Record<string, Pair>>;
+export type Values = Readonly<Record<string, string | number>>;
+export type Say<W extends Texts> = (key: keyof W & string, values?: Values) => string;
+
+export function defineTexts<const W extends Texts>(texts: W): W {
+  return texts;
+}
+
+/** `{name}` is replaced by its value, `{name|one|many}` by the form that fits the number. */
+export function fill(text: string, values: Values = {}): string {
+  return text.replace(/\{(\w+)(?:\|([^|{}]*)\|([^|{}]*))?\}/g, (whole, name: string, one?: string, many?: string) => {
+    const value = values[name];
+    if (value === undefined) return whole;
+    return one === undefined ? String(value) : Number(value) === 1 ? one : (many ?? "");
+  });
+}
+
+export function say<W extends Texts>(texts: W, language: Language): Say<W> {
+  return (key, values) => {
+    const pair = texts[key];
+    return pair === undefined ? key : fill(pair[language === "zh" ? 1 : 0], values);
+  };
+}
+
+export function useTexts<W extends Texts>(texts: W): Say<W> {
+  const { language } = usePreferences();
+  return useCallback((key, values) => say(texts, language)(key, values), [texts, language]);
+}

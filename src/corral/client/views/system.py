@@ -1,0 +1,109 @@
+"""The installation: version, parts, licence and settings.
+
+Generated from docs/reference/openapi.json by `make openapi`: do not edit.
+"""
+
+from typing import Any, Literal, TypedDict
+
+#: How jobs of different users are isolated from each other and from the server.
+Separation = Literal["accounts", "shared_accounts", "single_user"]
+
+
+class IsolationView(TypedDict):
+    """How jobs of different users are isolated from each other and from the server."""
+
+    #: accounts: each user has an account of the machine; shared_accounts: some users share one; single_user: jobs run
+    #: as the server's own account and can change everything that it stores.
+    separation: Separation
+    detail: str
+
+
+LicenceState = Literal["none", "valid", "expiring", "expired", "invalid"]
+
+
+class LicenceView(TypedDict):
+    state: LicenceState
+    holder: str | None
+    expires_at: str | None
+    detail: str
+
+
+class PartView(TypedDict):
+    """One part of the server and its health."""
+
+    name: str
+    healthy: bool
+    detail: str
+
+
+class AboutView(TypedDict):
+    version: str
+    build: str
+    started_at: str
+    uptime_seconds: float
+    store: dict[str, str]
+    engines: list[str]
+    parts: list[PartView]
+    isolation: IsolationView
+    licence: LicenceView
+
+
+class HealthView(TypedDict):
+    status: str
+
+
+class LicencePut(TypedDict):
+    token: str
+
+
+#: What was found, in the order in which things are shown.
+Type = Literal[
+    "job",
+    "workbench",
+    "user",
+    "node",
+    "gpu",
+    "queue",
+    "pool",
+    "group",
+    "package",
+    "flavor",
+    "image",
+    "volume",
+    "alert-rule",
+    "report",
+]
+
+
+class FoundView(TypedDict):
+    type: Type
+    #: Id for the item's own route; `owner/name` of an image that has an owner.
+    id: str
+    title: str
+    #: A short text that distinguishes items of the same name.
+    detail: str
+
+
+class SearchView(TypedDict):
+    items: list[FoundView]
+
+
+class SettingView(TypedDict):
+    #: Key within the section, such as interval_seconds.
+    key: str
+    #: Null if there is none. Secrets are masked.
+    value: Any
+    #: Source of the value: default, a line of the file, a variable, the command line.
+    source: str
+    is_default: bool
+
+
+class SettingsSectionView(TypedDict):
+    name: str
+    settings: list[SettingView]
+
+
+class SettingsView(TypedDict):
+    config_file: str | None
+    #: The sections of corral.yaml, in its order.
+    sections: list[SettingsSectionView]
