@@ -69,9 +69,6 @@ SAME_NAMES: dict[str, str] = {
     "engines/logs": "the output of an instance, as each engine stores it",
     "engines/preparation": "storage of an attempt, prepared by each engine before the program starts",
     "engines/watcher": "the thread of each engine that reports changes of attempts",
-    "server/base": "what all modules of the folder have in common",
-    "server/catalog": "flavors and packages, and those that the demo creates",
-    "server/paging": "lists in pages: of this server, and of the sign-in provider's",
     "server/settings": "the settings, their route and their schema",
 }
 

@@ -18,7 +18,7 @@ from corral.cli.terminal.terminal import Terminal, command
 
 if TYPE_CHECKING:
     from corral.client.client import Client
-    from corral.client.views import DatasetView, ErrandView
+    from corral.client.views import DatasetView, OperationView
 
 app = typer.Typer(help="Keep versions of files: commit, diff, check out, mount into jobs.", no_args_is_help=True)
 
@@ -352,25 +352,25 @@ def gc(
 # ------------------------------------------------------------------------------------------------ long work
 
 
-def followed(terminal: Terminal, client: Client, operation: ErrandView, what: str) -> ErrandView:
+def followed(terminal: Terminal, client: Client, operation: OperationView, what: str) -> OperationView:
     """Wait for long work of the server's, with a bar."""
     with progress_of(terminal, what) as progress:
 
-        def show(view: ErrandView) -> None:
+        def show(view: OperationView) -> None:
             if view["progress"] is not None:
                 progress(view["progress"]["done_bytes"], view["progress"]["total_bytes"])
 
         return client.datasets.wait(operation, show)
 
 
-def _check(operation: ErrandView, what: str) -> None:
+def _check(operation: OperationView, what: str) -> None:
     if operation["state"] != "ready":
         raise Refused(f"{what} failed: {operation['error']}")
 
 
 def _commit_here(
     terminal: Terminal, client: Client, view: DatasetView, directory: Path, body: dict[str, Any]
-) -> ErrandView:
+) -> OperationView:
     from corral.client.datasets import dataset_transfer
 
     with _library_errors(), progress_of(terminal, view["name"]) as progress:

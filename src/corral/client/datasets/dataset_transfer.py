@@ -28,7 +28,7 @@ from corral.datasets.work.scan import open_root
 from corral.datasets.work.working_index import WorkingIndex
 
 if TYPE_CHECKING:
-    from corral.client.views import ErrandView, VersionView
+    from corral.client.views import OperationView, VersionView
 
 Answer = TypeVar("Answer")
 
@@ -56,7 +56,7 @@ def commit(
     directory: Path,
     body: dict[str, str | None],
     on_progress: OnProgress | None = None,
-) -> ErrandView:
+) -> OperationView:
     """Send a directory and commit it as a version. Returns the ended operation."""
     for left in reversed(range(_ROUNDS)):
         stored = store(client, dataset, directory, on_progress)

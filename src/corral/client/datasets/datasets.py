@@ -13,9 +13,9 @@ if TYPE_CHECKING:
         DatasetTargetView,
         DatasetView,
         DiffView,
-        ErrandView,
         JobLineageView,
         LineageView,
+        OperationView,
         TagView,
         TargetTestView,
         VersionFileView,
@@ -81,25 +81,27 @@ class Datasets:
 
     # ---------------------------------------------------------------- operations that take long
 
-    def commit(self, dataset: str, body: Mapping[str, Any]) -> ErrandView:
-        return cast("ErrandView", self._transport.post(f"{_path(dataset)}/commits", dict(body)))
+    def commit(self, dataset: str, body: Mapping[str, Any]) -> OperationView:
+        return cast("OperationView", self._transport.post(f"{_path(dataset)}/commits", dict(body)))
 
-    def verify(self, dataset: str, version: str) -> ErrandView:
-        return cast("ErrandView", self._transport.post(f"{_version(dataset, version)}/verify"))
+    def verify(self, dataset: str, version: str) -> OperationView:
+        return cast("OperationView", self._transport.post(f"{_version(dataset, version)}/verify"))
 
-    def collect(self, target: str, *, dry_run: bool, grace_seconds: float) -> ErrandView:
+    def collect(self, target: str, *, dry_run: bool, grace_seconds: float) -> OperationView:
         body = {"dry_run": dry_run, "grace_seconds": grace_seconds}
-        return cast("ErrandView", self._transport.post(f"{_target(target)}/collections", body))
+        return cast("OperationView", self._transport.post(f"{_target(target)}/collections", body))
 
-    def operation(self, operation: ErrandView) -> ErrandView:
+    def operation(self, operation: OperationView) -> OperationView:
         """The current state of an operation."""
         if operation["dataset"] is None:
             address = f"{_target(operation['target'])}/collections/{operation['id']}"
         else:
             address = f"{_path(operation['dataset'])}/commits/{operation['id']}"
-        return cast("ErrandView", self._transport.get(address))
+        return cast("OperationView", self._transport.get(address))
 
-    def wait(self, operation: ErrandView, on_poll: Callable[[ErrandView], None] = lambda view: None) -> ErrandView:
+    def wait(
+        self, operation: OperationView, on_poll: Callable[[OperationView], None] = lambda view: None
+    ) -> OperationView:
         """Polls until the operation has ended, and returns it. `on_poll` is called with every answer."""
         while operation["state"] in ("waiting", "working"):
             self._transport.sleep(POLL_SECONDS)
