@@ -46,7 +46,7 @@ class HealthWatch:
         self._healthy: dict[str, Condition] = {}
         #: attempts that have used some GPU
         self._working: set[str] = set()
-        self._told_xids: dict[tuple[str, int], float] = {}
+        self._reported_xids: dict[tuple[str, int], float] = {}
         #: the last judgement that was sent
         self._pending: Future[Any] | None = None
 
@@ -98,9 +98,9 @@ class HealthWatch:
     def _new_xids(self, taken: Round) -> Iterable[XidNote]:
         for reading in taken.gpus:
             for code in dict.fromkeys(reading.xids):
-                told_at = self._told_xids.get((reading.gpu_id, code), 0.0)
-                if abs(reading.at - told_at) >= XID_SECONDS:
-                    self._told_xids[reading.gpu_id, code] = reading.at
+                reported_at = self._reported_xids.get((reading.gpu_id, code), 0.0)
+                if abs(reading.at - reported_at) >= XID_SECONDS:
+                    self._reported_xids[reading.gpu_id, code] = reading.at
                     jobs = tuple(holder.job_id for holder in taken.holders.get(reading.gpu_id, ()))
                     yield XidNote(gpu_id=reading.gpu_id, code=code, at=reading.at, job_ids=jobs)
 

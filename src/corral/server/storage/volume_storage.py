@@ -31,7 +31,7 @@ from corral.stores.storage.volume_directory import DirectoryFiles
 #: Buckets that are kept open: authentication takes longer than most requests.
 _OPEN_BUCKETS = 16
 _SWEEP_SECONDS = 3600.0
-_TELL_SECONDS = 5.0
+_NOTIFY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,11 +152,11 @@ class VolumeStorage:
             if volume.id in self._to_tell or volume.type is VolumeType.OBJECT:
                 return
             self._to_tell.add(volume.id)
-        timer = threading.Timer(_TELL_SECONDS, self._tell, [volume.id])
+        timer = threading.Timer(_NOTIFY_SECONDS, self._notify_changed, [volume.id])
         timer.daemon = True
         timer.start()
 
-    def _tell(self, volume_id: str) -> None:
+    def _notify_changed(self, volume_id: str) -> None:
         with self._lock:
             self._to_tell.discard(volume_id)
         self._changed(volume_id)

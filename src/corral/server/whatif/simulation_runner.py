@@ -45,7 +45,7 @@ LONGEST_SECONDS = 3600.0
 NICENESS = 19
 #: Between two polls of a process, and between two notifications of progress.
 LOOK_SECONDS = 0.2
-TELL_SECONDS = 1.0
+NOTIFY_SECONDS = 1.0
 #: Rows that are read at once.
 PORTION = 500
 #: Poll interval, in case that a `wake` was missed.
@@ -235,12 +235,12 @@ class SimulationRunner:
 
     def _follow(self, simulation_id: str, folder: Path, worker: subprocess.Popen[bytes], begun: float) -> None:
         """Wait until the process ends. Raises Unwanted if the simulation was cancelled."""
-        told_at = 0.0
+        notified_at = 0.0
         while worker.poll() is None:
             now = time.monotonic()
             self._see(folder, now - begun)
-            if now >= told_at + TELL_SECONDS:
-                told_at = now
+            if now >= notified_at + NOTIFY_SECONDS:
+                notified_at = now
                 self._tell_standing(simulation_id)
             if now - begun > self._longest_seconds:
                 raise RuntimeError(f"it took longer than {self._longest_seconds:.0f} seconds")

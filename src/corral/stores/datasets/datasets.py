@@ -27,7 +27,7 @@ from corral.stores.database.cursors import Position, Sort, check_limit, decode_c
 from corral.stores.database.statements import CHUNK, count_up, insert_into, replace_rows
 from corral.stores.schema.dataset_tables import (
     NOT_OVER,
-    dataset_errand_rows,
+    dataset_operation_rows,
     dataset_rows,
     dataset_tag_rows,
     dataset_target_rows,
@@ -39,7 +39,7 @@ from corral.stores.schema.tables import NOT_ENDED, job_rows
 PREFIX, OPERATION_PREFIX = "d-", "e-"
 _NEWEST_FIRST = Sort(field="id", descending=True, type=int, id_type=int)
 _DATASETS, _VERSIONS, _TAGS = dataset_rows.c, dataset_version_rows.c, dataset_tag_rows.c
-_USES, _OPERATIONS = dataset_use_rows.c, dataset_errand_rows.c
+_USES, _OPERATIONS = dataset_use_rows.c, dataset_operation_rows.c
 
 
 class SqlDatasetTable:
@@ -183,13 +183,13 @@ class SqlDatasetTable:
 
     def operation(self, operation_id: str) -> OperationRecord | None:
         where = _OPERATIONS.id == _number(operation_id, OPERATION_PREFIX)
-        row = self._connection.execute(select(dataset_errand_rows).where(where)).one_or_none()
+        row = self._connection.execute(select(dataset_operation_rows).where(where)).one_or_none()
         return None if row is None else _operation_of(row)
 
     def operations(
         self, *, target: str | None, dataset: str | None, cursor: str | None, limit: int
     ) -> Page[OperationRecord]:
-        statement = select(dataset_errand_rows).order_by(_OPERATIONS.id.desc())
+        statement = select(dataset_operation_rows).order_by(_OPERATIONS.id.desc())
         if target is not None:
             statement = statement.where(_OPERATIONS.target == target)
         if dataset is not None:
@@ -202,7 +202,7 @@ class SqlDatasetTable:
         return Page(items=tuple(_operation_of(row) for row in rows[:limit]), next_cursor=following)
 
     def unfinished_operations(self) -> list[OperationRecord]:
-        statement = select(dataset_errand_rows).where(literal_column(NOT_OVER)).order_by(_OPERATIONS.id)
+        statement = select(dataset_operation_rows).where(literal_column(NOT_OVER)).order_by(_OPERATIONS.id)
         return [_operation_of(row) for row in self._connection.execute(statement)]
 
     def save_operation(self, operation: OperationRecord) -> None:
@@ -215,7 +215,7 @@ class SqlDatasetTable:
             "state": operation.state.value,
             "body": row_codec.to_json({**body, "kind": operation.kind.value, "order": dict(operation.order)}),
         }
-        replace_rows(self._connection, dataset_errand_rows, [row])
+        replace_rows(self._connection, dataset_operation_rows, [row])
 
     def keep_operations(self, most: int) -> int:
         over = _OPERATIONS.state.in_([state.value for state in OperationState if state.is_over])
@@ -223,7 +223,7 @@ class SqlDatasetTable:
         last = self._connection.execute(oldest).scalar_one_or_none()
         if last is None:
             return 0
-        return self._connection.execute(delete(dataset_errand_rows).where(over, _OPERATIONS.id <= last)).rowcount
+        return self._connection.execute(delete(dataset_operation_rows).where(over, _OPERATIONS.id <= last)).rowcount
 
 
 def _number(text: str, prefix: str = PREFIX) -> int:

@@ -86,7 +86,7 @@ dataset_use_rows = Table(
     Index(None, "job_id"),
 )
 
-dataset_errand_rows = Table(
+dataset_operation_rows = Table(
     "dataset_errands",
     metadata,
     row_id(),

@@ -31,7 +31,7 @@ router = resource_router("", "fleet")
 
 MAX_POINTS = 500
 #: The time constant of the fair-share scores.
-DEFAULT_COURSE_SECONDS = 86_400.0
+DEFAULT_HISTORY_SECONDS = 86_400.0
 
 
 @router.get("/panel", operation_id="get_panel", responses=problems())
@@ -75,7 +75,7 @@ async def get_score_history(
 ) -> ListView[ScorePointView]:
     """The history of a user's score per GPU model, oldest first; exact at every point."""
     now = context.clock.now()
-    begin = now - DEFAULT_COURSE_SECONDS
+    begin = now - DEFAULT_HISTORY_SECONDS
     if since is not None:
         try:
             begin = parse_time(since)
