@@ -56,9 +56,7 @@ VIEWS = (
 )
 
 #: Folders that may have more modules, with the reason.
-MANY_MODULES: dict[str, str] = {
-    "engines/local": "16 modules until what it shares with Slurm has moved",
-}
+MANY_MODULES: dict[str, str] = {}
 #: Names that two modules of a layer may have (layer/name), with the reason.
 SAME_NAMES: dict[str, str] = {
     "control/errors": "errors that use cases raise, and those that the store raises",
@@ -66,6 +64,7 @@ SAME_NAMES: dict[str, str] = {
     "core/model": "the values of a part of the core, beside its rules",
     "core/xid": "the driver's error codes, and the health sign that reads them",
     "engines/engine": "each engine implements the port in its `engine`",
+    "engines/factory": "each engine is made by its `factory`",
     "engines/logs": "the output of an instance, as each engine stores it",
     "engines/preparation": "storage of an attempt, prepared by each engine before the program starts",
     "engines/watcher": "the thread of each engine that reports changes of attempts",

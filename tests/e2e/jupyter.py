@@ -57,12 +57,12 @@ class Kernel:
         with self.channel() as channel:
             channel.send(json.dumps(message))
             while True:
-                told = json.loads(channel.recv(timeout=SECONDS))
-                if told["parent_header"].get("msg_id") != message_id:
+                reported = json.loads(channel.recv(timeout=SECONDS))
+                if reported["parent_header"].get("msg_id") != message_id:
                     continue
-                if told["msg_type"] == "stream":
-                    printed += told["content"]["text"]
-                elif told["msg_type"] == "error":
-                    raise AssertionError("\n".join(told["content"]["traceback"]))
-                elif told["msg_type"] == "status" and told["content"]["execution_state"] == "idle":
+                if reported["msg_type"] == "stream":
+                    printed += reported["content"]["text"]
+                elif reported["msg_type"] == "error":
+                    raise AssertionError("\n".join(reported["content"]["traceback"]))
+                elif reported["msg_type"] == "status" and reported["content"]["execution_state"] == "idle":
                     return printed

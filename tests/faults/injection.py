@@ -167,7 +167,7 @@ class MemoryEngine(Engine):
     def withhold(self, node: str, reason: str) -> None:
         self._before("withhold")
 
-    def release(self, node: str, *, whoever_withheld: bool) -> None:
+    def release(self, node: str, *, force: bool) -> None:
         self._before("release")
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,10 @@ def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
 
 
 def dump(server: CorralServer) -> str:
-    """Everything in the store, as text."""
-    with sqlite3.connect(f"file:{server.home / 'corral.db'}?mode=ro", uri=True) as connection:
-        return "\n".join(connection.iterdump())
+    """Everything in the store, as text, except for when credentials were last used, which the server stores once a
+    minute."""
+    stored = sqlite3.connect(f"file:{server.home / 'corral.db'}?mode=ro", uri=True)
+    with closing(stored), closing(sqlite3.connect(":memory:")) as copy:
+        stored.backup(copy)
+        copy.execute("UPDATE credentials SET last_used_at = NULL")
+        return "\n".join(copy.iterdump())

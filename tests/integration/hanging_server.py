@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from corral.cli.main import main
-from corral.control.live.controller import Controller
+from corral.control.launch.dispatch import Dispatch
 from corral.engines.local.engine import LocalEngine
 from corral.server.alerts.alert_worker import AlertWorker
 from corral.server.routes.people import events
@@ -41,7 +41,7 @@ def break_it(place: str) -> None:
     elif place == "worker":
         AlertWorker.evaluate = hang  # type: ignore[method-assign]
     elif place == "controller":
-        Controller._send = lambda self, work: hang() if work.instructions else None  # type: ignore[method-assign]
+        Dispatch.send = lambda self, state, effects: hang() if effects.instructions else None  # type: ignore[method-assign]
     elif place == "request":
         events._visible_page = hang
 

@@ -5,7 +5,7 @@ A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `qu
 say otherwise), `jobs` with the time at which each arrives (`at`) and how long it runs (`runs`), and what is expected:
   starts   when each job starts first; a job that is named in `never` doesn't
   again    when a job that was preempted starts again, each time
-  gives_way  who is preempted: [for whom, by which rule], each time
+  preempted  the victims: [for which job, by which rule], each time
   nodes    on which nodes, by name
   gpus     on which GPUs, by node and index, as in n1/0
   order    the order in which jobs start
@@ -78,7 +78,7 @@ class Outcome:
     gpus: dict[str, list[str]] = field(default_factory=dict)
     waits: dict[str, list[str]] = field(default_factory=dict)
     again: dict[str, list[float]] = field(default_factory=dict)
-    gives_way: dict[str, list[list[str]]] = field(default_factory=dict)
+    preempted: dict[str, list[list[str]]] = field(default_factory=dict)
 
 
 @pytest.mark.parametrize("story", load())
@@ -88,7 +88,7 @@ def test_story(story: dict[str, Any]) -> None:
     assert story.keys() <= known, story.keys() - known
     outcome = play(story)
     expect = story["expect"]
-    assert expect.keys() <= {"starts", "again", "gives_way", "nodes", "gpus", "order", "waits", "never"}
+    assert expect.keys() <= {"starts", "again", "preempted", "nodes", "gpus", "order", "waits", "never"}
     never = expect.get("never", [])
     mentioned = {*expect.get("starts", {}), *expect.get("order", []), *never}
     assert mentioned == {job["name"] for job in story["jobs"]}, "every job has an expectation"
@@ -98,7 +98,7 @@ def test_story(story: dict[str, Any]) -> None:
     assert {name: outcome.gpus.get(name) for name in expect.get("gpus", {})} == expect.get("gpus", {})
     assert {name: outcome.waits.get(name) for name in expect.get("waits", {})} == expect.get("waits", {})
     if "preemption" in story and "allocation" not in story and not story.get("reservations"):
-        assert outcome.gives_way == expect.get("gives_way", {})
+        assert outcome.preempted == expect.get("preempted", {})
         assert outcome.again == expect.get("again", {})
     order = expect.get("order", [])
     assert [name for name in outcome.starts if name in order] == order
@@ -118,11 +118,11 @@ def play(story: dict[str, Any]) -> Outcome:
             outcome.gpus[name] = [*start.allocation.gpus]
         for one in step.plan.preemptions:
             victim, other = (simulation.snapshot.jobs[job_id].name for job_id in (one.job_id, one.for_job))
-            outcome.gives_way.setdefault(victim, []).append([other, one.rule.value])
+            outcome.preempted.setdefault(victim, []).append([other, one.rule.value])
         for job in simulation.snapshot.jobs.values():
             if job.state is JobState.QUEUED and job.name not in outcome.starts and job.name not in outcome.waits:
-                told = explain(simulation.snapshot, step.plan, job, step.at)
-                outcome.waits[job.name] = [reason.rule for reason in told.reasons]
+                reported = explain(simulation.snapshot, step.plan, job, step.at)
+                outcome.waits[job.name] = [reason.rule for reason in reported.reasons]
     return outcome
 
 

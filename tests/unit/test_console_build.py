@@ -95,7 +95,7 @@ def test_a_wheel_builds_the_console_when_it_has_to(console: Any, when: str, unbu
     assert console.is_wanted(environ) is built
 
 
-def test_a_misspelt_wish_is_told(console: Any) -> None:
+def test_a_misspelt_variable_is_reported(console: Any) -> None:
     with pytest.raises(steps.BuildFailed, match="must be auto, always or never, not 'yes'"):
         console.is_wanted({"CORRAL_BUILD_CONSOLE": "yes"})
 
@@ -136,7 +136,7 @@ def test_a_build_takes_the_place_of_the_old_one(console: Any, npm: dict[str, str
     assert (console.built / "index.html").read_text().strip() == str(console.sources)
 
 
-def test_a_build_that_fails_tells_the_reason_and_leaves_the_old_one(
+def test_a_build_that_fails_shows_the_reason_and_leaves_the_old_one(
     console: Any, npm: dict[str, str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     console.built.mkdir()

@@ -1,4 +1,4 @@
-"""Refusals: what a use case answers when it will not do what was asked. The server turns each into a problem response.
+"""Refusals: the exceptions by which a use case refuses a request. The server turns each into a problem response.
 
 A refusal names the field or the thing it is about and carries the numbers that explain it, and leaves nothing changed.
 """
@@ -15,7 +15,7 @@ class Refusal(Exception):
 
     #: names the kind of problem for programs
     slug: ClassVar[str] = "refused"
-    #: HTTP's word for it
+    #: the HTTP status code
     status: ClassVar[int] = 400
 
     def __init__(

@@ -8,7 +8,7 @@ renamed. No other module opens such paths (`scripts/check_job_paths.py` checks i
 it uses the standard library only.
 """
 
-from corral.files.opening import NotPlain, describe, open_below, open_trusted
+from corral.files.descriptors import NotPlain, describe, open_below, open_trusted
 from corral.files.ownership import give_to
 from corral.files.place import Place
 from corral.files.removal import remove_tree

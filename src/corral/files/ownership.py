@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from corral.files.opening import DIRECTORY, open_below
+from corral.files.descriptors import DIRECTORY, open_below
 
 _MAX_DEPTH = 256
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC

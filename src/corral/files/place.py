@@ -9,7 +9,7 @@ import secrets
 from types import TracebackType
 from typing import BinaryIO, cast
 
-from corral.files.opening import make_file, open_below, open_file, open_trusted
+from corral.files.descriptors import make_file, open_below, open_file, open_trusted
 
 
 class Place:

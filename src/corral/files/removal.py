@@ -7,7 +7,7 @@ import os
 import secrets
 import stat
 
-from corral.files.opening import open_below, open_trusted
+from corral.files.descriptors import open_below, open_trusted
 
 #: Deeper directories are moved up first, so that few descriptors are open.
 _MAX_DEPTH = 32

@@ -13,7 +13,7 @@ import time
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 
-from corral.files.opening import DIRECTORY, open_below
+from corral.files.descriptors import DIRECTORY, open_below
 
 _BLOCK_BYTES = 512
 #: After this many files the measurement pauses, so that other processes can use the disk.
@@ -71,27 +71,27 @@ class _Counted:
 
     def walk(self, root: int) -> Generator[None, None, None]:
         """Takes the descriptor over."""
-        way = [(root, self._directories(root))]
+        levels = [(root, self._directories(root))]
         try:
-            while way:
-                parent, names = way[-1]
+            while levels:
+                parent, names = levels[-1]
                 if not names:
-                    os.close(way.pop()[0])
+                    os.close(levels.pop()[0])
                     continue
                 try:
                     # A job may have replaced it since it was listed, or removed all permissions.
                     inner = open_below(parent, (names.pop(),))
                 except OSError:
                     continue
-                way.append((inner, []))
-                if len(way) > MAX_DEPTH:
+                levels.append((inner, []))
+                if len(levels) > MAX_DEPTH:
                     raise TooDeep(f"it has more than {MAX_DEPTH} directories in each other")
                 before = self.files // _POLITE_FILES
-                way[-1] = (inner, self._directories(inner))
+                levels[-1] = (inner, self._directories(inner))
                 if self.files // _POLITE_FILES > before:
                     yield
         finally:
-            for descriptor, _ in way:
+            for descriptor, _ in levels:
                 os.close(descriptor)
 
     def _directories(self, descriptor: int) -> list[str]:

@@ -63,7 +63,7 @@ def test_a_lost_instance_ends_its_gang(local: LocalHarness) -> None:
     assert ended.message.startswith("instance 1 on node2: ")
 
 
-def test_a_restart_of_the_machine_is_told_as_such(local: LocalHarness) -> None:
+def test_a_restart_of_the_machine_is_reported_as_such(local: LocalHarness) -> None:
     local.launch(order("sleep", "60"))
     local.listener.running()
     pid = local.supervisor_pid()

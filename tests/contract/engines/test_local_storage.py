@@ -21,7 +21,7 @@ from tests.contract.engine_harness import LocalHarness, kill, order, script, wai
 from tests.servers.images import busybox_image, needs_podman
 
 GIB = 1 << 30
-NOBODY = pwd.getpwnam("nobody")
+ACCOUNT = pwd.getpwnam("nobody")
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root can mount for jobs or give them accounts: run as root"
 )
@@ -57,7 +57,7 @@ def local(place: Path, volumes: DirectoryVolumes) -> Iterator[LocalHarness]:
 
 @pytest.fixture
 def mapped(place: Path, volumes: DirectoryVolumes) -> Iterator[LocalHarness]:
-    """An engine that gives everybody the account `nobody`."""
+    """An engine that gives all users the account `nobody`."""
     isolation = Isolation(accounts=AccountRules(pattern="nobody"), top=str(place / "engine"))
     harness = LocalHarness(place / "engine", isolation=isolation)
     yield harness
@@ -116,7 +116,7 @@ def test_at_the_very_path_that_was_asked_for_and_read_only_there(
     assert lines[4].split() == ["NoNewPrivs:", "1"]
     made = Path(str(volumes.path_of("v-2")), "new")
     assert made.read_text() == "made\n"
-    assert made.stat().st_uid == NOBODY.pw_uid
+    assert made.stat().st_uid == ACCOUNT.pw_uid
     assert list(results.iterdir()) == []
     assert [path.name for path in data.iterdir()] == ["of-the-node"]
 
@@ -196,7 +196,7 @@ def test_the_nodes_own_disk_is_empty_at_first_and_gone_with_the_attempt(local: L
         lines = local.output(attempt_id).splitlines()
         assert lines[0].startswith("place")
         wait_until(lambda: not any((place / "engine/storage/scratch").iterdir()), "it is removed")
-    wait_until(lambda: "0.00 GiB were asked for" in local.output("j-1.2"), "it is told that it used too much")
+    wait_until(lambda: "0.00 GiB were asked for" in local.output("j-1.2"), "its log says that it used too much")
 
 
 def test_the_disk_of_a_killed_supervisor_is_removed(local: LocalHarness, place: Path) -> None:

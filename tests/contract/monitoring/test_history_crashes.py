@@ -33,7 +33,7 @@ def fork_server(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         yield process
-        # With whoever it forked, if a test failed in the middle.
+        # With its children, if a test failed in the middle.
         os.killpg(process.pid, signal.SIGKILL)
 
 

@@ -43,7 +43,7 @@ FIELDS: dict[str, Callable[[GpuReading], float | None]] = {
     "ecc.errors.uncorrected.volatile.total": lambda reading: reading.ecc_uncorrected,
     "ecc.errors.corrected.volatile.total": lambda reading: reading.ecc_corrected,
 }
-#: What may move between two looks at a GPU that nobody else uses.
+#: What may move between two readings of a GPU that no other program uses.
 MAY_DIFFER = {"utilization.gpu": 100, "memory.used": 64, "temperature.gpu": 5, "power.draw": 150, "clocks.sm": 2000}
 
 BURN = """
@@ -118,7 +118,7 @@ def test_every_field_agrees_with_nvidia_smi(collector: NvmlCollector) -> None:
     assert wrong == []
 
 
-def test_a_data_centre_gpu_tells_everything_that_corral_asks(collector: NvmlCollector) -> None:
+def test_a_data_centre_gpu_reports_every_value(collector: NvmlCollector) -> None:
     for reading in collector.collect(time.time()).gpus:
         if reading.ecc_uncorrected is None:
             pytest.skip(f"{reading.gpu_id} has no ECC: not a data centre GPU")
@@ -175,7 +175,7 @@ def test_events_can_be_asked_for_without_waiting(collector: NvmlCollector) -> No
     session = collector._session
     assert session is not None
     if session.events is None:
-        pytest.skip("this driver tells no XID events")
+        pytest.skip("this driver reports no XID events")
     assert all(reading.xids == () for reading in collector.collect(2.0).gpus)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from corral.control.ports import Store
-from corral.control.records import UsageCourse, UsageRecord
+from corral.control.records import UsageRecord, UsageUpdate
 from corral.core.model import EndReason, JobKind, JobState
 from corral.core.monitoring.attempt_usage import NOTHING_MEASURED, Measured
 from tests.contract.store_samples import added, an_attempt
@@ -64,22 +64,22 @@ def test_usage_comes_back_as_it_went_in(store: Store) -> None:
         assert transaction.usage.of_job("j-2") == transaction.usage.of_job("nonsense") == []
 
 
-def test_the_course_changes_and_what_was_planned_stays(store: Store) -> None:
+def test_the_times_change_and_what_was_planned_stays(store: Store) -> None:
     planned = usage("j-1.1", 10.0)
     saved(store, planned)
     with store.write() as transaction:
-        transaction.usage.save_course([UsageCourse(attempt_id="j-1.1", started_at=11.0)])
+        transaction.usage.save_updates([UsageUpdate(attempt_id="j-1.1", started_at=11.0)])
         (running,) = transaction.usage.open()
-        transaction.usage.save_course(
+        transaction.usage.save_updates(
             [
-                UsageCourse(
+                UsageUpdate(
                     attempt_id="j-1.1",
                     started_at=11.0,
                     ended_at=12.0,
                     end_reason=EndReason.EXIT_CODE,
                     outcome=JobState.COMPLETED,
                 ),
-                UsageCourse(attempt_id="j-77.1", started_at=11.0),
+                UsageUpdate(attempt_id="j-77.1", started_at=11.0),
             ]
         )
     with store.read() as transaction:

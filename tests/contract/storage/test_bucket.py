@@ -13,7 +13,7 @@ import pytest
 from corral.objects.access import NotReachable, ObjectAccess, open_filesystem
 from corral.objects.bucket import Bucket, Replaced
 from corral.objects.cache import BlockCache
-from corral.objects.fetching import TooLarge, fetch_tree, prefetch
+from corral.objects.prefetch import TooLarge, fetch_tree, prefetch
 
 pytest_plugins = ("tests.servers.fixtures",)
 
@@ -104,9 +104,9 @@ def test_a_download_that_is_killed_in_the_middle_is_finished_by_the_next(access:
     code = (
         "import json, sys\n"
         "from corral.objects.access import ObjectAccess; from corral.objects.bucket import Bucket\n"
-        "from corral.objects.cache import BlockCache; from corral.objects.fetching import prefetch\n"
+        "from corral.objects.cache import BlockCache; from corral.objects.prefetch import prefetch\n"
         f"cache = BlockCache(sys.argv[1], {100 * BLOCK}, block_bytes={BLOCK})\n"
-        "bucket = Bucket(ObjectAccess.from_words(json.load(sys.stdin)), cache)\n"
+        "bucket = Bucket(ObjectAccess.from_dict(json.load(sys.stdin)), cache)\n"
         "prefetch(bucket, lambda words: print(words, flush=True))\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "cache")]
@@ -114,7 +114,7 @@ def test_a_download_that_is_killed_in_the_middle_is_finished_by_the_next(access:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(json.dumps(access.to_words()).encode())
+        process.stdin.write(json.dumps(access.to_dict()).encode())
         process.stdin.close()
         assert process.stdout.readline().startswith(b"fetching: ")
         process.kill()

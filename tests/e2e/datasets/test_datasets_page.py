@@ -100,7 +100,7 @@ def test_versions_are_made_tagged_read_and_compared(visit: Visit, server: Corral
     expect(page.get_by_text("1 added")).to_be_visible()
 
 
-def test_a_version_is_mounted_and_its_use_is_told_on_both_sides(visit: Visit, server: CorralServer) -> None:
+def test_a_version_is_mounted_and_its_use_is_shown_on_both_pages(visit: Visit, server: CorralServer) -> None:
     with server.http("ann") as http:
         dataset = http.post("/datasets", json={"name": "texts"}).raise_for_status().json()["id"]
         body = {"from": {"volume": "raw", "path": "images"}, "message": "only images"}

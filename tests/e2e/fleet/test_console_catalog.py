@@ -113,7 +113,7 @@ def test_queues_in_use_are_kept_with_the_reason(visit: Visit, server: CorralServ
             http.post(f"/jobs/{job['id']}/stop")
 
 
-def test_a_package_tells_what_it_means_before_it_is_made(visit: Visit, server: CorralServer) -> None:
+def test_a_package_shows_what_it_means_before_it_is_created(visit: Visit, server: CorralServer) -> None:
     with server.http() as http:
         http.post("/flavors", json={"name": "a100", "models": ["A100-80G"]}).raise_for_status()
     page = visit().open("/packages", "Packages")

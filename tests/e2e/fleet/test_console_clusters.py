@@ -54,7 +54,7 @@ def server(slurm_cluster: SlurmCluster) -> Iterator[CorralServer]:
     shutil.rmtree(home, ignore_errors=True)
 
 
-def test_the_switch_narrows_the_pages_and_goes_with_whoever_chose(visit: Visit) -> None:
+def test_the_switch_narrows_the_pages_and_is_remembered_for_the_user(visit: Visit) -> None:
     page = visit().open("/", "Overview")
     switch = page.get_by_role("combobox", name="Cluster")
     expect(switch).to_have_value("All clusters")

@@ -94,7 +94,7 @@ def test_what_cannot_be_done_with_a_node_says_why(visit: Visit, held: str) -> No
     expect(page.get_by_role("tooltip")).to_contain_text("Jobs are on it")
 
 
-def test_a_node_tells_what_happened_to_it(visit: Visit, server: CorralServer, free: list[str]) -> None:
+def test_a_node_shows_what_happened_to_it(visit: Visit, server: CorralServer, free: list[str]) -> None:
     node = free[-1].rsplit("-", 1)[0]
     page = visit().open(f"/nodes/{node}")
     page.get_by_role("button", name="Drain").click()
@@ -137,7 +137,7 @@ def test_a_gpu_is_marked_suspect_with_a_reason_and_reset(visit: Visit, server: C
         assert http.get(f"/gpus/{gpu}").json()["health"] == "healthy"
 
 
-def test_gpus_are_tested_and_the_result_is_told(visit: Visit, server: CorralServer, free: list[str]) -> None:
+def test_gpus_are_tested_and_the_result_is_shown(visit: Visit, server: CorralServer, free: list[str]) -> None:
     with server.http() as http:
         http.post(f"/gpus/{free[1]}/mark", json={"health": "failed", "reason": "no answer"}).raise_for_status()
     page = visit().open("/gpus?health=failed", "GPUs")
@@ -149,6 +149,6 @@ def test_gpus_are_tested_and_the_result_is_told(visit: Visit, server: CorralServ
         wait_until(lambda: http.get(f"/gpus/{free[1]}").json()["health"] == "healthy", "it passed")
 
 
-def test_a_gpu_that_is_not_there_is_told_in_words(visit: Visit) -> None:
+def test_a_missing_gpu_is_reported_in_words(visit: Visit) -> None:
     page = visit("ann").open("/gpus/no/such/gpu")
     expect(page.get_by_text("There is no such GPU")).to_be_visible()

@@ -151,7 +151,7 @@ def test_a_gpu_with_a_job_is_locked_and_says_why(visit: Visit, operator: httpx.C
     expect(page.get_by_text("7 of 8 GPUs shown")).to_be_visible()
 
 
-def test_a_refused_move_is_told_and_taken_back(visit: Visit, operator: httpx.Client) -> None:
+def test_a_refused_move_is_reported_and_taken_back(visit: Visit, operator: httpx.Client) -> None:
     operator.post("/pools", json={"name": "gone"}).raise_for_status()
     console = visit()
     page = console.open("/pools?view=board", "Pools")
@@ -166,7 +166,7 @@ def test_a_refused_move_is_told_and_taken_back(visit: Visit, operator: httpx.Cli
     expect(free_tiles(page, "default", "L4")).to_have_count(4)
 
 
-def test_deleting_tells_what_happens_and_gives_the_gpus_back(visit: Visit, operator: httpx.Client) -> None:
+def test_deleting_shows_what_happens_and_gives_the_gpus_back(visit: Visit, operator: httpx.Client) -> None:
     operator.post("/pools", json={"name": "brief", "gpus": of_model(operator, "L4")[:2]}).raise_for_status()
     page = visit().open("/pools", "Pools")
     page.get_by_role("button", name="Actions for brief").click()

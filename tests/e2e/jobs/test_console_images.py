@@ -133,7 +133,7 @@ def test_an_operator_offers_an_image_to_everybody(visit: Visit, server: CorralSe
     expect(page.get_by_role("dialog").get_by_role("radio", name="only you")).to_be_disabled()
 
 
-def test_who_may_not_have_images_is_told_so(visit: Visit) -> None:
+def test_a_user_who_may_not_have_images_sees_so(visit: Visit) -> None:
     page = visit("dora").open("/images", "Images")
     add = page.get_by_role("button", name="Add image")
     expect(add).to_have_attribute("aria-disabled", "true")
@@ -208,7 +208,7 @@ def test_a_preset_is_read_used_and_run(visit: Visit, server: CorralServer) -> No
     wait_until(is_done, "it has learned", 60)
 
 
-def test_an_operator_adds_a_preset_and_is_told_what_is_wrong(visit: Visit, server: CorralServer) -> None:
+def test_an_operator_adds_a_preset_and_sees_what_is_wrong(visit: Visit, server: CorralServer) -> None:
     page = visit().open("/presets", "Presets")
     expect(page.get_by_role("button", name="Remove classification")).to_have_attribute("aria-disabled", "true")
     page.get_by_role("button", name="Add preset").click()

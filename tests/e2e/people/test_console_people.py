@@ -179,7 +179,7 @@ def test_what_may_not_be_done_is_said_before_the_click(
     operator.post(f"/jobs/{job_id}/stop")
 
 
-def test_the_servers_refusal_is_told_in_words(visit: Visit, operator: httpx.Client) -> None:
+def test_the_servers_refusal_is_shown_in_words(visit: Visit, operator: httpx.Client) -> None:
     operator.post("/pools", json={"name": "wanted"}).raise_for_status()
     page = visit().open("/groups", "Groups")
     page.get_by_role("button", name="Create group").click()
@@ -297,7 +297,7 @@ def test_permission_groups_are_made_and_users_assigned(
     operator.post("/permission-groups/everyone/users", json={"users": ["carl"]}).raise_for_status()
 
 
-def test_a_quota_that_is_refused_is_told_and_taken_back(visit: Visit, operator: httpx.Client) -> None:
+def test_a_quota_that_is_refused_is_reported_and_taken_back(visit: Visit, operator: httpx.Client) -> None:
     operator.put("/users/bob/quota", json={"training": {"gpus": 4}}).raise_for_status()
     page = visit().open("/quotas?q=bob", "Quotas")
     cell = page.get_by_role("button", name=re.compile("^GPUs of bob for training"))

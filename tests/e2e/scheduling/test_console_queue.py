@@ -218,7 +218,7 @@ def test_an_operator_acts_on_several_at_once(visit: Visit, server: CorralServer)
     assert order(server) == ["many-three"]
 
 
-def test_what_runs_and_what_waits_for_others_is_told(visit: Visit, server: CorralServer) -> None:
+def test_running_jobs_and_jobs_that_wait_for_others_are_shown(visit: Visit, server: CorralServer) -> None:
     first = submit(server, "ann", "goes-first", gpus=8)
     submit(server, "ann", "comes-after", gpus=1, after=[first])
     page = visit("carl").open("/queue", "Queue")

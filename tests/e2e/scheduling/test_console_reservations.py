@@ -116,7 +116,7 @@ def test_a_drain_is_looked_at_before_it_is_done(visit: Visit, server: CorralServ
         wait_until(lambda: http.get(f"/jobs/{job}").json()["state"] == "stopped", "it has stopped")
 
 
-def test_who_gave_way_to_whom_is_told_on_both_sides(visit: Visit, server: CorralServer) -> None:
+def test_a_preemption_is_shown_on_the_pages_of_both_jobs(visit: Visit, server: CorralServer) -> None:
     with server.http() as http:
         http.post("/queues", json={"name": "urgent", "policy": "priority", "preempts": True}).raise_for_status()
     with server.http("bob") as bob:
@@ -126,9 +126,9 @@ def test_who_gave_way_to_whom_is_told_on_both_sides(visit: Visit, server: Corral
         wait_until(lambda: bob.get(f"/jobs/{first}").json()["state"] == "running", "somebody gave way")
         receipt = bob.get(f"/jobs/{first}/receipts").json()["items"][0]
     page = visit("bob").open(f"/jobs/{first}", "first-one")
-    told = page.get_by_role("region", name="Preemption")
-    expect(told).to_contain_text(f"Took the place of {receipt['job_name']}")
-    told.get_by_role("link", name=receipt["job_name"]).click()
+    reported = page.get_by_role("region", name="Preemption")
+    expect(reported).to_contain_text(f"Took the place of {receipt['job_name']}")
+    reported.get_by_role("link", name=receipt["job_name"]).click()
     expect(page.get_by_role("heading", name=receipt["job_name"], level=1)).to_be_visible()
     expect(page.get_by_role("region", name="Preemption")).to_contain_text("Gave way to first-one")
     expect(page.get_by_text("It was preempted and waits to go on")).to_be_visible()

@@ -212,7 +212,7 @@ def test_operators_open_buckets_and_secrets_stay_inside(visit: Visit, server: Co
     expect(theirs.get_by_role("tab")).to_have_count(0)
 
 
-def test_who_may_not_have_volumes_is_told_so(visit: Visit) -> None:
+def test_a_user_who_may_not_have_volumes_sees_so(visit: Visit) -> None:
     page = visit("dora").open("/volumes", "Volumes")
     new = page.get_by_role("button", name="New volume").first
     expect(new).to_have_attribute("aria-disabled", "true")

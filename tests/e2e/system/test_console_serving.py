@@ -54,7 +54,7 @@ def sign_in(page: Page, server: CorralServer, path: str) -> None:
     expect(page.get_by_role("navigation").first).to_be_visible(timeout=30_000)
 
 
-def test_somebody_signs_in_and_nothing_is_refused(page: Page, server: CorralServer) -> None:
+def test_a_user_signs_in_and_nothing_is_refused(page: Page, server: CorralServer) -> None:
     failed: list[tuple[int, str]] = []
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))

@@ -139,7 +139,7 @@ def test_quotas_show_what_is_held(visit: Visit, server: CorralServer) -> None:
     expect(row(page, "By kind of job", "training")).to_contain_text("0 / 4")
 
 
-def test_a_provider_with_a_wrong_address_tells_why(visit: Visit, server: CorralServer) -> None:
+def test_a_provider_with_a_wrong_address_shows_why(visit: Visit, server: CorralServer) -> None:
     secret = "a-client-secret-to-keep"
     page = visit().open("/settings?tab=sign-in", "Settings")
     page.get_by_role("button", name="New provider").click()
@@ -177,7 +177,7 @@ def test_a_provider_with_a_wrong_address_tells_why(visit: Visit, server: CorralS
     expect(page.get_by_text("Only local accounts so far")).to_be_visible()
 
 
-def test_about_tells_how_the_server_is(visit: Visit, server: CorralServer) -> None:
+def test_about_shows_the_state_of_the_server(visit: Visit, server: CorralServer) -> None:
     with server.http() as http:
         about = http.get("/about").json()
     page = visit().open("/settings?tab=about", "Settings")

@@ -107,7 +107,7 @@ def test_the_ssh_command_is_copied(visit: Visit, server: CorralServer, ssh_progr
         http.post("/workbenches/by-shell/stop").raise_for_status()
 
 
-def test_what_stands_in_the_way_is_told_before_and_after(visit: Visit, server: CorralServer, tmp_path: Path) -> None:
+def test_obstacles_are_shown_before_and_after(visit: Visit, server: CorralServer, tmp_path: Path) -> None:
     page = visit("bob").open("/workbenches?open=new", "Workbenches")
     drawer = page.get_by_role("dialog", name="A new workbench")
     expect(drawer.get_by_text("You have no SSH key registered.")).to_be_visible()

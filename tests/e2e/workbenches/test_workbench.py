@@ -96,8 +96,8 @@ def test_operators_come_in_with_a_token_but_not_with_a_browser(server: CorralSer
     with httpx.Client(timeout=30) as http:
         body = {"user": "operator", "password": "first-password-of-the-operator"}
         http.post(f"{server.url}/api/v1/auth/login", json=body).raise_for_status()
-        told = problem(http.get(f"{address}lab"), 403)
-    assert "operators_open" in told["detail"]
+        reported = problem(http.get(f"{address}lab"), 403)
+    assert "operators_open" in reported["detail"]
 
 
 def test_a_bookmark_of_the_workbench_leads_through_the_console(
@@ -121,10 +121,10 @@ def test_a_bookmark_of_the_workbench_leads_through_the_console(
 def test_a_token_that_may_only_look_does_not_reach_it(server: CorralServer, bench: dict[str, Any]) -> None:
     with server.http("ann") as http:
         small = http.post("/me/tokens", json={"name": "small", "scopes": ["read"]}).json()["token"]
-    told = problem(
+    reported = problem(
         httpx.get(f"{bench['jupyter']['address']}api/status", headers={"Authorization": f"Bearer {small}"}), 403
     )
-    assert told["type"] == "/problems/insufficient-scope"
+    assert reported["type"] == "/problems/insufficient-scope"
 
 
 def test_the_program_in_it_learns_nothing_of_who_comes(server: CorralServer, tmp_path: Path) -> None:

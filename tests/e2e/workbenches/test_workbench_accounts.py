@@ -108,7 +108,7 @@ def test_ssh_logs_in_as_the_owners_account(server: CorralServer, ssh_programs: N
     assert ssh(as_root, key, "id -un", known_hosts=known).returncode == 255
 
 
-def test_an_account_that_may_not_log_in_is_told_so(server: CorralServer, ssh_programs: None, tmp_path: Path) -> None:
+def test_an_account_that_may_not_log_in_is_reported(server: CorralServer, ssh_programs: None, tmp_path: Path) -> None:
     key = new_key(tmp_path, "bob")
     with server.http("bob") as http:
         body = {"name": "laptop", "public_key": key.with_suffix(".pub").read_text()}

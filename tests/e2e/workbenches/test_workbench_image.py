@@ -71,7 +71,7 @@ def test_a_workbench_in_an_image_is_reached_like_any_other(server: CorralServer,
     until_state(server, "ann", "boxed", "stopped")
 
 
-def test_an_image_without_what_is_needed_is_told_so(server: CorralServer, image: str) -> None:
+def test_an_image_without_the_needed_programs_is_reported(server: CorralServer, image: str) -> None:
     with busybox_image() as bare, server.http("ann") as http:
         http.post("/workbenches", json={"name": "bare-box", "image": bare}).raise_for_status()
         failed = until_state(server, "ann", "bare-box", "failed")

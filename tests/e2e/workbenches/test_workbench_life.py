@@ -94,8 +94,8 @@ def test_a_restart_keeps_settings_files_port_and_host_key(server: CorralServer, 
     assert ssh(before, keys, "echo $COLOUR", known_hosts=known).stdout == "blue\n", "nor does the host key alarm them"
     kernel = Kernel(after["jupyter"]["address"], token(server, "ann"))
     assert kernel.run("print(open('kept.txt').read())") == "kept\n"
-    told = problem(httpx.delete(f"{server.url}/api/v1/workbenches/lasting", headers=token(server, "ann")), 409)
-    assert "stop it first" in told["detail"]
+    reported = problem(httpx.delete(f"{server.url}/api/v1/workbenches/lasting", headers=token(server, "ann")), 409)
+    assert "stop it first" in reported["detail"]
 
 
 def test_it_outlives_the_server(server: CorralServer) -> None:
@@ -111,12 +111,12 @@ def test_it_outlives_the_server(server: CorralServer) -> None:
     assert kernel.run("print(answer)") == "42\n", "the same kernel, through the next server"
 
 
-def test_one_that_nobody_uses_is_stopped(server: CorralServer) -> None:
+def test_an_unused_one_is_stopped(server: CorralServer) -> None:
     with server.http("carl") as http:
         http.post("/workbenches", json={"name": "forgotten", "idle_stop": 1}).raise_for_status()
     stopped = until_state(server, "carl", "forgotten", "stopped")
     assert stopped["job"]["end_reason"] == "evicted"
-    assert "nobody used it" in stopped["message"]
+    assert "it was not used" in stopped["message"]
 
 
 def test_one_that_computes_is_not_idle(server: CorralServer) -> None:
@@ -130,17 +130,17 @@ def test_one_that_computes_is_not_idle(server: CorralServer) -> None:
 # ---------------------------------------------------------------- refusals
 
 
-def test_what_is_missing_is_told_before_it_waits(server: CorralServer, tmp_path: Path) -> None:
+def test_missing_programs_are_reported_before_it_waits(server: CorralServer, tmp_path: Path) -> None:
     with server.http("bob") as http:
-        told = problem(http.post("/workbenches", json={"name": "keyless", "ssh": True}), 409)
-        assert told["type"] == "/problems/missing"
-        assert "corral key add" in told["detail"]
+        reported = problem(http.post("/workbenches", json={"name": "keyless", "ssh": True}), 409)
+        assert reported["type"] == "/problems/missing"
+        assert "corral key add" in reported["detail"]
         empty = tmp_path / "empty"
         (empty / "bin").mkdir(parents=True)
         body = {"name": "bare-one", "env": {"PATH": str(empty / "bin")}}
-        told = problem(http.post("/workbenches", json=body), 409)
-        assert told["errors"][0]["field"] == "jupyter"
-        assert "pip install jupyterlab" in told["detail"]
+        reported = problem(http.post("/workbenches", json=body), 409)
+        assert reported["errors"][0]["field"] == "jupyter"
+        assert "pip install jupyterlab" in reported["detail"]
         assert http.get("/workbenches").json()["items"] == []
 
 
@@ -158,7 +158,7 @@ def test_one_whose_key_is_gone_does_not_start_again(server: CorralServer, ssh_pr
         assert "carl has none" in problem(operator.post(f"/workbenches/{job_id}/start"), 409)["detail"]
 
 
-def test_an_environment_that_turns_out_empty_is_told_at_its_end(server: CorralServer, tmp_path: Path) -> None:
+def test_an_environment_that_turns_out_empty_is_reported_at_its_end(server: CorralServer, tmp_path: Path) -> None:
     """As with an image, which cannot be looked into before: here the program goes between the check and the start."""
     programs = tmp_path / "venv" / "bin"
     programs.mkdir(parents=True)

@@ -81,9 +81,9 @@ def test_the_whole_life_of_one(
     # Jupyter: pages, and a kernel over a WebSocket, on the node with the GPU that Slurm gave.
     kernel = Kernel(view["jupyter"]["address"], headers)
     node = view["job"]["allocation"]["grants"][0]["node"]
-    told = kernel.run("import os; print(os.environ['SLURMD_NODENAME'], os.environ['CUDA_VISIBLE_DEVICES'])")
-    assert told.split()[0] == node
-    assert len(told.split()[1].split(",")) == 1
+    reported = kernel.run("import os; print(os.environ['SLURMD_NODENAME'], os.environ['CUDA_VISIBLE_DEVICES'])")
+    assert reported.split()[0] == node
+    assert len(reported.split()[1].split(",")) == 1
     kernel.run("answer = 42")
 
     # SSH: at the node's address, which Slurm knows.
@@ -138,7 +138,7 @@ def test_it_is_its_owners_own_account_and_so_is_its_key(server: CorralServer) ->
     shutil.rmtree(venv)
 
 
-def test_what_is_missing_on_the_node_is_told_at_its_end(server: CorralServer, tmp_path: Path) -> None:
+def test_programs_missing_on_the_node_are_reported_at_its_end(server: CorralServer, tmp_path: Path) -> None:
     with server.http("ann") as http:
         body = {"name": "bare-node", "env": {"PATH": f"{tmp_path}:{os.defpath}"}}
         http.post("/workbenches", json=body).raise_for_status()

@@ -160,7 +160,7 @@ def test_what_was_lent_comes_back_and_the_borrower_goes_on_later(
         becomes(ann, urgent, "running")
         victim = becomes(bob, borrowed, "queued")
         assert (victim["preemptions"], victim["preempted_for"], victim["retries"]) == (1, urgent, 0)
-        assert victim["message"].startswith(f"gives way to {urgent} (urgent) of ann: ")
+        assert victim["message"].startswith(f"is preempted for {urgent} (urgent) of ann: ")
         assert http_state(bob, own) == "running", "GPUs that its queue is guaranteed are not taken"
 
         # Both hold the same receipt, and no other user does.

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.checkpoint import catalog, writing
+from corral.checkpoint import catalog
+from corral.checkpoint import writer as writing
 from corral.checkpoint.environment import Surroundings
 from corral.checkpoint.keeper import Keeper
-from corral.checkpoint.writing import SaveError
+from corral.checkpoint.writer import SaveError
 from tests.unit.searching import DEAR
 
 Make = Callable[..., Keeper]
@@ -62,7 +63,7 @@ def test_what_was_found_damaged_does_not_count_as_kept(make: Make) -> None:
     assert good is not None
     assert bad is not None
     data = bytearray((bad / "state").read_bytes())
-    data[-3] ^= 1  # the length stays: only the digest tells
+    data[-3] ^= 1  # the length stays: only the digest shows it
     (bad / "state").write_bytes(data)
     keeper = make(keep=2)
     assert keeper.restore() == "good"
@@ -191,7 +192,7 @@ def test_a_reader_that_sees_everything_replaced_looks_again(make: Make, monkeypa
     assert len(seen) == 2
 
 
-def test_the_catalog_tells_when_and_how_much(make: Make, tmp_path: Path) -> None:
+def test_the_catalog_shows_time_and_size(make: Make, tmp_path: Path) -> None:
     before = time.time()
     path = make(attempt=4).save(b"x" * 1000, step=12)
     assert path is not None

@@ -104,9 +104,9 @@ class Desk:
         except BaseException:
             self._state = None
             raise
-        self.instructions = work.instructions
-        self.forgotten = work.recorded_ends
-        self.node_effects = [effect for _, effect in work.node_effects]
+        self.instructions = work.effects.instructions
+        self.forgotten = work.effects.recorded_ends
+        self.node_effects = [effect for _, effect in work.effects.nodes]
         return result
 
     def submit(self, *drafts: jobs.JobDraft, caller: Caller = ANN) -> list[Job]:
@@ -238,7 +238,7 @@ class RecordingEngine(Engine):
     def withhold(self, node: str, reason: str) -> None:
         self.withheld[node] = reason
 
-    def release(self, node: str, *, whoever_withheld: bool) -> None:
+    def release(self, node: str, *, force: bool) -> None:
         self.withheld.pop(node, None)
 
     def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:

@@ -56,7 +56,7 @@ def test_what_fails_leaves_nothing_and_is_tried_again(cache: BlockCache) -> None
 
     with pytest.raises(ConnectionError):
         read(cache, identity(), 0, fails)
-    with pytest.raises(OSError, match="1000 bytes were asked for from 0 on, and 3 came"):
+    with pytest.raises(OSError, match="1000 bytes were requested from 0 on, and 3 were received"):
         read(cache, identity(), 0, lambda start, end: b"abc")
     assert not cache.has(identity(), 0)
     assert read(cache, identity(), 0, counting([])) == b"x" * BLOCK
@@ -119,7 +119,7 @@ def _wait(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_processes_share_one_fetch_and_survive_the_death_of_whoever_does_it(tmp_path: Path) -> None:
+def test_processes_share_one_fetch_and_survive_the_death_of_the_process_that_does_it(tmp_path: Path) -> None:
     """One is killed while it fetches; of those that waited for it one takes over, and the others need no fetch."""
     counted = tmp_path / "fetched"
     victim = _start(tmp_path, 60.0, 0)

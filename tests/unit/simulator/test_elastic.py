@@ -171,7 +171,7 @@ def _check_limits(snapshot: ClusterSnapshot) -> None:
 
 @DEAR
 @given(mixed(), st.integers(0, 2**16))
-def test_equal_pictures_give_equal_plans_and_planning_changes_nothing(history: History, seed: int) -> None:
+def test_equal_snapshots_give_equal_plans_and_planning_changes_nothing(history: History, seed: int) -> None:
     random = Random(seed)
     simulation = simulate(history)
     for step in simulation:
@@ -203,7 +203,7 @@ def test_the_journal_replays(history: History) -> None:
 
 @DEAR
 @given(mixed())
-def test_between_two_resizes_that_nobody_else_needs_there_is_time(history: History) -> None:
+def test_between_two_resizes_that_no_other_job_needs_there_is_time(history: History) -> None:
     simulation = simulate(history)
     for _ in simulation:
         pass

@@ -78,28 +78,28 @@ def test_a_short_job_interrupts_a_long_one_which_goes_on_where_it_was() -> None:
 def test_the_cost_of_a_preemption_is_paid_with_the_next_gpus() -> None:
     work = workload(job("long", 0, 1000), job("short", 100, 50, user="bob", group="vision"))
     outcome = replay(work, preempting(cost=60))
-    told = summary(preempting(cost=60), outcome)
+    reported = summary(preempting(cost=60), outcome)
     assert outcome.makespan_seconds == 1110
     assert outcome.lost_gpu_seconds == pytest.approx(60 * 4)
-    assert told["users"]["preemptions"] == {"ann": 1}
-    assert told["users"]["lost_gpu_hours"] == pytest.approx({"ann": 240 / 3600})
-    assert told["groups"]["preemptions"] == {"": 1}
+    assert reported["users"]["preemptions"] == {"ann": 1}
+    assert reported["users"]["lost_gpu_hours"] == pytest.approx({"ann": 240 / 3600})
+    assert reported["groups"]["preemptions"] == {"": 1}
     assert outcome.cut_jobs == 0, "its time limit does not count what the preemption costs"
 
 
-def test_nobody_is_interrupted_before_the_least_run_time() -> None:
+def test_no_job_is_preempted_before_the_least_run_time() -> None:
     work = workload(job("long", 0, 1000), job("short", 100, 50))
     found = ran(work, preempting(min_run=400))
     assert found["short"].started_at == 400, "time alone brings it to its turn"
     assert found["long"].ended_at == 1050
 
 
-def test_fair_share_preempts_nobody() -> None:
+def test_fair_share_preempts_no_job() -> None:
     work = workload(job("long", 0, 1000), job("short", 100, 50))
     assert replay(work, preempting("fair-share")).preemptions == 0
 
 
-def test_of_what_nobody_knows_anything_the_fresh_go_before_those_who_have_run_long() -> None:
+def test_without_predictions_new_jobs_go_before_jobs_that_have_run_long() -> None:
     work = workload(job("old", 0, 50_000), job("new", 4_000, 300), limits=TimeLimits.NONE)
     found = ran(work, preempting(unknown=600))
     assert found["new"].ended_at < 10_000

@@ -126,7 +126,7 @@ def stream(count: int, every: float, run: float, limit: float | None) -> list[Ar
 @pytest.mark.parametrize("limit", [None, 40.0], ids=["no-limits", "limits"])
 @pytest.mark.parametrize("blocking", list(Blocking))
 @pytest.mark.parametrize("nodes_asked", [1, 3])
-def test_a_stream_of_small_jobs_starves_nobody(nodes_asked: int, blocking: Blocking, limit: float | None) -> None:
+def test_a_stream_of_small_jobs_starves_no_job(nodes_asked: int, blocking: Blocking, limit: float | None) -> None:
     """Three nodes of four GPUs, always full of one-GPU jobs; then somebody wants whole nodes."""
     queue = Queue(name="default", policy="fcfs", blocking=blocking)
     cluster: list[Change] = [PutQueue(queue=queue), *(PutNode(node=node(f"n{n}", gpus=4)) for n in range(3))]

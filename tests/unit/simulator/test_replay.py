@@ -82,9 +82,9 @@ def test_a_run_keeps_its_promises(jobs: list[TraceJob], chosen: Rules, limits: T
     intervals = [(one.job.id, one.since, one.until, one.allocation) for one in held]
     check_never_oversubscribed(workload.nodes, intervals)
     _check_figures(outcome, ran, held)
-    told = summary(chosen, outcome)
-    assert told["jobs"] == len(ran)
-    assert all(isinstance(value, int | float | str) for value in flat(told).values())
+    reported = summary(chosen, outcome)
+    assert reported["jobs"] == len(ran)
+    assert all(isinstance(value, int | float | str) for value in flat(reported).values())
 
 
 def _check_figures(outcome: Outcome, ran: list[Ran], held: list[Held]) -> None:
@@ -163,7 +163,7 @@ amounts = st.lists(st.tuples(st.floats(0, 5e4), st.floats(0, 5e4), st.integers(1
 
 
 @given(amounts)
-def test_a_course_keeps_its_sum_however_long_it_gets(parts: list[tuple[float, float, int]]) -> None:
+def test_a_time_series_keeps_its_sum_however_long_it_gets(parts: list[tuple[float, float, int]]) -> None:
     series = TimeSeries(100.0)
     for since, length, amount in parts:
         series.add(100.0 + since, 100.0 + since + length, float(amount))

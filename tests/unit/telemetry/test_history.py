@@ -18,8 +18,8 @@ from hypothesis.extra import numpy as hnp
 from corral.control.ports import CLUSTER, HistoryUnavailable, Metric, Point
 from corral.telemetry.history import EmbeddedHistory, HistoryTooNew
 from corral.telemetry.history.file import FORMATS
-from corral.telemetry.history.packing import pack, unpack
 from corral.telemetry.history.precision import GREATEST, PER_UNIT
+from corral.telemetry.history.table_codec import pack, unpack
 from tests.integration.waiting import wait_until
 from tests.unit.telemetry.history_model import SetClock, open_history
 
@@ -224,7 +224,7 @@ def test_a_write_that_fails_leaves_nothing_behind(path: Path, clock: SetClock) -
     history.close()
 
 
-def test_a_damaged_chunk_is_told_not_believed(path: Path, clock: SetClock) -> None:
+def test_a_damaged_chunk_is_reported_not_used(path: Path, clock: SetClock) -> None:
     history = open_history(path, clock)
     fill(history, T - 3600, T + 1, every=60)
     history.tend()

@@ -1,4 +1,4 @@
-"""What the NVML collector makes of devices that tell little, fail, fall off the bus, or come back."""
+"""What the NVML collector makes of devices that report little, fail, fall off the bus, or come back."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FULL = GpuReading(
 
 
 class FakeDriver:
-    """Two GPUs; the second tells nothing but its memory. `errors` are raised before any answer, by function or GPU."""
+    """Two GPUs; the second reports only its memory. `errors` are raised before any answer, by function or GPU."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.present = ["GPU-0", "GPU-1"]
@@ -175,7 +175,7 @@ def test_without_events_everything_else_is_read(driver: FakeDriver) -> None:
     assert driver.freed == 1
 
 
-def test_a_gpu_off_the_bus_is_lost_and_its_last_xid_is_told(driver: FakeDriver) -> None:
+def test_a_gpu_off_the_bus_is_lost_and_its_last_xid_is_reported(driver: FakeDriver) -> None:
     collector = NvmlCollector()
     collector.collect(at=1.0)
     driver.xid("GPU-0", 79)

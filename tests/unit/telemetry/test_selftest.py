@@ -132,7 +132,7 @@ def test_good_memory_passes_and_a_bad_word_is_found(monkeypatch: pytest.MonkeyPa
         selftest.put_to_the_test("g")
 
 
-def test_too_little_memory_and_no_such_gpu_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_and_no_such_gpu_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selftest, "_Driver", lambda: FakeDriver(free=1 << 20))
     with pytest.raises(selftest.GpuFailed, match="only 1 MiB"):
         selftest.put_to_the_test("g")

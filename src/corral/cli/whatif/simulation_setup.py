@@ -23,7 +23,7 @@ from corral.core.scheduling.ordering.cost import OrderingRules
 from corral.core.scheduling.placement import POLICIES as PLACEMENTS
 from corral.core.snapshot.installation import PreemptionRules
 from corral.reporting.simulation_charts import Bar, Curve, draw_gantt, draw_utilization, draw_waiting
-from corral.reporting.simulation_csv import JobTable, write_course, write_summaries
+from corral.reporting.simulation_csv import JobTable, write_summaries, write_utilization
 from corral.simulator.fleets import parse_fleet
 from corral.simulator.outcome import Held, Outcome, Ran
 from corral.simulator.replay import Progress, Rules, replay
@@ -130,7 +130,7 @@ def run(prepared: Prepared, name: str, rules: Rules, on_progress: Callable[[Prog
         seconds = time.perf_counter() - begun
     if options.csv is not None:
         with prepared.path(options.csv, f"utilisation-{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            write_course(file, outcome)
+            write_utilization(file, outcome)
     return Simulated(name=name, summary=summary(rules, outcome), outcome=outcome, bars=bars, seconds=seconds)
 
 

@@ -1,6 +1,7 @@
 """What corral does by itself when an alert fires, where a rule asks for it.
 
-An action that cannot be carried out is written down and is nobody's failure: the alert stands, and people are told.
+An action that cannot be carried out is recorded, and changes nothing else: the alert stays, and its channels are
+notified.
 """
 
 from __future__ import annotations
@@ -76,5 +77,5 @@ def _requeue(work: Work, job_id: str) -> None:
     job = work.state.snapshot.jobs.get(job_id)
     if job is None or job.state not in (JobState.STARTING, JobState.RUNNING):
         raise WrongState(f"job {job_id} does not run any more")
-    work.advance(job, StopRequested(at=work.now, reason=EndReason.PREEMPTED))
+    work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.PREEMPTED))
     work.record(SYSTEM, "job.stop-requested", job_id, owner=job.user, detail={"reason": EndReason.PREEMPTED})

@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from corral.control.alerts.actions import FITTING, act
-from corral.control.alerts.notices import tell
-from corral.control.errors import Forbidden, Invalid, NotFound, Taken, WrongState
+from corral.control.alerts.notices import queue_notices
+from corral.control.errors import Invalid, NotFound, Taken, WrongState
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.core.alerts.defaults import builtin_rules
 from corral.core.alerts.evaluating import Evaluation
@@ -33,42 +34,41 @@ MAX_SILENCE_SECONDS = 366 * DAY
 
 
 def apply(work: Work, evaluation: Evaluation) -> None:
-    """Save what an evaluation found, do what its rules ask for, and queue the news, all in one transaction."""
+    """Save what an evaluation found, do what its rules ask for, and queue the notices, all in one transaction."""
     rules = {rule.name: rule for rule in work.tx.alerts.rules()}
     stored = {alert.id: alert for alert in work.tx.alerts.live()}
     live_keys = {alert.key for alert in stored.values()}
     added = work.tx.alerts.add([alert for alert in evaluation.new if alert.key not in live_keys])
-    changed = _with_words_of_people(evaluation.changed, stored)
-    resolved = _with_words_of_people(evaluation.resolved, stored)
+    changed = _with_acknowledgements(evaluation.changed, stored)
+    resolved = _with_acknowledgements(evaluation.resolved, stored)
     work.tx.alerts.save([*changed, *resolved])
     work.tx.alerts.delete([alert.id for alert in evaluation.dropped])
     for alert in (*added, *changed):
         found = evaluation.fired.get(alert.key)
         if found is None or (alert.id in stored and stored[alert.id].fired_at is not None):
             continue
-        work.record(SYSTEM, "alert.fired", str(alert.id), owner=alert.owner, detail=_told(alert))
+        work.record(SYSTEM, "alert.fired", str(alert.id), owner=alert.owner, detail=_detail(alert))
         rule = rules.get(alert.rule)
         # What another alert explains needs no remedy of its own.
         for action in rule.actions if rule is not None and not alert.folded_into else ():
             act(work, alert, action, found)
     for alert in resolved:
-        work.record(SYSTEM, "alert.resolved", str(alert.id), owner=alert.owner, detail=_told(alert))
-    news = [
+        work.record(SYSTEM, "alert.resolved", str(alert.id), owner=alert.owner, detail=_detail(alert))
+    fired = [
         alert
         for alert in (*added, *changed)
-        if alert.key in evaluation.to_notify and not _is_told(stored.get(alert.id))
+        if alert.key in evaluation.to_notify and not _is_notified(stored.get(alert.id))
     ]
-    tell(work, [*news, *(alert for alert in resolved if not alert.is_hushed)], rules)
+    queue_notices(work, [*fired, *(alert for alert in resolved if not alert.is_hushed)], rules)
 
 
-def _is_told(stored: Alert | None) -> bool:
-    """The same news came twice: an answer got lost, and the facts were judged again from an older reading."""
+def _is_notified(stored: Alert | None) -> bool:
+    """Whether a notice of the alert was sent already: an answer got lost, and the same facts were evaluated again."""
     return stored is not None and stored.state is AlertState.FIRING and not stored.is_hushed
 
 
-def _with_words_of_people(alerts: Sequence[Alert], stored: Mapping[int, Alert]) -> list[Alert]:
-    """The alerts with what somebody has said about them since they were read; those that are over meanwhile are left
-    out."""
+def _with_acknowledgements(alerts: Sequence[Alert], stored: Mapping[int, Alert]) -> list[Alert]:
+    """The alerts with acknowledgements from after they were read. Alerts that are over meanwhile are left out."""
     return [
         replace(
             alert,
@@ -85,8 +85,8 @@ def _with_words_of_people(alerts: Sequence[Alert], stored: Mapping[int, Alert]) 
 
 
 def acknowledge(work: Work, caller: Caller, alert_id: int, note: str = "") -> Alert:
-    """Somebody takes care of it. It stays so until the alert is over; a second word replaces the note."""
-    _only_operators(caller)
+    """Mark the alert as acknowledged until it is over. A second acknowledgement replaces the note."""
+    require_operator(caller, "manage alerts")
     alert = work.tx.alerts.get(alert_id)
     if alert is None:
         raise NotFound(f"there is no alert {alert_id}", field="alert")
@@ -96,14 +96,15 @@ def acknowledge(work: Work, caller: Caller, alert_id: int, note: str = "") -> Al
         raise Invalid(f"at most {MAX_NOTE} characters", field="note", limit=MAX_NOTE)
     acknowledged = replace(alert, acknowledged_at=work.now, acknowledged_by=caller.name, note=note or alert.note)
     work.tx.alerts.save([acknowledged])
-    detail = {**_told(alert), "note": acknowledged.note}
+    detail = {**_detail(alert), "note": acknowledged.note}
     work.record(caller, "alert.acknowledged", str(alert_id), owner=alert.owner, detail=detail)
     return acknowledged
 
 
 def create_silence(work: Work, caller: Caller, silence: Silence) -> Silence:
-    """Say nothing about what matches until then. What fires is still recorded, and told if it outlasts the silence."""
-    _only_operators(caller)
+    """Send no notice of matching alerts until then. Alerts that fire are still recorded, and their notices are sent if
+    they outlast the silence."""
+    require_operator(caller, "manage alerts")
     made = replace(silence, created_by=caller.name, starts_at=silence.starts_at or work.now)
     for field in ("rule", "subject"):
         if not getattr(made, field):
@@ -115,24 +116,24 @@ def create_silence(work: Work, caller: Caller, silence: Silence) -> Silence:
     if len(made.reason) > MAX_NOTE:
         raise Invalid(f"at most {MAX_NOTE} characters", field="reason", limit=MAX_NOTE)
     work.tx.alerts.save_silence(made)
-    work.record(caller, "alert.silenced", made.id, detail=_told_silence(made))
+    work.record(caller, "alert.silenced", made.id, detail=_silence_detail(made))
     return made
 
 
 def delete_silence(work: Work, caller: Caller, silence_id: str) -> None:
-    _only_operators(caller)
+    require_operator(caller, "manage alerts")
     found = next((item for item in work.tx.alerts.silences() if item.id == silence_id), None)
     if found is None:
         raise NotFound(f"there is no silence {silence_id!r}", field="silence")
     work.tx.alerts.delete_silence(silence_id)
-    work.record(caller, "alert.unsilenced", silence_id, detail=_told_silence(found))
+    work.record(caller, "alert.unsilenced", silence_id, detail=_silence_detail(found))
 
 
 # ------------------------------------------------------------------------------------------------ rules
 
 
 def create_rule(work: Work, caller: Caller, rule: AlertRule) -> AlertRule:
-    _only_operators(caller)
+    require_operator(caller, "manage alerts")
     if not RULE_NAME.fullmatch(rule.name):
         raise Invalid(f"the rule name {rule.name!r} is not allowed: up to 63 small letters, digits and -", field="name")
     if any(other.name == rule.name for other in work.tx.alerts.rules()):
@@ -140,13 +141,13 @@ def create_rule(work: Work, caller: Caller, rule: AlertRule) -> AlertRule:
     made = replace(rule, builtin=False)
     _check_rule(work.tx, made)
     work.tx.alerts.save_rule(made)
-    work.record(caller, "alert-rule.created", made.name, detail=_told_rule(made))
+    work.record(caller, "alert-rule.created", made.name, detail=_rule_detail(made))
     return made
 
 
 def edit_rule(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> AlertRule:
     """Change some fields. An alert that the new rule would not raise ends in its time."""
-    _only_operators(caller)
+    require_operator(caller, "manage alerts")
     before = existing_rule(work.tx, name)
     if before.builtin and changes.get("signal", before.signal) != before.signal:
         raise WrongState(
@@ -156,36 +157,36 @@ def edit_rule(work: Work, caller: Caller, name: str, changes: Mapping[str, Any])
     _check_rule(work.tx, after)
     if after != before:
         work.tx.alerts.save_rule(after)
-        work.record(caller, "alert-rule.edited", name, detail={**_told_rule(after), "changed": sorted(changes)})
+        work.record(caller, "alert-rule.edited", name, detail={**_rule_detail(after), "changed": sorted(changes)})
     return after
 
 
 def delete_rule(work: Work, caller: Caller, name: str) -> None:
     """Its live alerts end with the next look."""
-    _only_operators(caller)
+    require_operator(caller, "manage alerts")
     rule = existing_rule(work.tx, name)
     if rule.builtin:
         raise WrongState(f"rule {name} came with corral: switch it off instead", field="name")
     work.tx.alerts.delete_rule(name)
-    work.record(caller, "alert-rule.deleted", name, detail=_told_rule(rule))
+    work.record(caller, "alert-rule.deleted", name, detail=_rule_detail(rule))
 
 
 def reset_rule(work: Work, caller: Caller, name: str) -> AlertRule:
     """A built-in rule as corral and its settings would have it."""
-    _only_operators(caller)
+    require_operator(caller, "manage alerts")
     existing_rule(work.tx, name)
     default = next((rule for rule in builtin_rules(work.state.policies.alert_thresholds) if rule.name == name), None)
     if default is None:
         raise WrongState(f"rule {name} did not come with corral: there is nothing to go back to", field="name")
     work.tx.alerts.save_rule(default)
-    work.record(caller, "alert-rule.reset", name, detail=_told_rule(default))
+    work.record(caller, "alert-rule.reset", name, detail=_rule_detail(default))
     return default
 
 
 def follow_settings(work: Work) -> None:
     """Let the built-in rules follow the installation's settings when these have changed, and bring in new ones.
 
-    In between an operator's edits stand: whoever spoke last is right.
+    Between two changes of the file, an operator's edits stay: the last change counts.
     """
     defaults = builtin_rules(work.state.policies.alert_thresholds)
     followed = json.loads(work.tx.meta.get(FOLLOWED) or "{}")
@@ -199,7 +200,7 @@ def follow_settings(work: Work) -> None:
             after = replace(before, threshold=default.threshold, enabled=default.enabled)
             if after != before:
                 work.tx.alerts.save_rule(after)
-                work.record(SYSTEM, "alert-rule.edited", after.name, detail=_told_rule(after))
+                work.record(SYSTEM, "alert-rule.edited", after.name, detail=_rule_detail(after))
     if followed != wanted:
         work.tx.meta.put(FOLLOWED, json.dumps(wanted))
 
@@ -235,15 +236,15 @@ def _check_rule(tx: Transaction, rule: AlertRule) -> None:
     channels = {channel.name for channel in tx.channels.all()} if rule.channels else set()
     unknown = [name for name in rule.channels if name not in channels]
     if unknown:
-        told = ", ".join(sorted(channels)) or "none yet"
+        known = ", ".join(sorted(channels)) or "none yet"
         raise Invalid(
-            f"there is no channel {unknown[0]!r}; there are: {told}", field="channels", known=sorted(channels)
+            f"there is no channel {unknown[0]!r}; there are: {known}", field="channels", known=sorted(channels)
         )
     if len(rule.description) > MAX_NOTE:
         raise Invalid(f"at most {MAX_NOTE} characters", field="description", limit=MAX_NOTE)
 
 
-def _told(alert: Alert) -> dict[str, Any]:
+def _detail(alert: Alert) -> dict[str, Any]:
     return {
         "rule": alert.rule,
         "subject": alert.subject,
@@ -255,11 +256,11 @@ def _told(alert: Alert) -> dict[str, Any]:
     }
 
 
-def _told_silence(silence: Silence) -> dict[str, Any]:
+def _silence_detail(silence: Silence) -> dict[str, Any]:
     return {"rule": silence.rule, "subject": silence.subject, "ends_at": silence.ends_at, "reason": silence.reason}
 
 
-def _told_rule(rule: AlertRule) -> dict[str, Any]:
+def _rule_detail(rule: AlertRule) -> dict[str, Any]:
     return {
         "signal": rule.signal,
         "comparison": rule.comparison,
@@ -267,8 +268,3 @@ def _told_rule(rule: AlertRule) -> dict[str, Any]:
         "severity": rule.severity,
         "enabled": rule.enabled,
     }
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage alerts")

@@ -1,4 +1,4 @@
-"""Channels: where news go, what waits to go there, and how often it is tried.
+"""Channels: where notices are sent, which notices wait, and how often sending is tried.
 
 Addresses arrive here encrypted, with a form of them that can be shown: an Apprise URL is a secret. Sending is the
 server's business; it asks `begin` for what it may send, and says with `finish` how it went. A notice that was begun
@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
+from corral.control.errors import InUse, Invalid, NotFound, Taken, WrongState
 from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import ChannelRecord, DeliveryRecord, DeliveryState
 
@@ -40,7 +41,7 @@ class Begun:
 
 
 def create(work: Work, caller: Caller, channel: ChannelRecord) -> ChannelRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage channels")
     if not CHANNEL_NAME.fullmatch(channel.name) or channel.name.startswith(CONFIG_PREFIX):
         raise Invalid(
             f"the channel name {channel.name!r} is not allowed: up to 63 small letters, digits and -, "
@@ -52,13 +53,13 @@ def create(work: Work, caller: Caller, channel: ChannelRecord) -> ChannelRecord:
     _check(channel)
     made = replace(channel, created_at=work.now, from_config=False)
     work.tx.channels.save(made)
-    work.record(caller, "channel.created", made.name, detail=_told(made))
+    work.record(caller, "channel.created", made.name, detail=_detail(made))
     return made
 
 
 def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> ChannelRecord:
     """Change some fields. The address of a channel of the configuration file is changed there."""
-    _only_operators(caller)
+    require_operator(caller, "manage channels")
     before = existing(work.tx, name)
     if before.from_config and "url" in changes:
         raise WrongState(
@@ -68,13 +69,13 @@ def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> C
     _check(after)
     if after != before:
         work.tx.channels.save(after)
-        work.record(caller, "channel.edited", name, detail={**_told(after), "changed": sorted(changes)})
+        work.record(caller, "channel.edited", name, detail={**_detail(after), "changed": sorted(changes)})
     return after
 
 
 def delete(work: Work, caller: Caller, name: str) -> None:
     """Not while a rule names it. What waits for it is given up; the record of what went there stays."""
-    _only_operators(caller)
+    require_operator(caller, "manage channels")
     channel = existing(work.tx, name)
     if channel.from_config:
         raise WrongState(f"channel {name} comes from the configuration file: take it out there", field="name")
@@ -97,7 +98,7 @@ def follow_settings(work: Work, wanted: Sequence[ChannelRecord]) -> None:
         else:
             continue
         work.tx.channels.save(after)
-        work.record(SYSTEM, "channel.edited" if before else "channel.created", after.name, detail=_told(after))
+        work.record(SYSTEM, "channel.edited" if before else "channel.created", after.name, detail=_detail(after))
     for channel in known.values():
         _remove(work, SYSTEM, channel)
 
@@ -106,7 +107,7 @@ def renew_secrets(work: Work, renewed: Mapping[str, tuple[str, str]]) -> None:
     """The same addresses under a newer key: by channel, as they were and as they are now."""
     for channel in work.tx.channels.all():
         before, after = renewed.get(channel.name, ("", ""))
-        # Somebody may have given a new one in the meantime.
+        # An operator may have replaced the secret meanwhile.
         if after and channel.url == before:
             work.tx.channels.save(replace(channel, url=after))
     work.record(SYSTEM, "channel.secrets-renewed", PLATFORM, detail={"secrets": len(renewed)})
@@ -146,7 +147,7 @@ def enqueue(
 
 def test(work: Work, caller: Caller, name: str) -> DeliveryRecord:
     """Send a message that says nothing, also to a channel that is switched off. It is tried once."""
-    _only_operators(caller)
+    require_operator(caller, "manage channels")
     channel = existing(work.tx, name)
     message = DeliveryRecord(
         channel=name,
@@ -199,7 +200,7 @@ def finish(work: Work, delivery_id: int, error: str | None = None, *, is_final: 
 
 def resend(work: Work, caller: Caller, delivery_id: int) -> DeliveryRecord:
     """Try one that was given up again, from the beginning."""
-    _only_operators(caller)
+    require_operator(caller, "manage channels")
     delivery = work.tx.channels.delivery(delivery_id)
     if delivery is None:
         raise NotFound(f"there is no delivery {delivery_id}", field="delivery")
@@ -243,11 +244,6 @@ def _check(channel: ChannelRecord) -> None:
         raise Invalid(f"at most {MAX_DESCRIPTION} characters", field="description", limit=MAX_DESCRIPTION)
 
 
-def _told(channel: ChannelRecord) -> dict[str, Any]:
+def _detail(channel: ChannelRecord) -> dict[str, Any]:
     """What the audit log says of a channel: nothing of its secrets."""
     return {"shown": channel.shown, "enabled": channel.enabled, "min_severity": channel.min_severity}
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage channels")

@@ -1,7 +1,7 @@
-"""The facts that alerts are judged by, put together from the picture, the latest readings and the audit log.
+"""The facts that alerts are judged by, put together from the snapshot, the latest readings and the audit log.
 
 `look` runs between two turns of the controller and must be quick: it only takes hold of what is immutable anyway.
-`facts_of` does the work, on the thread of whoever evaluates.
+`facts_of` does the work, on the evaluating worker's thread.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from corral.core.alerts.facts import Facts, FailureFact, GpuFact, NodeFact, Pool
 from corral.core.alerts.recent import Recent
 from corral.core.model import Gpu, GpuHealth, Node, NodeState
 
-#: A failed job is news for this long.
+#: For how long a failed job counts.
 FAILURE_SECONDS = 600.0
-#: More failures than these in that time are one problem, and the first ones tell of it.
+#: More failures than these in that time are one problem, and the first ones are reported.
 MAX_FAILURES = 200
 
 
@@ -130,8 +130,8 @@ def _gpu(
     evidence_text: str,
     now: float,
 ) -> GpuFact:
-    # One that is lost tells nothing any more, whatever its last reading was.
-    told = reading if reading is not None and not reading.lost else GpuReading(gpu_id=gpu.id, at=now)
+    # The last reading of a lost GPU is outdated.
+    valid = reading if reading is not None and not reading.lost else GpuReading(gpu_id=gpu.id, at=now)
     return GpuFact(
         id=gpu.id,
         node=node.id,
@@ -139,12 +139,12 @@ def _gpu(
         pool=gpu.pool,
         health=gpu.health,
         evidence=evidence_text,
-        temperature_celsius=told.temperature_celsius,
-        power_part=_part(told.power_watts, told.power_limit_watts),
-        utilization=told.utilization,
-        memory_part=_part(told.memory_used_bytes, told.memory_total_bytes),
+        temperature_celsius=valid.temperature_celsius,
+        power_part=_part(valid.power_watts, valid.power_limit_watts),
+        utilization=valid.utilization,
+        memory_part=_part(valid.memory_used_bytes, valid.memory_total_bytes),
         errors=recent.errors(gpu.id, now),
-        idle_seconds=recent.idle_seconds(gpu.id) if told is reading else None,
+        idle_seconds=recent.idle_seconds(gpu.id) if valid is reading else None,
         jobs=tuple(dict.fromkeys(holder.job_id for holder in held_by)),
         users=tuple(dict.fromkeys(holder.user for holder in held_by)),
     )

@@ -1,6 +1,6 @@
-"""Alerts become notices: which channels hear of which alerts, in how many messages, and when.
+"""Notices of alerts: which channel gets which alerts, in how many messages, and when.
 
-One round of alerts is one notice per channel. A rule that was told on a channel a moment ago is told again only after
+One round of alerts is one notice per channel. A rule that was in a notice to a channel is sent there again only after
 a while; what comes in between joins the notice that waits.
 """
 
@@ -15,13 +15,13 @@ from corral.control.records import ChannelRecord, DeliveryRecord, DeliveryState
 from corral.core.alerts.model import Alert, AlertRule, AlertState, is_at_least
 from corral.core.alerts.notices import QUIET_SECONDS, compose, may_go_at
 
-#: How far back is looked for what a channel was told; the quiet time is a minute.
+#: How far back the deliveries of a channel are read; the quiet time is a minute.
 RECENT = 50
-#: A notice takes no more alerts than these: nobody reads further, and the list of alerts has them all.
+#: The most alerts in one notice; the list of alerts shows all.
 MAX_ALERTS = 1000
 
 
-def tell(work: Work, alerts: Sequence[Alert], rules: Mapping[str, AlertRule]) -> None:
+def queue_notices(work: Work, alerts: Sequence[Alert], rules: Mapping[str, AlertRule]) -> None:
     """Queue what each channel shall hear about alerts that fire or are over."""
     if not alerts:
         return
@@ -35,7 +35,7 @@ def _wants(channel: ChannelRecord, alert: Alert, rule: AlertRule | None) -> bool
     if not is_at_least(alert.severity, channel.min_severity):
         return False
     if rule is None:
-        return True  # it was deleted; whoever heard of the beginning wants to hear of the end
+        return True  # the rule was deleted; channels that got the beginning get the end, too
     if alert.state is AlertState.RESOLVED and not rule.notify_resolved:
         return False
     return not rule.channels or channel.name in rule.channels
@@ -45,7 +45,7 @@ def _tell(work: Work, channel: ChannelRecord, alerts: Sequence[Alert]) -> None:
     recent = work.tx.channels.deliveries(channel.name, cursor=None, limit=RECENT).items
     joined = next((item for item in recent if _can_be_joined(item)), None)
     others = [item for item in recent if item is not joined]
-    go_at = may_go_at({alert.rule for alert in alerts}, _told_at(others), work.now)
+    go_at = may_go_at({alert.rule for alert in alerts}, _sent_at(others), work.now)
     if joined is None:
         work.tx.channels.add_deliveries(
             [
@@ -54,7 +54,7 @@ def _tell(work: Work, channel: ChannelRecord, alerts: Sequence[Alert]) -> None:
                         channel=channel.name, kind="", title="", body="", created_at=work.now, next_try_at=go_at
                     ),
                     alerts,
-                    _told_before(alerts, others, work.now),
+                    _sent_before(alerts, others, work.now),
                 )
             ]
         )
@@ -62,29 +62,29 @@ def _tell(work: Work, channel: ChannelRecord, alerts: Sequence[Alert]) -> None:
     fresh = {alert.id: alert for alert in alerts}
     earlier = [alert for alert in _alerts(work.tx, joined.alert_ids) if alert.id not in fresh]
     together = [*earlier, *alerts][:MAX_ALERTS]
-    told = _told_before(together, others, work.now)
-    work.tx.channels.save_delivery(_notice(replace(joined, next_try_at=min(joined.next_try_at, go_at)), together, told))
+    sent = _sent_before(together, others, work.now)
+    work.tx.channels.save_delivery(_notice(replace(joined, next_try_at=min(joined.next_try_at, go_at)), together, sent))
 
 
 def _can_be_joined(delivery: DeliveryRecord) -> bool:
-    """Nobody has begun to send it."""
+    """No worker has begun to send it."""
     return bool(delivery.alert_ids) and delivery.state is DeliveryState.WAITING and delivery.attempts == 0
 
 
-def _told_at(deliveries: Sequence[DeliveryRecord]) -> dict[str, float]:
-    told: dict[str, float] = {}
+def _sent_at(deliveries: Sequence[DeliveryRecord]) -> dict[str, float]:
+    sent: dict[str, float] = {}
     for delivery in deliveries:
         at = delivery.created_at if delivery.sent_at is None else delivery.sent_at
         for rule in delivery.rules:
-            told[rule] = max(at, told.get(rule, at))
-    return told
+            sent[rule] = max(at, sent.get(rule, at))
+    return sent
 
 
-def _told_before(alerts: Sequence[Alert], deliveries: Sequence[DeliveryRecord], now: float) -> set[int]:
-    """Whose beginning was told already. No beginning waits for much longer than the quiet time, and further back than
-    a few deliveries nobody looks."""
-    told = {alert_id for item in deliveries for alert_id in item.alert_ids}
-    return told | {alert.id for alert in alerts if (alert.fired_at or 0.0) < now - 2 * QUIET_SECONDS}
+def _sent_before(alerts: Sequence[Alert], deliveries: Sequence[DeliveryRecord], now: float) -> set[int]:
+    """The alerts whose beginning was sent already. No beginning waits for much longer than the quiet time, so only a
+    few deliveries are read."""
+    sent = {alert_id for item in deliveries for alert_id in item.alert_ids}
+    return sent | {alert.id for alert in alerts if (alert.fired_at or 0.0) < now - 2 * QUIET_SECONDS}
 
 
 def _alerts(tx: Transaction, alert_ids: Sequence[int]) -> list[Alert]:
@@ -92,8 +92,8 @@ def _alerts(tx: Transaction, alert_ids: Sequence[int]) -> list[Alert]:
     return [alert for alert in found if alert is not None]
 
 
-def _notice(delivery: DeliveryRecord, alerts: Sequence[Alert], told: Collection[int]) -> DeliveryRecord:
-    notice = compose(alerts, told)
+def _notice(delivery: DeliveryRecord, alerts: Sequence[Alert], sent: Collection[int]) -> DeliveryRecord:
+    notice = compose(alerts, sent)
     return replace(
         delivery,
         kind=notice.kind,

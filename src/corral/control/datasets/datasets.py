@@ -1,7 +1,7 @@
-"""Datasets: who has them, who sees them, what their versions and tags are, and which jobs used and made them.
+"""Datasets: owners, shares, versions, tags, and the jobs that used and made them.
 
-A version is added here when its bytes are safe in the storage of its target; how they get there is `operations`'
-and the server's business.
+A version is added here when its bytes are stored in the storage of its target. `operations` and the server's dataset
+workers store the bytes.
 """
 
 from __future__ import annotations
@@ -81,22 +81,22 @@ def writable(tx: Transaction, caller: Caller, ref: str) -> DatasetRecord:
     return dataset
 
 
-def version_meant(tx: Transaction, dataset: DatasetRecord, word: str) -> VersionRecord:
+def version_meant(tx: Transaction, dataset: DatasetRecord, ref: str) -> VersionRecord:
     """The version that a tag, the beginning of an id, or `latest` means now."""
     if not dataset.versions:
         raise Invalid(f"dataset {dataset.name} has no version yet: corral dataset commit", field="version")
-    if word == LATEST:
+    if ref == LATEST:
         assert dataset.head is not None
         return _version(tx, dataset, dataset.head)
     for tag in tx.datasets.tags([dataset.id]):
-        if tag.tag == word:
+        if tag.tag == ref:
             return _version(tx, dataset, tag.version)
-    alike = tx.datasets.versions_like(dataset.id, word, 2) if _DIGITS.fullmatch(word) else []
+    alike = tx.datasets.versions_like(dataset.id, ref, 2) if _DIGITS.fullmatch(ref) else []
     if len(alike) > 1:
-        raise Invalid(f"several versions of {dataset.name} begin with {word!r}: give more digits", field="version")
+        raise Invalid(f"several versions of {dataset.name} begin with {ref!r}: give more digits", field="version")
     if not alike:
         raise NotFound(
-            f"dataset {dataset.name} has no version {word[:80]!r}: give a tag, the first digits of an id "
+            f"dataset {dataset.name} has no version {ref[:80]!r}: give a tag, the first digits of an id "
             f"(at least {LEAST_DIGITS}), or {LATEST}",
             field="version",
         )
@@ -161,13 +161,15 @@ def edit(work: Work, caller: Caller, ref: str, *, description: str) -> DatasetRe
 
 
 def share(work: Work, caller: Caller, ref: str, shares: Sequence[Share]) -> DatasetRecord:
-    """With these and nobody else. To write means to commit and to tag."""
+    """Share the dataset with exactly these users and groups. Write access means to commit and to tag."""
     before = _own(work.tx, caller, ref)
     after = replace(before, shares=check_shares(work.tx, shares))
     if after != before:
         work.tx.datasets.save(after)
-        told = [f"{share.kind.value} {share.name} {share.mode.value}" for share in after.shares]
-        work.record(caller, "dataset.shared", after.id, owner=after.owner, detail={"name": after.name, "shares": told})
+        shares_text = [f"{share.kind.value} {share.name} {share.mode.value}" for share in after.shares]
+        work.record(
+            caller, "dataset.shared", after.id, owner=after.owner, detail={"name": after.name, "shares": shares_text}
+        )
     return after
 
 
@@ -204,7 +206,7 @@ def mounting_jobs(work: Work, dataset_id: str) -> list[str]:
 
 
 def check_user_free(tx: Transaction, user: str) -> None:
-    """Refuse to delete somebody who has datasets: what others may need must not vanish with an account."""
+    """Refuse to delete a user who owns datasets: other users may need them."""
     held = [dataset.name for dataset in tx.datasets.all() if dataset.owner == user]
     if held:
         raise InUse(f"user {user} has {len(held)} datasets: {', '.join(held[:5])}", field="name", datasets=held[:20])
@@ -216,7 +218,6 @@ def forget(work: Work, kind: ShareKind, name: str) -> None:
         left = tuple(share for share in dataset.shares if (share.kind, share.name) != (kind, name))
         if left != dataset.shares:
             work.tx.datasets.save(replace(dataset, shares=left))
-            work.steps += 1
 
 
 def tag(work: Work, caller: Caller, ref: str, name: str, version: str) -> TagRecord:
@@ -292,7 +293,7 @@ def _short(version: str | None) -> str:
 
 
 def identity_of(tx: Transaction, target: str) -> str:
-    """What tells the history in this store from every other one: a storage belongs to one history."""
+    """The identity of this store's history. A storage belongs to one history."""
     return f"corral:{tx.meta.get(_IDENTITY) or 'unnamed'}:{target}"
 
 
@@ -300,7 +301,6 @@ def name_store(work: Work, name: str) -> None:
     """Give this store a name that no other one has, once."""
     if work.tx.meta.get(_IDENTITY) is None:
         work.tx.meta.put(_IDENTITY, name)
-        work.steps += 1
 
 
 # ------------------------------------------------------------------------------------------------ lineage

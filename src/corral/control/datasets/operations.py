@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from corral.control.datasets import datasets, targets
-from corral.control.errors import Forbidden, NotFound, OverLimit, WrongState
+from corral.control.errors import NotFound, OverLimit, WrongState
 from corral.control.jobs.jobs import own_job
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import (
     DatasetRecord,
@@ -71,7 +72,7 @@ def request_verify(work: Work, caller: Caller, ref: str, version: str) -> Operat
 
 
 def request_pull(work: Work, caller: Caller, ref: str) -> OperationRecord:
-    """Take over what somebody else has put into the dataset's Git repository."""
+    """Import versions that others have pushed to the dataset's Git repository."""
     dataset = datasets.writable(work.tx, caller, ref)
     if targets.existing(work.tx, dataset.target).metadata is not MetadataKind.GIT:
         raise WrongState(f"dataset {dataset.name} is not kept in Git: there is nothing to pull", field="dataset")
@@ -79,8 +80,7 @@ def request_pull(work: Work, caller: Caller, ref: str) -> OperationRecord:
 
 
 def request_collect(work: Work, caller: Caller, target: str, *, dry_run: bool, grace_seconds: float) -> OperationRecord:
-    if not caller.is_operator:
-        raise Forbidden("only operators collect what no version needs")
+    require_operator(caller, "collect what no version needs")
     found = targets.existing(work.tx, target)
     order = {"dry_run": dry_run, "grace_seconds": grace_seconds}
     return _request(work, caller, OperationKind.COLLECT, found.name, None, order)
@@ -139,7 +139,6 @@ def begin(work: Work, operation_id: str) -> OperationRecord | None:
         return None
     begun = replace(record, state=OperationState.WORKING, started_at=work.now, starts=record.starts + 1)
     work.tx.datasets.save_operation(begun)
-    work.steps += 1
     return begun
 
 
@@ -180,10 +179,8 @@ def take_over(work: Work, operation_id: str, versions: Sequence[VersionRecord], 
     for tag, version in tags.items():
         if version in ids and known.get(tag) != version:
             work.tx.datasets.save_tag(TagRecord(dataset=dataset.id, tag=tag, version=version))
-            work.steps += 1
     for tag in known.keys() - tags.keys():
         work.tx.datasets.delete_tag(dataset.id, tag)
-        work.steps += 1
     return len(new)
 
 
@@ -200,8 +197,8 @@ def fail(work: Work, operation_id: str, error: str) -> None:
 
 
 def drop_old(work: Work) -> None:
-    if work.tx.datasets.keep_operations(KEPT):
-        work.steps += 1
+    """Delete all but the newest ended operations."""
+    work.tx.datasets.keep_operations(KEPT)
 
 
 def _end(

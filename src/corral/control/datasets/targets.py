@@ -13,8 +13,9 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, OverLimit, Taken, WrongState
+from corral.control.errors import InUse, Invalid, NotFound, OverLimit, Taken, WrongState
 from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import DEFAULT_TARGET, ByteStorage, DatasetTargetRecord, MetadataKind
 from corral.control.storage import object_stores
@@ -49,7 +50,7 @@ def dataset_counts(tx: Transaction) -> dict[str, int]:
 
 
 def create(work: Work, caller: Caller, target: DatasetTargetRecord) -> DatasetTargetRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage dataset targets")
     if not TARGET_NAME.fullmatch(target.name):
         raise Invalid(
             f"the name {target.name!r} is not allowed: up to 63 small letters, digits, '.', '_' and '-'", field="name"
@@ -62,12 +63,12 @@ def create(work: Work, caller: Caller, target: DatasetTargetRecord) -> DatasetTa
     _check_bucket(work.tx, target)
     made = replace(_checked(target), created_by=caller.name, created_at=work.now)
     work.tx.datasets.save_target(made)
-    work.record(caller, "dataset-target.created", made.name, detail=_told(made))
+    work.record(caller, "dataset-target.created", made.name, detail=_detail(made))
     return made
 
 
 def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> DatasetTargetRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage dataset targets")
     before = existing(work.tx, name)
     _refuse_built_in(before)
     after = _checked(replace(before, **changes))
@@ -80,25 +81,25 @@ def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> D
         _refuse_in_use(work.tx, name, f"its {moved[0].replace('_', ' ')} cannot change")
     if after != before:
         work.tx.datasets.save_target(after)
-        work.record(caller, "dataset-target.edited", name, detail=_told(after))
+        work.record(caller, "dataset-target.edited", name, detail=_detail(after))
     return after
 
 
 def delete(work: Work, caller: Caller, name: str) -> None:
     """The bytes stay where they are."""
-    _only_operators(caller)
+    require_operator(caller, "manage dataset targets")
     target = existing(work.tx, name)
     _refuse_built_in(target)
     _refuse_in_use(work.tx, name, "it cannot be deleted")
     work.tx.datasets.delete_target(name)
-    work.record(caller, "dataset-target.deleted", name, detail=_told(target))
+    work.record(caller, "dataset-target.deleted", name, detail=_detail(target))
 
 
 def renew_tokens(work: Work, renewed: Mapping[str, tuple[str, str]]) -> None:
     """The same tokens under a newer key: by target, as they were and as they are now."""
     for target in work.tx.datasets.targets():
         before, after = renewed.get(target.name, ("", ""))
-        # Somebody may have given a new one in the meantime.
+        # An operator may have replaced the secret meanwhile.
         if after and target.git_token == before:
             work.tx.datasets.save_target(replace(target, git_token=after))
     work.record(SYSTEM, "dataset-target.tokens-renewed", PLATFORM, detail={"tokens": len(renewed)})
@@ -154,20 +155,15 @@ def _refuse_built_in(target: DatasetTargetRecord) -> None:
         raise WrongState("the target default is built in: the server's settings say where it is", field="target")
 
 
-def _refuse_in_use(tx: Transaction, name: str, words: str) -> None:
+def _refuse_in_use(tx: Transaction, name: str, problem: str) -> None:
     kept = [f"{dataset.owner}/{dataset.name}" for dataset in tx.datasets.all() if dataset.target == name]
     if kept:
         raise InUse(
-            f"target {name} keeps {len(kept)} datasets ({', '.join(kept[:5])}): {words}",
+            f"target {name} keeps {len(kept)} datasets ({', '.join(kept[:5])}): {problem}",
             field="target",
             datasets=kept[:20],
         )
 
 
-def _told(target: DatasetTargetRecord) -> dict[str, Any]:
+def _detail(target: DatasetTargetRecord) -> dict[str, Any]:
     return {"metadata": target.metadata.value, "storage": target.storage.value, "git_url": target.git_url}
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage dataset targets")

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.errors import InUse, Invalid, NotFound, Taken
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import FlavorRecord, PackageRecord
 from corral.core.model import JobKind, Node, Request
@@ -20,8 +21,8 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
 #: What a node with a network for direct memory access is labelled with.
 RDMA = ("rdma", "true")
 #: Where a job's spec keeps what it was picked from; no node label begins like this.
-FLAVOR_WORD = "corral/flavor"
-PACKAGE_WORD = "corral/package"
+FLAVOR_LABEL = "corral/flavor"
+PACKAGE_LABEL = "corral/package"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +47,7 @@ def load_catalog(tx: Transaction) -> Catalog:
 
 
 def create_flavor(work: Work, caller: Caller, flavor: FlavorRecord) -> FlavorRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage flavors and packages")
     _check_name(flavor.name)
     if flavor.name in load_catalog(work.tx).flavors:
         raise Taken(f"there is a flavor {flavor.name!r} already", field="name", name=flavor.name)
@@ -55,7 +56,7 @@ def create_flavor(work: Work, caller: Caller, flavor: FlavorRecord) -> FlavorRec
 
 def edit_flavor(work: Work, caller: Caller, flavor: FlavorRecord) -> FlavorRecord:
     """Replace what a flavor means. Jobs that were submitted with it keep what they asked for."""
-    _only_operators(caller)
+    require_operator(caller, "manage flavors and packages")
     catalog = load_catalog(work.tx)
     known = existing_flavor(catalog, flavor.name)
     _check_gpus_for_models(flavor, [catalog.packages[name] for name in catalog.packages_of(flavor.name)])
@@ -66,14 +67,14 @@ def edit_flavor(work: Work, caller: Caller, flavor: FlavorRecord) -> FlavorRecor
 
 def delete_flavors(work: Work, caller: Caller, names: Sequence[str]) -> list[str]:
     """All of them or none: not while a package is made of one."""
-    _only_operators(caller)
+    require_operator(caller, "manage flavors and packages")
     catalog = load_catalog(work.tx)
     wanted = _known(names, catalog.flavors, "flavor")
     used = {name: catalog.packages_of(name) for name in wanted}
     if any(used.values()):
-        words = "; ".join(f"flavor {name} is used by {_packages(by)}" for name, by in used.items() if by)
+        text = "; ".join(f"flavor {name} is used by {_packages(by)}" for name, by in used.items() if by)
         packages = sorted({package for by in used.values() for package in by})
-        raise InUse(f"{words}. Nothing was deleted", field="names", packages=packages)
+        raise InUse(f"{text}. Nothing was deleted", field="names", packages=packages)
     work.tx.catalog.delete_flavors(wanted)
     for name in wanted:
         work.record(caller, "flavor.deleted", name)
@@ -101,7 +102,7 @@ def matching_gpus(flavor: FlavorRecord, nodes: Iterable[Node]) -> int:
 
 
 def create_package(work: Work, caller: Caller, package: PackageRecord) -> PackageRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage flavors and packages")
     _check_name(package.name)
     catalog = load_catalog(work.tx)
     if package.name in catalog.packages:
@@ -112,7 +113,7 @@ def create_package(work: Work, caller: Caller, package: PackageRecord) -> Packag
 
 def edit_package(work: Work, caller: Caller, package: PackageRecord) -> PackageRecord:
     """Replace what a package means. Jobs that were submitted with it keep their size."""
-    _only_operators(caller)
+    require_operator(caller, "manage flavors and packages")
     catalog = load_catalog(work.tx)
     known = existing_package(catalog, package.name)
     _check_package(catalog, package)
@@ -121,7 +122,7 @@ def edit_package(work: Work, caller: Caller, package: PackageRecord) -> PackageR
 
 def delete_packages(work: Work, caller: Caller, names: Sequence[str]) -> list[str]:
     """All of them or none. Jobs that were submitted with one are not touched."""
-    _only_operators(caller)
+    require_operator(caller, "manage flavors and packages")
     wanted = _known(names, load_catalog(work.tx).packages, "package")
     work.tx.catalog.delete_packages(wanted)
     for name in wanted:
@@ -204,8 +205,8 @@ def _common_models(asked: tuple[str, ...], offered: tuple[str, ...], what: str) 
         return tuple(sorted(asked or offered))
     both = tuple(sorted(set(asked) & set(offered)))
     if not both:
-        words = f"{what} is {' or '.join(offered)}, but {' or '.join(asked)} is asked for"
-        raise Invalid(words, field="model", known=sorted(offered))
+        text = f"{what} is {' or '.join(offered)}, but {' or '.join(asked)} is asked for"
+        raise Invalid(text, field="model", known=sorted(offered))
     return both
 
 
@@ -237,8 +238,8 @@ def _check_package(catalog: Catalog, package: PackageRecord) -> None:
 def _check_gpus_for_models(flavor: FlavorRecord, packages: Iterable[PackageRecord]) -> None:
     without = [package.name for package in packages if not (package.gpus or package.gpu_milli)]
     if flavor.models and without:
-        words = f"flavor {flavor.name} is used without GPUs by {_packages(without)}: it cannot name a model"
-        raise InUse(words, field="models", packages=without)
+        text = f"flavor {flavor.name} is used without GPUs by {_packages(without)}: it cannot name a model"
+        raise InUse(text, field="models", packages=without)
 
 
 def _save_flavor(work: Work, caller: Caller, flavor: FlavorRecord, action: str) -> FlavorRecord:
@@ -259,8 +260,8 @@ def _known(names: Sequence[str], known: Iterable[str], noun: str) -> list[str]:
     wanted = list(dict.fromkeys(names))
     missing = [name for name in wanted if name not in known]
     if missing:
-        words = ", ".join(repr(name) for name in missing)
-        raise NotFound(f"there is no {noun} {words}. Nothing was deleted", field="names", missing=missing)
+        text = ", ".join(repr(name) for name in missing)
+        raise NotFound(f"there is no {noun} {text}. Nothing was deleted", field="names", missing=missing)
     return wanted
 
 
@@ -278,8 +279,3 @@ def _check_name(name: str) -> None:
         raise Invalid(
             f"the name {name!r} is not allowed: up to 63 letters, digits, - and _", field="name", length=len(name)
         )
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage flavors and packages")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClusterHealth:
     healthy: bool
-    #: the engine's words if it is not
+    #: the engine's error message if it is not
     detail: str
     at: float
     #: when it was first seen to be so, as far as this server has seen

@@ -1,4 +1,4 @@
-"""What draining a node would displace, from the state alone: for those who plan a maintenance."""
+"""The jobs that draining a node would displace, computed from the state: for planning a maintenance."""
 
 from __future__ import annotations
 

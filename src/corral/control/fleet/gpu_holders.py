@@ -1,4 +1,4 @@
-"""Who holds which GPU at this moment: readings belong to them."""
+"""Which attempt holds which GPU at this moment: readings of the GPU are assigned to that attempt."""
 
 from __future__ import annotations
 

@@ -1,19 +1,20 @@
-"""What operators do with nodes, and what measurements say about them."""
+"""Actions of operators on nodes, and measured loads of nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from corral.control.errors import Forbidden, InUse, NotFound, WrongState
+from corral.control.errors import InUse, NotFound, WrongState
 from corral.control.fleet.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.monitoring.gpu_health import forget
+from corral.control.people.operators import require_operator
 from corral.control.scheduling.reservations import forget_gpus
 from corral.core.model import Job, Node, NodeState
 from corral.core.snapshot.changes import DropNode, PutNode
 
-#: Loads closer than this are the same: a picture that changes with every reading would be journaled with every reading.
+#: Smaller differences of a load are ignored: otherwise every reading would change the snapshot and be journaled.
 LOAD_STEP = 0.05
 
 
@@ -33,7 +34,7 @@ def uncordon(work: Work, caller: Caller, node_id: str) -> Node:
 
 def remove(work: Work, caller: Caller, node_id: str) -> Node:
     """Forget a node that is gone for good, with what was decided about its GPUs."""
-    _only_operators(caller)
+    require_operator(caller, "manage nodes and GPUs")
     node = _node(work, node_id)
     jobs = [job for job in work.state.snapshot.jobs.values() if _is_on(job, node_id)]
     if jobs:
@@ -65,35 +66,36 @@ def set_loads(work: Work, loads: Mapping[str, float]) -> None:
 
 
 def effective_state(observed: NodeState, withheld: NodeState) -> NodeState:
-    """A node that is down is down, whatever was said about it; otherwise an operator's word stands."""
+    """A node that is down is shown as down; otherwise the decision of an operator counts."""
     if observed is NodeState.DOWN or withheld is NodeState.READY:
         return observed
     return withheld
 
 
-def _withhold(work: Work, caller: Caller, node_id: str, word: NodeState, action: str) -> Node:
-    """An operator's word about a node. While the node is down it is kept for the time when it is back."""
-    _only_operators(caller)
+def _withhold(work: Work, caller: Caller, node_id: str, wanted: NodeState, action: str) -> Node:
+    """An operator's decision about a node. While the node is down it is kept for the time when it is back."""
+    require_operator(caller, "manage nodes and GPUs")
     node = _node(work, node_id)
-    if node.withheld is word and (word is not NodeState.READY or node.state is not NodeState.CORDONED):
+    if node.withheld is wanted and (wanted is not NodeState.READY or node.state is not NodeState.CORDONED):
         return node
-    # What its engine says of it, as far as it can be told from what it was made of; what it withholds it will release.
+    # The state as the engine reports it, as far as it can be derived; the engine will release what it withholds.
     observed = NodeState.DOWN if node.state is NodeState.DOWN else NodeState.READY
-    changed = replace(node, withheld=word, state=effective_state(observed, word), reason="")
+    changed = replace(node, withheld=wanted, state=effective_state(observed, wanted), reason="")
     work.tx.fleet.save_nodes([changed])
     work.change(PutNode(node=changed))
     work.record(caller, action, node_id)
     work.state.spoken_at[node_id] = work.now
-    tell_engine(work, changed, by=caller.name)
+    instruct_engine(work, changed, by=caller.name)
     return changed
 
 
-def tell_engine(work: Work, node: Node, *, by: str = "", whoever_withheld: bool = True) -> None:
-    """So that nobody else's work starts there either, or does again. The engine may hear it more than once."""
-    effect: NodeEffect = ReleaseEffect(node=node.id, whoever_withheld=whoever_withheld)
+def instruct_engine(work: Work, node: Node, *, by: str = "", force: bool = True) -> None:
+    """Withhold or release the node at the engine, so that programs of other systems follow the decision, too.
+    Idempotent."""
+    effect: NodeEffect = ReleaseEffect(node=node.id, force=force)
     if node.withheld is not NodeState.READY:
         effect = WithholdEffect(node=node.id, reason=f"{node.withheld} by {by}" if by else str(node.withheld))
-    work.node_effects.append((node.cluster, effect))
+    work.effects.nodes.append((node.cluster, effect))
 
 
 def _node(work: Work, node_id: str) -> Node:
@@ -105,8 +107,3 @@ def _node(work: Work, node_id: str) -> Node:
 
 def _is_on(job: Job, node_id: str) -> bool:
     return job.allocation is not None and any(grant.node == node_id for grant in job.allocation.grants)
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage nodes and GPUs")

@@ -1,4 +1,4 @@
-"""What an engine is told about its nodes. Told twice it is one word, so reconciling may repeat it."""
+"""Effects on the nodes of an engine. They are idempotent, so reconciling may repeat them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class WithholdEffect:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReleaseEffect:
     node: str
-    #: also if somebody else has withheld it
-    whoever_withheld: bool
+    #: also if another administrator has withheld it
+    force: bool
 
 
 NodeEffect = WithholdEffect | ReleaseEffect

@@ -1,4 +1,4 @@
-"""Which packages somebody could pick right now, how many of each would start, and how long the next one would wait.
+"""Which packages a user could pick right now, how many of each would start, and how long the next one would wait.
 
 The answers are those of a submission: the same routing, the same quota, the same scheduler. A package is left out if a
 job of it would be refused, or would wait for hardware that is not in its user's reach.
@@ -39,7 +39,7 @@ class Offer:
     free_count: int
     #: jobs that wait in that queue for the same GPU model
     queued: int
-    #: None when it cannot be told
+    #: None if it is unknown
     expected_wait_seconds: float | None
 
 
@@ -98,7 +98,7 @@ def _trial(state: State, job: Job, queue: Queue, now: float) -> tuple[int, float
     except Refusal:
         return 0, None
     if most and not job.request.is_gang and not state.snapshot.lines:
-        return most, 0.0  # nobody is in the way: what is free can be divided
+        return most, 0.0  # no other job waits: all that is free can be divided
     queued = predicted(state.run_times, advance(job, StartRequested(at=now)).job)
     copies = [replace(queued, id=f"j-{_FIRST_TRIAL + n}") for n in range(max(1, min(most, MAX_TRIED)))]
     state.snapshot.apply(PutJob(job=copy) for copy in copies)
@@ -115,7 +115,7 @@ def _trial(state: State, job: Job, queue: Queue, now: float) -> tuple[int, float
 
 
 def _most(state: State, job: Job, queue: Queue) -> int:
-    """No more than this many such jobs could start now, whoever else waits."""
+    """The most such jobs that could start now, without regard to other waiting jobs."""
     asked = asked_by(job.request)
     quota = state.snapshot.quotas.get((job.user, job.kind), Quota())
     active = state.snapshot.active.of_kind(job.user, job.kind)

@@ -1,4 +1,4 @@
-"""The resource panel: per job kind and GPU model what runs, what waits, and what there is; and the course of scores.
+"""The resource panel: per job kind and GPU model what runs, what waits, and what there is; and the history of scores.
 
 The total of a kind is what jobs of that kind can have: GPUs of the pools that have a queue for it. For one user these
 are the pools in the user's reach.
@@ -33,7 +33,7 @@ class PanelRow:
     occupied: float = 0.0
     #: what jobs of this kind can have
     total: float = 0.0
-    #: of that, in good order and held by nobody
+    #: of that, healthy and held by no job
     free: float = 0.0
     #: asked for by what waits
     gap: float = 0.0
@@ -63,7 +63,7 @@ class _Supply:
 
 
 def panel(state: State, *, user: str | None = None, kind: JobKind | None = None, model: str | None = None) -> Panel:
-    """For one user, or for everybody; of one kind or model, or of all."""
+    """For one user, or for all users; of one kind or model, or of all."""
     supply = _supply(state)
     models = sorted({place[1] for place in supply.total})
     counts: dict[tuple[JobKind, str], _Counts] = defaultdict(_Counts)
@@ -97,7 +97,7 @@ def panel(state: State, *, user: str | None = None, kind: JobKind | None = None,
     return Panel(rows=tuple(sorted(rows, key=lambda row: (row.kind, row.model))), kinds=tuple(sums))
 
 
-def score_course(
+def score_history(
     points: Sequence[ScorePoint], since: float, now: float, time_constant: float, count: int
 ) -> list[ScorePoint]:
     """The score at up to `count` moments from `since` to now, exact at each: at every change if these are few enough,
@@ -112,15 +112,15 @@ def score_course(
     moments = set(changes) if len(changes) <= count else set()
     even = count - len(moments)
     moments |= {begin + (now - begin) * step / max(1, even - 1) for step in range(even)}
-    course = []
+    history = []
     place = 0
     for moment in sorted(moments):
         while place + 1 < len(points) and points[place + 1].at <= moment:
             place += 1
         point = points[place]
         value = score_at(Score(value=point.value, usage=point.usage, at=point.at), moment, time_constant)
-        course.append(replace(point, at=moment, value=value))
-    return course
+        history.append(replace(point, at=moment, value=value))
+    return history
 
 
 def _row(kind: JobKind, model: str, counts: _Counts, supply: _Supply, pools: Iterable[str]) -> PanelRow:

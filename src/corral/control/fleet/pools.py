@@ -1,6 +1,6 @@
-"""What operators do with pools: named sets of GPUs of one model, each with a queue of its own name.
+"""Pools, managed by operators: named sets of GPUs of one model, each with a queue of its own name.
 
-A GPU is in exactly one pool. A GPU that somebody holds stays where it is, so that what runs never changes its pool;
+A GPU is in exactly one pool. A GPU that a job holds stays in its pool, so that a running job never changes its pool;
 what waits is never touched, and says why it waits.
 """
 
@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.errors import InUse, Invalid, NotFound, Taken
 from corral.control.jobs.admission import check_queue_name
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import PoolRecord
 from corral.control.scheduling.guarantees import check_leaving
@@ -48,7 +49,7 @@ class PoolView:
 
 def create(work: Work, caller: Caller, name: str, *, description: str = "", gpus: Sequence[str] = ()) -> PoolRecord:
     """A new pool with these GPUs, and a queue of the same name."""
-    _only_operators(caller)
+    require_operator(caller, "manage pools")
     check_queue_name(name)
     if any(pool.name == name for pool in work.tx.fleet.pools()):
         raise Taken(f"there is a pool {name!r} already", field="name", name=name)
@@ -82,7 +83,7 @@ def edit(
     work: Work, caller: Caller, name: str, *, description: str | None = None, gpus: Collection[str] | None = None
 ) -> PoolRecord:
     """Change the description, or say exactly which GPUs it has: others join it, and what it loses goes to default."""
-    _only_operators(caller)
+    require_operator(caller, "manage pools")
     pool = existing(work.tx, name)
     joining: list[Gpu] = []
     leaving: list[Gpu] = []
@@ -108,7 +109,7 @@ def edit(
 
 def move_gpus(work: Work, caller: Caller, name: str, gpus: Sequence[str]) -> PoolRecord:
     """Take GPUs from wherever they are into a pool: all of them or none."""
-    _only_operators(caller)
+    require_operator(caller, "manage pools")
     pool = existing(work.tx, name)
     moved = _checked_move(work, name, gpus)
     if moved:
@@ -120,7 +121,7 @@ def move_gpus(work: Work, caller: Caller, name: str, gpus: Sequence[str]) -> Poo
 
 def delete(work: Work, caller: Caller, name: str) -> None:
     """Give its GPUs back to default and drop its queues. What waits in them stays, and says that its queue is gone."""
-    _only_operators(caller)
+    require_operator(caller, "manage pools")
     existing(work.tx, name)
     if name == DEFAULT_POOL:
         raise InUse("the default pool cannot be deleted", field="name")
@@ -144,7 +145,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
         work.change(DropQueue(name=queue))
         work.record(caller, "queue.deleted", queue, detail={"with_pool": name})
     work.tx.fleet.delete_pool(name)
-    work.forget_mix(name)
+    work.mixes.drop(name)
     work.record(caller, "pool.deleted", name, detail={"gpus": [gpu.id for gpu in gpus], "queues": queues})
 
 
@@ -243,9 +244,9 @@ def _check_idle(snapshot: ClusterSnapshot, gpus: Sequence[Gpu]) -> None:
             holders.setdefault(gpu_id, job.id)
     busy = [gpu for gpu in gpus if gpu.id in holders]
     if busy:
-        told = _listed(f"GPU {gpu.id} has job {holders[gpu.id]}" for gpu in busy)
+        text = _listed(f"GPU {gpu.id} has job {holders[gpu.id]}" for gpu in busy)
         raise InUse(
-            f"GPUs with running jobs cannot be moved: {told}",
+            f"GPUs with running jobs cannot be moved: {text}",
             field="gpus",
             gpus=[gpu.id for gpu in busy[:NAMED]],
             jobs=sorted({holders[gpu.id] for gpu in busy})[:NAMED],
@@ -276,11 +277,6 @@ def _running_in(snapshot: ClusterSnapshot, gpus: Collection[str], queues: Collec
     )
 
 
-def _listed(words: Iterable[str]) -> str:
-    told = list(words)
-    return ", ".join(told[:5]) + (f" and {len(told) - 5} more" if len(told) > 5 else "")
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage pools")
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    return ", ".join(every[:5]) + (f" and {len(every) - 5} more" if len(every) > 5 else "")

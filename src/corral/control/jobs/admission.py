@@ -19,7 +19,7 @@ from corral.core.snapshot.node_index import Fleet
 
 NAME = re.compile(r"[A-Za-z0-9_-]{4,63}")
 QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
-#: What jobs without a name are called. Nobody else may use such names, so that they are always free.
+#: The names of jobs that were submitted without a name. No user may choose such a name, so that they are always free.
 GIVEN_NAME = re.compile(r"job-\d+")
 
 
@@ -338,9 +338,9 @@ def _longest(state: State, queue: Queue | None) -> float | None:
     return min(limits, default=None)
 
 
-def _size(queue: Queue, words: str, asked_milli: int, limit: int) -> Invalid:
+def _size(queue: Queue, sizes: str, asked_milli: int, limit: int) -> Invalid:
     return Invalid(
-        f"queue {queue.name} takes jobs of {words} GPUs: asked {gpus_text(asked_milli)}",
+        f"queue {queue.name} takes jobs of {sizes} GPUs: asked {gpus_text(asked_milli)}",
         field="gpus",
         asked=asked_milli / WHOLE,
         limit=limit,

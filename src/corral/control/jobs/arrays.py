@@ -36,11 +36,11 @@ def stop_array(work: Work, caller: Caller, array: str, user: str | None = None) 
     stopped = []
     for job in alive:
         # The end of one may just have ended others that were to come after it.
-        present = work.job(job.id)
+        present = work.jobs.get(job.id)
         if present is not None and not present.state.is_ended:
             present = jobs.stop(work, caller, job.id)
         if present is not None:
-            stopped.append(JobRecord(job=present, spec=work.spec(job.id)))
+            stopped.append(JobRecord(job=present, spec=work.jobs.spec(job.id)))
     return stopped
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints in a job's life: what a program is told at its launch, when it saved, and asking it to save now.
+"""Checkpoints of jobs: the environment that a program gets at its launch, when it saved, and requests to save now.
 
 What a checkpoint is and which are good is decided by the library that writes them; here it is only passed on.
 """
@@ -30,20 +30,21 @@ class Saved:
     at: float | None
 
 
-def told_at_launch(policy: CheckpointPolicy, spec: JobSpec) -> dict[str, str]:
-    """The environment that tells a program how to save. What its owner set stands: how often, how many, own modules."""
+def checkpoint_env(policy: CheckpointPolicy, spec: JobSpec) -> dict[str, str]:
+    """The environment variables for saving. Values that the job's owner set are kept: how often, how many, own
+    modules."""
     if not policy.enabled:
         return {}
     interval = spec.checkpoint_interval_seconds or policy.interval_seconds
-    told = {
+    env = {
         INTERVAL: spec.env.get(INTERVAL) or f"{interval:.12g}",
         KEEP: spec.env.get(KEEP) or str(policy.keep),
     }
     if policy.library is not None:
         own = [part for part in spec.env.get(LIBRARY_PATH, "").split(":") if part != policy.library]
         # First, so that the helper is the platform's own version; it hides nothing else.
-        told[LIBRARY_PATH] = ":".join([policy.library, *own] if any(own) else [policy.library])
-    return told
+        env[LIBRARY_PATH] = ":".join([policy.library, *own] if any(own) else [policy.library])
+    return env
 
 
 def resuming(order: LaunchOrder, saved: SavedWork | None) -> LaunchOrder:
@@ -54,10 +55,10 @@ def resuming(order: LaunchOrder, saved: SavedWork | None) -> LaunchOrder:
 def note_saved(work: Work, seen: Sequence[Saved]) -> None:
     """Keep when programs last saved. It changes no plan of its own: what would be lost is looked up when it matters."""
     for saved in seen:
-        job = work.job(saved.job_id)
+        job = work.jobs.get(saved.job_id)
         if job is None or job.checkpointed_at == saved.at:
             continue
-        work.edit(job, replace(job, checkpointed_at=saved.at))
+        work.jobs.edit(job, replace(job, checkpointed_at=saved.at))
         if saved.at is not None and saved.at > (job.checkpointed_at or 0.0):
             detail = {"attempt": job.attempt, "at": saved.at}
             work.record(SYSTEM, "job.checkpointed", job.id, owner=job.user, detail=detail)
@@ -83,7 +84,7 @@ def ask_to_save(job: Job, checkpoints: Checkpoints) -> None:
 
 def note_request(work: Work, caller: Caller, job: Job) -> Job:
     """Record that a job's program was asked to save."""
-    found = work.job(job.id)
+    found = work.jobs.get(job.id)
     if found is None:
         raise NotFound(f"job {job.id} was deleted meanwhile", field="job")
     work.record(caller, "job.checkpoint-requested", job.id, owner=job.user, detail={"attempt": job.attempt})

@@ -1,6 +1,6 @@
-"""What a job waits for when it is submitted, changed or started: which of the named jobs are still to come.
+"""Dependencies of a job that is submitted, changed or started: which of the named jobs have not completed yet.
 
-What their ends mean for it is followed in `Work`, wherever a job ends.
+`work.jobs` releases or stops the dependents when a job ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def still_open(work: Work, job: Job) -> tuple[str, ...]:
     """What a job that shall be started has to wait for, of what it was to come after."""
     found = []
     for job_id in job.after:
-        other = work.job(job_id)
+        other = work.jobs.get(job_id)
         if other is None:
             raise WrongState(
                 f"it comes after {job_id}, which was deleted: `corral clone {job.id} --after none` makes a new one",

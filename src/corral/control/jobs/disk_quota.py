@@ -17,7 +17,7 @@ from corral.core.model import EndReason, Job, JobState
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OverDisk:
-    """An attempt whose job has too much, in words."""
+    """An attempt whose job uses too much disk, with a message for its owner."""
 
     job_id: str
     attempt: int
@@ -60,9 +60,9 @@ def stop_over(work: Work, found: Sequence[OverDisk]) -> None:
         job = work.state.snapshot.jobs.get(over.job_id)
         if job is None or job.state is not JobState.RUNNING or job.attempt != over.attempt:
             continue
-        if over.excess_bytes is not None and over.excess_bytes <= _asked_bytes(work.spec(job.id), job):
+        if over.excess_bytes is not None and over.excess_bytes <= _asked_bytes(work.jobs.spec(job.id), job):
             continue
-        work.advance(job, StopRequested(at=work.now, reason=EndReason.DISK_QUOTA, message=over.message))
+        work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.DISK_QUOTA, message=over.message))
         detail = {"attempt": job.attempt, "message": over.message}
         work.record(SYSTEM, "job.disk-stopped", job.id, owner=job.user, detail=detail)
 

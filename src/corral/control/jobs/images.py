@@ -1,8 +1,8 @@
 """Images that jobs run in, by name, and the logins to pull them with.
 
-A name is one's own image, one of the platform's public ones, or one that somebody shares; whatever is none of them is
-taken as an address. Names are looked up when a job is submitted, so that a mistake is told at once, and again when it
-is launched, so that it runs what the name means then. Secrets arrive here encrypted and leave so.
+A name is one's own image, one of the platform's public ones, or a shared one; any other text is
+taken as an address. Names are looked up when a job is submitted, so that a mistake is reported at once, and again when
+it is launched, so that it runs what the name means then. Secrets arrive here encrypted and leave so.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def create(work: Work, caller: Caller, image: ImageRecord) -> ImageRecord:
     made = replace(image, owner=owner, created_at=work.now)
     _check(work.tx, made)
     work.tx.images.save_image(made)
-    work.record(caller, "image.created", made.name, owner=owner, detail=_told(made))
+    work.record(caller, "image.created", made.name, owner=owner, detail=_detail(made))
     return made
 
 
@@ -155,7 +155,7 @@ def edit(work: Work, caller: Caller, name: str, owner: str | None, changes: Mapp
     _check(work.tx, after)
     if after != before:
         work.tx.images.save_image(after)
-        work.record(caller, "image.edited", name, owner=after.owner, detail=_told(after))
+        work.record(caller, "image.edited", name, owner=after.owner, detail=_detail(after))
     return after
 
 
@@ -215,7 +215,7 @@ def _login_names(tx: Transaction, owner: str) -> set[str]:
     return {login.name for login in tx.images.credentials(owner)}
 
 
-def _told(image: ImageRecord) -> dict[str, Any]:
+def _detail(image: ImageRecord) -> dict[str, Any]:
     return {"address": image.address, "visibility": image.visibility.value}
 
 
@@ -270,7 +270,7 @@ def renew_secrets(work: Work, renewed: Mapping[tuple[str, str], tuple[str, str]]
     """The same secrets under a newer key: by owner and name, as they were and as they are now."""
     for login in work.tx.images.all_credentials():
         before, after = renewed.get((login.owner, login.name), ("", ""))
-        # Somebody may have given a new one in the meantime.
+        # Its owner may have replaced the secret meanwhile.
         if after and login.secret == before:
             work.tx.images.save_credential(replace(login, secret=after))
     work.record(SYSTEM, "registry.secrets-renewed", PLATFORM, detail={"secrets": len(renewed)})

@@ -1,29 +1,29 @@
-"""A new job with the settings of another one, and what shall be different about it."""
+"""Cloning: a new job with the settings of another one, and changed values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
 from corral.control.errors import Forbidden, Invalid
-from corral.control.fleet.catalog import FLAVOR_WORD, PACKAGE_WORD
+from corral.control.fleet.catalog import FLAVOR_LABEL, PACKAGE_LABEL
 from corral.control.jobs.admission import GIVEN_NAME, NAME, queue_refusal
 from corral.control.jobs.job_kinds import check_declared
 from corral.control.jobs.jobs import JobDraft, make_job, own_job, submit
 from corral.control.live.unit_of_work import Caller, Work
-from corral.control.records import KEPT_LABEL, TASK_LABEL, JobRecord, JobSpec
+from corral.control.records import KEPT_LABEL, JobRecord, JobSpec
 from corral.control.scheduling.queue_choice import is_within_reach
-from corral.control.storage.mount_text import words_again
+from corral.control.storage.mount_text import requested_again
 from corral.control.storage.mounts import in_cluster
 from corral.core.model import CLUSTER_LABEL, Job, Request
 
-#: The API's words for what is a part of the spec, and replaced whole.
-SPEC_WORDS = {
-    **{field.name: field.name for field in fields(JobSpec) if field.name not in ("env", "labels")},
+#: Fields of the API that are replaced in the spec as a whole, with the names of the spec's fields.
+SPEC_FIELDS = {
+    **{field.name: field.name for field in fields(JobSpec) if field.name not in ("env", "labels", "task", "task_mode")},
     "checkpoint_interval": "checkpoint_interval_seconds",
     "idle_stop": "idle_stop_seconds",
 }
 #: Words that say how large the job is: beside one of them a package's name would be wrong.
-SIZE_WORDS = frozenset({"gpus", "cpus", "memory"})
+SIZE_FIELDS = frozenset({"gpus", "cpus", "memory"})
 #: How many names are tried for a clone.
 _TRIED_NAMES = 1000
 
@@ -42,13 +42,13 @@ def clone(work: Work, caller: Caller, ref: str, change: CloneChange) -> JobRecor
     job = own_job(work, caller, ref)
     if job.user != caller.name:
         raise Forbidden(f"{job.id} is {job.user}'s, and a clone would bring its environment: only {job.user} clones it")
-    spec = work.spec(job.id)
-    if TASK_LABEL in spec.labels:
+    spec = work.jobs.spec(job.id)
+    if spec.task is not None:
         raise Invalid(f"{job.id} holds GPUs for a task: use corral allocate", field="job")
     draft = merged(job, spec, change)
     if "mounts" not in change.given:
         # Looked up anew: it may not be shared any more, and another cluster may be asked for.
-        draft = replace(draft, mounts=words_again(spec.mounts), spec=replace(draft.spec, mounts=()))
+        draft = replace(draft, mounts=requested_again(spec.mounts), spec=replace(draft.spec, mounts=()))
     if draft.name is None:
         draft = replace(draft, name=_free_name(work, job))
     if draft.queue is None and "queue" not in change.given:
@@ -85,10 +85,10 @@ def _spec(spec: JobSpec, change: CloneChange) -> JobSpec:
     """Variables and labels are added to those that are there; everything else takes the place of what was."""
     given, new = change.given, change.draft.spec
     labels = _own_labels(spec, change)
-    for word in (FLAVOR_WORD, PACKAGE_WORD):
-        if word in spec.labels and not _outdated(word, given):
-            labels[word] = spec.labels[word]
-    replaced = {name: getattr(new, name) for word, name in SPEC_WORDS.items() if word in given}
+    for label in (FLAVOR_LABEL, PACKAGE_LABEL):
+        if label in spec.labels and not _outdated(label, given):
+            labels[label] = spec.labels[label]
+    replaced = {name: getattr(new, name) for field_name, name in SPEC_FIELDS.items() if field_name in given}
     if "command" in given:
         # Another program is not the preset's any more, nor a workbench.
         replaced |= {"preset": None, "parameters": {}, "jupyter": False, "ssh": False}
@@ -120,15 +120,15 @@ def _request(request: Request, spec: JobSpec, change: CloneChange) -> Request:
 
 def _own_labels(spec: JobSpec, change: CloneChange) -> dict[str, str]:
     """Those that a person gave."""
-    kept = {key: value for key, value in spec.labels.items() if key not in (FLAVOR_WORD, PACKAGE_WORD, KEPT_LABEL)}
+    kept = {key: value for key, value in spec.labels.items() if key not in (FLAVOR_LABEL, PACKAGE_LABEL, KEPT_LABEL)}
     return {**kept, **change.draft.spec.labels}
 
 
-def _outdated(word: str, given: frozenset[str]) -> bool:
+def _outdated(label: str, given: frozenset[str]) -> bool:
     """Whether the name out of the catalog would not describe the clone any more."""
     if "package" in given or "flavor" in given:
         return True
-    return bool(given & (SIZE_WORDS if word == PACKAGE_WORD else {"model"}))
+    return bool(given & (SIZE_FIELDS if label == PACKAGE_LABEL else {"model"}))
 
 
 def _same_queue(work: Work, caller: Caller, job: Job, draft: JobDraft) -> str | None:
@@ -145,4 +145,4 @@ def _free_name(work: Work, job: Job) -> str | None:
         return None
     names = [name for number in range(2, _TRIED_NAMES) if NAME.fullmatch(name := f"{job.name}-{number}")]
     taken = work.tx.jobs.names_taken(job.user, names)
-    return next((name for name in names if name not in taken and not work.is_new_name(job.user, name)), None)
+    return next((name for name in names if name not in taken and not work.jobs.is_new_name(job.user, name)), None)

@@ -1,6 +1,6 @@
 """Changing a job that waits: where, how soon, how long, after what, and, until it starts for the first time, how large.
 
-What comes of a change is worked out without touching anything, so that advice can be tried before somebody takes it.
+The result of a change is computed without changing anything, so that suggestions can be tried before a user takes one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from corral.control.jobs.jobs import JobDraft, check_nodes, elastic_of, kind_of,
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.permissions import function_for, require
-from corral.control.records import TASK_LABEL, JobSpec
+from corral.control.records import JobSpec
 from corral.control.storage.mounts import in_cluster, local_bytes_of
 from corral.core.fleet.resources import asked_by
 from corral.core.model import CLUSTER_LABEL, Job, JobState
@@ -27,7 +27,7 @@ from corral.core.snapshot.changes import DropJob, PutJob
 from corral.core.snapshot.waiting_lines import line_of
 
 #: What says how large a job is.
-SIZE_WORDS = frozenset({"gpus", "nodes", "cpus", "memory", "model", "flavor", "package", "min_gpus", "max_gpus"})
+SIZE_FIELDS = frozenset({"gpus", "nodes", "cpus", "memory", "model", "flavor", "package", "min_gpus", "max_gpus"})
 NO_CATALOG = Catalog(flavors={}, packages={})
 
 
@@ -45,12 +45,12 @@ class JobChange:
     preemptible: bool | None = None
     #: as in a draft
     after: tuple[str, ...] = ()
-    #: the values of those of `SIZE_WORDS` that are given
+    #: the values of those of `SIZE_FIELDS` that are given
     size: JobDraft = field(default_factory=lambda: JobDraft(spec=JobSpec(command=())))
 
     @property
     def is_about_size(self) -> bool:
-        return bool(self.given & SIZE_WORDS)
+        return bool(self.given & SIZE_FIELDS)
 
     @property
     def needs_catalog(self) -> bool:
@@ -63,7 +63,7 @@ def edit(work: Work, caller: Caller, ref: str, change: JobChange) -> Job:
     if job.state not in (JobState.QUEUED, JobState.CREATED):
         raise WrongState(f"job {job.id} is {job.state}: only a job that waits can be changed", state=job.state)
     catalog = load_catalog(work.tx) if change.needs_catalog else NO_CATALOG
-    before = work.spec(job.id)
+    before = work.jobs.spec(job.id)
     after, spec = edited(work.state, job, before, change, catalog)
     if after.kind is not job.kind:
         require(caller, function_for(after.kind, spec))
@@ -73,8 +73,8 @@ def edit(work: Work, caller: Caller, ref: str, change: JobChange) -> Job:
         return job
     work.record(caller, "job.edited", job.id, owner=job.user, detail=_differences(job, after))
     if spec != before:
-        work.edit_spec(job, spec)
-    return work.edit(job, after)
+        work.jobs.edit_spec(job, spec)
+    return work.jobs.edit(job, after)
 
 
 def edited(state: State, job: Job, spec: JobSpec, change: JobChange, catalog: Catalog) -> tuple[Job, JobSpec]:
@@ -84,7 +84,7 @@ def edited(state: State, job: Job, spec: JobSpec, change: JobChange, catalog: Ca
     if "priority" in change.given and change.priority is not None:
         after = replace(after, priority=change.priority)
     if "preemptible" in change.given:
-        after = _giving_way(after, change.preemptible)
+        after = _with_preemptible(after, change.preemptible)
     if change.is_about_size:
         after, spec = _reshaped(state, after, spec, change, catalog)
     if change.is_about_size or change.given & {"queue", "time"}:
@@ -102,7 +102,7 @@ def edited(state: State, job: Job, spec: JobSpec, change: JobChange, catalog: Ca
 
 @contextmanager
 def left_out(state: State, job: Job) -> Iterator[None]:
-    """The picture without a job that waits, for as long as the block lasts."""
+    """The snapshot without a job that waits, for as long as the block lasts."""
     is_there = job.id in state.snapshot.jobs
     if is_there:
         state.snapshot.apply([DropJob(id=job.id)])
@@ -118,9 +118,9 @@ def _reshaped(state: State, job: Job, spec: JobSpec, change: JobChange, catalog:
         raise WrongState(
             f"{job.id} has started before: its size stays; clone it to run it with another one", state=job.state
         )
-    if TASK_LABEL in spec.labels:
+    if spec.task is not None:
         raise Invalid(f"{job.id} holds GPUs for a task: release it, and allocate anew", field="job")
-    given = change.given & SIZE_WORDS
+    given = change.given & SIZE_FIELDS
     draft = merged(job, spec, CloneChange(given=given, draft=change.size))
     if draft.flavor is not None or draft.package is not None:
         draft = with_pick(catalog, draft)
@@ -133,8 +133,8 @@ def _reshaped(state: State, job: Job, spec: JobSpec, change: JobChange, catalog:
     return replace(job, kind=kind, request=request, elastic=elastic, local_bytes=local_bytes), draft.spec
 
 
-def _giving_way(job: Job, preemptible: bool | None) -> Job:
-    """It counts from the first start on: whoever took what others are owed cannot refuse to give it back."""
+def _with_preemptible(job: Job, preemptible: bool | None) -> Job:
+    """Only before the first start: a job that has borrowed GPUs must stay preemptible."""
     wanted = job.kind.is_preemptible if preemptible is None else preemptible
     if job.attempt and wanted != job.preemptible:
         raise WrongState(f"{job.id} has started before: whether it may be preempted stays", state=job.state)
@@ -142,7 +142,7 @@ def _giving_way(job: Job, preemptible: bool | None) -> Job:
 
 
 def _check(state: State, job: Job, after: Job) -> None:
-    """What a new job is checked for, as far as the change matters: what is as it was is nobody's business now."""
+    """The checks of a new job that the change matters for; unchanged values are not checked again."""
     check_queue_rules(state, after)
     check_fleet(state, [after])
     if job.state is not JobState.QUEUED:

@@ -1,9 +1,10 @@
-"""What kind of job a job is: by what it runs and on how many nodes, so that nobody chooses which quota counts it."""
+"""What kind of job a job is: by what it runs and on how many nodes, so that no user can choose which quota counts
+it."""
 
 from __future__ import annotations
 
 from corral.control.errors import Invalid
-from corral.control.records import TASK_LABEL, JobSpec
+from corral.control.records import JobSpec
 from corral.core.model import JobKind, Request
 
 #: What a workbench runs. The same for every workbench and every version, so that one of an earlier version starts
@@ -25,7 +26,7 @@ _WHY = {
 def derived_kind(spec: JobSpec, request: Request) -> JobKind:
     if spec.preset is not None:
         return JobKind.PRESET
-    if TASK_LABEL in spec.labels or (spec.command == HOST_COMMAND and (spec.jupyter or spec.ssh)):
+    if spec.task is not None or (spec.command == HOST_COMMAND and (spec.jupyter or spec.ssh)):
         return JobKind.WORKBENCH
     return JobKind.DISTRIBUTED if request.is_gang else JobKind.TRAINING
 

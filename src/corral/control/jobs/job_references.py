@@ -1,4 +1,4 @@
-"""Which jobs people mean: by id, by the name of one of their own, or by the name of one of their arrays."""
+"""References to jobs in requests: an id, the name of a job of the caller, or the name of an array of the caller."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _PAGE = 500
 
 def job_behind(work: Work, caller: Caller, ref: str) -> Job | None:
     """The job with this id, or the caller's own with this name. Whether the caller may know of it is not asked here."""
-    job = work.job(ref) if ref.startswith("j-") else None
+    job = work.jobs.get(ref) if ref.startswith("j-") else None
     if job is None:
         found = work.tx.jobs.find(caller.name, ref)
-        # The picture may be ahead of what was read.
-        job = work.job(found[0].job.id) if found else None
+        # The snapshot may be ahead of what was read.
+        job = work.jobs.get(found[0].job.id) if found else None
     return job
 
 
@@ -32,7 +32,7 @@ def array_jobs(work: Work, user: str, array: str) -> list[Job]:
         if cursor is None:
             break
     found.sort(key=lambda record: record.spec.array_index or 0)
-    return [work.job(record.job.id) or record.job for record in found]
+    return [work.jobs.get(record.job.id) or record.job for record in found]
 
 
 def is_of_array(record: JobRecord, array: str) -> bool:

@@ -1,4 +1,4 @@
-"""What people do with jobs: submit, start, stop, requeue, pin, move, delete. Changing one that waits is in `editing`.
+"""Use cases of jobs: submit, start, stop, requeue, pin, move, delete. Changes of waiting jobs are in `job_edit`.
 
 Each use case checks everything before it changes anything, so that a refusal leaves nothing half done.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from corral.control.errors import Forbidden, Invalid, NotFound, Refusal, Taken, WrongState, about_item, in_list
-from corral.control.fleet.catalog import FLAVOR_WORD, PACKAGE_WORD, Catalog, load_catalog, picked
+from corral.control.errors import Invalid, NotFound, Refusal, Taken, WrongState, about_item, in_list
+from corral.control.fleet.catalog import FLAVOR_LABEL, PACKAGE_LABEL, Catalog, load_catalog, picked
 from corral.control.jobs import images
 from corral.control.jobs.admission import admit, check_name, elastic_size, given_name, settled
 from corral.control.jobs.dependencies import resolved, still_open
@@ -17,11 +17,12 @@ from corral.control.jobs.job_kinds import derived_kind
 from corral.control.jobs.job_references import job_behind
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.people.permissions import function_for, require
 from corral.control.records import JobRecord, JobSpec, MountSpec
 from corral.control.scheduling.queue_choice import is_within_reach
 from corral.control.storage import mounts
-from corral.control.storage.mount_text import MountWord
+from corral.control.storage.mount_text import MountRequest
 from corral.core.jobs.lifecycle import BY_PERSONS, StartRequested, StopRequested
 from corral.core.model import Elastic, EndReason, Job, JobKind, JobState, Request
 from corral.core.scheduling.ordering import POLICIES
@@ -32,7 +33,7 @@ MAX_BATCH = 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobDraft:
-    """A job as somebody asks for it; None where the installation decides."""
+    """A job as requested; None where the installation decides."""
 
     spec: JobSpec
     request: Request = field(default_factory=Request)
@@ -60,7 +61,7 @@ class JobDraft:
     #: jobs that must have completed before it starts: ids, names of own ones, names of own arrays
     after: tuple[str, ...] = ()
     #: storage to be mounted, as it was asked for; what was looked up is in the spec
-    mounts: tuple[MountWord, ...] = ()
+    mounts: tuple[MountRequest, ...] = ()
 
 
 def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRecord]:
@@ -73,9 +74,9 @@ def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRe
     records = []
     for job_id, job, draft in zip(work.tx.jobs.next_ids(len(jobs)), jobs, drafts, strict=True):
         named = replace(job, id=job_id, name=job.name or given_name(job_id))
-        work.add_job(JobRecord(job=named, spec=draft.spec))
+        work.jobs.add(JobRecord(job=named, spec=draft.spec))
         if not draft.hold:
-            named = work.advance(named, StartRequested(at=work.now))
+            named = work.jobs.advance(named, StartRequested(at=work.now))
         work.record(caller, "job.submitted", named.id, owner=named.user, detail={"name": named.name})
         records.append(JobRecord(job=named, spec=draft.spec))
     return records
@@ -127,10 +128,10 @@ def start(work: Work, caller: Caller, ref: str) -> Job:
     If its queue is gone or its user may not use it any more, it goes to the one that a new job would go to.
     """
     job = own_job(work, caller, ref)
-    require(caller, function_for(job.kind, work.spec(job.id)))
+    require(caller, function_for(job.kind, work.jobs.spec(job.id)))
     if job.state.is_active:
         raise WrongState(f"job {job.id} is {job.state} already", state=job.state)
-    mounts.check_again(work.tx, job.user, work.spec(job.id))
+    mounts.check_again(work.tx, job.user, work.jobs.spec(job.id))
     queue = work.state.snapshot.queues.get(job.queue)
     fitting = replace(job, after=still_open(work, job)) if job.after else job
     if queue is None or not is_within_reach(work.state.snapshot, job.user, queue):
@@ -138,8 +139,8 @@ def start(work: Work, caller: Caller, ref: str) -> Job:
     admit(work.state, [fitting])
     mounts.check_local_quota(work.tx, work.state, job.user, [fitting])
     if fitting != job:
-        fitting = work.edit(job, fitting)
-    started = work.advance(fitting, StartRequested(at=work.now))
+        fitting = work.jobs.edit(job, fitting)
+    started = work.jobs.advance(fitting, StartRequested(at=work.now))
     work.record(caller, "job.started", job.id, owner=job.user, detail={"queue": started.queue})
     return started
 
@@ -156,7 +157,7 @@ def stop(work: Work, caller: Caller, ref: str) -> Job:
     reason = EndReason.STOPPED_BY_USER if by_owner else EndReason.STOPPED_BY_OPERATOR
     if job.state is JobState.STOPPING and job.stopping_for in BY_PERSONS:
         return job
-    stopped = work.advance(job, StopRequested(at=work.now, reason=reason))
+    stopped = work.jobs.advance(job, StopRequested(at=work.now, reason=reason))
     work.record(caller, "job.stop-requested", job.id, owner=job.user)
     if stopped.state is JobState.STOPPED:
         work.record(caller, "job.stopped", job.id, owner=job.user, detail={"reason": reason})
@@ -173,7 +174,7 @@ def requeue(work: Work, caller: Caller, ref: str) -> Job:
     by = "its owner" if caller.name == job.user else "an operator"
     stop = StopRequested(at=work.now, reason=EndReason.PREEMPTED, message=f"sent back to its queue by {by}")
     work.record(caller, "job.requeue-requested", job.id, owner=job.user, detail={"attempt": job.attempt})
-    return work.advance(job, stop)
+    return work.jobs.advance(job, stop)
 
 
 def pin(work: Work, caller: Caller, ref: str) -> Job:
@@ -213,7 +214,7 @@ def move(work: Work, caller: Caller, ref: str, *, before: str | None = None, aft
     # Moved jobs get negative places, so that jobs submitted later, with place 0, stay behind them.
     for order, item in enumerate(sequence, start=-len(sequence)):
         if item.user_order != order:
-            moved = work.edit(item, replace(item, user_order=order))
+            moved = work.jobs.edit(item, replace(item, user_order=order))
             job = moved if item.id == job.id else job
     work.record(caller, "job.moved", job.id, owner=job.user, detail={"before": before, "after": after})
     return job
@@ -224,7 +225,7 @@ def delete(work: Work, caller: Caller, ref: str) -> Job:
     job = own_job(work, caller, ref)
     if job.state.is_active:
         raise WrongState(f"job {job.id} is {job.state}: stop it first", state=job.state)
-    work.forget_job(job)
+    work.jobs.delete(job)
     work.record(caller, "job.deleted", job.id, owner=job.user, detail={"name": job.name})
     return job
 
@@ -233,7 +234,7 @@ def own_job(work: Work, caller: Caller, ref: str) -> Job:
     """The job behind an id or a name of the caller's, if the caller may touch it."""
     job = job_behind(work, caller, ref)
     if job is None or (job.user != caller.name and not caller.is_operator):
-        # Whether another's job exists is nobody's business.
+        # Do not reveal whether another user's job exists.
         raise NotFound(f"there is no job {ref!r}", field="job")
     return job
 
@@ -295,10 +296,10 @@ def kind_of(draft: JobDraft) -> JobKind:
 
 
 def _looked_up(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobDraft]:
-    """The drafts with what their words mean in their requests and specs."""
+    """The drafts with catalog names and mounts resolved in their requests and specs."""
     found = []
     #: many jobs of one submission mount the same, which is looked up once
-    known: dict[tuple[MountWord, ...], tuple[MountSpec, ...]] = {}
+    known: dict[tuple[MountRequest, ...], tuple[MountSpec, ...]] = {}
     for number, draft in enumerate(_picked(work, drafts)):
         if draft.mounts:
             with about_item(number):
@@ -321,8 +322,8 @@ def _picked(work: Work, drafts: Sequence[JobDraft]) -> list[JobDraft]:
 
 def with_pick(catalog: Catalog, draft: JobDraft) -> JobDraft:
     request = picked(catalog, draft.request, kind_of(draft), flavor=draft.flavor, package=draft.package)
-    given = {FLAVOR_WORD: draft.flavor, PACKAGE_WORD: draft.package}
-    labels = {**draft.spec.labels, **{word: name for word, name in given.items() if name is not None}}
+    given = {FLAVOR_LABEL: draft.flavor, PACKAGE_LABEL: draft.package}
+    labels = {**draft.spec.labels, **{label: name for label, name in given.items() if name is not None}}
     return replace(draft, request=request, spec=replace(draft.spec, labels=labels), flavor=None, package=None)
 
 
@@ -333,10 +334,9 @@ def _waiting(job: Job) -> Job:
 
 
 def _set_pin(work: Work, caller: Caller, ref: str, *, pinned_at: float | None, action: str) -> Job:
-    if not caller.is_operator:
-        raise Forbidden("only operators pin jobs")
+    require_operator(caller, "pin jobs")
     job = _waiting(own_job(work, caller, ref))
-    pinned = work.edit(job, replace(job, pinned_at=pinned_at))
+    pinned = work.jobs.edit(job, replace(job, pinned_at=pinned_at))
     work.record(caller, action, job.id, owner=job.user)
     return pinned
 
@@ -345,7 +345,7 @@ def _check_names(work: Work, caller: Caller, names: Sequence[str]) -> None:
     taken = work.tx.jobs.names_taken(caller.name, [name for name in names if name])
     seen: set[str] = set()
     for number, name in enumerate(names):
-        if name and (name in taken or name in seen or work.is_new_name(caller.name, name)):
+        if name and (name in taken or name in seen or work.jobs.is_new_name(caller.name, name)):
             with about_item(number):
                 raise Taken(
                     f"you have a job named {name!r} already: choose another name or remove it", field="name", name=name

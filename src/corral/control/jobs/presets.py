@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from corral.control.errors import Forbidden, Invalid, NotFound, Taken
+from corral.control.errors import Invalid, NotFound, Taken
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.records import PresetRecord
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
@@ -188,13 +189,13 @@ def _bool(given: Given) -> str:
 
 def _number(parameter: Parameter, given: Given) -> str:
     is_whole = parameter.type is ParameterType.INT
-    words = "a whole number" if is_whole else "a number"
+    expected = "a whole number" if is_whole else "a number"
     if isinstance(given, bool):
-        raise ValueError(f"must be {words}, got {str(given).lower()}")
+        raise ValueError(f"must be {expected}, got {str(given).lower()}")
     try:
         value: float = int(given) if is_whole and isinstance(given, str) else float(given)
     except (ValueError, OverflowError):
-        raise ValueError(f"must be {words}, got {given!r}") from None
+        raise ValueError(f"must be {expected}, got {given!r}") from None
     # `not <=` and not `>`: what is no number at all is on neither side
     if not abs(value) <= MAX_NUMBER:
         raise ValueError(f"must be a finite number, and not so large, got {given!r}")
@@ -269,7 +270,7 @@ def add(
     work: Work, caller: Caller, preset: Preset, yaml: str, *, shipped: Collection[str], replace: bool = False
 ) -> PresetRecord:
     """Keep a template that was checked. Jobs that were made from an earlier one of this name are not touched."""
-    _only_operators(caller)
+    require_operator(caller, "manage presets")
     if preset.name in shipped:
         raise Taken(f"preset {preset.name!r} comes with corral: choose another name", field="name", name=preset.name)
     there = find(work.tx.images.presets(), preset.name)
@@ -283,7 +284,7 @@ def add(
 
 def remove(work: Work, caller: Caller, name: str, *, shipped: Collection[str]) -> None:
     """Jobs that were made from it are not touched."""
-    _only_operators(caller)
+    require_operator(caller, "manage presets")
     if name in shipped:
         raise Invalid(f"preset {name!r} comes with corral: it cannot be removed", field="name")
     if find(work.tx.images.presets(), name) is None:
@@ -294,8 +295,3 @@ def remove(work: Work, caller: Caller, name: str, *, shipped: Collection[str]) -
 
 def find(records: Sequence[PresetRecord], name: str) -> PresetRecord | None:
     return next((record for record in records if record.name == name), None)
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage presets")

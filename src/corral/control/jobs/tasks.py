@@ -1,7 +1,7 @@
 """Tasks: hold GPUs first, decide later what runs on them.
 
 `allocate` submits a job that holds its GPUs and waits for a program; `planned_program`, `hand_program` and
-`note_program` hand it one; `release` ends it.
+`note_program` give it one; `release` ends it.
 Without a number the allocation is automatic: as many GPUs as are free, within what automatic allocations of the user
 may hold.
 """
@@ -19,10 +19,9 @@ from corral.control.launch.orders import filled
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.permissions import require
 from corral.control.ports import Workspace
-from corral.control.records import TASK_LABEL, Function, JobRecord, JobSpec
+from corral.control.records import Function, JobRecord, JobSpec
 from corral.core.model import WHOLE, Job, JobKind, JobState, Request
 
-MODE_LABEL = "mode"
 PROGRAM_FILE = "program.json"
 
 
@@ -54,7 +53,7 @@ def allocate(work: Work, caller: Caller, task: str, gpus: int | None, holder: tu
         name=name,
         kind=JobKind.WORKBENCH,
         request=Request(gpus=count),
-        spec=JobSpec(command=holder, labels={TASK_LABEL: task, MODE_LABEL: mode}),
+        spec=JobSpec(command=holder, task=task, task_mode=mode),
     )
     existing = work.tx.jobs.find(caller.name, name)
     if existing and existing[0].job.state.is_ended:
@@ -66,7 +65,7 @@ def allocate(work: Work, caller: Caller, task: str, gpus: int | None, holder: tu
 
 
 def planned_program(work: Work, caller: Caller, task: str, program: Program) -> tuple[Job, Mapping[str, Any]]:
-    """The task's job, and the content of the file that hands it the program."""
+    """The task's job, and the content of the file that describes the program to it."""
     job = task_job(work, caller, task)
     if job.state not in (JobState.STARTING, JobState.RUNNING):
         raise WrongState(f"task {task!r} is {job.state}: its GPUs are not held yet", state=job.state)
@@ -85,7 +84,7 @@ def hand_program(job: Job, task: str, content: Mapping[str, Any], workspace: Wor
     try:
         is_new = workspace.put_once(job.id, PROGRAM_FILE, content)
     except OSError as error:
-        problem = f"task {task!r} cannot be handed its program: {error.strerror or error}"
+        problem = f"task {task!r} cannot get its program: {error.strerror or error}"
         raise WrongState(problem, state=job.state) from error
     if not is_new:
         raise WrongState(f"task {task!r} has its program already; release it first", state=job.state)
@@ -93,7 +92,7 @@ def hand_program(job: Job, task: str, content: Mapping[str, Any], workspace: Wor
 
 def note_program(work: Work, caller: Caller, job: Job, task: str, content: Mapping[str, Any]) -> Job:
     """Record that a task's job has its program."""
-    found = work.job(job.id)
+    found = work.jobs.get(job.id)
     if found is None:
         raise NotFound(f"task {task!r} was deleted meanwhile", field="task")
     detail = {"task": task, "command": content["command"][0]}
@@ -111,7 +110,7 @@ def release(work: Work, caller: Caller, task: str) -> Job:
 
 def task_job(work: Work, caller: Caller, task: str) -> Job:
     found = work.tx.jobs.find(caller.name, work.state.policies.tasks.prefix + task)
-    job = work.job(found[0].job.id) if found else None
+    job = work.jobs.get(found[0].job.id) if found else None
     if job is None:
         raise NotFound(f"there is no task {task!r}", field="task")
     return job
@@ -172,5 +171,5 @@ def _held(work: Work, caller: Caller, mode: str) -> int:
     return sum(
         job.request.total_gpu_milli // WHOLE
         for job in work.state.snapshot.jobs.values()
-        if job.user == caller.name and job.name.startswith(prefix) and work.spec(job.id).labels.get(MODE_LABEL) == mode
+        if job.user == caller.name and job.name.startswith(prefix) and work.jobs.spec(job.id).task_mode == mode
     )

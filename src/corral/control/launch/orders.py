@@ -1,4 +1,4 @@
-"""From a planned attempt to the order that an engine gets."""
+"""Makes the launch order of a planned attempt, which an engine gets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def launch_order(
         attempt_id=job.attempt_id,
         job_id=job.id,
         user=job.user,
-        # The command of anybody else's job is theirs: braces in it mean nothing to us.
+        # Braces in the commands of other jobs are passed on unchanged.
         command=filled(spec.command, instances[0].gpu_indexes) if job.elastic or spec.preset else spec.command,
         instances=tuple(instances),
         is_distributed=job.kind is JobKind.DISTRIBUTED,
@@ -57,15 +57,15 @@ def launch_order(
     )
 
 
-def filled(words: Sequence[str], gpu_indexes: Sequence[int]) -> tuple[str, ...]:
+def filled(command: Sequence[str], gpu_indexes: Sequence[int]) -> tuple[str, ...]:
     """A command with the GPUs of this attempt in it: `{gpu_list}` are their indexes, `{gpu_count}` their number."""
     values = {"{gpu_list}": ",".join(map(str, gpu_indexes)), "{gpu_count}": str(len(gpu_indexes))}
-    return tuple(_replaced(word, values) for word in words)
+    return tuple(_replaced(argument, values) for argument in command)
 
 
 def _replaced(text: str, values: Mapping[str, str]) -> str:
-    for word, value in values.items():
-        text = text.replace(word, value)
+    for name, value in values.items():
+        text = text.replace(name, value)
     return text
 
 

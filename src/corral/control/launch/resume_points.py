@@ -1,7 +1,7 @@
-"""What attempts resume from, found out while other attempts are launched and stopped.
+"""Finds the checkpoint that an attempt resumes from, while other attempts are launched and stopped.
 
-To know that a checkpoint is undamaged means to read it, and it may have a hundred gigabytes. An attempt holds its GPUs
-meanwhile, so the port answers in bounded time.
+A checkpoint must be read to verify it, and may have a hundred gigabytes. The attempt holds its GPUs meanwhile, so the
+port answers in bounded time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Looks at one cluster again and again, on a thread of its own: a cluster that is slow keeps nobody from the others."""
+"""Observes one cluster every few seconds, on a thread of its own, so that a slow cluster does not delay the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_PAUSE_SECONDS = 60.0
 
 
 def pause_after(took_seconds: float, regular_seconds: float) -> float:
-    """Until the next look. Whoever has asked for longer pauses gets them."""
+    """Seconds until the next observation. An engine that asks for longer pauses gets them."""
     return max(regular_seconds, min(MAX_PAUSE_SECONDS, took_seconds / BUSY_SHARE))
 
 

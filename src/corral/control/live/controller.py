@@ -1,16 +1,18 @@
-"""The one place where the live system changes: a thread that owns the state, takes requests and events in turns, and
-acts.
+"""The controller: the only writer of the live system. One thread owns the state and runs all requests in turns.
 
-A turn is: take everything that has arrived, run it in one transaction, plan, write, commit; then answer, tell the
-engines and announce what changed. Many requests that arrive together share one commit.
+A request is a use case to run (submit a job, cordon a node) or a report of an engine (an attempt has ended). Requests
+arrive from other threads through the inbox. One turn takes all requests that have arrived, runs them in one database
+transaction, plans which jobs start if something changed, writes everything, and commits. After the commit the callers
+get their answers, the engines get their orders through the outboxes, and the new events are announced. Requests that
+arrive together share one commit.
 
-Nothing that a request, a plan, a row or an engine does ends this thread:
+No request, plan, row or engine ends this thread:
 
-- If a turn fails, nothing of it happened: the state is loaded from the store again, and the turn is run without what
-  made it fail, so that one bad request, or a queue that cannot be planned, harms no other.
-- If the store is away, requests are refused until it is back. Then the state is loaded, a commit of which nobody knows
-  whether it happened is looked up, and the engines are observed anew.
-- Only another server that has taken over the store ends it.
+- If a turn fails, nothing of it is committed: the state is loaded from the store again, and the turn runs again without
+  the request or the cycle that failed. One bad request, or one queue that cannot be planned, harms no other.
+- If the store is unavailable, requests are refused until it is back. Then the state is loaded, a commit with an unknown
+  outcome is looked up in the store, and the engines are observed again.
+- Only another server that has taken over the store ends the thread.
 """
 
 from __future__ import annotations
@@ -19,24 +21,18 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
+from types import MappingProxyType
 from typing import Concatenate, ParamSpec, TypeVar
 
+from corral.control.errors import Refusal
 from corral.control.fleet.cluster_health import ClusterHealth
-from corral.control.jobs.checkpoints import told_at_launch
-from corral.control.launch.orders import launch_order
+from corral.control.launch.directories import JobDirectories
+from corral.control.launch.dispatch import Dispatch
+from corral.control.launch.steps import LaunchStage, LaunchStep, LaunchSteps
 from corral.control.live.cluster_watch import Watch
 from corral.control.live.inbox import Inbox, Read
 from corral.control.live.outage import Outage
-from corral.control.live.outbox import (
-    DeleteEffect,
-    ForgetEffect,
-    Lanes,
-    LaunchEffect,
-    Outbox,
-    RefuseEffect,
-    StopEffect,
-    lane_names,
-)
+from corral.control.live.outbox import lanes_of
 from corral.control.live.planner import CycleFailed, Planner
 from corral.control.live.reconcile import not_taken, reconcile, report
 from corral.control.live.state import State, load_state
@@ -58,12 +54,11 @@ from corral.control.ports import (
     Transaction,
     Workspace,
 )
-from corral.control.records import EventRecord, JobSpec
+from corral.control.records import EventRecord
 from corral.control.scheduling.queues import follow_settings
 from corral.control.system.housekeeping import EVERY_SECONDS, tidy
 from corral.control.system.policies import Policies
-from corral.core.jobs.lifecycle import Instruction, Launch, Stop
-from corral.core.model import EndReason, Job, attempt_id, job_of_attempt
+from corral.core.model import EndReason
 
 log = logging.getLogger("corral.control")
 
@@ -97,20 +92,16 @@ class Controller:
         `observe_cycle` is called with the seconds that each cycle took.
 
         `tidy_seconds` is the safety net: a cycle runs that often even if nothing seems to have happened. With
-        `checkpoints`, attempts are told what to resume from.
+        `checkpoints`, the order of a later attempt says which checkpoint to resume from.
         """
         self.engines = dict(engines)
         self.health: dict[str, ClusterHealth] = {}
-        #: called with the cluster before an attempt is launched there, on a thread that may wait; what it raises ends
-        #: the attempt
-        self.prepare: Callable[[str, LaunchOrder], None] = lambda cluster, order: None
-        #: the same, for what is only known or secret then: the address of an image, the login to pull it
-        self.complete: Callable[[LaunchOrder], LaunchOrder] = lambda order: order
         self.failure: BaseException | None = None
         self._store = store
         self._clock = clock
         self._policies = policies
         self._workspace = workspace
+        self._launch_steps = LaunchSteps({})
         self._announce = announce
         self._planner = Planner(clock, tidy_seconds, observe_cycle)
         self._state = State(policies)
@@ -121,31 +112,28 @@ class Controller:
         self._inbox = Inbox()
         self._tidied_at = clock.monotonic() - EVERY_SECONDS
         self._outboxes = {
-            name: Lanes(
-                [
-                    Outbox(
-                        lane,
-                        engine,
-                        workspace,
-                        self._launch_refused,
-                        checkpoints,
-                        partial(self._prepare, name),
-                        self._complete,
-                        self._launch_not_taken,
-                        self._launch_failed,
-                    )
-                    for lane in lane_names(name, engine)
-                ]
+            name: lanes_of(
+                name,
+                engine,
+                workspace,
+                self._launch_refused,
+                checkpoints,
+                partial(self._prepare_launch, name),
+                self._launch_not_taken,
+                self._launch_failed,
             )
             for name, engine in self.engines.items()
         }
+        self._dispatch = Dispatch(store, policies, workspace, self._outboxes)
         self._watches = [Watch(name, partial(self._observe, name), observe_seconds, clock) for name in self.engines]
         self._worker = Worker("controller", self._beat, every_seconds=0.0, interrupt=self._refuse_for_good)
 
     # ---------------------------------------------------------------- outside
 
-    def start(self) -> None:
-        """Load the state, bring it together with what the engines see, and begin. Raises StoreUnavailable."""
+    def start(self, launch_steps: Mapping[LaunchStage, LaunchStep] = MappingProxyType({})) -> None:
+        """Load the state, reconcile it with what the engines observe, and start all threads. `launch_steps` prepare
+        each launch, after the job's directories are made. Raises StoreUnavailable."""
+        self._launch_steps = LaunchSteps({LaunchStage.DIRECTORIES: JobDirectories(self._workspace), **launch_steps})
         fenced = [engine for engine in self.engines.values() if isinstance(engine, Fenced)]
         leadership = self._store.take_over(above=max((engine.term_seen() for engine in fenced), default=0))
         for led in fenced:
@@ -181,7 +169,7 @@ class Controller:
         return asked.answer
 
     def observe_soon(self) -> None:
-        """Look at the engines now rather than at the next regular time."""
+        """Observe the engines now, before the next regular time."""
         for watch in self._watches:
             watch.look_soon()
 
@@ -193,10 +181,10 @@ class Controller:
     def outage(self) -> str:
         """Why the store cannot be used now; empty while it can."""
         outage = self._outage
-        return "" if outage is None else outage.words
+        return "" if outage is None else outage.message
 
     def stop(self) -> None:
-        """End all threads. Attempts go on running; what was not carried out is found again at the next start."""
+        """End all threads. Attempts keep running; missing effects are found again at the next start."""
         for watch in self._watches:
             watch.ask_to_stop()
         self._worker.stop()
@@ -211,7 +199,7 @@ class Controller:
     # ---------------------------------------------------------------- the controller's thread
 
     def _beat(self) -> None:
-        """One round: what has arrived, or the way back after the store was away."""
+        """One round: run the requests that have arrived, or try to recover from an outage of the store."""
         taken: list[Request] = []
         try:
             if self._outage is not None:
@@ -243,7 +231,7 @@ class Controller:
     # ---------------------------------------------------------------- turns
 
     def _turn(self, requests: Sequence[Request]) -> None:
-        """Run requests and a cycle, if one is due. What makes the turn fail is left out, and the rest runs again."""
+        """Run requests, and a cycle if one is due. If the turn fails, run it again without the part that failed."""
         planner: Planner | None = self._planner
         cycle_failure: CycleFailed | None = None
         while True:
@@ -260,16 +248,16 @@ class Controller:
                 # 1. Requests and reports are committed without the cycle.
                 planner, cycle_failure = None, failure
             except RequestFailed as failure:
-                # 2. The request that has a bug fails alone.
-                log.error("a request failed: %s", failure, exc_info=failure.cause)
+                # 2. The request that failed, or was refused after it had changed something, is left out.
+                if not isinstance(failure.cause, Refusal):
+                    log.error("a request failed: %s", failure, exc_info=failure.cause)
                 failure.request.fail(failure.cause)
                 requests = [request for request in requests if request is not failure.request]
             except Exception as error:
-                # 3. Who is to blame is not known: the cycle, if it goes well without one; else each request is tried
-                #    alone.
+                # 3. The cause is unknown: run the turn again without a cycle, and then each request alone.
                 log.warning("a turn of %d requests failed: %s", len(requests), error, exc_info=error)
                 if turn.digest is None:
-                    self._one_by_one(requests, error)
+                    self._one_by_one(turn, error)
                     return
                 planner, cycle_failure = None, CycleFailed(turn.digest, error)
             if not self._reload(turn):
@@ -278,29 +266,29 @@ class Controller:
         if cycle_failure is not None:
             self._planner.failed(self._state, cycle_failure)
 
-    def _one_by_one(self, requests: Sequence[Request], error: Exception) -> None:
+    def _one_by_one(self, turn: Turn, error: Exception) -> None:
         """After a turn that failed even without a cycle."""
-        if not self._reload(Turn(requests=requests)):
+        if not self._reload(turn):
             return
-        if len(requests) == 1:
-            requests[0].fail(error)
+        if len(turn.requests) == 1:
+            turn.requests[0].fail(error)
             return
-        for request in requests:
+        for request in turn.requests:
             self._turn([request])
 
     def _after_commit(self, turn: Turn) -> None:
         assert turn.work is not None
-        self._send(turn.work)
+        self._dispatch.send(self._state, turn.work.effects)
         for request in turn.requests:
             request.committed(self._state)
         if turn.events:
             try:
                 self._announce(turn.events)
             except Exception:
-                # It is committed: whoever follows finds it in the store.
-                log.exception("what happened could not be announced")
+                # The events are committed: readers of the event stream find them in the store.
+                log.exception("committed events could not be announced")
 
-    # ---------------------------------------------------------------- the way back
+    # ---------------------------------------------------------------- recovery
 
     def _load(self, tx: Transaction) -> None:
         state = load_state(tx, self._policies)
@@ -308,39 +296,42 @@ class Controller:
         self._state, self._is_loaded = state, True
 
     def _reload(self, turn: Turn) -> bool:
-        """Forget what a failed turn did to the state. False if the store is away; then its requests are refused."""
+        """Undo the changes of a failed turn to the state. False if the store is unavailable; then the requests of the
+        turn are refused."""
         try:
             with self._store.read() as tx:
                 self._load(tx)
+            if turn.unstored is not None:
+                self._state.restore(turn.unstored)
         except Exception as error:  # noqa: BLE001 - whatever it is, there is no state to work with
             self._lose(error, turn)
             return False
         return True
 
     def _lose(self, error: Exception, turn: Turn | None = None) -> None:
-        """The store is away, or the state is lost: refuse everything until it is back."""
+        """The store is unavailable, or the state is lost: refuse everything until the state is loaded again."""
         self._is_loaded = False
-        # What was written and perhaps committed is looked up before anybody has an answer.
+        # A turn that was written and perhaps committed is looked up in the store before its callers get an answer.
         is_uncertain = turn is not None and turn.is_written and isinstance(error, StoreUnavailable)
         before = self._outage.uncertain if self._outage is not None else None
         outage = self._outage = Outage(
-            words=str(error) or type(error).__name__,
+            message=str(error) or type(error).__name__,
             since=self._clock.monotonic(),
             uncertain=turn if is_uncertain else before,
         )
         log.error("the store cannot be used, requests are refused until it can: %s", error)
         if turn is not None and not is_uncertain:
-            turn.fail(StoreUnavailable(outage.words))
-        self._inbox.refuse(lambda: StoreUnavailable(outage.words), reads=True)
+            turn.fail(StoreUnavailable(outage.message))
+        self._inbox.refuse(lambda: StoreUnavailable(outage.message), reads=True)
 
     def _recover(self, outage: Outage) -> None:
-        """One try to go on with what the store has, after a pause."""
+        """Wait, then try once to load the state from the store and to continue."""
         self._wait_in(outage)
         if self._worker.is_stopping:
             return
         happened = False
         try:
-            # A write, because it waits behind whatever the database is still doing of the last one.
+            # A write, because it waits until the database has finished an earlier write of this server.
             with self._store.write() as tx:
                 self._load(tx)
                 happened = outage.uncertain is not None and outage.uncertain.was_committed(tx)
@@ -357,11 +348,11 @@ class Controller:
         if turn is not None and happened:
             self._after_commit(turn)
         elif turn is not None:
-            turn.fail(StoreUnavailable(outage.words))
+            turn.fail(StoreUnavailable(outage.message))
         self.observe_soon()
 
     def _load_to_read(self, outage: Outage) -> None:
-        """A store that cannot be written, because it is locked or full, can still be shown."""
+        """Serve reads while the store can be read but not written, because it is locked or full."""
         if not self._is_loaded:
             try:
                 with self._store.read() as tx:
@@ -369,10 +360,10 @@ class Controller:
             except Exception as error:  # noqa: BLE001 - it is tried again
                 log.debug("the store cannot be read: %r", error)
                 return
-        self._inbox.refuse(lambda: StoreUnavailable(outage.words), reads=False)
+        self._inbox.refuse(lambda: StoreUnavailable(outage.message), reads=False)
 
     def _wait_in(self, outage: Outage) -> None:
-        """Until it is time for the next try. Those who only read are answered meanwhile."""
+        """Wait until the next try, and answer requests that only read meanwhile."""
         until = self._clock.monotonic() + outage.pause_seconds
         while not self._worker.is_stopping and (rest := until - self._clock.monotonic()) > 0:
             reads = self._inbox.take_reads(min(rest, outage.pause_seconds))
@@ -382,67 +373,10 @@ class Controller:
             if not reads:
                 return
 
-    # ---------------------------------------------------------------- after a commit
-
-    def _send(self, work: Work) -> None:
-        """Hand what was decided to the engines. What cannot be handed over now is found again by reconciling."""
-        for instruction in work.instructions:
-            try:
-                self._instruct(instruction)
-            except StoreUnavailable as error:
-                log.warning("%s is instructed at the next observation: %s", instruction.attempt_id, error)
-            except Exception as error:
-                log.exception("%s cannot be instructed", instruction.attempt_id)
-                if isinstance(instruction, Launch):
-                    words = f"it cannot be prepared: {error}"
-                    refusal = RefuseEffect(attempt_id=instruction.attempt_id, message=words)
-                    self._outbox_of(instruction).put(refusal)
-        for cluster, effect in work.node_effects:
-            if cluster in self._outboxes:
-                self._outboxes[cluster].put(effect)
-        if work.recorded_ends:
-            for outbox in self._outboxes.values():
-                outbox.put(ForgetEffect(attempt_ids=tuple(work.recorded_ends)))
-        if work.deleted:
-            for outbox in self._outboxes.values():
-                outbox.put(DeleteEffect(attempts={job.id: _attempts(job) for job in work.deleted}))
-
-    def _instruct(self, instruction: Instruction) -> None:
-        """Touches no file of the job: the outbox's thread prepares its directories."""
-        job, outbox = self._job_of(instruction), self._outbox_of(instruction)
-        if isinstance(instruction, Launch):
-            if job is not None and job.allocation is not None and job.attempt_id == instruction.attempt_id:
-                spec = self._state.specs.get(job.id) or self._read_spec(job.id)
-                env = {**self._workspace.env(job.id), **told_at_launch(self._policies.checkpoints, spec)}
-                picture = self._state.snapshot
-                outbox.put(LaunchEffect(order=launch_order(job, spec, picture.nodes, env, picture.volumes)))
-        else:
-            outbox.put(StopEffect(attempt_id=instruction.attempt_id, grace_seconds=instruction.grace_seconds))
-
-    def _read_spec(self, job_id: str) -> JobSpec:
-        with self._store.read() as tx:
-            record = tx.jobs.get(job_id)
-        assert record is not None, job_id
-        self._state.keep_spec(job_id, record.spec)
-        return record.spec
-
-    def _job_of(self, instruction: Instruction) -> Job | None:
-        return self._state.snapshot.jobs.get(job_of_attempt(instruction.attempt_id)[0])
-
-    def _outbox_of(self, instruction: Instruction) -> Lanes:
-        job = self._job_of(instruction)
-        if isinstance(instruction, Stop) and instruction.cluster in self._outboxes:
-            return self._outboxes[instruction.cluster]
-        if job is not None and job.allocation is not None:
-            node = self._state.snapshot.nodes.get(job.allocation.grants[0].node)
-            if node is not None and node.cluster in self._outboxes:
-                return self._outboxes[node.cluster]
-        return next(iter(self._outboxes.values()))
-
     # ---------------------------------------------------------------- engines
 
     def _take_in(self, run: Callable[[Work], None]) -> None:
-        """What an engine says: nobody waits for the answer."""
+        """Take a report of an engine: no caller waits for the answer."""
         request = Request(run=run, is_patient=True)
         request.answer.add_done_callback(_log_failure)
         self._inbox.put(request)
@@ -450,14 +384,11 @@ class Controller:
     def _heard(self, status: AttemptStatus) -> None:
         self._take_in(lambda work: report(work, status))
         if status.reason in (EndReason.NODE_LOST, EndReason.PREEMPTED):
-            # Before the next regular look, others would be sent to a node that is not there, or that others have.
+            # Before the next regular observation, jobs would be started on a node that is lost or used by others.
             self.observe_soon()
 
-    def _prepare(self, cluster: str, order: LaunchOrder) -> None:
-        self.prepare(cluster, order)
-
-    def _complete(self, order: LaunchOrder) -> LaunchOrder:
-        return self.complete(order)
+    def _prepare_launch(self, cluster: str, order: LaunchOrder) -> LaunchOrder:
+        return self._launch_steps.prepare(cluster, order)
 
     def _launch_failed(self, failed: str, message: str) -> None:
         self._launch_refused(failed, message, EndReason.LOST)
@@ -473,11 +404,11 @@ class Controller:
             )
         )
 
-    def _launch_not_taken(self, attempt_id: str, words: str) -> None:
-        self._take_in(lambda work: not_taken(work, attempt_id, words))
+    def _launch_not_taken(self, attempt_id: str, reason: str) -> None:
+        self._take_in(lambda work: not_taken(work, attempt_id, reason))
 
     def _observe(self, name: str) -> bool:
-        """Whether the cluster answered. Whatever goes wrong with one keeps nobody from the others."""
+        """Whether the cluster answered. A failure of one cluster does not affect the others."""
         observed_at = self._clock.now()
         try:
             observation = self.engines[name].observe()
@@ -501,7 +432,7 @@ class Controller:
         if isinstance(error, StoreUnavailable):
             error = None  # that says nothing about the cluster
         _log_failure(answer)
-        self._found(name, observed_at, f"what it reports cannot be taken: {error}" if error is not None else "")
+        self._found(name, observed_at, f"its report cannot be processed: {error}" if error is not None else "")
 
     def _found(self, name: str, at: float, trouble: str) -> None:
         before = self.health.get(name)
@@ -517,7 +448,3 @@ _log_failure = log_failure(
     ignored=(ControllerStopped, StoreUnavailable),
     with_traceback=True,
 )
-
-
-def _attempts(job: Job) -> tuple[str, ...]:
-    return tuple(attempt_id(job.id, number) for number in range(1, job.attempt + 1))

@@ -1,6 +1,6 @@
-"""One cycle of the live system:
+"""One scheduling cycle of the live system: plan from the snapshot, and write the plan to the transaction.
 
-Decide from the picture, then write what was decided. Acting on it comes after the commit.
+The engines get their orders after the commit.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 
 def run_cycle(work: Work, journal: JournalWriter, left_out: Collection[str] = ()) -> Plan:
-    """Plan, and let the plan happen to the jobs. Costs next to nothing when nothing can start.
+    """Plan, and apply the plan to the jobs. Costs next to nothing when no job can start.
 
-    Jobs that wait in queues that are `left_out` are not planned, as if they were not there. Raises PlanRejected, and
-    then nothing of the plan has happened.
+    Jobs that wait in queues that are `left_out` are not planned. Raises PlanRejected before any part of the plan is
+    applied.
     """
     state = work.state
-    picture = _without(state.snapshot, left_out) if left_out else state.snapshot
-    plan = schedule(picture, work.now)
-    if problems := check_plan(picture, plan):
+    snapshot = _without(state.snapshot, left_out) if left_out else state.snapshot
+    plan = schedule(snapshot, work.now)
+    if problems := check_plan(snapshot, plan):
         raise PlanRejected(problems, state.digest.hex())
     if plan.starts or plan.resizes or plan.preemptions:
-        work.tx.cycles.append(journal.entry_of(state, picture, plan) if left_out else journal.entry(state, plan))
+        work.tx.cycles.append(journal.entry_of(state, snapshot, plan) if left_out else journal.entry(state, plan))
     for start in plan.starts:
-        job = work.advance(state.snapshot.jobs[start.job_id], Planned(at=work.now, allocation=start.allocation))
+        job = work.jobs.advance(state.snapshot.jobs[start.job_id], Planned(at=work.now, allocation=start.allocation))
         work.record(
             SYSTEM,
             "job.planned",
@@ -58,10 +58,10 @@ def run_cycle(work: Work, journal: JournalWriter, left_out: Collection[str] = ()
 
 
 def _resize(work: Work, resize: Resize) -> None:
-    """Every resize leaves a receipt: why, for whom, and what may be lost."""
+    """Resize a job, and record the cause, the jobs that need the GPUs, and the work that may be lost."""
     before = work.state.snapshot.jobs[resize.job_id]
     event = ResizeRequested(at=work.now, allocation=resize.allocation, ceiling=resize.ceiling)
-    job = work.advance(before, event)
+    job = work.jobs.advance(before, event)
     detail = {
         "attempt": job.attempt,
         "cause": resize.cause,
@@ -76,17 +76,17 @@ def _resize(work: Work, resize: Resize) -> None:
 
 
 def failing_queues(snapshot: ClusterSnapshot, now: float) -> dict[str, str]:
-    """The queues that cannot be planned, with what planning ends with: each is added to those that can, and stays out
-    if that fails. Plans once for every queue in which jobs wait."""
+    """The queues that cannot be planned, with the error. Each queue is added to those that can be planned, and left out
+    again if planning fails. Plans once for every queue in which jobs wait."""
     waiting = {key.queue for key in snapshot.lines}
     failing: dict[str, str] = {}
     out = set(waiting)
     for queue in sorted(waiting):
         try:
-            picture = _without(snapshot, out - {queue})
-            if problems := check_plan(picture, schedule(picture, now)):
+            reduced = _without(snapshot, out - {queue})
+            if problems := check_plan(reduced, schedule(reduced, now)):
                 raise PlanRejected(problems, "")
-        except Exception as error:  # noqa: BLE001 - whatever planning ends with is what is looked for
+        except Exception as error:  # noqa: BLE001 - every error of planning is reported
             failing[queue] = f"{type(error).__name__}: {error}"
         else:
             out.discard(queue)
@@ -94,11 +94,11 @@ def failing_queues(snapshot: ClusterSnapshot, now: float) -> dict[str, str]:
 
 
 def _without(snapshot: ClusterSnapshot, queues: Collection[str]) -> ClusterSnapshot:
-    """The same picture without those who wait in these queues."""
-    picture = ClusterSnapshot()
-    picture.apply(
+    """A copy of the snapshot without the jobs that wait in these queues."""
+    reduced = ClusterSnapshot()
+    reduced.apply(
         change
         for change in snapshot.contents()
         if not (isinstance(change, PutJob) and change.job.state is JobState.QUEUED and change.job.queue in queues)
     )
-    return picture
+    return reduced

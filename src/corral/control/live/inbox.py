@@ -1,4 +1,4 @@
-"""What is asked of the controller, until its thread takes it; or refused at once, while it can do nothing with it."""
+"""The queue of requests to the controller. While the controller cannot process requests, they are refused at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from corral.control.live.turn import Request
 
 #: Requests that share one transaction at most; more would make the first ones wait.
 TURN_SIZE = 500
-#: How long engines' reports wait for company. Nobody waits for their answer, and a durable commit costs a disk's turn.
+#: How long reports of engines wait for other requests to share a commit with. No caller waits for their answer, and
+#: each durable commit waits for the disk.
 GATHER_SECONDS = 0.004
 
 Why = Callable[[], Exception]
@@ -29,7 +30,7 @@ class Read:
     def attend(self, state: State) -> None:
         try:
             result = self.run(state)
-        except Exception as error:  # noqa: BLE001 - it belongs to whoever asked
+        except Exception as error:  # noqa: BLE001 - the caller gets it
             self.fail(error)
         else:
             with suppress(InvalidStateError):
@@ -59,7 +60,7 @@ class Inbox:
                 self._requests.append(request)
                 self._arrived.notify()
         if refusal is not None:
-            # Outside of the lock: whoever hears of it may ask for something else at once.
+            # Outside of the lock: a caller may make its next request at once.
             request.fail(refusal())
 
     def put_read(self, read: Read) -> None:
@@ -106,7 +107,7 @@ class Inbox:
             if not (self._requests or self._reads or self._is_closed) and (rest := rest_seconds()) > 0:
                 self._arrived.wait(timeout=rest)
             if self._requests and all(request.is_patient for request in self._requests):
-                self._arrived.wait_for(self._somebody_waits, timeout=GATHER_SECONDS)
+                self._arrived.wait_for(self._caller_waits, timeout=GATHER_SECONDS)
             requests = [self._requests.popleft() for _ in range(min(TURN_SIZE, len(self._requests)))]
             return requests, self._take_reads()
 
@@ -128,5 +129,5 @@ class Inbox:
         self._reads.clear()
         return reads
 
-    def _somebody_waits(self) -> bool:
+    def _caller_waits(self) -> bool:
         return bool(self._reads) or self._is_closed or any(not item.is_patient for item in self._requests)

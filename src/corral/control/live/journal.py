@@ -1,4 +1,4 @@
-"""Keeping and replaying the scheduler's journal: what the inputs were, and what was decided."""
+"""Writes and replays the scheduler's journal: the inputs and the plan of each cycle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHANGES_PER_BASE = 200_000
 
 
 class JournalBroken(Exception):
-    """The journal does not lead to the picture that the plan was made from."""
+    """The journal does not lead to the snapshot that the plan was made from."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,9 +47,9 @@ class JournalWriter:
             plan=encode_plan(plan),
         )
 
-    def entry_of(self, state: State, picture: ClusterSnapshot, plan: Plan) -> CycleRecord:
-        """A plan that was made from another picture than the state's: the entry is complete, and so is the next."""
-        contents, digest = list(picture.contents()), Digest()
+    def entry_of(self, state: State, snapshot: ClusterSnapshot, plan: Plan) -> CycleRecord:
+        """A plan that was made from another snapshot than the state's: the entry is complete, and so is the next."""
+        contents, digest = list(snapshot.contents()), Digest()
         digest.add(contents)
         state.unjournaled = None
         return CycleRecord(
@@ -67,7 +67,7 @@ def replay(cycles: Iterable[CycleRecord]) -> Iterator[Replayed]:
             changes, recorded = decode_changes(cycle.changes), decode_plan(cycle.plan)
         except ValueError as error:
             raise JournalBroken(f"cycle {cycle.id}: {error}") from error
-        # Checked before they are applied: changes that do not follow on each other may not fit the picture at all.
+        # Checked before they are applied: changes that do not follow on each other may not fit the snapshot at all.
         digest.add(changes)
         if digest.hex() != cycle.digest:
             raise JournalBroken(f"cycle {cycle.id}: digest {digest.hex()}, recorded {cycle.digest}")

@@ -1,14 +1,17 @@
-"""Effects on an engine: carried out after the commit that decided them, until the engine took them.
+"""The outbox: carries out effects on one engine (launch, stop, forget, withhold a node) after their commit.
 
-What concerns one attempt is carried out in order. What the engine cannot take now is put back and tried again after a
-pause that grows, and everything else goes on meanwhile. Nothing here is stored: after a crash, reconciling finds again
-what was not done.
+The controller decides in a database transaction and must not wait for an engine there. So it puts effects into an
+outbox, which carries them out on its own thread and tries again until the engine has taken them.
+
+- Effects on one attempt are carried out in order.
+- An effect that the engine cannot take now is put back and tried again after a pause that grows. Other effects are
+  carried out meanwhile.
+- Effects are not stored. After a crash, reconciling compares the store with the engine and finds the missing ones.
 """
 
 from __future__ import annotations
 
 import enum
-import errno
 import logging
 import queue
 import threading
@@ -40,23 +43,19 @@ log = logging.getLogger("corral.control")
 
 #: One round of the pauses after which the engine is asked again.
 RETRY_SECONDS = 1.0
-#: The platform's own trouble, which may be over with the next try.
-_DISK_TROUBLE = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE, errno.EMFILE, errno.ENFILE}
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LaunchEffect:
     order: LaunchOrder
-    #: it is known what it resumes from, if from anything
+    #: the checkpoint to resume from was looked up; the order names it if there is one
     is_looked_up: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RefuseEffect:
-    """It cannot be prepared, so it is never launched. In the same line as launches: an attempt that was launched by
-    another word about it is not refused."""
+    """The attempt cannot be prepared, so it is never launched. Goes through the outbox like a launch: an attempt that
+    was launched by an earlier effect is not refused."""
 
     attempt_id: str
     message: str
@@ -75,7 +74,7 @@ class ForgetEffect:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeleteEffect:
-    """Jobs are gone: their logs and directories go too."""
+    """Jobs are deleted: remove their logs and directories."""
 
     #: the attempts of each job
     attempts: Mapping[str, tuple[str, ...]]
@@ -85,7 +84,7 @@ Effect = LaunchEffect | RefuseEffect | StopEffect | ForgetEffect | DeleteEffect 
 
 
 class _Sign(enum.Enum):
-    """What an outbox finds among its effects that is none."""
+    """A signal to the thread of an outbox, in the same queue as its effects."""
 
     CLOSE = enum.auto()
     ROUND = enum.auto()
@@ -93,7 +92,7 @@ class _Sign(enum.Enum):
 
 
 class Outbox:
-    """One engine's effects, on a thread of their own, so that a slow engine slows nobody else."""
+    """The effects on one engine, on a thread of their own, so that a slow engine does not slow down the others."""
 
     def __init__(
         self,
@@ -102,29 +101,27 @@ class Outbox:
         workspace: Workspace,
         refused: Callable[[str, str], None],
         checkpoints: Checkpoints | None = None,
-        prepare: Callable[[LaunchOrder], None] = lambda order: None,
-        complete: Callable[[LaunchOrder], LaunchOrder] = lambda order: order,
-        not_taken: Callable[[str, str], None] = lambda attempt_id, words: None,
+        prepare: Callable[[LaunchOrder], LaunchOrder] = lambda order: order,
+        not_taken: Callable[[str, str], None] = lambda attempt_id, reason: None,
         failed: Callable[[str, str], None] | None = None,
     ) -> None:
-        """`refused` is told the attempt and the reason when the engine will never launch it. `prepare` is called
-        before every launch, on the thread of this engine, and `complete` adds what is only known, or secret, then.
-        `not_taken` is told why a launch must wait each time that it was tried, and "" once it waits no more.
-        `failed` is called in place of `refused` if the engine itself failed: that is a fault of the platform.
+        """`refused` is called with the attempt and the reason when an attempt will never be launched. `prepare` runs
+        the launch steps before every launch, on the thread of this outbox. `not_taken` is called with the attempt and
+        the reason each time that a launch must wait, and with "" once it waits no more. `failed` is called in place of
+        `refused` if the engine itself failed: that is a platform failure.
 
-        With `checkpoints`, an attempt that follows on others is told what to resume from.
+        With `checkpoints`, the order of an attempt that follows earlier ones says which checkpoint to resume from.
         """
         self._engine = engine
         self._workspace = workspace
         self._refused = refused
         self._prepare = prepare
-        self._complete = complete
         self._not_taken = not_taken
         self._failed = failed or refused
         self._effects: queue.SimpleQueue[Effect | _Sign] = queue.SimpleQueue()
         self._resuming = Resuming(checkpoints, self._looked_up) if checkpoints is not None else None
-        #: attempts that the engine has taken, and those that are refused, with the reason, until their end is recorded.
-        #: None is both: an attempt that is refused gives back its GPUs, and must not be launched after that
+        #: attempts that the engine has taken, and attempts that are refused, with the reason, until their end is
+        #: recorded. No attempt is both: a refused attempt gives back its GPUs, and must not be launched after that
         self._launched: set[str] = set()
         self._refusals: dict[str, Callable[[], None]] = {}
         #: attempts whose launch waits until it is known what they resume from
@@ -142,11 +139,11 @@ class Outbox:
         self._effects.put(effect)
 
     def hurry(self) -> None:
-        """The engine answers again: what waits is tried without waiting for the end of its pause."""
+        """The engine answers again: try the waiting effects now, before the end of their pauses."""
         self._effects.put(_Sign.HURRY)
 
     def close(self) -> None:
-        """Return once what is under way is done. What is still waiting is found again by reconciling."""
+        """Return once the present effect is carried out. Effects that still wait are found again by reconciling."""
         self._worker.stop()
         if self._round is not None:
             self._round.cancel()
@@ -157,7 +154,7 @@ class Outbox:
         self._effects.put(_Sign.CLOSE)
 
     def _step(self) -> None:
-        """In turns: one effect that is new, one that is tried again."""
+        """One new effect, then one effect that is tried again."""
         if not self._again or not self._effects.empty():
             self._take(self._effects.get())
         if self._again and not self._worker.is_stopping:
@@ -180,7 +177,8 @@ class Outbox:
                     self._try(due)
 
     def _count_rounds(self) -> None:
-        """Only while something waits, and not while it is tried: an engine that is slow is asked more seldom."""
+        """Start the timer of the next round of retries. Not while effects are tried: a slow engine gets fewer
+        retries."""
         if self._waiting and not self._again and self._round is None:
             self._round = threading.Timer(RETRY_SECONDS, self._effects.put, (_Sign.ROUND,))
             self._round.daemon = True
@@ -190,12 +188,13 @@ class Outbox:
         self._effects.put(LaunchEffect(order=order, is_looked_up=True))
 
     def _due(self, effect: Effect) -> Effect | None:
-        """What is to be done now: a launch that must wait for its checkpoint to be read holds up nobody else."""
+        """The effect to carry out now, or None. A launch that waits for its checkpoint to be read delays no other
+        effect."""
         if self._waiting and self._is_waited_for(effect):
             return None
         match effect:
             case LaunchEffect(order=order) if order.attempt_id in self._refusals:
-                # Said again: the store may have been away when it was said first.
+                # Reported again: the store may have been unavailable at the first report.
                 self._refusals[order.attempt_id]()
                 return None
             case RefuseEffect(attempt_id=attempt_id) if attempt_id in self._launched:
@@ -205,7 +204,7 @@ class Outbox:
                 for attempt_id in ids:
                     self._refusals.pop(attempt_id, None)
             case LaunchEffect(order=order, is_looked_up=False) if order.attempt_id in self._awaited:
-                return None  # reconciling found it missing, and it is on its way
+                return None  # reconciling has found it missing, and its checkpoint is being looked up
             case LaunchEffect(order=order, is_looked_up=False) if self._resuming is not None:
                 if not self._resuming.is_needed(order):
                     return effect
@@ -214,7 +213,7 @@ class Outbox:
                 return None
             case LaunchEffect(order=order, is_looked_up=True):
                 if order.attempt_id not in self._awaited:
-                    return None  # it was stopped meanwhile
+                    return None  # the attempt was stopped meanwhile
                 self._awaited.remove(order.attempt_id)
                 self._end_lookup(order.attempt_id)
             case StopEffect(attempt_id=attempt_id) if attempt_id in self._awaited:
@@ -231,10 +230,11 @@ class Outbox:
             self._resuming.end(attempt_id)
 
     def _is_waited_for(self, effect: Effect) -> bool:
-        """Whether the same waits to be tried again already. If not, this is the newer word, and what waits is dropped:
-        a launch that is stopped, whatever is said of an attempt whose end is recorded, an earlier word about a node.
+        """Whether the same effect waits for a retry already. If not, the new effect replaces a waiting one on the same
+        subject: a stop replaces a launch, the recorded end of an attempt replaces its effects, and the newest effect on
+        a node replaces an earlier one.
 
-        The engine is told to stop also what it did not take: it may have, and only its answer was lost."""
+        A stop is sent also for a launch that the engine did not take: perhaps only the engine's answer was lost."""
         waits = self._waiting.get(_subject(effect))
         match effect:
             case LaunchEffect() | RefuseEffect():
@@ -269,13 +269,11 @@ class Outbox:
             self._not_taken(effect.order.attempt_id, trouble)
 
     def _carry_out(self, effect: Effect) -> str:
-        """Why it must be tried again later; "" if it is done with."""
+        """Why the effect must be tried again later; "" if no retry is needed."""
         try:
             match effect:
                 case LaunchEffect(order=order):
-                    self._make_directories(order)
-                    self._prepare(order)
-                    self._engine.launch(self._complete(order))
+                    self._engine.launch(self._prepare(order))
                     self._launched.add(order.attempt_id)
                 case RefuseEffect(attempt_id=attempt_id, message=message):
                     self._refuse(attempt_id, message)
@@ -288,8 +286,8 @@ class Outbox:
                     self._workspace.remove(list(attempts))
                 case WithholdEffect(node=node, reason=reason):
                     self._engine.withhold(node, reason)
-                case ReleaseEffect(node=node, whoever_withheld=whoever_withheld):
-                    self._engine.release(node, whoever_withheld=whoever_withheld)
+                case ReleaseEffect(node=node, force=force):
+                    self._engine.release(node, force=force)
         except AttemptTaken as taken:
             assert isinstance(effect, LaunchEffect)
             self._refuse(effect.order.attempt_id, str(taken), self._failed)
@@ -297,7 +295,7 @@ class Outbox:
             assert isinstance(effect, LaunchEffect)
             self._refuse(effect.order.attempt_id, str(refusal))
         except (EngineUnavailable, StoreUnavailable) as error:
-            # The store is asked too: for keys, logins and versions that a launch needs.
+            # The launch steps read the store, for keys, logins and dataset versions.
             log.warning("engine is unavailable, trying again: %s", error)
             return str(error) or "it does not answer"
         except Exception as error:
@@ -306,35 +304,26 @@ class Outbox:
             if isinstance(effect, LaunchEffect):
                 return self._give_up(effect.order.attempt_id, f"the engine failed: {type(error).__name__}: {error}")
             if isinstance(effect, StopEffect):
-                return f"{type(error).__name__}: {error}"  # nobody else would tell it again
+                return f"{type(error).__name__}: {error}"  # no other part of the server sends the stop again
         return ""
-
-    def _make_directories(self, order: LaunchOrder) -> None:
-        """The job may have put anything in their place: that ends the attempt. A disk that is full or away does not."""
-        try:
-            self._workspace.prepare(order.job_id)
-        except OSError as error:
-            words = f"its directories cannot be prepared: {error.filename}: {error.strerror}"
-            if error.errno in _DISK_TROUBLE:
-                raise EngineUnavailable(words) from error
-            raise LaunchRefused(words) from error
 
     def _refuse(self, attempt_id: str, message: str, say: Callable[[str, str], None] | None = None) -> None:
         self._refusals.setdefault(attempt_id, partial(say or self._refused, attempt_id, message))
         self._refusals[attempt_id]()
 
-    def _give_up(self, attempt_id: str, words: str) -> str:
-        """Nobody knows how far the engine came: the attempt gives back its GPUs only once it is told to end."""
+    def _give_up(self, attempt_id: str, reason: str) -> str:
+        """The engine failed at an unknown point: the attempt gives back its GPUs only after the engine accepted a
+        stop."""
         try:
             self._engine.stop(attempt_id, 0.0)
         except Exception as error:  # noqa: BLE001 - whatever it is, the launch is tried again
-            return f"{words}; and it cannot be stopped: {error}"
-        self._refuse(attempt_id, words, self._failed)
+            return f"{reason}; and it cannot be stopped: {error}"
+        self._refuse(attempt_id, reason, self._failed)
         return ""
 
 
 def _subject(effect: Effect) -> Hashable:
-    """What it is about: at most one effect about each waits."""
+    """The subject of an effect: at most one effect on each subject waits."""
     match effect:
         case LaunchEffect(order=order):
             return order.attempt_id
@@ -351,7 +340,8 @@ def _subject(effect: Effect) -> Hashable:
 
 
 class Lanes:
-    """One engine's effects in several outboxes side by side. What concerns one job stays in one of them, in order."""
+    """The effects on one engine in several parallel outboxes. All effects on one job are in the same outbox, in
+    order."""
 
     def __init__(self, outboxes: Sequence[Outbox]) -> None:
         self._outboxes = tuple(outboxes)
@@ -395,7 +385,17 @@ class Lanes:
         return zlib.crc32(job_id.encode()) % len(self._outboxes)
 
 
-def lane_names(name: str, engine: Engine) -> list[str]:
-    """A name for each of the threads that serve an engine."""
+def lanes_of(
+    name: str,
+    engine: Engine,
+    workspace: Workspace,
+    refused: Callable[[str, str], None],
+    checkpoints: Checkpoints | None,
+    prepare: Callable[[LaunchOrder], LaunchOrder],
+    not_taken: Callable[[str, str], None],
+    failed: Callable[[str, str], None],
+) -> Lanes:
+    """As many outboxes as the engine takes launches at the same time; the arguments are those of `Outbox`."""
     count = engine.launches_at_once if isinstance(engine, LaunchesAtOnce) else 1
-    return [name, *(f"{name}-{number}" for number in range(2, count + 1))]
+    names = [name, *(f"{name}-{number}" for number in range(2, count + 1))]
+    return Lanes([Outbox(lane, engine, workspace, refused, checkpoints, prepare, not_taken, failed) for lane in names])

@@ -52,7 +52,7 @@ class PutBack(Generic[Thing]):
         return [subject for subject, waiting in self._waiting.items() if waiting.rounds_left <= 0]
 
     def hurry(self) -> list[Hashable]:
-        """What was in the way may be gone: everybody's pause is over, and the next one is short again."""
+        """The cause may be gone: end all pauses; the next pause is short again."""
         for waiting in self._waiting.values():
             waiting.tries, waiting.rounds_left = 0, 0
         return list(self._waiting)

@@ -1,7 +1,12 @@
-"""When a cycle is due, and what becomes of one that fails.
+"""The planner: decides when a scheduling cycle is due, runs it in the turn's transaction, and handles failed cycles.
 
-A cycle that raises costs the requests of its turn nothing: they are committed without it. Then each queue is planned by
-itself, the queues whose plan fails are left out, and the others go on. After a pause that grows, all are planned again.
+A cycle is due when the state changed in a way that can change the plan, at the time that the last plan named, after the
+system time was set, and otherwise every `net_seconds` as a safety net. The planning itself is in the core (`schedule`);
+`cycle` writes the plan.
+
+A cycle that fails does not affect the requests of its turn: they are committed without it. Then each queue is planned
+alone. Queues whose plan fails are left out, and the other queues continue. After a pause that grows, all queues are
+planned again.
 """
 
 from __future__ import annotations
@@ -22,16 +27,16 @@ log = logging.getLogger("corral.control")
 #: Until queues that were left out are planned again.
 FIRST_PAUSE_SECONDS = 30.0
 LONGEST_PAUSE_SECONDS = 600.0
-#: The time and the steady clock may differ by so much more than before; otherwise somebody has set the time.
+#: If the difference between the system time and the monotonic clock changes by more, the system time was set.
 JUMP_SECONDS = 1.0
 
 
 class CycleFailed(Exception):
-    """Planning raised, or what was planned could not be done."""
+    """Planning raised an exception, or the plan could not be written."""
 
     def __init__(self, digest: str, cause: Exception) -> None:
         super().__init__(f"{type(cause).__name__}: {cause}")
-        #: of the picture that was planned from
+        #: digest of the snapshot that was planned from
         self.digest = digest
 
 
@@ -71,17 +76,17 @@ class Planner:
         )
 
     def rest_seconds(self, state: State) -> float:
-        """Until a cycle may be due by itself; 0 if one is."""
+        """Seconds until the next cycle may be due without a change; 0 if a cycle is due."""
         if self.is_due(state):
             return 0.0
         rest = self._planned_at + self._net_seconds - self._clock.monotonic()
         if state.plan.wake_at is not None:
-            # Not longer than that: the time may be set meanwhile.
+            # At most JUMP_SECONDS: the system time may be set meanwhile.
             rest = min(rest, state.plan.wake_at - self._clock.now(), JUMP_SECONDS)
         return max(0.001, rest)
 
     def run(self, work: Work) -> None:
-        """Raises CycleFailed; then nothing of this work may be committed."""
+        """Run a cycle. Raises CycleFailed; then this unit of work must not be committed."""
         steady, digest = self._clock.monotonic(), work.state.digest.hex()
         left_out = self._left_out()
         if self._present_offset() < self._offset - JUMP_SECONDS:
@@ -97,7 +102,7 @@ class Planner:
             self._trouble, work.state.plan_failures = None, {}
 
     def failed(self, state: State, failure: CycleFailed) -> None:
-        """Look for the queues that a cycle failed because of. `state` was loaded again since."""
+        """Find the queues that made a cycle fail. `state` was loaded from the store since."""
         log.error("planning failed (snapshot %s): %s", failure.digest, failure, exc_info=failure.__cause__)
         before, now, steady = self._trouble, self._clock.now(), self._clock.monotonic()
         found = failing_queues(state.snapshot, now)
@@ -108,7 +113,7 @@ class Planner:
         since = now if before is None else min(one.since for one in before.failures.values())
         self._trouble = _Trouble(
             failures={
-                queue: PlanFailure(digest=failure.digest, error=words, since=since) for queue, words in found.items()
+                queue: PlanFailure(digest=failure.digest, error=error, since=since) for queue, error in found.items()
             },
             times=times,
             retry_at=steady + min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(times - 1, 16)),
@@ -119,7 +124,7 @@ class Planner:
         log.error("nothing is planned for %s until %.0f s from now", names, self._trouble.retry_at - steady)
 
     def note(self, state: State) -> None:
-        """Let a state that was just loaded know what is not planned."""
+        """Put the queues that are not planned into a state that was just loaded."""
         if self._trouble is not None:
             state.plan_failures = dict(self._trouble.failures)
 
@@ -138,7 +143,7 @@ class Planner:
 
 
 def _shorten_pauses(work: Work) -> None:
-    """The time was set back: nobody waits for longer than the longest back-off."""
+    """The system time was set back: let no job wait for longer than the longest back-off."""
     latest = work.now + MAX_BACKOFF_SECONDS
     for job in [job for job in work.state.snapshot.jobs.values() if job.not_before > latest]:
-        work.edit(job, replace(job, not_before=latest))
+        work.jobs.edit(job, replace(job, not_before=latest))

@@ -1,6 +1,10 @@
-"""Bringing what the store says and what an engine observes together:
+"""Reconciling: bring the store and an engine into agreement.
 
-After every event, and after any crash of either side.
+An engine reports events of single attempts (`report`), and every few seconds everything that it observes: its nodes and
+all its attempts (`reconcile`). The store says which attempts should run. Every difference has one repair: an attempt
+that the engine does not know is launched again, or recorded as lost; an attempt that no job needs is stopped; an end
+that the store does not have is recorded; a node that is not reported is down, and its jobs are requeued. So a crash of
+the server or of the engine at any point is repaired by the next observation.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
-from corral.control.fleet.node_actions import effective_state, tell_engine
+from corral.control.fleet.node_actions import effective_state, instruct_engine
 from corral.control.live import restored_store
 from corral.control.live.state import without_held
 from corral.control.live.unit_of_work import SYSTEM, Work
@@ -22,42 +26,42 @@ from corral.core.snapshot.changes import PutNode
 
 log = logging.getLogger("corral.control")
 
-#: How long a node that was lost must be back before the jobs that it cost trust it again.
+#: How long a job avoids a node that it lost.
 SETTLE_SECONDS = 60.0
 
 
 def report(work: Work, status: AttemptStatus) -> None:
-    """An engine says that an attempt is up or over. Old news and repeated news change nothing."""
+    """An engine reports that an attempt runs or has ended. Outdated and repeated reports change nothing."""
     job = _present_job(work, status.attempt_id)
     if job is None:
         if status.phase is AttemptPhase.ENDED:
-            work.recorded_ends.append(status.attempt_id)
+            work.effects.recorded_ends.append(status.attempt_id)
             work.state.unreadable_held.pop(status.attempt_id, None)
         return
     if status.phase is AttemptPhase.STARTING:
         return
     is_over = status.phase is AttemptPhase.ENDED
     if (began_at := status.began_at if is_over else status.at) is not None and job.started_at is None:
-        job = work.advance(job, Up(at=began_at))
+        job = work.jobs.advance(job, Up(at=began_at))
         work.record(SYSTEM, "job.running", job.id, owner=job.user, detail={"attempt": job.attempt})
     if is_over:
         _end(work, job, status)
 
 
-def not_taken(work: Work, attempt_id: str, words: str) -> None:
-    """Its engine cannot take a launch yet, and says why; without words it waits for that no more."""
+def not_taken(work: Work, attempt_id: str, reason: str) -> None:
+    """Show in the job's message why its engine cannot take the launch yet; an empty reason ends the waiting."""
     job = _present_job(work, attempt_id)
     if job is None or job.state is not JobState.STARTING:
         return
-    message = f"{NOT_TAKEN}: {words}" if words else message_when_taken(job)
+    message = f"{NOT_TAKEN}: {reason}" if reason else message_when_taken(job)
     if message != job.message:
-        work.edit(job, replace(job, message=message))
+        work.jobs.edit(job, replace(job, message=message))
 
 
 def reconcile(work: Work, cluster: str, observation: Observation, observed_at: float) -> None:
-    """Make the store true to what was observed, and tell the engine what it has missed.
+    """Bring the store into agreement with an observation, and send the engine the effects that it has missed.
 
-    `observed_at` is a time before the observation was made: younger attempts may rightly be absent from it.
+    `observed_at` is a time before the observation was made: attempts that are younger may be absent from it.
     """
     sync_nodes(work, cluster, observation.nodes)
     if observation.withheld is not None:
@@ -68,7 +72,7 @@ def reconcile(work: Work, cluster: str, observation: Observation, observed_at: f
     for status in observation.attempts:
         report(work, status)
         if status.attempt_id in work.state.unreadable_held:
-            continue  # its job has a damaged row: it runs on until an operator has looked at it
+            continue  # its job has a damaged row: it keeps running until an operator repairs the row
         if status.phase is not AttemptPhase.ENDED and _present_job(work, status.attempt_id) is None:
             unheld.append(status.attempt_id)
     later = restored_store.jobs_with_later_attempts(work, unheld)
@@ -86,17 +90,17 @@ def reconcile(work: Work, cluster: str, observation: Observation, observed_at: f
 
 
 def _charge(work: Work, attempt_id: str, until: float) -> None:
-    """The GPUs that it held after its own word of its end are counted like those before."""
+    """Count the GPUs that the attempt held after its reported end."""
     for record in work.tx.usage.of_job(job_of_attempt(attempt_id)[0]):
         if record.attempt_id == attempt_id and record.ended_at is not None and record.ended_at < until:
-            work.charge_overrun(record, until)
+            work.attempts.charge_overrun(record, until)
 
 
 def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
-    """Nodes as they are, with what operators and health checks decided about them kept.
+    """Store the observed nodes; decisions of operators and health checks about them are kept.
 
-    A node that is not reported any more is down. It is not forgotten: its GPUs have pools and a history, and it may be
-    back in an hour. Only an operator can say that it is gone for good.
+    A node that is not reported any more is down. It is not deleted: its GPUs have pools and a history, and it may be
+    back in an hour. Only an operator can delete it.
     """
     nodes = _without_namesakes(work, cluster, nodes)
     known = {node.id: node for node in work.state.snapshot.nodes.values() if node.cluster == cluster}
@@ -111,14 +115,15 @@ def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
     changed = [node for node in (*merged, *gone) if node != known.get(node.id)]
     for node in changed:
         work.change(PutNode(node=node))
-        _tell(work, known.get(node.id), node)
+        _record_node(work, known.get(node.id), node)
         _forget_replaced(work, known.get(node.id), node)
     if changed:
         work.tx.fleet.save_nodes(changed)
 
 
 def _without_namesakes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    """A node's name is one node. The cluster that was there first keeps it; a second one of that name is left out."""
+    """Names of nodes are unique. The cluster that reported a name first keeps it; a second node of that name is left
+    out."""
     others = {name for other, names in work.state.observed.items() if other != cluster for name in names}
     left_out = frozenset(node.id for node in nodes if node.id in others)
     if left_out != work.state.left_out.get(cluster, frozenset()):
@@ -131,24 +136,24 @@ def _without_namesakes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> tup
 def _agree_on_withheld(
     work: Work, nodes: tuple[Node, ...], withheld: Mapping[str, Withholding], observed_at: float
 ) -> None:
-    """Who spoke last about a node is right: an operator here, or somebody at the engine itself. What the engine was not
-    told, because a server died before, it is told now."""
+    """The last decision about a node counts: of an operator of corral, or of an administrator of the engine itself.
+    Decisions that the engine did not get, because a server died, are sent now."""
     for name in [node.id for node in nodes]:
         if work.state.spoken_at.get(name, 0.0) >= observed_at:
             continue
         node, found = work.state.snapshot.nodes[name], withheld.get(name)
         is_withheld = node.withheld is not NodeState.READY
         if is_withheld and found is None:
-            tell_engine(work, node)
+            instruct_engine(work, node)
         elif not is_withheld and found is not None:
-            tell_engine(work, node, whoever_withheld=False)
+            instruct_engine(work, node, force=False)
         elif found is Withholding.OVERRULED:
             seen = next(one for one in nodes if one.id == name)
             changed = replace(node, withheld=NodeState.READY, state=seen.state)
             work.tx.fleet.save_nodes([changed])
             work.change(PutNode(node=changed))
             work.record(SYSTEM, "node.uncordoned", name, detail={"by": node.cluster, "reason": seen.reason})
-            tell_engine(work, changed, whoever_withheld=False)
+            instruct_engine(work, changed, force=False)
 
 
 def _merged(known: Node | None, observed: Node) -> Node:
@@ -164,7 +169,7 @@ def _merged(known: Node | None, observed: Node) -> Node:
     return replace(observed, gpus=gpus, state=state, withheld=known.withheld, load=known.load)
 
 
-def _tell(work: Work, before: Node | None, node: Node) -> None:
+def _record_node(work: Work, before: Node | None, node: Node) -> None:
     is_down = node.state is NodeState.DOWN
     if before is None:
         work.record(SYSTEM, "node.added", node.id, detail={"gpus": len(node.gpus), "cluster": node.cluster})
@@ -177,25 +182,25 @@ def _tell(work: Work, before: Node | None, node: Node) -> None:
 
 
 def _trust_again(work: Work, observed_at: float) -> None:
-    """A job that lost its node keeps away from it for a while, and then for as long as the node is down. For longer
-    would mean to wait for ever where there is no other."""
+    """A job that lost its node avoids the node for SETTLE_SECONDS, and then while the node is down. A longer time would
+    let the job wait for ever where there is no other node."""
     nodes = work.state.snapshot.nodes
     for job in list(work.state.snapshot.jobs.values()):
         if job.avoid_nodes and job.state is JobState.QUEUED and (job.queued_at or 0.0) + SETTLE_SECONDS <= observed_at:
             avoid = tuple(name for name in job.avoid_nodes if name in nodes and nodes[name].state is NodeState.DOWN)
             if avoid != job.avoid_nodes:
-                work.edit(job, replace(job, avoid_nodes=avoid))
+                work.jobs.edit(job, replace(job, avoid_nodes=avoid))
 
 
 def _forget_replaced(work: Work, before: Node | None, node: Node) -> None:
-    """What was known of a device says nothing about another one in its place."""
+    """Drop the health of GPUs that were replaced by other devices."""
     if before is not None:
         there = {(gpu.id, gpu.model) for gpu in node.gpus}
         forget(work, [gpu.id for gpu in before.gpus if (gpu.id, gpu.model) not in there])
 
 
 def _leave_lost_nodes(work: Work, cluster: str) -> None:
-    """Jobs on nodes that are down go back to their queue; an engine that has ended them itself has done so before."""
+    """Stop jobs on nodes that are down, so that they are requeued, unless the engine has ended them itself."""
     down = {
         node.id
         for node in work.state.snapshot.nodes.values()
@@ -208,16 +213,16 @@ def _leave_lost_nodes(work: Work, cluster: str) -> None:
         if lost and (job.state in (JobState.STARTING, JobState.RUNNING) or job.is_resizing):
             message = f"node {', '.join(lost)} is down"
             stop = StopRequested(at=work.now, reason=EndReason.NODE_LOST, failed=tuple(lost), message=message)
-            work.advance(job, stop)
+            work.jobs.advance(job, stop)
             detail = {"attempt": job.attempt, "reason": EndReason.NODE_LOST, "nodes": lost, "message": message}
             work.record(SYSTEM, "job.moving", job.id, owner=job.user, detail=detail)
 
 
 def _end(work: Work, job: Job, status: AttemptStatus) -> None:
     if job.kind is JobKind.WORKBENCH:
-        status = explained(work.spec(job.id), status)
+        status = explained(work.jobs.spec(job.id), status)
     reason = status.reason or EndReason.LOST
-    ended = work.advance(
+    ended = work.jobs.advance(
         job,
         Ended(
             at=max(status.at, job.started_at or 0.0),
@@ -242,12 +247,12 @@ def _end(work: Work, job: Job, status: AttemptStatus) -> None:
 
 
 def _missing(work: Work, job: Job, observed_at: float, *, is_older: bool = False) -> None:
-    """The engine does not know an attempt that the store holds; `is_older` if it runs a later one of the job."""
+    """The engine does not know an attempt that the store has; `is_older` if it runs a later attempt of the job."""
     if (job.started_at or job.allocated_at or 0.0) >= observed_at:
         return
     if job.state is JobState.STARTING and not is_older and not _down_nodes_of(work, job):
-        # The server died between the plan and the launch, or the launch is on its way: launching twice is one launch.
-        work.instructions.append(Launch(attempt_id=job.attempt_id))
+        # The server died between the plan and the launch, or the launch is under way. Launching is idempotent.
+        work.effects.instructions.append(Launch(attempt_id=job.attempt_id))
     elif job.state is JobState.STOPPING and job.started_at is None:
         message = "it was stopped before it was launched"
         ended = AttemptStatus(
@@ -275,14 +280,14 @@ def _missing(work: Work, job: Job, observed_at: float, *, is_older: bool = False
 
 
 def _stop_again(work: Work, job: Job) -> None:
-    """The server that decided to stop it may have died before it told the engine. Stopping twice is one stop."""
-    if job.attempt_id not in work.state.told_to_stop:
-        work.state.told_to_stop.add(job.attempt_id)
-        work.instructions.append(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds))
+    """Send the stop again: the server that decided it may have died before. Stopping is idempotent."""
+    if job.attempt_id not in work.state.stops_sent:
+        work.state.stops_sent[job.attempt_id] = None
+        work.effects.instructions.append(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds))
 
 
 def _present_job(work: Work, attempt_id: str) -> Job | None:
-    """The job that this is the present attempt of, while it holds resources."""
+    """The job whose present attempt this is, while the job holds resources."""
     try:
         job_id, number = job_of_attempt(attempt_id)
     except ValueError:

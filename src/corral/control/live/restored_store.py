@@ -1,6 +1,6 @@
-"""A store that knows less than what runs: a backup that was restored, or one that another home has taken over.
+"""A store that is older than the running attempts: a restored backup, or a store that another home has taken over.
 
-What the store says decides. But nothing may run twice meanwhile, and no id may be given to something else.
+The store decides what runs. But no job may run twice meanwhile, and no id may be used again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def jobs_with_later_attempts(work: Work, unheld: Iterable[str]) -> set[str]:
 
 def end_unheld(work: Work, attempt_id: str, cluster: str) -> None:
     """End an attempt that runs although no job holds it. A job that waits starts again only when it is gone."""
-    log.warning("attempt %s runs in %s although nobody holds it: stopping it", attempt_id, cluster)
+    log.warning("attempt %s runs in %s, and no job holds it: stopping it", attempt_id, cluster)
     job_id, number = _parts(attempt_id)
     job = work.state.snapshot.jobs.get(job_id)
     grace_seconds = 0.0
@@ -53,8 +53,8 @@ def end_unheld(work: Work, attempt_id: str, cluster: str) -> None:
             not_before=max(job.not_before, work.now + HOLD_SECONDS),
             message=f"attempt {attempt_id} still runs, of which the store does not know: it is ended first",
         )
-        work.edit(job, held)
-    work.instructions.append(Stop(attempt_id=attempt_id, grace_seconds=grace_seconds, cluster=cluster))
+        work.jobs.edit(job, held)
+    work.effects.instructions.append(Stop(attempt_id=attempt_id, grace_seconds=grace_seconds, cluster=cluster))
 
 
 def _parts(attempt_id: str) -> tuple[str, int]:

@@ -1,8 +1,8 @@
-"""What the control layer keeps in memory: the picture, the last plan, and what has changed since the last journal
+"""The state that the controller keeps in memory: the snapshot, the last plan, and the changes since the last journal
 entry.
 
-The store is the truth; this is a copy of its live part, kept current by every committed piece of work and thrown away
-after a failed one.
+The store is the source of truth. The state is a copy of the store's live part: every unit of work updates it, and after
+a unit of work that failed it is loaded again.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from corral.control.live.changes.counted import Counted
 from corral.control.ports import Transaction
 from corral.control.records import AttemptRecord, IdleWarning, JobRecord, JobSpec, ReceiptRecord, UnreadableRow
 from corral.control.scheduling.request_mixes import mixes_kept
@@ -54,6 +55,17 @@ class PlanFailure:
     since: float
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unstored:
+    """The parts of a state that the store does not have, as they were at one moment."""
+
+    testing: Mapping[str, Condition | None]
+    stops_sent: Mapping[str, None]
+    spoken_at: Mapping[str, float]
+    observed: Mapping[str, frozenset[str]]
+    left_out: Mapping[str, frozenset[str]]
+
+
 class State:
     def __init__(self, policies: Policies) -> None:
         self.policies = policies
@@ -63,38 +75,59 @@ class State:
         self.plan_failures: dict[str, PlanFailure] = {}
         #: rows that are damaged, and left out
         self.unreadable: tuple[UnreadableRow, ...] = ()
-        #: what running attempts of jobs hold whose rows are damaged; nobody else gets it
-        self.unreadable_held: dict[str, Allocation] = {}
-        #: something happened that can change the plan
+        #: allocations of running attempts of jobs whose rows are damaged; no other job gets these GPUs
+        self.unreadable_held: Counted[str, Allocation] = Counted()
+        #: a change can change the plan
         self.needs_cycle = True
         self.digest = Digest()
         #: changes that no journal entry has yet; None until a base is written
         self.unjournaled: list[Change] | None = None
-        #: what each pool is asked for, counted since its last mix
+        #: submissions to each pool, counted since the last mix
         self.mixes: dict[str, MixCounter] = {}
-        #: how long jobs have run
+        #: run times of past jobs, for predictions
         self.run_times = RunTimes()
         self.specs: OrderedDict[str, JobSpec] = OrderedDict()
         #: of every job that holds resources, its present attempt
-        self.attempts: dict[str, AttemptRecord] = {}
-        #: who waits for whose end; also jobs that are not started yet
+        self.attempts: Counted[str, AttemptRecord] = Counted()
+        #: which jobs wait for which; also jobs that are not started yet
         self.dependents = Dependents()
         #: of every GPU that is not healthy or was suspected lately
-        self.conditions: dict[str, Condition] = {}
+        self.conditions: Counted[str, Condition] = Counted()
         #: GPUs that are being tested, with their conditions before
-        self.testing: dict[str, Condition | None] = {}
-        #: jobs that were told that they do nothing
-        self.idle_warnings: dict[str, IdleWarning] = {}
-        #: of jobs that gave way to others and are not back yet, by job
-        self.receipts: dict[str, ReceiptRecord] = {}
-        #: attempts that were told to stop since this server runs
-        self.told_to_stop: set[str] = set()
-        #: when an operator last spoke about a node: what was observed before says nothing about that
-        self.spoken_at: dict[str, float] = {}
+        self.testing: Counted[str, Condition | None] = Counted()
+        #: warnings to owners of jobs that leave their GPUs idle, by job
+        self.idle_warnings: Counted[str, IdleWarning] = Counted()
+        #: open receipts of preempted jobs, by job
+        self.receipts: Counted[str, ReceiptRecord] = Counted()
+        #: attempts that this server has sent a stop for since it was started
+        self.stops_sent: Counted[str, None] = Counted()
+        #: when an operator last acted on a node: observations from before that are outdated
+        self.spoken_at: Counted[str, float] = Counted()
         #: the nodes that each cluster's engine reported last; a cluster that was not observed yet is absent
-        self.observed: dict[str, frozenset[str]] = {}
+        self.observed: Counted[str, frozenset[str]] = Counted()
         #: nodes that are left out, because another cluster has one of that name; by cluster
-        self.left_out: dict[str, frozenset[str]] = {}
+        self.left_out: Counted[str, frozenset[str]] = Counted()
+
+    @property
+    def changes(self) -> int:
+        """How many changes were made so far to the snapshot and to everything else that a use case may change."""
+        tables: tuple[Counted[Any, Any], ...] = (
+            self.attempts,
+            self.stops_sent,
+            self.receipts,
+            self.conditions,
+            self.testing,
+            self.idle_warnings,
+            self.spoken_at,
+            self.observed,
+            self.left_out,
+            self.unreadable_held,
+        )
+        return self.snapshot.revision + sum(table.changes for table in tables)
+
+    def change(self, *changes: Change, needs_cycle: bool = True) -> None:
+        self.apply(changes)
+        self.needs_cycle |= needs_cycle
 
     def apply(self, changes: Iterable[Change]) -> None:
         changes = list(changes)
@@ -102,6 +135,23 @@ class State:
         self.digest.add(changes)
         if self.unjournaled is not None:
             self.unjournaled.extend(changes)
+
+    def unstored(self) -> Unstored:
+        return Unstored(
+            testing=dict(self.testing),
+            stops_sent=dict(self.stops_sent),
+            spoken_at=dict(self.spoken_at),
+            observed=dict(self.observed),
+            left_out=dict(self.left_out),
+        )
+
+    def restore(self, unstored: Unstored) -> None:
+        """Add to a state that was loaded from the store what the store does not have."""
+        self.testing = Counted(unstored.testing)
+        self.stops_sent = Counted(unstored.stops_sent)
+        self.spoken_at = Counted(unstored.spoken_at)
+        self.observed = Counted(unstored.observed)
+        self.left_out = Counted(unstored.left_out)
 
     def keep_spec(self, job_id: str, spec: JobSpec) -> None:
         self.specs[job_id] = spec
@@ -116,7 +166,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
     for job in live:
         state.dependents.follow(None, job)
     jobs = [job for job in live if job.state.is_active]
-    state.unreadable_held = _held_by_unreadable(tx)
+    state.unreadable_held = Counted(_held_by_unreadable(tx))
     changes: list[Change] = [
         PutRules(
             limits=policies.limits,
@@ -131,7 +181,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         *(PutQueue(queue=queue) for queue in tx.fleet.queues()),
         *(PutReservation(reservation=record.reservation) for record in tx.reservations.all() if not record.is_over),
         *(PutQuota(user=record.user, kind=record.kind, quota=record.quota) for record in tx.people.quotas()),
-        *(PutVolume(volume=record.picture) for record in tx.volumes.all()),
+        *(PutVolume(volume=record.snapshot_volume) for record in tx.volumes.all()),
         *(PutMembership(user=user, membership=member) for user, member in memberships(tx).items()),
         *(PutScore(user=user, model=model, score=score) for (user, model), score in tx.scores.all().items()),
         *(PutJob(job=job) for job in jobs),
@@ -140,23 +190,23 @@ def load_state(tx: Transaction, policies: Policies) -> State:
     ]
     state.apply(changes)
     state.run_times = run_times_known(tx)
-    state.attempts = tx.attempts.get([job.attempt_id for job in jobs if job.state.holds_resources])
-    state.conditions = _conditions(tx, state)
-    state.idle_warnings = tx.health.idle_warnings()
-    state.receipts = {receipt.job_id: receipt for receipt in tx.receipts.open()}
+    state.attempts = Counted(tx.attempts.get([job.attempt_id for job in jobs if job.state.holds_resources]))
+    state.conditions = Counted(_conditions(tx, state))
+    state.idle_warnings = Counted(tx.health.idle_warnings())
+    state.receipts = Counted({receipt.job_id: receipt for receipt in tx.receipts.open()})
     state.unreadable = tuple(tx.unreadable)
     return state
 
 
 def _held_by_unreadable(tx: Transaction) -> dict[str, Allocation]:
-    """By attempt. The attempts have rows of their own, which say what they hold."""
+    """The allocations, by attempt. Attempts have rows of their own, which are readable."""
     damaged = [f"j-{row.key}" for row in tx.unreadable if row.table == "jobs"]
     attempts = [attempt for job_id in damaged for attempt in tx.attempts.of_job(job_id)]
     return {attempt.id: attempt.allocation for attempt in attempts if attempt.ended_at is None}
 
 
 def without_held(node: Node, held: Mapping[str, Allocation]) -> Node:
-    """The node with what these attempts hold left to them, as if they were not corral's."""
+    """The node with the GPUs of these attempts marked as taken by other programs."""
     grants = [grant for allocation in held.values() for grant in allocation.grants if grant.node == node.id]
     if not grants:
         return node
@@ -170,7 +220,7 @@ def without_held(node: Node, held: Mapping[str, Allocation]) -> Node:
 
 
 def _conditions(tx: Transaction, state: State) -> dict[str, Condition]:
-    """With those of GPUs of which only the health is known, not the reason."""
+    """Including GPUs of which only the health is stored, not the reason."""
     known = tx.health.conditions()
     for node in state.snapshot.nodes.values():
         for gpu in node.gpus:
@@ -198,7 +248,7 @@ def _last_node(jobs: Iterable[Job]) -> str:
 
 
 def as_committed(state: State, answer: Any) -> Any:
-    """A job that is told, as it is now: the cycle that the same commit holds may have started it."""
+    """The answer with the present job: the cycle of the same commit may have started it."""
     match answer:
         case JobRecord():
             return replace(answer, job=state.snapshot.jobs.get(answer.job.id, answer.job))

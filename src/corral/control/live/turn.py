@@ -1,7 +1,14 @@
-"""One turn: requests in one transaction, with a cycle if one is due; and whether a commit that was cut short happened.
+"""One turn: several requests in one transaction, followed by a scheduling cycle if one is due.
 
-A turn changes the state in memory as it goes. If it raises, nothing was committed, or it is not known, and the state
-must be loaded again.
+Requests of one turn share a commit, because a commit waits for the disk. Still each request is atomic: either all its
+changes are committed, or none. A use case may refuse a request at any point, also after it has changed something. A
+refusal that changed nothing is answered after the commit, like a result. After any other refusal, and after any other
+exception, the whole turn is rolled back: `run` raises RequestFailed, and the controller loads the state from the store
+and runs the turn again without that request. So a refused request leaves the store and the state as they were, and a
+request that succeeds needs no savepoint in the database.
+
+A turn changes the state in memory as it runs. If `run` raises, nothing was committed, or the outcome of the commit is
+unknown, and the state must be loaded again. `was_committed` finds out the outcome later.
 """
 
 from __future__ import annotations
@@ -14,7 +21,7 @@ from typing import Any
 
 from corral.control.errors import Refusal
 from corral.control.live.planner import Planner
-from corral.control.live.state import State, as_committed
+from corral.control.live.state import State, Unstored, as_committed
 from corral.control.live.unit_of_work import Work
 from corral.control.ports import Store, StoreUnavailable, Transaction
 from corral.control.records import EventRecord
@@ -26,17 +33,17 @@ class Request:
     answer: Future[Any] = field(default_factory=Future)
     result: Any = None
     refusal: Refusal | None = None
-    #: nobody waits for the answer
+    #: no caller waits for the answer
     is_patient: bool = False
 
     def attend(self, work: Work) -> None:
-        """Raises RequestFailed if it is neither done nor properly refused."""
-        steps, self.result, self.refusal = work.steps, None, None
+        """Run the request. Raises RequestFailed if its changes must be undone."""
+        changes, self.result, self.refusal = work.changes, None, None
         try:
             self.result = self.run(work)
         except Refusal as refusal:
-            if work.steps != steps:
-                raise RequestFailed(self, RuntimeError(f"refused half way: {refusal}")) from refusal
+            if work.changes != changes:
+                raise RequestFailed(self, refusal) from refusal
             self.refusal = refusal
         except StoreUnavailable:
             raise
@@ -51,13 +58,13 @@ class Request:
                 self.answer.set_result(as_committed(state, self.result))
 
     def fail(self, error: BaseException) -> None:
-        """Unless it has its answer already."""
+        """Answer with an error, unless the request has an answer already."""
         with suppress(InvalidStateError):
             self.answer.set_exception(error)
 
 
 class RequestFailed(Exception):
-    """One request of a turn has a bug; the others do not."""
+    """One request of a turn raised an exception, or was refused after it had changed something."""
 
     def __init__(self, request: Request, cause: Exception) -> None:
         super().__init__(f"{type(cause).__name__}: {cause}")
@@ -70,13 +77,16 @@ class Turn:
     requests: Sequence[Request]
     work: Work | None = None
     events: list[EventRecord] = field(default_factory=list)
-    #: of the picture that was planned from, if a cycle was run
+    #: digest of the snapshot that the cycle planned from; None if no cycle was run
     digest: str | None = None
-    #: everything was written, and nothing but the commit is left
+    #: the parts of the state that the store does not have, from before the turn
+    unstored: Unstored | None = None
+    #: everything was written, and only the commit is missing
     is_written: bool = False
 
     def run(self, store: Store, state: State, now: float, planner: Planner | None) -> None:
-        """Without a planner, no cycle is run. Returns when it is committed."""
+        """Run the requests, and a cycle if `planner` is given and says that one is due. Returns after the commit."""
+        self.unstored = state.unstored()
         with store.write() as tx:
             work = self.work = Work(tx, state, now)
             for request in self.requests:
@@ -88,9 +98,9 @@ class Turn:
             self.is_written = True
 
     def was_committed(self, tx: Transaction) -> bool:
-        """Whether a commit that was cut short happened: what people ask for, and what is planned, leaves a line in the
-        audit log, and no other server writes one under the same number. A turn without such a line wrote nothing that
-        is not measured or decided again."""
+        """Whether a commit with an unknown outcome has succeeded: its last audit event is in the store. Every request
+        of a user and every plan adds an audit event, and no other server writes one with the same number. A turn
+        without an audit event wrote only data that is measured or decided again."""
         if not self.events:
             return False
         stored = tx.events.after(self.events[-1].id - 1, 1)

@@ -1,4 +1,4 @@
-"""A thread that does one thing again and again until it is stopped, whatever goes wrong with it.
+"""A worker: a thread that repeats one task until it is stopped, also after failures.
 
 Every loop of the server is one of these: a round that fails is logged, tried again after a pause that grows, and shown
 to operators until one succeeds.
@@ -128,7 +128,7 @@ class Worker:
     # ---------------------------------------------------------------- the thread
 
     def run(self) -> None:
-        """The thread's own; nobody else calls it."""
+        """Called by the worker's own thread only."""
         self._at_start()
         self._repeat()
         try:
@@ -146,7 +146,7 @@ class Worker:
                 answer = self._work()
             except WorkerStopped:
                 return
-            except Exception as error:  # noqa: BLE001 - the next round may succeed; nobody else would do this work
+            except Exception as error:  # noqa: BLE001 - the next round may succeed
                 rest = self._failed(error)
             else:
                 self._worked()

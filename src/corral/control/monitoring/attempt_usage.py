@@ -1,4 +1,4 @@
-"""What attempts used: kept with what they held, and added up for people."""
+"""Measured use of attempts: stored with their allocations, and summed for views."""
 
 from __future__ import annotations
 

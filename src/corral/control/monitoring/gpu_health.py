@@ -1,4 +1,4 @@
-"""What is done about a GPU's health: the picture, the evidence, the jobs on it, and an operator's word.
+"""Changes of a GPU's health: the snapshot, the evidence, the jobs on the GPU, and decisions of operators.
 
 Readings are judged elsewhere (`core.health`); here a judgement becomes fact, if it still fits what is known by now.
 """
@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, WrongState
+from corral.control.errors import InUse, Invalid, NotFound, WrongState
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.core.jobs.lifecycle import StopRequested
 from corral.core.model import EndReason, Gpu, GpuHealth, Job, JobState, Node, NodeState
 from corral.core.monitoring.health.judging import put
@@ -61,7 +62,7 @@ def apply(work: Work, changes: Sequence[HealthChange]) -> None:
 
 
 def note_xids(work: Work, notes: Sequence[XidNote]) -> None:
-    """Every error of the driver in the audit log, in plain words; also those that are a program's own."""
+    """Record every driver error in the audit log with its meaning; also errors that a program caused."""
     for note in notes:
         xid = about(note.code)
         detail = {"code": note.code, "words": xid.meaning, "fault": xid.fault, "advice": xid.advice}
@@ -69,8 +70,8 @@ def note_xids(work: Work, notes: Sequence[XidNote]) -> None:
 
 
 def reset(work: Work, caller: Caller, gpu_id: str) -> Gpu:
-    """An operator's word that a GPU may be used again. What was known against it is forgotten."""
-    _only_operators(caller)
+    """An operator decides that a GPU may be used again. Its recorded faults are dropped."""
+    require_operator(caller, "manage nodes and GPUs")
     gpu = _known(work.state, gpu_id)
     if gpu.health is not GpuHealth.HEALTHY or gpu_id in work.state.conditions:
         _clear(work, gpu_id)
@@ -79,8 +80,8 @@ def reset(work: Work, caller: Caller, gpu_id: str) -> Gpu:
 
 
 def mark(work: Work, caller: Caller, gpu_id: str, health: GpuHealth, reason: str, *, sign: Sign = Sign.OPERATOR) -> Gpu:
-    """An operator's word, or an alert's, that a GPU is not to be trusted. A failed one stays failed."""
-    _only_operators(caller)
+    """An operator or an alert marks a GPU as suspect. A failed GPU stays failed."""
+    require_operator(caller, "manage nodes and GPUs")
     gpu = _known(work.state, gpu_id)
     if health is GpuHealth.HEALTHY:
         raise Invalid("a GPU becomes healthy by reset-health or a self-test", field="health")
@@ -95,7 +96,7 @@ def mark(work: Work, caller: Caller, gpu_id: str, health: GpuHealth, reason: str
 
 def begin_self_test(work: Work, caller: Caller, gpu_id: str) -> Gpu:
     """Take a free GPU out of use for a test."""
-    _only_operators(caller)
+    require_operator(caller, "manage nodes and GPUs")
     gpu = _known(work.state, gpu_id)
     if gpu_id in work.state.testing:
         raise WrongState(f"GPU {gpu_id} is being tested already", state="testing")
@@ -163,7 +164,6 @@ def forget(work: Work, gpu_ids: Iterable[str]) -> None:
         work.tx.health.delete_conditions(known)
         for gpu_id in known:
             del work.state.conditions[gpu_id]
-        work.steps += 1
 
 
 def condition_of(state: State, gpu_id: str) -> Condition:
@@ -187,28 +187,28 @@ def holding_jobs(state: State, gpu_ids: Iterable[str]) -> list[Job]:
 
 
 def _settle(work: Work, caller: Caller, conditions: Sequence[Condition]) -> None:
-    """Save conditions, tell of those whose health has changed, and move jobs away from what failed."""
+    """Save conditions, record the changes of health, and move jobs away from failed GPUs."""
     was = {item.gpu_id: condition_of(work.state, item.gpu_id).health for item in conditions}
     _save(work, conditions)
     for item in conditions:
         if item.health is not was[item.gpu_id]:
-            work.record(caller, ACTIONS[item.health], item.gpu_id, detail=_told(work.state, item, was[item.gpu_id]))
+            work.record(caller, ACTIONS[item.health], item.gpu_id, detail=_detail(work.state, item, was[item.gpu_id]))
     failed = {item.gpu_id: item for item in conditions if item.health is GpuHealth.FAILED}
     for job in holding_jobs(work.state, failed):
         _move_away(work, job, failed)
 
 
 def _move_away(work: Work, job: Job, failed: dict[str, Condition]) -> None:
-    """The job goes back to its queue and on from its checkpoint, away from what failed. A job that somebody else
-    stops is left to its end."""
+    """Requeue the job; it resumes from its checkpoint on other GPUs. A job that is being stopped for another reason is
+    left alone."""
     assert job.allocation is not None
     gpus = tuple(gpu for gpu in job.allocation.gpus if gpu in failed)
     if job.state is JobState.STOPPING and not job.is_resizing and job.stopping_for is not EndReason.GPU_FAILED:
         return
     if job.state is JobState.STOPPING and {*gpus} <= {*job.avoid_gpus}:
         return
-    message = "; ".join(f"GPU {gpu} failed: {_latest_words(failed[gpu])}" for gpu in gpus)
-    work.advance(job, StopRequested(at=work.now, reason=EndReason.GPU_FAILED, failed=gpus, message=message))
+    message = "; ".join(f"GPU {gpu} failed: {_latest_fault(failed[gpu])}" for gpu in gpus)
+    work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.GPU_FAILED, failed=gpus, message=message))
     detail = {"attempt": job.attempt, "reason": EndReason.GPU_FAILED, "gpus": list(gpus), "message": message}
     work.record(SYSTEM, "job.moving", job.id, owner=job.user, detail=detail)
 
@@ -221,7 +221,7 @@ def _clear(work: Work, gpu_id: str) -> None:
     for job in list(work.state.snapshot.jobs.values()):
         if job.state is JobState.QUEUED and gpu_id in job.avoid_gpus:
             left = tuple(gpu for gpu in job.avoid_gpus if gpu != gpu_id)
-            work.edit(job, replace(job, avoid_gpus=left))
+            work.jobs.edit(job, replace(job, avoid_gpus=left))
 
 
 def _save(work: Work, conditions: Sequence[Condition]) -> None:
@@ -229,11 +229,10 @@ def _save(work: Work, conditions: Sequence[Condition]) -> None:
     work.tx.health.save_conditions(conditions)
     for item in conditions:
         work.state.conditions[item.gpu_id] = item
-    work.steps += 1
 
 
 def _put_health(work: Work, healths: dict[str, GpuHealth]) -> None:
-    """Bring the picture up to date: each node once, and only what differs."""
+    """Bring the snapshot up to date: each node once, and only what differs."""
     by_node: defaultdict[str, list[Gpu]] = defaultdict(list)
     for gpu_id, health in healths.items():
         gpu = _known(work.state, gpu_id)
@@ -249,7 +248,7 @@ def _with_gpus(node: Node, gpus: Sequence[Gpu]) -> Node:
     return replace(node, gpus=tuple(changed.get(gpu.id, gpu) for gpu in node.gpus))
 
 
-def _told(state: State, condition: Condition, was: GpuHealth) -> dict[str, Any]:
+def _detail(state: State, condition: Condition, was: GpuHealth) -> dict[str, Any]:
     fresh = condition.fresh_evidence or condition.evidence[-1:]
     return {
         "node": state.snapshot.fleet.gpu_home.get(condition.gpu_id, ""),
@@ -259,7 +258,7 @@ def _told(state: State, condition: Condition, was: GpuHealth) -> dict[str, Any]:
     }
 
 
-def _latest_words(condition: Condition) -> str:
+def _latest_fault(condition: Condition) -> str:
     return condition.evidence[-1].text if condition.evidence else "no evidence was kept"
 
 
@@ -268,8 +267,3 @@ def _known(state: State, gpu_id: str) -> Gpu:
     if gpu is None:
         raise NotFound(f"there is no GPU {gpu_id!r}", field="gpu")
     return gpu
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage nodes and GPUs")

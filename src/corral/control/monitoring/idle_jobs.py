@@ -110,7 +110,7 @@ def _reclaim(work: Work, job: Job, sighting: Sighting, warning: IdleWarning, rul
         f"below the limit of {rules.utilization:.1%}"
     )
     _drop(work, [job.id])
-    work.advance(job, StopRequested(at=work.now, reason=EndReason.EVICTED, message=message))
+    work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.EVICTED, message=message))
     detail = {"attempt": job.attempt, "utilization": round(sighting.utilization, 4), "message": message}
     work.record(SYSTEM, "job.idle-stopped", job.id, owner=job.user, detail=detail)
 
@@ -123,7 +123,6 @@ def _running(state: State, job_id: str, attempt: int) -> Job | None:
 def _keep(work: Work, warning: IdleWarning) -> None:
     work.tx.health.save_idle_warning(warning)
     work.state.idle_warnings[warning.job_id] = warning
-    work.steps += 1
 
 
 def _drop(work: Work, job_ids: Sequence[str]) -> None:
@@ -131,4 +130,3 @@ def _drop(work: Work, job_ids: Sequence[str]) -> None:
         work.tx.health.delete_idle_warnings(job_ids)
         for job_id in job_ids:
             del work.state.idle_warnings[job_id]
-        work.steps += 1

@@ -1,4 +1,4 @@
-"""What was measured over time, cut to what somebody asked for: which span, in which steps, of which GPUs.
+"""Time series of measurements for one request: which span, in which steps, of which GPUs.
 
 A job's series come from the GPUs of its attempts, each over the time in which it held them.
 """

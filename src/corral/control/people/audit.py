@@ -1,4 +1,4 @@
-"""Lines of the audit log for what changes nothing: reads of others' data, refused sign-ins."""
+"""Audit log lines of actions that change nothing: reads of other users' data, refused sign-ins."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What operators do with groups: users who share one pool.
+"""Groups, managed by operators: users who share one pool.
 
-A user is in at most one group, a group has at most one pool, and a pool belongs to at most one group. Whoever changes
-one of these tells the picture by `follow`, so that the next plan knows where everybody belongs.
+A user is in at most one group, a group has at most one pool, and a pool belongs to at most one group. Every
+change of these is applied to the snapshot by `follow`, so that the next plan knows the group and pool of each user.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from corral.control.datasets import datasets
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.errors import InUse, Invalid, NotFound, Taken
 from corral.control.jobs.admission import check_queue_name
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import DEFAULT_GROUP, GroupRecord, ShareKind, UserRecord
 from corral.control.scheduling.reservations import check_group_free
@@ -52,7 +53,7 @@ def create(
     users: Sequence[str] = (),
     pool: str | None = None,
 ) -> GroupRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage groups")
     check_queue_name(name)
     if any(group.name == name for group in work.tx.people.groups()):
         raise Taken(f"there is a group {name!r} already", field="name", name=name)
@@ -67,7 +68,7 @@ def create(
 
 def edit(work: Work, caller: Caller, name: str, change: GroupChange) -> GroupRecord:
     """All of it or nothing. Jobs that wait stay; those whose user has lost their pool wait until it is back."""
-    _only_operators(caller)
+    require_operator(caller, "manage groups")
     group = existing(work.tx, name)
     both = sorted((set(change.add_users) | set(change.move_users)) & set(change.remove_users))
     if both:
@@ -98,7 +99,7 @@ def edit(work: Work, caller: Caller, name: str, change: GroupChange) -> GroupRec
 
 def delete(work: Work, caller: Caller, name: str) -> None:
     """Only an empty one: without users and without a pool."""
-    _only_operators(caller)
+    require_operator(caller, "manage groups")
     group = existing(work.tx, name)
     if name == DEFAULT_GROUP:
         raise InUse("the default group cannot be deleted", field="name")
@@ -125,7 +126,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
 
 
 def follow(work: Work, users: Iterable[UserRecord]) -> None:
-    """Bring the picture in step with where these users belong now."""
+    """Bring the snapshot in step with where these users belong now."""
     pool_of = {group.name: group.pool for group in work.tx.people.groups()}
     for user in users:
         member = Membership(group=user.group, pool=pool_of.get(user.group) if user.group else None)
@@ -152,9 +153,9 @@ def _free_users(tx: Transaction, names: Sequence[str], *, field: str) -> list[Us
     users = _users(tx, names, field=field)
     taken = [user for user in users if user.group is not None]
     if taken:
-        told = ", ".join(f"{user.name} is in group {user.group}" for user in taken)
+        text = ", ".join(f"{user.name} is in group {user.group}" for user in taken)
         raise InUse(
-            f"only users in no group can be added: {told}; remove them there first",
+            f"only users in no group can be added: {text}; remove them there first",
             field=field,
             users=[user.name for user in taken],
             groups=sorted({str(user.group) for user in taken}),
@@ -200,8 +201,3 @@ def _put(work: Work, caller: Caller, users: Sequence[UserRecord], group: str | N
             caller, "user.group-changed", after.name, owner=after.name, detail={"was": before.group, "is": group}
         )
     follow(work, moved)
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage groups")

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, NotPermitted, Taken
+from corral.control.errors import InUse, Invalid, NotFound, NotPermitted, Taken
 from corral.control.jobs.admission import check_queue_name
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
-from corral.control.records import EVERYONE, TASK_LABEL, Function, JobSpec, PermissionGroupRecord, Role, UserRecord
+from corral.control.records import EVERYONE, Function, JobSpec, PermissionGroupRecord, Role, UserRecord
 from corral.core.model import JobKind
 
 _OF_KIND = {
@@ -47,8 +48,8 @@ def require(caller: Caller, function: Function) -> None:
 
 
 def function_for(kind: JobKind, spec: JobSpec) -> Function:
-    """What somebody must be allowed to do to start such a job."""
-    return Function.TASKS if TASK_LABEL in spec.labels else _OF_KIND[kind]
+    """The function that a user needs to start such a job."""
+    return Function.TASKS if spec.task is not None else _OF_KIND[kind]
 
 
 def may_see_job(caller: Caller, owner: str) -> bool:
@@ -69,7 +70,7 @@ def functions_of(tx: Transaction, user: UserRecord) -> frozenset[Function]:
 
 
 def create(work: Work, caller: Caller, name: str, functions: Collection[Function], description: str = "") -> str:
-    _only_operators(caller)
+    require_operator(caller, "manage permission groups")
     check_queue_name(name)
     if any(group.name == name for group in work.tx.people.permission_groups()):
         raise Taken(f"there is a permission group {name!r} already", field="name", name=name)
@@ -90,7 +91,7 @@ def edit(
     description: str | None = None,
 ) -> None:
     """What its users do already is not touched: a job that waits or runs goes on."""
-    _only_operators(caller)
+    require_operator(caller, "manage permission groups")
     group = existing(work.tx, name)
     changed = replace(
         group,
@@ -103,7 +104,7 @@ def edit(
 
 def assign(work: Work, caller: Caller, name: str, users: Sequence[str]) -> None:
     """Put users into a permission group, all of them or none; each leaves the one before."""
-    _only_operators(caller)
+    require_operator(caller, "manage permission groups")
     existing(work.tx, name)
     wanted = set(users)
     found = [user for user in work.tx.people.users() if user.name in wanted]
@@ -118,7 +119,7 @@ def assign(work: Work, caller: Caller, name: str, users: Sequence[str]) -> None:
 
 
 def delete(work: Work, caller: Caller, name: str) -> None:
-    _only_operators(caller)
+    require_operator(caller, "manage permission groups")
     existing(work.tx, name)
     if name == EVERYONE:
         raise InUse(f"the permission group {EVERYONE} cannot be deleted: new users come into it", field="name")
@@ -147,8 +148,3 @@ def _in_order(functions: Collection[Function]) -> tuple[Function, ...]:
 
 def _names(group: PermissionGroupRecord) -> list[str]:
     return [function.value for function in group.functions]
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage permission groups")

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from corral.control.errors import Forbidden, Invalid, NotFound
+from corral.control.errors import Invalid, NotFound
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import QuotaRecord, VolumeQuotaRecord
 from corral.control.storage.mounts import local_held
@@ -65,15 +66,15 @@ def set_quota(
     volumes: Mapping[VolumeType, int | None] | None = None,
 ) -> None:
     """What a user may hold from now on, for the kinds and types that are named."""
-    _only_operators(caller)
+    require_operator(caller, "set quotas")
     _check_users(work.tx, [name])
     _put(work, name, quotas, volumes or {})
     _record(work, caller, name, quotas, volumes or {})
 
 
 def edit_quotas(work: Work, caller: Caller, names: Sequence[str] | None, edit: QuotaEdit) -> list[str]:
-    """The same change for these users, or for everybody: for all of them or for none. The users it was made for."""
-    _only_operators(caller)
+    """Apply the same change for these users, or for all users; for all of them or for none. Returns the users."""
+    require_operator(caller, "set quotas")
     if not edit.kinds and not edit.volumes:
         raise Invalid("nothing to change: name a job kind or volumes", field="quota")
     if names is None:
@@ -95,7 +96,7 @@ def give_default(work: Work, name: str) -> None:
 
 
 def volume_quotas_of(tx: Transaction) -> dict[tuple[str, VolumeType], VolumeUsage]:
-    """Of everybody who has volumes or a limit, as far as the store knows: what jobs hold of their nodes' disks is not
+    """For each user who has volumes or a limit, as far as the store knows: what jobs hold of their nodes' disks is not
     in it."""
     limits = {(record.user, record.type): record.max_bytes for record in tx.people.volume_quotas()}
     held = held_of(tx)
@@ -148,10 +149,5 @@ def _check_users(tx: Transaction, names: Sequence[str]) -> None:
     known = {user.name for user in tx.people.users()}
     missing = [name for name in names if name not in known]
     if missing:
-        words = ", ".join(repr(name) for name in missing)
-        raise NotFound(f"there is no user {words}", field="user", missing=missing)
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators set quotas")
+        names = ", ".join(repr(name) for name in missing)
+        raise NotFound(f"there is no user {names}", field="user", missing=missing)

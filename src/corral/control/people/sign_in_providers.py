@@ -1,4 +1,4 @@
-"""Sign-in providers: who may be asked to vouch for people, and who of those people comes in.
+"""Sign-in providers: which services may authenticate users, and which of their users may sign in.
 
 Decides what a valid provider is, who is let in and under which name. How a provider is asked is the server's business;
 its secrets arrive here encrypted. Local sign-in is not a provider: it cannot be switched off.
@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from corral.control.errors import Forbidden, Invalid, NotFound, Taken, WrongState
+from corral.control.errors import Invalid, NotFound, Taken, WrongState
 from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
 from corral.control.people import user_accounts
-from corral.control.people.operators import reachable_operators
+from corral.control.people.operators import reachable_operators, require_operator
 from corral.control.ports import Transaction
 from corral.control.records import (
     LOCAL_PROVIDER,
@@ -40,7 +40,7 @@ _CONTROL_OR_BLANK = re.compile(r"[\x00-\x20\x7f]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignInOutcome:
-    """What became of somebody for whom a provider vouched; without a user they have to ask an operator."""
+    """The result of a sign-in through a provider; without a user, the person has to ask an operator."""
 
     identity: IdentityRecord
     user: UserRecord | None = None
@@ -54,7 +54,7 @@ class SignInOutcome:
 
 def create_provider(work: Work, caller: Caller, provider: ProviderRecord) -> ProviderRecord:
     """A new provider, switched off unless it says otherwise."""
-    _only_operators(caller)
+    require_operator(caller, "manage sign-in providers")
     if not PROVIDER_ID.fullmatch(provider.id) or provider.id in RESERVED_IDS:
         reserved = ", ".join(sorted(RESERVED_IDS))
         raise Invalid(
@@ -65,13 +65,13 @@ def create_provider(work: Work, caller: Caller, provider: ProviderRecord) -> Pro
         raise Taken(f"there is a provider {provider.id!r} already", field="id", name=provider.id)
     made = _checked(work.tx, replace(provider, created_at=work.now))
     work.tx.providers.save(made)
-    work.record(caller, "provider.created", made.id, detail=_told(made))
+    work.record(caller, "provider.created", made.id, detail=_detail(made))
     return made
 
 
 def edit_provider(work: Work, caller: Caller, provider_id: str, changes: Mapping[str, Any]) -> ProviderRecord:
     """Change some fields; secrets that are not among the changes stay as they are."""
-    _only_operators(caller)
+    require_operator(caller, "manage sign-in providers")
     before = existing(work.tx, provider_id)
     after = _checked(work.tx, replace(before, **changes))
     if after.issuer != before.issuer:
@@ -79,7 +79,7 @@ def edit_provider(work: Work, caller: Caller, provider_id: str, changes: Mapping
     if before.enabled and not after.enabled:
         _protect_last_operator(work.tx, before, "disable")
     work.tx.providers.save(after)
-    detail = {**_told(after), "changed": sorted(changes)}
+    detail = {**_detail(after), "changed": sorted(changes)}
     work.record(caller, _edit_action(before, after, changes), provider_id, detail=detail)
     return after
 
@@ -87,12 +87,12 @@ def edit_provider(work: Work, caller: Caller, provider_id: str, changes: Mapping
 def delete_provider(work: Work, caller: Caller, provider_id: str) -> list[str]:
     """Forget the provider and everyone it knows. Its users stay, with their jobs, but are signed out and have no way
     in until an operator gives them a password; their names."""
-    _only_operators(caller)
+    require_operator(caller, "manage sign-in providers")
     provider = existing(work.tx, provider_id)
     _protect_last_operator(work.tx, provider, "delete")
     users = [user for user in work.tx.people.users() if user.provider == provider_id]
     for user in users:
-        # Whoever gets this provider id next must not be taken for the one who had it.
+        # The next provider with this id must not be taken for the deleted one.
         work.tx.people.save_user(replace(user, provider=LOCAL_PROVIDER, subject=""))
         for kind in CredentialKind:
             work.tx.credentials.delete([item.id for item in work.tx.credentials.of_user(user.name, kind)])
@@ -106,7 +106,7 @@ def renew_secrets(work: Work, renewed: Mapping[tuple[str, str], tuple[str, str]]
     """The same secrets under a newer key: by provider and field, as they were and as they are now."""
     for (provider_id, field), (before, after) in renewed.items():
         provider = work.tx.providers.get(provider_id)
-        # Somebody may have given a new one in the meantime.
+        # An operator may have replaced the secret meanwhile.
         if provider is not None and getattr(provider, field) == before:
             change: dict[str, Any] = {field: after}
             work.tx.providers.save(replace(provider, **change))
@@ -162,7 +162,7 @@ def _check_issuer(issuer: str) -> None:
 def _check_new_issuer(tx: Transaction, before: ProviderRecord, changes: Mapping[str, Any]) -> None:
     users = [user.name for user in tx.people.users() if user.provider == before.id]
     if users:
-        # Its ids would be taken for those of the old one: somebody else would come in as ann.
+        # The ids of the new provider would be taken for those of the old one: another person could sign in as ann.
         raise WrongState(
             f"{len(users)} users come from {before.issuer} ({', '.join(users[:5])}): another issuer could pass others "
             "off as them. Create a second provider instead",
@@ -179,7 +179,7 @@ def _protect_last_operator(tx: Transaction, provider: ProviderRecord, verb: str)
         return
     stranded = [user.name for user in reachable_operators(tx)]
     if not stranded:
-        return  # nobody could operate before either; this makes nothing worse
+        return  # no operator could sign in before either
     raise WrongState(
         f"cannot {verb} {provider.id}: every operator signs in through it ({', '.join(stranded[:5])}). "
         f"Give one of them a password first: corral user password {stranded[0]}",
@@ -194,7 +194,7 @@ def _edit_action(before: ProviderRecord, after: ProviderRecord, changes: Mapping
     return "provider.edited"
 
 
-def _told(provider: ProviderRecord) -> dict[str, Any]:
+def _detail(provider: ProviderRecord) -> dict[str, Any]:
     """What the audit log says of a provider: no secret, not even an encrypted one."""
     return {
         "kind": provider.kind,
@@ -209,8 +209,8 @@ def _told(provider: ProviderRecord) -> dict[str, Any]:
 
 
 def sign_in(work: Work, source: str, seen: IdentityRecord) -> SignInOutcome:
-    """Somebody for whom an enabled provider vouched: a known user, a newcomer on the allow-list, or nobody yet. In
-    each case they are remembered."""
+    """A person has signed in through an enabled provider: a known user, a new user on the allow-list, or a person
+    without an account. The identity is stored in each case."""
     provider = existing(work.tx, seen.provider)
     if not provider.enabled:
         raise WrongState(f"signing in with {provider.title} is switched off", field="provider")
@@ -219,7 +219,7 @@ def sign_in(work: Work, source: str, seen: IdentityRecord) -> SignInOutcome:
     if user is not None:
         work.tx.providers.save_identities([identity])
         return SignInOutcome(identity=identity, user=None if user.disabled else user, is_disabled=user.disabled)
-    # Somebody has to be the first operator, and the platform belongs to whoever sets it up.
+    # The first user, who sets up the installation, is the first operator.
     if is_allowed(provider, identity) or not work.tx.people.users():
         made = _on_board(work, replace(SYSTEM, source=source), provider, identity, provider.group)
         return SignInOutcome(identity=replace(identity, user=made.name), user=made, is_new=True)
@@ -233,7 +233,7 @@ def on_board(
     work: Work, caller: Caller, provider_id: str, subjects: Sequence[str], group: str | None
 ) -> list[UserRecord]:
     """Make users of people whom the provider knows, all or none."""
-    _only_operators(caller)
+    require_operator(caller, "manage sign-in providers")
     provider = existing(work.tx, provider_id)
     if not subjects:
         raise Invalid("say whom: give at least one subject", field="subjects")
@@ -248,8 +248,8 @@ def on_board(
         )
     present = [(known[subject].login, user.name) for subject in wanted if (user := _user_of(work.tx, known[subject]))]
     if present:
-        told = ", ".join(f"{login} is user {name}" for login, name in present[:5])
-        raise Taken(f"already on-boarded: {told}", field="subjects", logins=[login for login, _ in present[:20]])
+        text = ", ".join(f"{login} is user {name}" for login, name in present[:5])
+        raise Taken(f"already on-boarded: {text}", field="subjects", logins=[login for login, _ in present[:20]])
     if group is not None:
         _check_group(work.tx, group)
     return [_on_board(work, caller, provider, known[subject], group) for subject in wanted]
@@ -257,14 +257,14 @@ def on_board(
 
 def remember(work: Work, caller: Caller, provider_id: str, found: Sequence[IdentityRecord]) -> int:
     """People whom the provider lists; who was seen or on-boarded stays so. How many are new."""
-    _only_operators(caller)
+    require_operator(caller, "manage sign-in providers")
     existing(work.tx, provider_id)
     known = {identity.subject: identity for identity in work.tx.providers.identities(provider_id)}
     merged = []
     for item in found:
         before = known.get(item.subject)
         if before is not None:
-            # A list tells less than a sign-in: what it leaves out is kept.
+            # A list has fewer values than a sign-in: values that it lacks are kept.
             item = replace(
                 item,
                 name=item.name or before.name,
@@ -288,7 +288,7 @@ def known_people(tx: Transaction, provider_id: str) -> list[IdentityRecord]:
 
 def is_allowed(provider: ProviderRecord, identity: IdentityRecord) -> bool:
     """Whether the allow-list names them. An e-mail address counts only when the provider has verified it, and only such
-    addresses are in an identity; a login that looks like an address is a word that its owner may have chosen."""
+    addresses are in an identity; a login that looks like an address is a text that its owner may have chosen."""
     login, email = identity.login.casefold(), identity.email.casefold()
     names = {EVERYBODY}
     if "@" not in login:
@@ -337,7 +337,7 @@ def _on_board(
 
 
 def _user_of(tx: Transaction, identity: IdentityRecord) -> UserRecord | None:
-    """By what the user's own record says: a name in an identity may meanwhile belong to somebody else."""
+    """By what the user's own record says: a name in an identity may meanwhile belong to another user."""
     matching = [user for user in tx.people.users() if _is_same(user, identity)]
     return matching[0] if matching else None
 
@@ -350,8 +350,3 @@ def _check_group(tx: Transaction, group: str) -> None:
     names = [record.name for record in tx.people.groups()]
     if group not in names:
         raise Invalid(f"there is no group {group!r}; there are {', '.join(names[:10])}", field="group")
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage sign-in providers")

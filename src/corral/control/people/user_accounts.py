@@ -1,4 +1,4 @@
-"""Users: profile, role, sign-in. Passwords and tokens arrive here hashed; how is the server's business."""
+"""Users: profile, role, sign-in. Passwords and tokens are hashed by the server before they come here."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from corral.control.datasets import datasets
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
+from corral.control.errors import InUse, Invalid, NotFound, Taken, WrongState
 from corral.control.jobs import images
 from corral.control.live.unit_of_work import PLATFORM, Caller, Work
 from corral.control.people import permissions, quotas
-from corral.control.people.operators import reachable_operators
+from corral.control.people.operators import reachable_operators, require_operator
 from corral.control.ports import Transaction
 from corral.control.records import (
     DEFAULT_GROUP,
@@ -55,7 +55,7 @@ def create_user(
     """A new user. The first one is always an operator, later ones are scientists unless said otherwise."""
     users = work.tx.people.users()
     if users:
-        _only_operators(caller)
+        require_operator(caller, "manage users")
     _check_new_name(work, name, {user.name for user in users})
     membership = _membership(work, group)
     permissions.existing(work.tx, permission_group)
@@ -92,7 +92,7 @@ def edit_user(
     email: str | None = None,
 ) -> UserRecord:
     """Change what is given. A new password is for one use, and signs the user out everywhere, as disabling does."""
-    _only_operators(caller)
+    require_operator(caller, "manage users")
     user = existing(work.tx, name)
     if permission_group is not None:
         permissions.existing(work.tx, permission_group)
@@ -132,7 +132,7 @@ def edit_profile(
 
 def delete_user(work: Work, caller: Caller, name: str) -> None:
     """All of it, or refused: not while a job is active, and never the last operator."""
-    _only_operators(caller)
+    require_operator(caller, "manage users")
     user = existing(work.tx, name)
     active = [job.id for job in work.state.snapshot.jobs.values() if job.user == name]
     if active:
@@ -247,7 +247,7 @@ def _changes(before: UserRecord, after: UserRecord) -> dict[str, Any]:
 
 
 def _is_acting_operator(user: UserRecord) -> bool:
-    """Somebody who can sign in and put things right."""
+    """An operator who can sign in and correct mistakes."""
     has_a_way_in = user.password_hash is not None or user.provider != LOCAL_PROVIDER
     return user.role is Role.OPERATOR and not user.disabled and has_a_way_in
 
@@ -260,8 +260,3 @@ def _protect_last_operator(work: Work, name: str) -> None:
 def _sign_out(work: Work, name: str) -> None:
     credentials = [item for kind in CredentialKind for item in work.tx.credentials.of_user(name, kind)]
     work.tx.credentials.delete([credential.id for credential in credentials])
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage users")

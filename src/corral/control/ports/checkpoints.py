@@ -1,4 +1,4 @@
-"""What the programs of jobs have saved, as the control layer needs to know it."""
+"""Port: the checkpoints that programs of jobs have saved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class SavedWork:
     """One checkpoint, or what is left of one."""
 
     name: str
-    #: where it lies: what the next attempt is told to resume from
+    #: its directory, which the next attempt resumes from
     path: str
     #: steps done: where a program that resumes from it goes on
     step: int
@@ -40,7 +40,7 @@ class Lookup(Protocol):
 class Checkpoints(Protocol):
     """The checkpoint directory of every job. Safe for use by several threads.
 
-    Whoever runs a job can put anything there: nothing in it is believed without a look, and no link is followed.
+    The job can write anything there: all content is checked, and no link is followed.
     An OSError means that the directory cannot be read at this moment.
     """
 

@@ -1,4 +1,4 @@
-"""What really runs attempts, as the control layer needs it."""
+"""Port: an engine, which runs attempts on a cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class EngineUnavailable(Exception):
 
 
 class LaunchRefused(Exception):
-    """The engine will never start this attempt; the message says why, in words for the job's owner."""
+    """The engine will never start this attempt; the message gives the reason to the job's owner."""
 
 
 class AttemptTaken(LaunchRefused):
@@ -103,7 +103,7 @@ class LaunchOrder:
     user: str
     command: tuple[str, ...]
     instances: tuple[Instance, ...]
-    #: its instances are told how to find each other; more than one always are
+    #: its instances get the variables to find each other; several instances always do
     is_distributed: bool = False
     #: for every instance; an instance's own env comes on top
     env: Mapping[str, str] = field(default_factory=dict)
@@ -149,10 +149,10 @@ class AttemptStatus:
 
 
 class Withholding(StrEnum):
-    """What became of corral's word that a node shall take nothing new."""
+    """Whether the engine still withholds a node as corral has decided."""
 
     KEPT = "kept"
-    #: somebody has said otherwise at the engine itself
+    #: an administrator of the engine has decided otherwise
     OVERRULED = "overruled"
 
 
@@ -161,7 +161,7 @@ class Observation:
     nodes: tuple[Node, ...]
     #: every attempt that was launched and not yet forgotten, starting, running or ended
     attempts: tuple[AttemptStatus, ...]
-    #: by node, of those that the engine was told to withhold; None where nobody but corral gives work to its nodes
+    #: by node, of those that corral has withheld at the engine; None if only corral starts programs on its nodes
     withheld: Mapping[str, Withholding] | None = None
     #: attempts that were over by what they had written themselves, and until when their GPUs were held all the same
     overran: Mapping[str, float] = field(default_factory=dict)
@@ -195,7 +195,7 @@ class Fenced(Protocol):
 
 @runtime_checkable
 class LaunchesAtOnce(Protocol):
-    """An engine whose launches mostly wait for somebody else: they are handed over several at a time."""
+    """An engine whose launches mostly wait for another system: several are sent at the same time."""
 
     #: how many
     launches_at_once: int
@@ -206,7 +206,7 @@ class NodesElsewhere(Protocol):
     """An engine whose nodes are other machines than the server's."""
 
     def address_of(self, node: str) -> str:
-        """Where the server reaches a node. Raises EngineUnavailable while nobody can tell."""
+        """The address at which the server reaches a node. Raises EngineUnavailable while it is unknown."""
 
 
 @runtime_checkable
@@ -255,11 +255,12 @@ class Engine(Protocol):
         """Whether anything of it is here: it runs, or it has run and its logs are kept."""
 
     def withhold(self, node: str, reason: str) -> None:
-        """Let nobody start anything new there, corral or not, and say why. Where corral alone gives work to the nodes
-        there is nothing to do. Raises EngineUnavailable."""
+        """Let no system start a new program there, corral or another, and store the reason. Where only corral uses the
+        nodes there is nothing to do. Raises EngineUnavailable."""
 
-    def release(self, node: str, *, whoever_withheld: bool) -> None:
-        """Let it work again: if corral has withheld it, or even if somebody else has. Raises EngineUnavailable."""
+    def release(self, node: str, *, force: bool) -> None:
+        """Let programs start there again: if corral has withheld it, or even if an administrator has. Raises
+        EngineUnavailable."""
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         """Call `sink`, from any thread, soon after an attempt is up and after it ended. A lost event is

@@ -1,4 +1,4 @@
-"""What was measured, kept over time, as the control layer needs it."""
+"""Port: the history of measurements."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class History(Protocol):
 
     def append(self, at: float, values: Mapping[Metric, Mapping[str, float]]) -> None:
         """Keep one value per metric and subject at this moment. Quick; durable within seconds. A history that
-        somebody else fills (Prometheus) ignores it. A moment before one that was appended already is dropped."""
+        another system fills (Prometheus) ignores it. A moment before one that was appended already is dropped."""
 
     def means(self, metric: Metric, since: float, until: float) -> dict[str, float]:
         """The mean of every subject over the span; subjects without a reading in it are absent."""

@@ -1,4 +1,4 @@
-"""What jobs left in their output directories, as the server shows it."""
+"""Port: the output directories of jobs."""
 
 from __future__ import annotations
 

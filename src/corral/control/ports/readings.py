@@ -1,4 +1,4 @@
-"""What is measured, and who measures it, as the control layer needs it."""
+"""Port: readings of GPUs and nodes, and the collectors that take them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MigSlice:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GpuReading:
-    """One GPU at one moment; None where the device does not tell."""
+    """One GPU at one moment; None where the device reports no value."""
 
     gpu_id: str
     at: float
@@ -58,7 +58,7 @@ class GpuReading:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostReading:
-    """One node at one moment; None where it is not told. Rates are per second since the reading before."""
+    """One node at one moment; None where it is unknown. Rates are per second since the reading before."""
 
     node: str
     at: float

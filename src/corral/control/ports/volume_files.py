@@ -1,4 +1,4 @@
-"""The files of one volume, as they are shown, fetched and brought from outside of jobs."""
+"""Port: the files of one volume, for lists, downloads and uploads outside of jobs."""
 
 from __future__ import annotations
 

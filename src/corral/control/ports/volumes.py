@@ -1,4 +1,4 @@
-"""Where volumes are kept, as the control layer needs it: each engine has its own kind of storage."""
+"""Port: the storage of volumes; each engine has its own kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class VolumeUse:
 
 class VolumeDriver(Protocol):
     """Block and filesystem volumes of one cluster. Every method is idempotent by the volume's id; what fails raises
-    VolumeUnavailable with the reason in words."""
+    VolumeUnavailable with the reason."""
 
     def create(self, volume_id: str, size_bytes: int, owner: str) -> None:
         """Make it, empty. One that is there already keeps what it holds."""

@@ -1,4 +1,4 @@
-"""What a workbench needs where it runs, and what it tells from there."""
+"""The files that a workbench needs where it runs, and the status that it writes there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Tool(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkbenchStatus:
-    """A running workbench as it describes itself; whoever runs it could write anything here."""
+    """The status that a running workbench writes. Its owner could write anything here."""
 
     #: which attempt wrote it
     attempt: int
@@ -32,7 +32,7 @@ class WorkbenchStatus:
     ssh_sessions: int = 0
     #: where it lets the server in from another machine
     relay_port: int | None = None
-    #: somebody is logged in, or something computes
+    #: a user is logged in, or a program computes
     is_busy: bool = False
     #: when it was last used
     used_at: float
@@ -52,7 +52,7 @@ class WorkbenchFiles(Protocol):
         left alone."""
 
     def status(self, job_id: str) -> WorkbenchStatus | None:
-        """What it last told; None if that is nothing, or nonsense."""
+        """Its last status; None if there is none, or it is invalid."""
 
 
 class ToolProbe(Protocol):

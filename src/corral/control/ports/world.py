@@ -1,4 +1,4 @@
-"""Time, job directories, files of reports, notices and tests of GPUs, as the control layer needs them."""
+"""Ports: time, job directories, files of reports, notices, and tests of GPUs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds since the epoch. Somebody may set it, back and forth."""
+        """Seconds since the epoch. The system time may be set, back and forth."""
 
     def monotonic(self) -> float:
         """Seconds since some moment, never going back: for intervals."""
 
 
 class Workspace(Protocol):
-    """A directory for each job, where the job can read what it is handed and keep what it must find again."""
+    """A directory for each job, where the job finds its input files and keeps its own files."""
 
     def env(self, job_id: str) -> Mapping[str, str]:
         """Environment that names a job's directories. Touches no file: it may be called in the controller's thread."""
@@ -57,7 +57,7 @@ class NoticeFailed(Exception):
 
 
 class Notifier(Protocol):
-    """Brings news to people: by mail, by a chat, by a webhook."""
+    """Sends notices: by mail, to a chat, to a webhook."""
 
     def check(self, url: str) -> None:
         """Raises NoticeRefused if nothing could ever be sent to this address. Quick, and without the network."""

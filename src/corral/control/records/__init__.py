@@ -1,8 +1,18 @@
 """What is kept about things, beyond what the scheduler needs to decide.
 
-Records are values like those of the core: a use case reads one, makes a changed copy and hands it to the store.
+Records are values like those of the core: a use case reads one, makes a changed copy and saves it in the store.
 """
 
+from corral.control.records.alerts import (
+    AlertFilter,
+    ChannelRecord,
+    DeliveryRecord,
+    DeliveryState,
+    ReportPeriod,
+    ReportRecord,
+    ReportSchedule,
+    ReportState,
+)
 from corral.control.records.catalog import (
     FlavorRecord,
     ImageRecord,
@@ -38,6 +48,7 @@ from corral.control.records.jobs import (
     EVERY_JOB,
     KEPT_LABEL,
     TASK_LABEL,
+    TASK_MODE_LABEL,
     AttemptRecord,
     IdleWarning,
     JobFilter,
@@ -46,8 +57,8 @@ from corral.control.records.jobs import (
     MountKind,
     MountSpec,
     UnreadableRow,
-    UsageCourse,
     UsageRecord,
+    UsageUpdate,
 )
 from corral.control.records.people import (
     DEFAULT_GROUP,
@@ -72,16 +83,6 @@ from corral.control.records.people import (
 from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
 from corral.control.records.scheduling import ReservationRecord
 from corral.control.records.sharing import Share, ShareKind, ShareMode
-from corral.control.records.telling import (
-    AlertFilter,
-    ChannelRecord,
-    DeliveryRecord,
-    DeliveryState,
-    ReportPeriod,
-    ReportRecord,
-    ReportSchedule,
-    ReportState,
-)
 from corral.control.records.volumes import (
     ObjectStoreKind,
     ObjectStoreRecord,
@@ -106,6 +107,7 @@ __all__ = [
     "LOCAL_PROVIDER",
     "SHORT_LENGTH",
     "TASK_LABEL",
+    "TASK_MODE_LABEL",
     "USUAL_FUNCTIONS",
     "AlertFilter",
     "AttemptRecord",
@@ -168,8 +170,8 @@ __all__ = [
     "SshKeyRecord",
     "TagRecord",
     "UnreadableRow",
-    "UsageCourse",
     "UsageRecord",
+    "UsageUpdate",
     "UserRecord",
     "VersionRecord",
     "Visibility",

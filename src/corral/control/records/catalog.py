@@ -1,4 +1,4 @@
-"""What is kept of what people pick from: pools, flavors, packages, images, presets."""
+"""Records of pools, flavors, packages, images and presets."""
 
 from __future__ import annotations
 

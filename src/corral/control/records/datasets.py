@@ -1,4 +1,4 @@
-"""What is kept of datasets: where they are kept, their versions, who made and who used them.
+"""Records of datasets: targets, versions, uses, and operations.
 
 The bytes are elsewhere, in the storage of the dataset's target; what is here says which of them are a version.
 """

@@ -1,4 +1,4 @@
-"""What is kept of what happened: events, scores as they were, the journal; and pages of anything."""
+"""Records of events, past scores and the journal; and pages of lists."""
 
 from __future__ import annotations
 

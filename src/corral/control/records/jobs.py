@@ -1,4 +1,4 @@
-"""What is kept about jobs: what they run, their attempts, what they used."""
+"""Records of jobs: specs, attempts and usage."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from enum import StrEnum
 from corral.core.model import WHOLE, Allocation, EndReason, Job, JobKind, JobState
 from corral.core.monitoring.attempt_usage import NOTHING_MEASURED, Measured
 
-#: A word of a spec that marks the job of a task, with the task's name.
-TASK_LABEL = "task"
-#: A word of a spec that marks a job that stays however old it becomes, with the user who wanted it.
+#: Rows of earlier versions have a task's name under this label, and the task's mode under the other, in place of the
+#: fields `task` and `task_mode`. So no user may give a job the first of these labels.
+TASK_LABEL, TASK_MODE_LABEL = "task", "mode"
+#: A label of a spec that marks a job that retention keeps, with the user who wanted it.
 KEPT_LABEL = "corral.kept"
 
 
@@ -51,7 +52,7 @@ class JobSpec:
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     workdir: str | None = None
-    #: words of the request as the user gave them, kept for showing and cloning
+    #: labels of the request as the user gave them, kept for display and cloning
     labels: Mapping[str, str] = field(default_factory=dict)
     #: the name of an image or its address; None means the environment of the node
     image: str | None = None
@@ -60,7 +61,7 @@ class JobSpec:
     #: which services a workbench offers
     jupyter: bool = False
     ssh: bool = False
-    #: a workbench that nobody has used for so long is stopped; None means never
+    #: a workbench that was not used for so long is stopped; None means never
     idle_stop_seconds: float | None = None
     #: how often its program shall save; None means as often as the installation says
     checkpoint_interval_seconds: float | None = None
@@ -73,6 +74,10 @@ class JobSpec:
     parameters: Mapping[str, str] = field(default_factory=dict)
     #: storage that it sees, by its paths
     mounts: tuple[MountSpec, ...] = ()
+    #: the task that the job holds GPUs for; None for all other jobs
+    task: str | None = None
+    #: of a task: "manual" if the user chose the number of GPUs, "auto" if corral did
+    task_mode: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,7 +153,7 @@ class UsageRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class UsageCourse:
+class UsageUpdate:
     """How one attempt goes on: the part of its usage that changes after it was planned."""
 
     attempt_id: str
@@ -160,7 +165,7 @@ class UsageCourse:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IdleWarning:
-    """A job that holds GPUs and does nothing has been told so."""
+    """A warning to the owner of a job that leaves its GPUs idle."""
 
     job_id: str
     attempt: int
@@ -177,7 +182,7 @@ class JobFilter:
 
     states: tuple[JobState, ...] = ()
     kinds: tuple[JobKind, ...] = ()
-    #: nobody else's, whoever is asked for
+    #: only jobs of this user, whichever other user is asked for
     user: str | None = None
     #: of any of these
     users: tuple[str, ...] = ()
@@ -192,7 +197,7 @@ class JobFilter:
     #: when they were created: from the first, before the second
     since: float | None = None
     until: float | None = None
-    #: members of arrays of this name, whoever's they are
+    #: members of arrays of this name, of all users
     array: str | None = None
     #: that ran there last, or wait and may run there
     cluster: str | None = None

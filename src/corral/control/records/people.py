@@ -1,4 +1,4 @@
-"""What is kept about people: who they are, what they may do and hold, and how they sign in."""
+"""Records of users: profiles, permissions, quotas, and sign-in."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class ProviderKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProviderRecord:
-    """Somebody who signs users in, configured by an operator."""
+    """A service that signs users in, configured by an operator."""
 
     id: str
     kind: ProviderKind
@@ -123,7 +123,7 @@ class ProviderRecord:
     #: encrypted; never shown
     client_secret: str = ""
     enabled: bool = False
-    #: logins or e-mail addresses that may come in without being on-boarded by hand; "*" lets everybody in
+    #: logins or e-mail addresses that may come in without being on-boarded by hand; "*" allows all
     allow: tuple[str, ...] = ()
     #: where people who come in by the allow-list are put; None means: in no group
     group: str | None = DEFAULT_GROUP
@@ -136,7 +136,7 @@ class ProviderRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IdentityRecord:
-    """Somebody whom a provider knows, on-boarded or not."""
+    """A person whom a provider knows, on-boarded or not."""
 
     provider: str
     subject: str

@@ -1,4 +1,4 @@
-"""What is kept of a preemption: for both sides to see, long after it is over."""
+"""Records of preemptions, which both owners can read later."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from corral.core.scheduling.plan.plan import PreemptionRule
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReceiptRecord:
-    """One job has given way to another. It outlives both."""
+    """One job was preempted for another. Kept when both jobs are deleted."""
 
     #: given by the store, growing without repetition
     id: int = 0
-    #: when the job was told to save and end
+    #: when the job was asked to save and end
     at: float
     rule: PreemptionRule
-    #: the rule with its numbers, in words for both sides
+    #: the rule with its numbers, as a text for both owners
     detail: str
-    #: who gave way
+    #: the victim
     job_id: str
     job_name: str
     user: str
@@ -32,7 +32,7 @@ class ReceiptRecord:
     gpu_milli: int
     #: from when on its work was saved nowhere
     work_since: float
-    #: GPU-seconds of that work: what it could lose when it was told, and what it lost once `saved` is known
+    #: GPU-seconds of that work: what it could lose when it was asked to save, and what it lost once `saved` is known
     lost_gpu_seconds: float
     #: whether its program saved between the warning and its end; None until that is known
     saved: bool | None = None
@@ -47,7 +47,7 @@ class ReceiptRecord:
 class ReceiptFilter:
     """Which receipts a list shows; an empty field lets every one through."""
 
-    #: of jobs of this user, on either side: whoever else is asked for
+    #: only of jobs of this user, on either side
     of: str | None = None
     #: the same, as it was asked for
     user: str | None = None

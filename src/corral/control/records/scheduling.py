@@ -1,4 +1,4 @@
-"""What is kept of reservations beyond what the scheduler needs to decide."""
+"""Records of reservations, with fields that the scheduler does not need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ReservationRecord:
     #: of all its GPUs
     model: str = ""
     note: str = ""
-    #: it has left the picture, and is only listed
+    #: it has left the snapshot, and is only listed
     is_over: bool = False
     created_by: str = ""
     created_at: float = 0.0

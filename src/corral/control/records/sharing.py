@@ -1,4 +1,4 @@
-"""With whom something is shared, and how far."""
+"""Shares: the user or group, and the mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept about storage that jobs mount: volumes, with whom they are shared, and the buckets behind some."""
+"""Records of volumes, their shares, and object stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class VolumeState(StrEnum):
     #: known, and not made yet
     CREATING = "creating"
     READY = "ready"
-    #: nobody can mount it any more; it is gone as soon as its files are
+    #: no job can mount it any more; it is deleted as soon as its files are removed
     DELETING = "deleting"
     #: it could not be made; that is tried again
     FAILED = "failed"
@@ -35,11 +35,11 @@ class VolumeRecord:
     object_store: str | None = None
     prefix: str = ""
     state: VolumeState = VolumeState.CREATING
-    #: what went wrong, in words
+    #: the error message
     message: str = ""
     shared: tuple[Share, ...] = ()
     created_at: float = 0.0
-    #: whether nobody can write to it, its owner neither
+    #: read-only for all users, also for its owner
     read_only: bool = False
 
     @property
@@ -47,7 +47,7 @@ class VolumeRecord:
         return bool(self.size_bytes) and self.used_bytes is not None and self.used_bytes >= self.size_bytes
 
     @property
-    def picture(self) -> Volume:
+    def snapshot_volume(self) -> Volume:
         """What of it can change a decision."""
         return Volume(
             id=self.id,
@@ -84,7 +84,7 @@ class ObjectStoreRecord:
     region: str = ""
     prefix: str = ""
     access_key: str = ""
-    #: encrypted; "" means that nobody signs in
+    #: encrypted; "" means access without a login
     secret: str = field(default="", repr=False)
     allow_write: bool = False
     created_at: float = 0.0

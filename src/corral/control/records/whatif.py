@@ -1,4 +1,4 @@
-"""What is kept of what-if questions, and of the policy that runs in the shadow of the live one."""
+"""Records of simulations, and of the shadow policy."""
 
 from __future__ import annotations
 

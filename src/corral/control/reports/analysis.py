@@ -1,7 +1,7 @@
-"""What could be better, and who used how much: loads what an analysis looks at, and has it decided.
+"""Analysis: possible improvements and the usage of users. Loads the data and calls the core.
 
-Nothing is changed. What was measured lately comes from the history; when that cannot be asked, the rest is told all the
-same, with a note.
+Nothing is changed. What was measured lately comes from the history; when the history is unavailable, the rest is shown
+all the same, with a note.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ RECENT_SECONDS = 1800.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Picture:
-    """The live part, taken out of the controller's hands: all of it is immutable."""
+class Snapshot:
+    """The live part, copied from the controller's state: all of it is immutable."""
 
     nodes: tuple[Node, ...]
     jobs: tuple[Job, ...]
@@ -56,10 +56,10 @@ class Analysis:
     notes: tuple[str, ...] = ()
 
 
-def picture_of(state: State) -> Picture:
+def snapshot_of(state: State) -> Snapshot:
     """Quick, as the controller waits for it."""
     snapshot = state.snapshot
-    return Picture(
+    return Snapshot(
         nodes=tuple(snapshot.nodes.values()), jobs=tuple(snapshot.jobs.values()), queues=dict(snapshot.queues)
     )
 
@@ -73,15 +73,15 @@ def past_of(tx: Transaction, since: float, until: float) -> Past:
 
 
 def run_analysis(
-    picture: Picture, past: Past, history: History, since: float, now: float, rules: AnalysisRules
+    snapshot: Snapshot, past: Past, history: History, since: float, now: float, rules: AnalysisRules
 ) -> Analysis:
     utilization, temperature, notes = _measured_lately(history, now)
     seen = AnalysisInput(
         since=since,
         until=now,
-        nodes=picture.nodes,
-        jobs=picture.jobs,
-        queues=picture.queues,
+        nodes=snapshot.nodes,
+        jobs=snapshot.jobs,
+        queues=snapshot.queues,
         usage=tuple(usage_lines(past.usage)),
         recent_utilization=utilization,
         recent_temperature=temperature,
@@ -98,9 +98,9 @@ def run_analysis(
     )
 
 
-def preview_defragmentation(picture: Picture, now: float, rules: AnalysisRules) -> DefragmentationPlan:
+def preview_defragmentation(snapshot: Snapshot, now: float, rules: AnalysisRules) -> DefragmentationPlan:
     seen = AnalysisInput(
-        since=now, until=now, nodes=picture.nodes, jobs=picture.jobs, queues=picture.queues, rules=rules
+        since=now, until=now, nodes=snapshot.nodes, jobs=snapshot.jobs, queues=snapshot.queues, rules=rules
     )
     return plan_everywhere(seen)
 

@@ -1,4 +1,4 @@
-"""What a report says, as values. `report_building` makes them from records; `corral.reporting` draws them.
+"""The content of a report, as values. `report_numbers` computes them from records; `corral.reporting` draws them.
 
 Every number that is a share or a mean is a property of the sums behind it, so that parts add up to the whole.
 """
@@ -48,7 +48,7 @@ class Step:
     """One hour, day or week of the trend; the first and the last one may be cut."""
 
     span: Span
-    #: GPU-hours that the cluster had; None where nobody knows
+    #: GPU-hours that the cluster had; None where it is unknown
     available_gpu_hours: float | None
     hours: GpuHours
     completed: int = 0

@@ -1,4 +1,4 @@
-"""What stands out in a report, in words: computed from its numbers, compared with the span before where it is known.
+"""The findings of a report as text: computed from its numbers, compared with the span before where it is known.
 
 Each look gives one finding or none, with a weight; the heaviest come into the report, in the order of the looks.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from corral.control.reports import report_texts as words
+from corral.control.reports import report_texts as texts
 from corral.control.reports.report_data import Finding, ReportData, Share, Step, Tone
 
 MOST_FINDINGS = 6
@@ -16,7 +16,7 @@ MOST_FINDINGS = 6
 FULL, QUIET = 0.85, 0.25
 #: Mean use of held GPUs that is good, and that is poor.
 WELL_USED, POORLY_USED = 0.7, 0.4
-#: Part of the measured GPU time without any use that is worth a word.
+#: Part of the measured GPU time without any use from which on it is a finding.
 MUCH_IDLE = 0.1
 MANY_FAILURES = 0.15
 LONG_WAIT_SECONDS = 3600.0
@@ -65,8 +65,8 @@ def _allocation(data: ReportData) -> _Noticed | None:
         return None
     before = data.before.allocation if data.before else None
     text = (
-        f"{words.percent(now)} of the GPU time was held by jobs "
-        f"({words.hours(data.totals.hours.gpu_hours)} of {words.hours(data.totals.available_gpu_hours or 0)} GPU-hours)"
+        f"{texts.percent(now)} of the GPU time was held by jobs "
+        f"({texts.hours(data.totals.hours.gpu_hours)} of {texts.hours(data.totals.available_gpu_hours or 0)} GPU-hours)"
         f"{_points(now, before)}."
     )
     if now >= FULL:
@@ -83,7 +83,7 @@ def _utilization(data: ReportData) -> _Noticed | None:
         return None
     before = data.before.hours.utilization if data.before else None
     tone = Tone.GOOD if now >= WELL_USED else Tone.BAD if now < POORLY_USED else Tone.PLAIN
-    text = f"Held GPUs were used {words.percent(now)} on average{_points(now, before)}."
+    text = f"Held GPUs were used {texts.percent(now)} on average{_points(now, before)}."
     return _Noticed(weight=8, tone=tone, text=text)
 
 
@@ -92,10 +92,10 @@ def _idle(data: ReportData) -> _Noticed | None:
     if not hours.measured_gpu_hours or hours.idle_gpu_hours < MUCH_IDLE * hours.measured_gpu_hours:
         return None
     part = hours.idle_gpu_hours / hours.measured_gpu_hours
-    text = f"{words.hours(hours.idle_gpu_hours)} GPU-hours ({words.percent(part)}) were held without any use"
+    text = f"{texts.hours(hours.idle_gpu_hours)} GPU-hours ({texts.percent(part)}) were held without any use"
     worst = max(_named(data.top_users), key=lambda share: share.hours.idle_gpu_hours, default=None)
     if worst is not None and len(_named(data.top_users)) > 1:
-        text += f"; the largest part, {words.hours(worst.hours.idle_gpu_hours)}, by {worst.name}"
+        text += f"; the largest part, {texts.hours(worst.hours.idle_gpu_hours)}, by {worst.name}"
     return _Noticed(weight=7 + part, tone=Tone.BAD, text=f"{text}.")
 
 
@@ -106,14 +106,14 @@ def _failures(data: ReportData) -> _Noticed | None:
         return None
     finished = outcomes.completed + outcomes.failed
     if not outcomes.failed:
-        text = f"Every one of the {words.count(finished, 'job')} that ran to the end was completed."
+        text = f"Every one of the {texts.count(finished, 'job')} that ran to the end was completed."
         return _Noticed(weight=3, tone=Tone.GOOD, text=text)
     before = data.before.outcomes.failure_rate if data.before else None
     reason = next(reason for reason in data.totals.outcomes.reasons if not reason.is_retried)
     text = (
-        f"{words.whole(outcomes.failed)} of {words.whole(finished)} jobs that ran to the end failed "
-        f"({words.percent(rate)}{_points(rate, before, comma=';')}); the most frequent reason, "
-        f"{words.whole(reason.attempts)} times: {END_REASONS.get(reason.name, reason.name)}."
+        f"{texts.whole(outcomes.failed)} of {texts.whole(finished)} jobs that ran to the end failed "
+        f"({texts.percent(rate)}{_points(rate, before, comma=';')}); the most frequent reason, "
+        f"{texts.whole(reason.attempts)} times: {END_REASONS.get(reason.name, reason.name)}."
     )
     bad = rate >= MANY_FAILURES
     return _Noticed(weight=8.5 if bad else 5, tone=Tone.BAD if bad else Tone.PLAIN, text=text)
@@ -124,13 +124,13 @@ def _waits(data: ReportData) -> _Noticed | None:
     if waiting is None:
         return None
     before = data.before.waiting if data.before else None
-    text = f"Half of the jobs started within {words.duration(waiting.p50)}, nine of ten within "
-    text += words.duration(waiting.p90)
+    text = f"Half of the jobs started within {texts.duration(waiting.p50)}, nine of ten within "
+    text += texts.duration(waiting.p90)
     if before is not None and _differs(waiting.p90, before.p90):
-        text += f" ({words.duration(before.p90)} in the period before)"
+        text += f" ({texts.duration(before.p90)} in the period before)"
     slowest = max(data.queues, key=lambda queue: queue.p90)
     if len(data.queues) > 1 and slowest.p90 > 2 * waiting.p50 and slowest.p90 > SHORT_WAIT_SECONDS:
-        text += f"; the slowest queue is {slowest.queue} ({words.duration(slowest.p90)})"
+        text += f"; the slowest queue is {slowest.queue} ({texts.duration(slowest.p90)})"
     if waiting.p90 >= LONG_WAIT_SECONDS:
         return _Noticed(weight=7.5, tone=Tone.BAD, text=f"{text}.")
     tone = Tone.GOOD if waiting.p90 < SHORT_WAIT_SECONDS else Tone.PLAIN
@@ -142,10 +142,10 @@ def _largest_users(data: ReportData) -> _Noticed | None:
     if not total or len(users) < 2:
         return None
     first = users[0].hours.gpu_hours / total
-    text = f"{users[0].name} held {words.percent(first)} of all used GPU-hours"
+    text = f"{users[0].name} held {texts.percent(first)} of all used GPU-hours"
     if len(users) > 3:
         three = sum(share.hours.gpu_hours for share in users[:3]) / total
-        text += f", the three largest of {data.totals.users} users together {words.percent(three)}"
+        text += f", the three largest of {data.totals.users} users together {texts.percent(three)}"
     return _Noticed(weight=6 if first >= MUCH_FOR_ONE else 3.5, tone=Tone.PLAIN, text=f"{text}.")
 
 
@@ -154,16 +154,16 @@ def _health(data: ReportData) -> _Noticed | None:
     failed = sorted({mishap.subject for mishap in health.gpus if mishap.what == "failed"})
     parts = []
     if failed:
-        parts.append(f"{words.count(len(failed), 'GPU')} failed ({words.listed(failed[:3])}{' …' * (len(failed) > 3)})")
+        parts.append(f"{texts.count(len(failed), 'GPU')} failed ({texts.listed(failed[:3])}{' …' * (len(failed) > 3)})")
     if health.nodes:
         outages = sum(mishap.times for mishap in health.nodes)
-        parts.append(f"{words.count(outages, 'node outage')} on {words.count(len(health.nodes), 'node')}")
+        parts.append(f"{texts.count(outages, 'node outage')} on {texts.count(len(health.nodes), 'node')}")
     if health.alerts_fired:
         most = health.alerts[0]
         parts.append(
-            f"{words.count(health.alerts_fired, 'alert')} fired, most of them {most.rule} ({words.whole(most.fired)})"
+            f"{texts.count(health.alerts_fired, 'alert')} fired, most of them {most.rule} ({texts.whole(most.fired)})"
             if len(health.alerts) > 1
-            else f"{words.count(health.alerts_fired, 'alert')} of {most.rule} fired"
+            else f"{texts.count(health.alerts_fired, 'alert')} of {most.rule} fired"
         )
     if not parts:
         return _Noticed(weight=2, tone=Tone.GOOD, text="No alert fired, no GPU failed and no node was lost.")
@@ -177,15 +177,15 @@ def _busiest_step(data: ReportData) -> _Noticed | None:
     if len(whole) < 5:
         return None
     busiest, quietest = max(whole, key=_allocated), min(whole, key=_allocated)
-    name = words.step_name(data.step_seconds)
+    name = texts.step_name(data.step_seconds)
     if _allocated(busiest) - _allocated(quietest) < 0.1:
         return None
     text = (
-        f"The busiest {name} began on {words.day(busiest.span.since)} ({words.percent(busiest.allocation)} held), "
-        f"the quietest on {words.day(quietest.span.since)} ({words.percent(quietest.allocation)})."
+        f"The busiest {name} began on {texts.day(busiest.span.since)} ({texts.percent(busiest.allocation)} held), "
+        f"the quietest on {texts.day(quietest.span.since)} ({texts.percent(quietest.allocation)})."
         if name == "week"
-        else f"The busiest {name} was {_when(busiest, name)} ({words.percent(busiest.allocation)} held), "
-        f"the quietest {_when(quietest, name)} ({words.percent(quietest.allocation)})."
+        else f"The busiest {name} was {_when(busiest, name)} ({texts.percent(busiest.allocation)} held), "
+        f"the quietest {_when(quietest, name)} ({texts.percent(quietest.allocation)})."
     )
     return _Noticed(weight=3, tone=Tone.PLAIN, text=text)
 
@@ -203,7 +203,7 @@ LOOKS: tuple[Callable[[ReportData], _Noticed | None], ...] = (
 
 
 def _when(step: Step, name: str) -> str:
-    return words.moment(step.span.since) if name == "hour" else words.day(step.span.since)
+    return texts.moment(step.span.since) if name == "hour" else texts.day(step.span.since)
 
 
 def _allocated(step: Step) -> float:
@@ -225,4 +225,4 @@ def _points(now: float, before: float | None, *, comma: str = ",") -> str:
     if abs(now - before) < POINTS:
         return f"{comma} about as in the period before"
     points = abs(round((now - before) * 100))
-    return f"{comma} {words.count(points, 'point')} {'more' if now > before else 'less'} than in the period before"
+    return f"{comma} {texts.count(points, 'point')} {'more' if now > before else 'less'} than in the period before"

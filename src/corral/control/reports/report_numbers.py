@@ -1,4 +1,4 @@
-"""From what was recorded to what a report says: pure sums over one span, and over the one before it.
+"""Computes the numbers of a report from records: pure sums over one span, and over the one before it.
 
 What an attempt held is known to the second and is cut at the borders of the span. What was measured is known per
 attempt only; of an attempt that crosses a border it counts in proportion to the time held on this side.
@@ -42,7 +42,7 @@ TOP = 10
 WAIT_BORDERS = (0.0, 10.0, 60.0, 600.0, HOUR, 6 * HOUR, DAY)
 #: The span before is compared only if it was seen nearly whole.
 SEEN_ENOUGH = 0.95
-#: Events that tell of a mishap, in words.
+#: Events of failures, with their descriptions.
 MISHAPS = {"gpu.suspect": "suspected", "gpu.failed": "failed", "node.down": "down"}
 
 

@@ -1,6 +1,6 @@
 """When scheduled reports are due, and for which span: pure arithmetic in UTC, so no clock is ever put forward or back.
 
-A daily report tells of the day before, a weekly one of the seven days before its weekday, a monthly one of the month
+A daily report covers the day before, a weekly one of the seven days before its weekday, a monthly one of the month
 before. It is made at its hour of the day on which the span has ended.
 """
 
@@ -17,7 +17,7 @@ _MONDAY = 4 * DAY
 
 
 def due(schedule: ReportSchedule, now: float) -> Span | None:
-    """The span to report now, if any. Of those that were missed only the last: nobody reads a pile of old reports."""
+    """The span to report now, if any. Of several missed spans only the last one is reported."""
     if not schedule.enabled:
         return None
     until = _last_end(schedule, now)

@@ -1,4 +1,4 @@
-"""Reads what a report is made from: one look at the store, one at the history."""
+"""Reads the sources of a report: one read of the store, one of the history."""
 
 from __future__ import annotations
 

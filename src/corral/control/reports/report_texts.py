@@ -1,4 +1,4 @@
-"""Numbers of a report in words for people: pure functions, the same in every format."""
+"""Numbers of a report as text: pure functions, the same in every format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def whole(value: float) -> str:
 
 
 def hours(value: float, *, of: float | None = None) -> str:
-    """GPU-hours or kWh with as many digits as anybody reads; parts of a whole have as many decimals as the whole."""
+    """GPU-hours or kWh with as many digits as are useful; parts of a whole have as many decimals as the whole."""
     size = abs(value if of is None else of)
     decimals = next((count for count, least in enumerate((1000, 10, 1, 0.1)) if size >= least), 4)
     return f"{value:,.{decimals if size else 0}f}"

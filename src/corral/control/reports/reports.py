@@ -1,4 +1,4 @@
-"""What operators do with reports and their schedules, and what the server writes down while it makes one.
+"""Reports and their schedules: requests of operators, and the state of a report while the server makes it.
 
 A report is asked for here and made by the server, outside of any transaction. It is `working` until then; a server
 that dies over one finds it working at the next start and makes it again.
@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from corral.control.alerts import channels
-from corral.control.errors import Forbidden, Invalid, NotFound, OverLimit, Taken
+from corral.control.errors import Invalid, NotFound, OverLimit, Taken
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import ReportPeriod, ReportRecord, ReportSchedule, ReportState
 from corral.control.reports import report_texts
@@ -64,22 +65,22 @@ def span_asked(now: float, *, period_seconds: float | None, since: float | None,
 
 
 def request(work: Work, caller: Caller, report_id: str, span: Span) -> ReportRecord:
-    _only_operators(caller)
+    require_operator(caller, "make reports")
     waiting = work.tx.reports.working()
     if len(waiting) >= MAX_WORKING:
         raise OverLimit(f"{len(waiting)} reports are being made already: try again in a moment", limit=MAX_WORKING)
     report = _report(report_id, ReportPeriod.CUSTOM, span, work.now, caller.name)
     work.tx.reports.save(report)
-    work.record(caller, "report.requested", report.id, detail=_told(report))
+    work.record(caller, "report.requested", report.id, detail=_detail(report))
     return report
 
 
 def delete(work: Work, caller: Caller, report_id: str) -> None:
     """The caller removes the files when this is committed."""
-    _only_operators(caller)
+    require_operator(caller, "make reports")
     report = existing(work.tx, report_id)
     work.tx.reports.delete(report_id)
-    work.record(caller, "report.deleted", report_id, detail=_told(report))
+    work.record(caller, "report.deleted", report_id, detail=_detail(report))
 
 
 def file_name(report: ReportRecord, form: str) -> str:
@@ -103,7 +104,7 @@ def finish(work: Work, report_id: str, *, summary: str, attachments: Sequence[st
         return None
     made = replace(report, state=ReportState.READY, error="")
     work.tx.reports.save(made)
-    work.record(SYSTEM, "report.ready", report_id, detail=_told(made))
+    work.record(SYSTEM, "report.ready", report_id, detail=_detail(made))
     schedule = next((item for item in work.tx.reports.schedules() if item.name == made.schedule), None)
     # One that was made before is not sent a second time.
     if schedule is not None and schedule.channels and report.state is ReportState.WORKING:
@@ -117,7 +118,7 @@ def fail(work: Work, report_id: str, error: str) -> None:
         return
     failed = replace(report, state=ReportState.FAILED, error=error[:MAX_ERROR])
     work.tx.reports.save(failed)
-    work.record(SYSTEM, "report.failed", report_id, detail={**_told(failed), "error": failed.error})
+    work.record(SYSTEM, "report.failed", report_id, detail={**_detail(failed), "error": failed.error})
 
 
 # ------------------------------------------------------------------------------------------------ schedules
@@ -132,7 +133,7 @@ def create_schedule(work: Work, caller: Caller, schedule: ReportSchedule) -> Rep
         raise OverLimit(f"there are {len(known)} schedules already", limit=MAX_SCHEDULES)
     made = replace(schedule, created_at=work.now, last_until=None)
     work.tx.reports.save_schedule(made)
-    work.record(caller, "report-schedule.created", made.name, detail=_told_schedule(made))
+    work.record(caller, "report-schedule.created", made.name, detail=_schedule_detail(made))
     return made
 
 
@@ -142,13 +143,13 @@ def edit_schedule(work: Work, caller: Caller, name: str, changes: Mapping[str, A
     _check(work, caller, after)
     if after != before:
         work.tx.reports.save_schedule(after)
-        work.record(caller, "report-schedule.edited", name, detail=_told_schedule(after))
+        work.record(caller, "report-schedule.edited", name, detail=_schedule_detail(after))
     return after
 
 
 def delete_schedule(work: Work, caller: Caller, name: str) -> None:
     """The reports that it has made stay."""
-    _only_operators(caller)
+    require_operator(caller, "make reports")
     existing_schedule(work.tx, name)
     work.tx.reports.delete_schedule(name)
     work.record(caller, "report-schedule.deleted", name)
@@ -172,7 +173,7 @@ def run_schedules(work: Work, report_ids: Sequence[str]) -> list[ReportRecord]:
         report = _report(report_id, schedule.period, span, work.now, SYSTEM.name, schedule.name)
         work.tx.reports.save(report)
         work.tx.reports.save_schedule(replace(schedule, last_until=span.until))
-        work.record(SYSTEM, "report.requested", report.id, detail=_told(report))
+        work.record(SYSTEM, "report.requested", report.id, detail=_detail(report))
         asked.append(report)
     return asked
 
@@ -183,7 +184,7 @@ def drop_old(work: Work) -> list[str]:
     for schedule in work.tx.reports.schedules():
         for report in work.tx.reports.of_schedule(schedule.name)[KEPT_PER_SCHEDULE:]:
             work.tx.reports.delete(report.id)
-            work.record(SYSTEM, "report.deleted", report.id, detail=_told(report))
+            work.record(SYSTEM, "report.deleted", report.id, detail=_detail(report))
             dropped.append(report.id)
     return dropped
 
@@ -207,7 +208,7 @@ def _report(
 
 
 def _check(work: Work, caller: Caller, schedule: ReportSchedule) -> None:
-    _only_operators(caller)
+    require_operator(caller, "make reports")
     if not SCHEDULE_NAME.fullmatch(schedule.name):
         raise Invalid(
             f"the schedule name {schedule.name!r} is not allowed: up to 63 small letters, digits and -", field="name"
@@ -225,19 +226,14 @@ def _check(work: Work, caller: Caller, schedule: ReportSchedule) -> None:
         raise Invalid(f"there is no channel {unknown[0]!r}; {there}", field="channels", known=known)
 
 
-def _told(report: ReportRecord) -> dict[str, Any]:
+def _detail(report: ReportRecord) -> dict[str, Any]:
     return {"title": report.title, "schedule": report.schedule}
 
 
-def _told_schedule(schedule: ReportSchedule) -> dict[str, Any]:
+def _schedule_detail(schedule: ReportSchedule) -> dict[str, Any]:
     return {
         "period": schedule.period,
         "hour": schedule.hour,
         "channels": [*schedule.channels],
         "enabled": schedule.enabled,
     }
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators make reports")

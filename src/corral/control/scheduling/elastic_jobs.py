@@ -1,4 +1,4 @@
-"""Elastic jobs for people and measurements: how large one may be asked for, a resize by hand, and what was measured.
+"""Elastic jobs: the sizes that may be requested, a resize by a user, and measured utilisation.
 
 When a job is resized by itself is decided by the scheduler.
 """
@@ -17,8 +17,8 @@ from corral.core.scheduling.elastic.resize import Scalable, idle_beside, scalabl
 from corral.core.scheduling.limits.hold_rules import spare_gpus
 from corral.core.scheduling.reservations.reservations import Reserved
 
-#: Measurements closer than this are the same, unless something follows from the difference: a picture that changes with
-#: every reading would be journaled with every reading.
+#: Smaller differences of a measurement are ignored, unless a decision follows from them: otherwise every reading would
+#: change the snapshot and be journaled.
 USE_STEP = 0.05
 
 
@@ -46,7 +46,7 @@ def resize(work: Work, caller: Caller, ref: str, gpus: int) -> Job:
         return job
     more = _idle_gpus(work, item, gpus - len(item.gpus)) if gpus > job.request.gpus else []
     allocation = item.at(len(item.gpus) if more else gpus, more)
-    resized = work.advance(job, ResizeRequested(at=work.now, allocation=allocation))
+    resized = work.jobs.advance(job, ResizeRequested(at=work.now, allocation=allocation))
     detail = {
         "attempt": job.attempt,
         "cause": "asked",
@@ -68,7 +68,7 @@ def note_use(work: Work, used: Mapping[str, float]) -> None:
             continue
         use = round(measured, 2)
         if job.utilization is None or is_news(job.utilization, use, (rules.up, rules.down)):
-            work.edit(job, replace(job, utilization=use))
+            work.jobs.edit(job, replace(job, utilization=use))
 
 
 def is_news(before: float, now: float, thresholds: tuple[float, ...]) -> bool:
@@ -77,7 +77,7 @@ def is_news(before: float, now: float, thresholds: tuple[float, ...]) -> bool:
 
 
 def _idle_gpus(work: Work, item: Scalable, count: int) -> list[str]:
-    """So many GPUs beside the job that are neither used nor kept for somebody who waits; refused if there are fewer."""
+    """So many GPUs beside the job that are neither used nor reserved for a waiting job; refused if there are fewer."""
     snapshot, job = work.state.snapshot, item.job
     may_have = spare_gpus(snapshot, job)
     if count > may_have:
@@ -93,7 +93,7 @@ def _idle_gpus(work: Work, item: Scalable, count: int) -> list[str]:
         idle = idle_beside(Reserved(snapshot, work.now), job, item.slot, item.domain, work.now)
     if count > len(idle):
         raise WrongState(
-            f"beside job {job.id}, on node {item.slot.node.id}, {len(idle)} GPUs are idle that nobody waits for:"
+            f"beside job {job.id}, on node {item.slot.node.id}, {len(idle)} GPUs are idle and wanted by no waiting job:"
             f" asked for {count} more",
             asked=count,
             idle=len(idle),

@@ -1,4 +1,4 @@
-"""Estimated starts of the live system: the picture they are made from, which of them are kept, and what became of
+"""Estimated starts of the live system: the snapshot they are made from, which of them are kept, and what became of
 those.
 
 A first estimate of every wait is kept, and another one whenever the start has come so much nearer that it belongs to
@@ -43,27 +43,27 @@ class Summary:
     recent: tuple[PastEstimate, ...]
 
 
-def take_picture(state: State) -> SnapshotCopy:
+def copy_snapshot(state: State) -> SnapshotCopy:
     """A copy to estimate from, taken between two turns: it takes milliseconds, whatever follows."""
     return copy_of(state.snapshot)
 
 
 class Arrivals:
-    """Which jobs have come lately, by the pictures that were seen: what came and went in between is missed."""
+    """Which jobs have come lately, by the snapshots that were seen: what came and went in between is missed."""
 
     def __init__(self, known: Iterable[Job], since: float) -> None:
         self._since = since
         #: by their ids, in the order in which they were queued
         self._jobs = {job.id: job for job in sorted(known, key=came_at) if came_at(job) >= since}
 
-    def see(self, picture: SnapshotCopy, now: float) -> Recent:
-        """Those of the last day, with the ones that are new in the picture."""
-        fresh = [job for job_id, job in picture.jobs.items() if job_id not in self._jobs and job.attempt <= 1]
+    def see(self, snapshot: SnapshotCopy, now: float) -> Recent:
+        """Those of the last day, with the ones that are new in the snapshot."""
+        fresh = [job for job_id, job in snapshot.jobs.items() if job_id not in self._jobs and job.attempt <= 1]
         for job in sorted(fresh, key=came_at):
             self._jobs[job.id] = job
         begin = max(self._since, now - DAY)
         for job_id in [job_id for job_id, job in self._jobs.items() if came_at(job) < begin]:
-            if job_id not in picture.jobs:
+            if job_id not in snapshot.jobs:
                 del self._jobs[job_id]
         jobs = [job for job in self._jobs.values() if came_at(job) >= begin]
         return Recent(jobs=tuple(sorted(jobs, key=came_at)), since=self._since)
@@ -85,16 +85,16 @@ def wait_of(job: Job) -> Wait:
     return job.id, job.attempt + 1
 
 
-def is_waiting(picture: SnapshotCopy, wait: Wait) -> bool:
-    job = picture.jobs.get(wait[0])
+def is_waiting(snapshot: SnapshotCopy, wait: Wait) -> bool:
+    job = snapshot.jobs.get(wait[0])
     return job is not None and job.state is JobState.QUEUED and wait_of(job) == wait
 
 
-def worth_keeping(forecast: Forecast, picture: SnapshotCopy, kept: Mapping[Wait, int]) -> list[PastEstimate]:
+def worth_keeping(forecast: Forecast, snapshot: SnapshotCopy, kept: Mapping[Wait, int]) -> list[PastEstimate]:
     """What is new in a forecast; `kept` has the horizon of what was kept last of each wait."""
     found = []
     for job_id, estimate in forecast.estimates.items():
-        job = picture.jobs[job_id]
+        job = snapshot.jobs[job_id]
         horizon = horizon_of(estimate.p50 - forecast.at)
         # Who starts with the next cycle has nothing to wait for.
         if estimate.p90 <= forecast.at or kept.get(wait_of(job), horizon + 1) <= horizon:
@@ -115,12 +115,13 @@ def worth_keeping(forecast: Forecast, picture: SnapshotCopy, kept: Mapping[Wait,
     return found
 
 
-def keep(work: Work, told: Collection[PastEstimate]) -> None:
-    work.tx.estimates.add(list(told))
+def keep(work: Work, estimates: Collection[PastEstimate]) -> None:
+    work.tx.estimates.add(list(estimates))
 
 
 def settle(work: Work, over: Collection[Wait]) -> dict[Wait, float]:
-    """These wait no longer. When those that have started did; what was told of the others is withdrawn."""
+    """These jobs wait no longer. Store the start of those that have started; the estimates of the others are
+    withdrawn."""
     attempts = work.tx.attempts.get([attempt_id(*wait) for wait in over])
     started = {wait: attempts[attempt_id(*wait)].planned_at for wait in over if attempt_id(*wait) in attempts}
     for job_id, number in [wait for wait in over if wait not in started]:
@@ -134,7 +135,7 @@ def settle(work: Work, over: Collection[Wait]) -> dict[Wait, float]:
 
 
 def with_outcomes(
-    told: Iterable[PastEstimate], over: Collection[Wait], started: Mapping[Wait, float]
+    estimates: Iterable[PastEstimate], over: Collection[Wait], started: Mapping[Wait, float]
 ) -> list[PastEstimate]:
     """The same, as they are after `settle`."""
     gone = {wait for wait in over if wait not in started}
@@ -142,18 +143,18 @@ def with_outcomes(
         replace(one, started_at=started[one.job_id, one.attempt])
         if one.started_at is None and (one.job_id, one.attempt) in started
         else one
-        for one in told
+        for one in estimates
         if one.started_at is not None or (one.job_id, one.attempt) not in gone
     ]
 
 
 def summary(tables: Transaction, since: float, now: float, whose: str | None = None) -> Summary:
-    """Of everybody's estimates; single ones only of one user, if one is named."""
-    told = tables.estimates.latest(LOOKED_BACK, since)
-    shown = [one for one in told if one.started_at is not None and whose in (None, one.user)]
+    """The accuracy of all users' estimates; single estimates only of one user, if one is named."""
+    estimates = tables.estimates.latest(LOOKED_BACK, since)
+    shown = [one for one in estimates if one.started_at is not None and whose in (None, one.user)]
     return Summary(
         since=since,
-        overall=accuracy_of(told, now),
-        horizons=tuple(by_horizon(told, now)),
+        overall=accuracy_of(estimates, now),
+        horizons=tuple(by_horizon(estimates, now)),
         recent=tuple(shown[: -SHOWN - 1 : -1]),
     )

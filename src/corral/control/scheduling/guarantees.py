@@ -1,4 +1,4 @@
-"""What queues may be guaranteed: together never more than their pool has. What a guarantee means is in the core."""
+"""Guaranteed GPUs of queues: together never more than their pool has. The core applies guarantees."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_promise(snapshot: ClusterSnapshot, queue: Queue) -> None:
     if queue.guaranteed_gpus + sum(others.values()) > gpus:
         raise Invalid(
             f"{queue.guaranteed_gpus} GPUs cannot be guaranteed: pool {queue.pool} has {gpus}"
-            + (f", of which {_told(others)}" if others else ""),
+            + (f", of which {_detail(others)}" if others else ""),
             field="guaranteed_gpus",
             asked=queue.guaranteed_gpus,
             held=sum(others.values()),
@@ -37,7 +37,7 @@ def check_leaving(snapshot: ClusterSnapshot, gpus: Iterable[Gpu]) -> None:
         there = sum(gpu.pool == pool for node in snapshot.nodes.values() for gpu in node.gpus)
         if sum(promised.values()) > there - count:
             raise InUse(
-                f"pool {pool} would keep {there - count} of {there} GPUs, and {_told(promised)}: lower that first",
+                f"pool {pool} would keep {there - count} of {there} GPUs, and {_detail(promised)}: lower that first",
                 field="gpus",
                 asked=count,
                 held=sum(promised.values()),
@@ -53,5 +53,5 @@ def _promised(snapshot: ClusterSnapshot, pool: str, without: str = "") -> dict[s
     }
 
 
-def _told(promised: dict[str, int]) -> str:
+def _detail(promised: dict[str, int]) -> str:
     return ", ".join(f"{gpus} are guaranteed to queue {name}" for name, gpus in promised.items())

@@ -1,7 +1,7 @@
-"""Letting the preemptions of a plan happen: the job that gives way is told, both sides hear of it, and a receipt is
+"""Applying the preemptions of a plan: the victim is asked to save and end, both owners are notified, and a receipt is
 kept.
 
-Who gives way to whom is decided in the core. What becomes of a receipt later is in `receipts`.
+The core decides which job is preempted for which. Later changes of a receipt are in `receipts`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from corral.core.scheduling.plan.plan import Preemption, PreemptionRule
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LastSave:
-    """When the program of an attempt that gave way saved last, as far as that can be found out."""
+    """When the program of a preempted attempt saved last, as far as it is known."""
 
     job_id: str
     attempt: int
@@ -31,7 +31,7 @@ class LastSave:
 
 
 def preempt(work: Work, preemptions: Sequence[Preemption]) -> None:
-    """Tell the jobs that give way to save and end. They are queued again when they have, or go on elsewhere."""
+    """Ask the victims to save and end. After that they are queued again, or continue on other GPUs."""
     made_for: dict[str, list[ReceiptRecord]] = defaultdict(list)
     for preemption in preemptions:
         made_for[preemption.for_job].append(_preempt(work, preemption))
@@ -40,15 +40,15 @@ def preempt(work: Work, preemptions: Sequence[Preemption]) -> None:
 
 
 def note_last_saves(work: Work, seen: Sequence[LastSave]) -> None:
-    """Keep in their receipts whether programs saved after they were told to."""
+    """Store in the receipts whether programs saved after they were asked to."""
     for saved in seen:
-        receipt, job = work.state.receipts.get(saved.job_id), work.job(saved.job_id)
+        receipt, job = work.state.receipts.get(saved.job_id), work.jobs.get(saved.job_id)
         if receipt is not None and job is not None and receipt.attempt == saved.attempt:
-            work.keep_receipt(saw_saved(receipt, job, saved.at))
+            work.receipts.save(saw_saved(receipt, job, saved.at))
 
 
 def undecided(state: State) -> list[ReceiptRecord]:
-    """Of attempts that have ended, but nobody knows yet whether they saved."""
+    """The receipts of ended attempts of which it is not known yet whether they saved."""
     return [item for item in state.receipts.values() if item.ended_at is not None and item.saved is None]
 
 
@@ -56,7 +56,7 @@ def _preempt(work: Work, preemption: Preemption) -> ReceiptRecord:
     jobs = work.state.snapshot.jobs
     job, other = jobs[preemption.job_id], jobs[preemption.for_job]
     assert job.allocation is not None, f"{job.id} is preempted and holds nothing"
-    receipt = work.add_receipt(
+    receipt = work.receipts.add(
         ReceiptRecord(
             at=work.now,
             rule=preemption.rule,
@@ -73,11 +73,11 @@ def _preempt(work: Work, preemption: Preemption) -> ReceiptRecord:
             lost_gpu_seconds=preemption.lost_gpu_seconds,
         )
     )
-    message = _words(receipt)
+    message = _message(receipt)
     event: Event = StopRequested(at=work.now, reason=EndReason.PREEMPTED, for_job=other.id, message=message)
     if preemption.to is not None:
         event = MoveRequested(at=work.now, allocation=preemption.to, for_job=other.id, message=message)
-    work.advance(job, event)
+    work.jobs.advance(job, event)
     detail = {
         "attempt": job.attempt,
         "rule": receipt.rule,
@@ -107,11 +107,11 @@ def _tell_beneficiary(work: Work, job: Job, receipts: Sequence[ReceiptRecord]) -
     work.record(SYSTEM, "job.making-room", job.id, owner=job.user, detail=detail)
 
 
-def _words(receipt: ReceiptRecord) -> str:
-    """For the owner of the job that gives way."""
+def _message(receipt: ReceiptRecord) -> str:
+    """The message for the owner of the victim."""
     seconds = receipt.lost_gpu_seconds * WHOLE / receipt.gpu_milli if receipt.gpu_milli else 0.0
     gpus = f"{gpus_text(receipt.gpu_milli)} {'GPU' if receipt.gpu_milli == WHOLE else 'GPUs'}"
     lost = f"{format_duration(round(seconds))} of work on {gpus} is not saved yet"
     whom = f"{receipt.for_job} ({receipt.for_job_name}) of {receipt.for_user}"
-    what = "makes room for" if receipt.rule is PreemptionRule.MOVE else "gives way to"
+    what = "makes room for" if receipt.rule is PreemptionRule.MOVE else "is preempted for"
     return f"{what} {whom}: {receipt.detail}; {lost}"

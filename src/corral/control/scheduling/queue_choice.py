@@ -1,4 +1,4 @@
-"""Which queue a job goes to when nobody names one: a pure choice among the queues that its user may use.
+"""Which queue a job goes to if the request names none: a pure choice among the queues that its user may use.
 
 Decides the order among queues. Whether a queue takes a job at all is decided by admission, which asks here.
 """
@@ -28,7 +28,7 @@ def reach(snapshot: ClusterSnapshot, user: str) -> list[Queue]:
 
 
 def is_within_reach(snapshot: ClusterSnapshot, user: str, queue: Queue) -> bool:
-    """As the scheduler's rule says: somebody of whom nothing is known may use every queue."""
+    """The scheduler's rule: a user without a known group may use every queue."""
     member = snapshot.memberships.get(user)
     return member is None or member.may_use(queue)
 

@@ -1,13 +1,14 @@
-"""What operators do with queues."""
+"""Queues, managed by operators and by the configuration file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.errors import InUse, Invalid, NotFound, Taken
 from corral.control.jobs.admission import check_queue_name
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.scheduling.guarantees import check_promise
 from corral.control.scheduling.queue_choice import is_default_of_pool
 from corral.core.model import DEFAULT_QUEUE, Blocking, Queue
@@ -41,7 +42,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
 
 def delete_many(work: Work, caller: Caller, names: Sequence[str]) -> list[str]:
     """All of them or none: not while a job is in one, and never the default queue of a pool."""
-    _only_operators(caller)
+    require_operator(caller, "manage queues")
     wanted = list(dict.fromkeys(names))
     for name in wanted:
         queue = existing(work, name)
@@ -60,7 +61,7 @@ def delete_many(work: Work, caller: Caller, names: Sequence[str]) -> list[str]:
 def follow_settings(work: Work) -> None:
     """Let the default queue follow the installation's settings when these have changed.
 
-    In between an operator's edits stand: whoever spoke last is right.
+    Between two changes of the file, an operator's edits stay: the last change counts.
     """
     policies = work.state.policies
     wanted = " ".join((policies.ordering, policies.blocking, policies.placement))
@@ -94,7 +95,7 @@ def _save(work: Work, caller: Caller, queue: Queue, action: str) -> Queue:
 
 
 def _check(work: Work, caller: Caller, queue: Queue) -> None:
-    _only_operators(caller)
+    require_operator(caller, "manage queues")
     check_queue_name(queue.name)
     for field, value, known in (
         ("policy", queue.policy, ORDERINGS),
@@ -144,8 +145,3 @@ def _check(work: Work, caller: Caller, queue: Queue) -> None:
     check_promise(work.state.snapshot, queue)
     if queue.min_job_gpus is not None and queue.max_job_gpus is not None and queue.min_job_gpus > queue.max_job_gpus:
         raise Invalid("min_job_gpus is above max_job_gpus", field="min_job_gpus", asked=queue.min_job_gpus)
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage queues")

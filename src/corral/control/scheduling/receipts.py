@@ -1,7 +1,6 @@
-"""How the receipt of a preemption goes on after its first line: what was saved, when the attempt ended, when its job
-came back.
+"""Changes of a preemption receipt after its first line: what was saved, when the attempt ended, when its job came back.
 
-Pure: a receipt and what happened to its job in, the receipt after it out. Who keeps it is the caller's business.
+Pure: takes a receipt and an event of its job, and returns the changed receipt. The caller stores it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from corral.core.model import WHOLE, Job
 
 
 def followed(receipt: ReceiptRecord, before: Job, after: Job, event: Event) -> ReceiptRecord:
-    """The receipt after something has happened to the job that gave way."""
+    """The receipt after an event of the victim."""
     match event:
         case Ended(at=at) if before.attempt == receipt.attempt:
             receipt = replace(receipt, ended_at=max(receipt.at, at))
@@ -40,7 +39,7 @@ def settled(receipt: ReceiptRecord, saved_at: float | None) -> ReceiptRecord:
 
 
 def saw_saved(receipt: ReceiptRecord, job: Job, saved_at: float | None) -> ReceiptRecord:
-    """The receipt after somebody has looked for what the program saved: from its end on that is the last word."""
+    """The receipt after the checkpoints of the job were read. After the end of the attempt, the result is final."""
     return _closed(settled(receipt, saved_at), job)
 
 

@@ -1,5 +1,5 @@
-"""What each pool is asked for, kept over restarts: every submission is counted, and a mix that has changed enough goes
-into the picture and the store together.
+"""The request mix of each pool, stored over restarts: every submission is counted, and a mix that has changed enough
+goes into the snapshot and the store together.
 
 What was counted since the last mix is forgotten with a restart; that is at most half as much as it counts.
 """

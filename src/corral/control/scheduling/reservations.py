@@ -1,7 +1,7 @@
-"""What operators do with reservations: GPUs set aside for users and groups, for a window of time or standing.
+"""Reservations by operators: GPUs reserved for users and groups, for a window of time or permanently.
 
-A reservation is refused as long as it cannot be kept: while others have the same GPUs at the same time, or a job is
-there that nobody could ask to leave. One that is over leaves the picture, and is listed for a while.
+A reservation is refused if it cannot be kept: while another reservation has the same GPUs at the same time, or a job
+holds one that cannot be preempted. An ended reservation leaves the snapshot, and is listed for a while.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, OverLimit, Taken, WrongState
+from corral.control.errors import InUse, Invalid, NotFound, OverLimit, Taken, WrongState
 from corral.control.jobs.admission import check_queue_name
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import ReservationRecord
-from corral.control.scheduling.reserved_gpus import NAMED, ReservationDraft, chosen_gpus, listed_words
+from corral.control.scheduling.reserved_gpus import NAMED, ReservationDraft, chosen_gpus, name_list
 from corral.core.scheduling.reservations.gpu_selection import most_standing, standing_gpus
 from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.windows import in_force, is_active, owns, window_of
@@ -50,7 +51,7 @@ class ReservationView:
 
 
 def create(work: Work, caller: Caller, name: str, pool: str, draft: ReservationDraft) -> ReservationRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage reservations")
     check_queue_name(name)
     known = work.tx.reservations.get(name)
     if known is not None and state_of(known.reservation, work.now) is not ReservationState.OVER:
@@ -62,33 +63,33 @@ def create(work: Work, caller: Caller, name: str, pool: str, draft: ReservationD
     wanted = ReservationRecord(reservation=empty, created_by=caller.name, created_at=work.now)
     record = _settled(work, wanted, draft)
     _save(work, record)
-    work.record(caller, "reservation.created", name, detail=_told(record))
+    work.record(caller, "reservation.created", name, detail=_detail(record))
     return record
 
 
 def edit(work: Work, caller: Caller, name: str, draft: ReservationDraft) -> ReservationRecord:
     """Change some of it. What runs on GPUs that it has already stays."""
-    _only_operators(caller)
+    require_operator(caller, "manage reservations")
     before = existing(work.tx, name)
     if state_of(before.reservation, work.now) is ReservationState.OVER:
         raise WrongState(f"reservation {name} is over: create another one", state="over")
     record = _settled(work, before, draft)
     if record != before:
         _save(work, record)
-        work.record(caller, "reservation.edited", name, detail=_told(record))
+        work.record(caller, "reservation.edited", name, detail=_detail(record))
     return record
 
 
 def delete(work: Work, caller: Caller, name: str) -> None:
     """What runs on its GPUs goes on."""
-    _only_operators(caller)
+    require_operator(caller, "manage reservations")
     record = existing(work.tx, name)
     _drop(work, name)
-    work.record(caller, "reservation.deleted", name, detail=_told(record))
+    work.record(caller, "reservation.deleted", name, detail=_detail(record))
 
 
 def tidy(work: Work) -> int:
-    """Those that are over leave the picture, and later the list; how many left the list."""
+    """Those that are over leave the snapshot, and later the list; how many left the list."""
     for record in work.tx.reservations.all():
         if not record.is_over and window_of(record.reservation)[1] <= work.now:
             work.tx.reservations.save(replace(record, is_over=True))
@@ -103,9 +104,9 @@ def check_gpus_free(state: State, gpus: Collection[str], now: float, *, field: s
     """Reserved GPUs do not leave their pool."""
     holding = [one for one in in_force(state.snapshot, now) if any(gpu in gpus for gpu in one.gpus)]
     if holding:
-        told = listed_words(f"{one.name} has {sum(gpu in gpus for gpu in one.gpus)} of them" for one in holding)
+        text = name_list(f"{one.name} has {sum(gpu in gpus for gpu in one.gpus)} of them" for one in holding)
         raise InUse(
-            f"reserved GPUs cannot be moved: {told}",
+            f"reserved GPUs cannot be moved: {text}",
             field=field,
             reservations=[one.name for one in holding[:NAMED]],
         )
@@ -114,23 +115,21 @@ def check_gpus_free(state: State, gpus: Collection[str], now: float, *, field: s
 def check_pool_free(state: State, pool: str, now: float) -> None:
     holding = [one.name for one in in_force(state.snapshot, now) if one.pool == pool]
     if holding:
-        raise InUse(
-            f"pool {pool} has reservations: {listed_words(holding)}", field="name", reservations=holding[:NAMED]
-        )
+        raise InUse(f"pool {pool} has reservations: {name_list(holding)}", field="name", reservations=holding[:NAMED])
 
 
 def check_group_free(tx: Transaction, group: str, now: float) -> None:
     named = [one.name for one in _not_over(tx, now) if group in one.groups]
     if named:
-        raise InUse(f"group {group} is named by reservations: {listed_words(named)}", field="name", reservations=named)
+        raise InUse(f"group {group} is named by reservations: {name_list(named)}", field="name", reservations=named)
 
 
 def check_user_free(tx: Transaction, user: str, now: float) -> None:
-    """A reservation that would be nobody's is a mistake; one that others own too goes on without the user."""
+    """Refuse if a reservation would have no owner left; one with other owners stays without the user."""
     alone = [one.name for one in _not_over(tx, now) if one.users == (user,) and not one.groups]
     if alone:
         raise InUse(
-            f"user {user} alone owns reservations: {listed_words(alone)}; delete them, or give them to others",
+            f"user {user} alone owns reservations: {name_list(alone)}; delete them, or give them to others",
             field="name",
             reservations=alone,
         )
@@ -157,7 +156,7 @@ def forget_gpus(work: Work, gpus: Collection[str]) -> None:
             _change(work, replace(record, reservation=replace(one, gpus=left)), lost)
         else:
             _drop(work, one.name)
-            work.record(SYSTEM, "reservation.deleted", one.name, detail={**_told(record), **lost})
+            work.record(SYSTEM, "reservation.deleted", one.name, detail={**_detail(record), **lost})
 
 
 # ------------------------------------------------------------------------------------------------ looking
@@ -288,7 +287,7 @@ def _save(work: Work, record: ReservationRecord) -> None:
 
 def _change(work: Work, record: ReservationRecord, why: dict[str, Any]) -> None:
     _save(work, record)
-    work.record(SYSTEM, "reservation.edited", record.name, detail={**_told(record), **why})
+    work.record(SYSTEM, "reservation.edited", record.name, detail={**_detail(record), **why})
 
 
 def _drop(work: Work, name: str) -> None:
@@ -296,7 +295,7 @@ def _drop(work: Work, name: str) -> None:
     work.change(DropReservation(name=name))
 
 
-def _told(record: ReservationRecord) -> dict[str, Any]:
+def _detail(record: ReservationRecord) -> dict[str, Any]:
     one = record.reservation
     return {
         "pool": one.pool,
@@ -318,7 +317,7 @@ def _check_pool(work: Work, pool: str) -> None:
 def _known_users(tx: Transaction, names: Sequence[str]) -> tuple[str, ...]:
     missing = [name for name in names if tx.people.user(name) is None]
     if missing:
-        raise Invalid(f"there is no user {listed_words(missing)}", field="users", users=missing[:NAMED])
+        raise Invalid(f"there is no user {name_list(missing)}", field="users", users=missing[:NAMED])
     return tuple(dict.fromkeys(names))
 
 
@@ -326,14 +325,9 @@ def _known_groups(tx: Transaction, names: Sequence[str]) -> tuple[str, ...]:
     known = {group.name for group in tx.people.groups()}
     missing = [name for name in names if name not in known]
     if missing:
-        raise Invalid(f"there is no group {listed_words(missing)}", field="groups", groups=missing[:NAMED])
+        raise Invalid(f"there is no group {name_list(missing)}", field="groups", groups=missing[:NAMED])
     return tuple(dict.fromkeys(names))
 
 
 def _not_over(tx: Transaction, now: float) -> list[Reservation]:
     return [record.reservation for record in tx.reservations.all() if window_of(record.reservation)[1] > now]
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage reservations")

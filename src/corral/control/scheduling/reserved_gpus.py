@@ -1,5 +1,5 @@
-"""Which GPUs a reservation gets, of those that are asked for: the ones that are named, or so many; or what is in the
-way, in words and numbers."""
+"""Chooses the GPUs of a reservation: the named ones, or a number of them; or explains with numbers why there are too
+few."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _named(work: Work, pool: str, draft: ReservationDraft, taken: dict[str, InTh
     known = {gpu.id: gpu for _, gpu in gpus_of(work.state.snapshot, pool)}
     missing = [gpu for gpu in gpus if gpu not in known]
     if missing:
-        raise Invalid(f"pool {pool} has no GPU {listed_words(missing)}", field="gpu_ids", gpus=missing[:NAMED])
+        raise Invalid(f"pool {pool} has no GPU {name_list(missing)}", field="gpu_ids", gpus=missing[:NAMED])
     if not gpus:
         raise Invalid("a reservation has at least one GPU", field="gpu_ids")
     models = sorted({known[gpu].model for gpu in gpus})
@@ -95,12 +95,12 @@ def _too_few(work: Work, wanted: Reservation, count: int, models: Collection[str
     per_model = {
         model: [gpu.id for _, gpu in gpus_of(work.state.snapshot, wanted.pool, model)] for model in sorted(models)
     }
-    words = ", ".join(
+    models = ", ".join(
         f"{sum(gpu not in taken for gpu in gpus)} of {len(gpus)} {model}" for model, gpus in per_model.items()
     )
     mine = {gpu for gpus in per_model.values() for gpu in gpus}
     busy = {gpu: found for gpu, found in taken.items() if gpu in mine}
-    detail = f"asked for {count} GPUs of one model; free of others in that window: {words or 'none'}"
+    detail = f"asked for {count} GPUs of one model; free of others in that window: {models or 'none'}"
     most = max((sum(gpu not in taken for gpu in gpus) for gpus in per_model.values()), default=0)
     if busy:
         detail += f". In the way: {_obstacles(busy)}"
@@ -116,7 +116,7 @@ def _obstacles(busy: dict[str, InTheWay]) -> str:
         names = [*(f"reservation {name}" for name in found.reservations), *(f"job {job}" for job in found.jobs)]
         for name in names:
             counts[name] = counts.get(name, 0) + 1
-    return listed_words(f"{name} has {count}" for name, count in counts.items())
+    return name_list(f"{name} has {count}" for name, count in counts.items())
 
 
 def _numbers(busy: dict[str, InTheWay]) -> dict[str, Any]:
@@ -125,6 +125,7 @@ def _numbers(busy: dict[str, InTheWay]) -> dict[str, Any]:
     return {"jobs": list(jobs)[:NAMED], "reservations": list(reservations)[:NAMED], "gpus": list(busy)[:NAMED]}
 
 
-def listed_words(words: Iterable[str]) -> str:
-    told = list(words)
-    return ", ".join(told[:5]) + (f" and {len(told) - 5} more" if len(told) > 5 else "")
+def name_list(names: Iterable[str]) -> str:
+    """The first five names, and how many more there are."""
+    every = list(names)
+    return ", ".join(every[:5]) + (f" and {len(every) - 5} more" if len(every) > 5 else "")

@@ -1,4 +1,4 @@
-"""What is known of run times when a server starts: the latest completed runs, as the store has them."""
+"""Run times that are known when a server starts: the latest completed runs in the store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ READ_RUNS = 5000
 def run_times_known(tx: Transaction) -> RunTimes:
     """Learned from the table of usage, whose rows outlive their jobs.
 
-    A row tells of one attempt. What a job ran before it was resized or preempted is not in it, so only jobs that
+    A row describes one attempt. What a job ran before it was resized or preempted is not in it, so only jobs that
     completed in their first attempt teach here; while a server runs, all that complete do.
     """
     run_times = RunTimes()

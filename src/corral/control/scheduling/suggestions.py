@@ -1,5 +1,5 @@
-"""Advice for jobs that wait, of which every piece was tried: the picture with the change goes through the scheduler,
-and only what lets the job start now, or at an earlier promised time, is told.
+"""Suggestions for waiting jobs. Each is tried: the scheduler plans the snapshot with the change, and only changes that
+let the job start now, or at an earlier planned start, are shown.
 
 Trying costs time of the thread that also decides: the number of trials is bounded, and the caller says when to stop.
 """
@@ -26,7 +26,7 @@ from corral.core.scheduling.explain.advice import Choices, Operation, Proposal, 
 from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.changes import DropJob, PutJob
 
-MOST_TOLD = 4
+MOST_SHOWN = 4
 #: Beside the one that says what happens without any change.
 MOST_TRIED = 8
 #: Less is not worth a change.
@@ -63,7 +63,7 @@ def suggestions(
         if changed is not None:
             helped = _judged(proposal, _planned(state, now, live, changed), _promise(plan, live.id), live, now)
             helping += [helped] if helped is not None else []
-    return sorted(helping, key=lambda item: (item.outcome is not Outcome.START, item.start_at))[:MOST_TOLD]
+    return sorted(helping, key=lambda item: (item.outcome is not Outcome.START, item.start_at))[:MOST_SHOWN]
 
 
 def change_for(proposal: Proposal) -> JobChange:
@@ -125,7 +125,7 @@ def _planned(state: State, now: float, job: Job, changed: Job) -> Plan:
 
 
 def _promise(plan: Plan, job_id: str) -> float | None:
-    """When it starts at the latest, as far as it is promised; infinite if nobody knows."""
+    """When it starts at the latest, as far as it is guaranteed; infinite if it is not."""
     planned = plan.planned_start(job_id)
     return None if planned is None else planned.at
 
@@ -134,7 +134,7 @@ def _judged(proposal: Proposal, plan: Plan, before: float | None, job: Job, now:
     if any(start.job_id == job.id for start in plan.starts):
         return Suggestion(proposal=proposal, outcome=Outcome.START, start_at=now)
     after = _promise(plan, job.id)
-    # Without a promise before, nobody can say that the new one is earlier.
+    # Without a planned start before, the new one cannot be compared.
     if before is None or after is None or not math.isfinite(after) or after > before - EARLIER_SECONDS:
         return None
     return Suggestion(proposal=proposal, outcome=Outcome.EARLIER, start_at=after)

@@ -1,4 +1,4 @@
-"""What people look at: answers made from the state alone, without a read from the store."""
+"""Views of the scheduler: answers from the state alone, without a read from the store."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class LinePlace:
     job: Job
     score: float
     detail: str
-    #: None while it is not promised, infinite when it cannot be told
+    #: None while it is not promised, infinite if it is unknown
     planned_start: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LineView:
     key: LineKey
-    #: the first ones, and beyond them those of whoever asks
+    #: the first ones, and beyond them those of the caller
     places: tuple[LinePlace, ...]
     #: how many jobs stand in it, shown or not
     length: int
@@ -94,9 +94,9 @@ class TrialRun:
     refusal: Refusal | None = None
     start: Start | None = None
     explanation: Explanation | None = None
-    #: the job as it would wait, and the picture without it
+    #: the job as it would wait, and the snapshot without it
     job: Job | None = None
-    picture: SnapshotCopy | None = None
+    snapshot: SnapshotCopy | None = None
     #: who would be interrupted for it
     preemptions: tuple[Preemption, ...] = ()
 
@@ -110,14 +110,14 @@ def why(state: State, now: float, job: Job) -> Explanation:
 
 
 def try_out(state: State, now: float, job: Job) -> TrialRun:
-    """Submit a job to the picture alone, plan, and take it out again."""
+    """Submit a job to the snapshot alone, plan, and take it out again."""
     try:
         job = settled(state, replace(job, id="j-999999999999"))
         admit(state, [job])
     except Refusal as refusal:
         return TrialRun(refusal=refusal)
     queued = predicted(state.run_times, advance(job, StartRequested(at=now)).job)
-    picture = copy_of(state.snapshot)
+    snapshot = copy_of(state.snapshot)
     state.snapshot.apply([PutJob(job=queued)])
     try:
         plan = schedule(state.snapshot, now)
@@ -126,7 +126,7 @@ def try_out(state: State, now: float, job: Job) -> TrialRun:
             start=start,
             explanation=explain(state.snapshot, plan, queued, now),
             job=queued,
-            picture=picture,
+            snapshot=snapshot,
             preemptions=tuple(one for one in plan.preemptions if one.for_job == job.id),
         )
     finally:
@@ -153,14 +153,14 @@ def queue_views(state: State) -> list[QueueView]:
 def queue_order(state: State, now: float, name: str, limit: int = 500, whose: str = "") -> list[LineView]:
     """The lines of a queue in their real order, with the reason for each place.
 
-    A line of thousands is told by its first jobs; beyond them only those of `whose` are, as many again at most.
+    Of a long line the first jobs are shown; beyond them only those of `whose`, as many again at most.
     """
     planned = {item.job_id: item.at for item in state.plan.planned}
     lines = []
     for key in sorted(key for key in state.snapshot.lines if key.queue == name):
         places = []
         line = state.snapshot.lines[key]
-        for position, job in _told(line, line_order(state.snapshot, key, now), limit, whose):
+        for position, job in _shown_jobs(line, line_order(state.snapshot, key, now), limit, whose):
             score = state.snapshot.score(job.user, key.model, now)
             places.append(
                 LinePlace(
@@ -175,16 +175,16 @@ def queue_order(state: State, now: float, name: str, limit: int = 500, whose: st
     return lines
 
 
-def _told(line: Line, order: Iterable[Job], limit: int, whose: str) -> Iterator[tuple[int, Job]]:
-    """Walks no further than there is something to tell: a long line is looked at all the time."""
+def _shown_jobs(line: Line, order: Iterable[Job], limit: int, whose: str) -> Iterator[tuple[int, Job]]:
+    """Ends when no more jobs are to be shown: long lines are read often."""
     left = sum(job.user == whose for job in line.jobs.values())
-    told = 0
+    shown = 0
     for position, job in enumerate(order, start=1):
         left -= job.user == whose
         if position <= limit or job.user == whose:
-            told += 1
+            shown += 1
             yield position, job
-        if position >= limit and (not left or told >= 2 * limit):
+        if position >= limit and (not left or shown >= 2 * limit):
             return
 
 

@@ -1,6 +1,6 @@
 """Mounts as people write them: `data:/data:ro`, `ann/data:/in`, `local:10GiB:/scratch`, `dataset:mnist@v3:/mnist`.
 
-Decides what the words mean and which paths are allowed. What they refer to is looked up in `mounts`.
+Parses mount options and decides which paths are allowed. `mounts` resolves the volumes and datasets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HINT = "write SOURCE:/PATH[:ro|rw], such as data:/data:ro"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MountWord:
+class MountRequest:
     """A mount as it was asked for, and not looked up yet."""
 
     kind: MountKind
@@ -41,26 +41,26 @@ class MountWord:
     known: MountSpec | None = None
 
 
-def parse_mount(text: str) -> MountWord:
+def parse_mount(text: str) -> MountRequest:
     """From `SOURCE:/PATH[:OPTION[,OPTION]]`. Refused with what would have been right."""
     source, separator, rest = text.partition(":/")
     path, colon, options = rest.partition(":")
     if not separator or not source:
         raise Invalid(f"{text[:80]!r} is not a mount: {HINT}", field="mounts")
-    words = options.split(",") if colon else []
-    unknown = [word for word in words if word not in (*ShareMode, PREFETCH)]
-    modes = {word for word in words if word != PREFETCH}
+    given = options.split(",") if colon else []
+    unknown = [option for option in given if option not in (*ShareMode, PREFETCH)]
+    modes = {option for option in given if option != PREFETCH}
     if unknown or len(modes) > 1:
         raise Invalid(f"{options!r} is not how {source} can be mounted: ro or rw, and {PREFETCH}", field="mounts")
-    return mount_word(source, f"/{path}", mode=next(iter(modes), None), prefetch=PREFETCH in words)
+    return mount_request(source, f"/{path}", mode=next(iter(modes), None), prefetch=PREFETCH in given)
 
 
-def mount_word(source: str, path: str, *, mode: str | None = None, prefetch: bool = False) -> MountWord:
+def mount_request(source: str, path: str, *, mode: str | None = None, prefetch: bool = False) -> MountRequest:
     head, colon, rest = source.partition(":")
     if colon and head not in _KINDS:
         raise Invalid(f"{source[:80]!r} is nothing that can be mounted: a volume, dataset:… or local:…", field="mounts")
     check_path(path)
-    return MountWord(
+    return MountRequest(
         kind=_KINDS[head] if colon else MountKind.VOLUME,
         source=rest if colon else source,
         path=path,
@@ -69,10 +69,10 @@ def mount_word(source: str, path: str, *, mode: str | None = None, prefetch: boo
     )
 
 
-def words_again(mounts: Sequence[MountSpec]) -> tuple[MountWord, ...]:
+def requested_again(mounts: Sequence[MountSpec]) -> tuple[MountRequest, ...]:
     """The same mounts once more, for a job that is made from another one."""
     return tuple(
-        MountWord(
+        MountRequest(
             kind=mount.kind,
             source=mount.source or str(mount.size_bytes),
             path=mount.path,
@@ -84,11 +84,11 @@ def words_again(mounts: Sequence[MountSpec]) -> tuple[MountWord, ...]:
     )
 
 
-def local_bytes(word: MountWord) -> int:
+def local_bytes(mount: MountRequest) -> int:
     try:
-        size = parse_bytes(word.source) if not word.source.isdecimal() else parse_bytes(int(word.source))
+        size = parse_bytes(mount.source) if not mount.source.isdecimal() else parse_bytes(int(mount.source))
     except ValueError as error:
-        raise Invalid(f"local:{word.source}: {error}", field="mounts") from None
+        raise Invalid(f"local:{mount.source}: {error}", field="mounts") from None
     if not size:
         raise Invalid("say how much of the node's disk: local:10GiB", field="mounts")
     return size

@@ -1,4 +1,4 @@
-"""What jobs mount: words looked up when a job is submitted, checked again when it starts and when it is launched.
+"""Mounts of jobs: resolved when a job is submitted, checked again when it starts and when it is launched.
 
 A job remembers what a name meant when it was submitted, so that it never gets another's data under the same name.
 That a volume has one writer is a rule of the scheduler (`core/rules`); here it is decided who may mount what at all.
@@ -16,18 +16,18 @@ from corral.control.live.unit_of_work import Caller
 from corral.control.ports import StorageKind, StorageOrder, Transaction
 from corral.control.records import LATEST, JobSpec, MountKind, MountSpec, Role, ShareMode, VolumeRecord, VolumeState
 from corral.control.storage import volumes
-from corral.control.storage.mount_text import MountWord, check_together, local_bytes
+from corral.control.storage.mount_text import MountRequest, check_together, local_bytes
 from corral.core.model import CLUSTER_LABEL, Job, Request
 from corral.core.quantities import format_bytes
 from corral.core.storage.volumes import Volume, VolumeMount, VolumeType
 
-Resolver = Callable[[Transaction, Caller, MountWord], MountSpec]
+Resolver = Callable[[Transaction, Caller, MountRequest], MountSpec]
 
 
-def resolved(tx: Transaction, caller: Caller, words: Sequence[MountWord]) -> tuple[MountSpec, ...]:
-    """What the words mean now, and that the caller may have it so; in the order of their paths."""
-    check_together([word.path for word in words])
-    found = [RESOLVERS[word.kind](tx, caller, word) for word in words]
+def resolved(tx: Transaction, caller: Caller, mounts: Sequence[MountRequest]) -> tuple[MountSpec, ...]:
+    """Resolve the requested mounts, and check that the caller may have them; in the order of their paths."""
+    check_together([mount.path for mount in mounts])
+    found = [RESOLVERS[mount.kind](tx, caller, mount) for mount in mounts]
     return tuple(sorted(found, key=lambda mount: mount.path))
 
 
@@ -55,8 +55,8 @@ def placed(tx: Transaction, request: Request, mounts: Sequence[MountSpec]) -> Re
             where.setdefault(volume.cluster, volume.name)
     asked = dict(request.labels).get(CLUSTER_LABEL)
     if len(where) > 1:
-        words = ", ".join(f"{name} in {cluster}" for cluster, name in where.items())
-        raise Invalid(f"a job runs in one cluster, and its volumes are in several: {words}", field="mounts")
+        places = ", ".join(f"{name} in {cluster}" for cluster, name in where.items())
+        raise Invalid(f"a job runs in one cluster, and its volumes are in several: {places}", field="mounts")
     for cluster, name in where.items():
         if asked not in (None, cluster):
             raise Invalid(f"volume {name} is in cluster {cluster}, and the job asks for {asked}", field="mounts")
@@ -118,7 +118,7 @@ def _check_version(tx: Transaction, user: str, dataset_id: str, version: str) ->
 
 
 def access_refusal(tx: Transaction, user: str, volume: VolumeRecord, *, writes: bool) -> str | None:
-    """Why a user may not mount it so, in words; None if they may."""
+    """Why a user may not mount it so; None if the user may."""
     if writes and volume.read_only:
         return f"volume {volume.name} is read-only: its object store does not allow writing"
     record = tx.people.user(user)
@@ -134,7 +134,7 @@ def access_refusal(tx: Transaction, user: str, volume: VolumeRecord, *, writes: 
 
 
 def storage_orders(spec: JobSpec, known: Mapping[str, Volume]) -> tuple[StorageOrder, ...]:
-    """What an engine is told. How buckets are reached comes later: that is secret."""
+    """The mounts of an order. The access to buckets is secret, and added by a launch step."""
     orders: list[StorageOrder] = []
     taken: set[str] = set()
     for mount in spec.mounts:
@@ -181,59 +181,61 @@ def _storage_kind(mount: MountSpec, volume: Volume | None) -> StorageKind:
 # ------------------------------------------------------------------------------------------------ by their kinds
 
 
-def _volume(tx: Transaction, caller: Caller, word: MountWord) -> MountSpec:
+def _volume(tx: Transaction, caller: Caller, asked: MountRequest) -> MountSpec:
     try:
-        known = word.known.volume_id if word.known is not None else None
-        volume = volumes.find_volume(tx, caller, known or word.source)
+        known = asked.known.volume_id if asked.known is not None else None
+        volume = volumes.find_volume(tx, caller, known or asked.source)
     except NotFound as refusal:
-        raise Invalid(f"{refusal.detail} to mount at {word.path}", field="mounts") from None
+        raise Invalid(f"{refusal.detail} to mount at {asked.path}", field="mounts") from None
     except Invalid as refusal:
         raise Invalid(refusal.detail, field="mounts") from None
     if volume.state is VolumeState.DELETING:
         raise WrongState(f"volume {volume.name} is being deleted", field="mounts")
     is_bucket = volume.type is VolumeType.OBJECT
-    if word.prefetch and not is_bucket:
-        raise Invalid(f"only files of a bucket are fetched: leave prefetch out for {word.source}", field="mounts")
+    if asked.prefetch and not is_bucket:
+        raise Invalid(f"only files of a bucket are fetched: leave prefetch out for {asked.source}", field="mounts")
     is_usually_written = not is_bucket and access_refusal(tx, caller.name, volume, writes=True) is None
-    writes = is_usually_written if word.mode is None else word.mode is ShareMode.WRITE
+    writes = is_usually_written if asked.mode is None else asked.mode is ShareMode.WRITE
     forbidden = access_refusal(tx, caller.name, volume, writes=writes)
     if forbidden is not None:
         raise Forbidden(forbidden, field="mounts")
     return MountSpec(
         kind=MountKind.VOLUME,
-        source=word.source,
-        path=word.path,
+        source=asked.source,
+        path=asked.path,
         read_only=not writes,
         volume_id=volume.id,
-        prefetch=word.prefetch,
+        prefetch=asked.prefetch,
     )
 
 
-def _local(tx: Transaction, caller: Caller, word: MountWord) -> MountSpec:
-    if word.mode is ShareMode.READ or word.prefetch:
+def _local(tx: Transaction, caller: Caller, asked: MountRequest) -> MountSpec:
+    if asked.mode is ShareMode.READ or asked.prefetch:
         raise Invalid(
-            f"the node's own disk at {word.path} is empty at first: there is nothing to read or fetch", field="mounts"
+            f"the node's own disk at {asked.path} is empty at first: there is nothing to read or fetch", field="mounts"
         )
-    return MountSpec(kind=MountKind.LOCAL, source="", path=word.path, size_bytes=local_bytes(word))
+    return MountSpec(kind=MountKind.LOCAL, source="", path=asked.path, size_bytes=local_bytes(asked))
 
 
-def _dataset(tx: Transaction, caller: Caller, word: MountWord) -> MountSpec:
-    """The version that the word means now, for good: a run can be repeated when the tag has moved on."""
-    if word.mode is ShareMode.WRITE or word.prefetch:
-        raise Invalid(f"a version is always there as a whole, and to read: write dataset:{word.source}", field="mounts")
-    name, _, version = word.source.partition("@")
+def _dataset(tx: Transaction, caller: Caller, asked: MountRequest) -> MountSpec:
+    """Resolve the version and keep its id: a run can be repeated after the tag has moved."""
+    if asked.mode is ShareMode.WRITE or asked.prefetch:
+        raise Invalid(
+            f"a version is always there as a whole, and to read: write dataset:{asked.source}", field="mounts"
+        )
+    name, _, version = asked.source.partition("@")
     try:
-        if word.known is not None and word.known.dataset_id and word.known.version:
-            dataset, meant = datasets.mountable(tx, caller.name, word.known.dataset_id, word.known.version)
+        if asked.known is not None and asked.known.dataset_id and asked.known.version:
+            dataset, meant = datasets.mountable(tx, caller.name, asked.known.dataset_id, asked.known.version)
         else:
             dataset = datasets.found(tx, caller, name)
             meant = datasets.version_meant(tx, dataset, version or LATEST)
     except (NotFound, Invalid) as refusal:
-        raise Invalid(f"{refusal.detail} (to mount at {word.path})", field="mounts") from None
+        raise Invalid(f"{refusal.detail} (to mount at {asked.path})", field="mounts") from None
     return MountSpec(
         kind=MountKind.DATASET,
-        source=word.source,
-        path=word.path,
+        source=asked.source,
+        path=asked.path,
         read_only=True,
         dataset_id=dataset.id,
         version=meant.id,

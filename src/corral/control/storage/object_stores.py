@@ -1,6 +1,6 @@
 """Object stores: the buckets that operators open for volumes, and how they are reached.
 
-Their secrets arrive here encrypted and leave so; whoever opens a bucket unlocks them (`server/secrets`).
+Their secrets are encrypted here; the server decrypts them when it opens a bucket (`server/auth/secret_box`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.errors import InUse, Invalid, NotFound, Taken
 from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import ObjectStoreKind, ObjectStoreRecord
 
@@ -41,7 +42,7 @@ def volumes_of(tx: Transaction) -> dict[str, int]:
 
 
 def create(work: Work, caller: Caller, store: ObjectStoreRecord) -> ObjectStoreRecord:
-    _only_operators(caller)
+    require_operator(caller, "manage object stores")
     if not STORE_NAME.fullmatch(store.name):
         raise Invalid(
             f"the name {store.name!r} is not allowed: up to 63 small letters, digits, '.', '_' and '-'", field="name"
@@ -50,13 +51,13 @@ def create(work: Work, caller: Caller, store: ObjectStoreRecord) -> ObjectStoreR
         raise Taken(f"there is an object store {store.name!r} already", field="name", name=store.name)
     made = _checked(replace(store, created_at=work.now))
     work.tx.volumes.save_object_store(made)
-    work.record(caller, "object-store.created", made.name, detail=_told(made))
+    work.record(caller, "object-store.created", made.name, detail=_detail(made))
     return made
 
 
 def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> ObjectStoreRecord:
     """How the same bucket is reached. Whether it may be written holds for its volumes from now on."""
-    _only_operators(caller)
+    require_operator(caller, "manage object stores")
     before = existing(work.tx, name, field="object-store")
     if "endpoint" in changes and changes["endpoint"] != before.endpoint and before.secret and "secret" not in changes:
         raise Invalid("give the secret again: the one that is kept belongs to another endpoint", field="secret")
@@ -68,13 +69,13 @@ def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> O
         for volume in work.tx.volumes.all():
             if volume.object_store == name:
                 work.tx.volumes.save(replace(volume, read_only=not after.allow_write))
-    work.record(caller, "object-store.edited", name, detail={**_told(after), "changed": sorted(changes)})
+    work.record(caller, "object-store.edited", name, detail={**_detail(after), "changed": sorted(changes)})
     return after
 
 
 def delete(work: Work, caller: Caller, name: str) -> None:
     """Nothing in the bucket is touched."""
-    _only_operators(caller)
+    require_operator(caller, "manage object stores")
     existing(work.tx, name, field="object-store")
     users = [volume for volume in work.tx.volumes.all() if volume.object_store == name]
     if users:
@@ -99,7 +100,7 @@ def renew_secrets(work: Work, renewed: Mapping[str, tuple[str, str]]) -> None:
     """The same secrets under a newer key: by name, as they were and as they are now."""
     for name, (before, after) in renewed.items():
         store = work.tx.volumes.object_store(name)
-        # Somebody may have given a new one in the meantime.
+        # An operator may have replaced the secret meanwhile.
         if store is not None and store.secret == before:
             work.tx.volumes.save_object_store(replace(store, secret=after))
     work.record(SYSTEM, "object-store.secrets-renewed", PLATFORM, detail={"secrets": len(renewed)})
@@ -151,7 +152,7 @@ def _check_endpoint(endpoint: str) -> None:
         raise Invalid(f"{endpoint!r} is not an address such as https://minio.example.org:9000", field="endpoint")
 
 
-def _told(store: ObjectStoreRecord) -> dict[str, Any]:
+def _detail(store: ObjectStoreRecord) -> dict[str, Any]:
     """What the audit log says: no secret, not even an encrypted one."""
     return {
         "kind": store.kind.value,
@@ -160,8 +161,3 @@ def _told(store: ObjectStoreRecord) -> dict[str, Any]:
         "endpoint": store.endpoint,
         "allow_write": store.allow_write,
     }
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage object stores")

@@ -1,4 +1,4 @@
-"""With whom volumes and datasets are shared: who sees them, who may change what is in them."""
+"""Shares of volumes and datasets: which users and groups may read and write them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Circle:
 
 
 def check_shares(tx: Transaction, shares: Sequence[Share]) -> tuple[Share, ...]:
-    """In their order by name, if all of them are with somebody, and each only once."""
+    """The shares, ordered by name. Each must name a user or group, and each only once."""
     if len(shares) > MAX_SHARES:
         raise Invalid(f"at most {MAX_SHARES} shares", field="shares", asked=len(shares), limit=MAX_SHARES)
     groups = {group.name for group in tx.people.groups()}
@@ -49,5 +49,5 @@ def check_shares(tx: Transaction, shares: Sequence[Share]) -> tuple[Share, ...]:
             raise Invalid(f"there is no {share.kind.value} {share.name!r}", field="shares")
     by_name = {(share.kind, share.name): share for share in shares}
     if len(by_name) < len(shares):
-        raise Invalid("somebody is named twice", field="shares")
+        raise Invalid("a user or group is named twice", field="shares")
     return tuple(by_name[key] for key in sorted(by_name))

@@ -31,12 +31,12 @@ LEAST_BYTES = 1 << 20
 MAX_VOLUMES = 1000
 #: From this part of its size on a volume's owner is warned.
 NEARLY_FULL = 0.9
-_TOLD = 5
+_NAMED = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VolumeDraft:
-    """A volume as somebody asks for it."""
+    """A volume as requested."""
 
     name: str
     type: VolumeType
@@ -56,15 +56,15 @@ def visible(tx: Transaction, caller: Caller) -> list[VolumeRecord]:
     return [volume for volume in tx.volumes.all() if circle.sees(volume.owner, volume.shared)]
 
 
-def find_volume(tx: Transaction, caller: Caller, word: str) -> VolumeRecord:
-    """The volume that somebody means: an id, `owner/name`, or a name; their own goes before what others share."""
-    found = _meant(tx, caller, word)
+def find_volume(tx: Transaction, caller: Caller, ref: str) -> VolumeRecord:
+    """The volume of a reference: an id, `owner/name`, or a name; the caller's own volumes come before shared ones."""
+    found = _meant(tx, caller, ref)
     own = [volume for volume in found if volume.owner == caller.name]
     if not found:
-        raise NotFound(f"there is no volume {word!r}", field="volume")
+        raise NotFound(f"there is no volume {ref!r}", field="volume")
     if not own and len(found) > 1:
-        names = ", ".join(f"{volume.owner}/{volume.name}" for volume in found[:_TOLD])
-        raise Invalid(f"{word!r} could be any of {names}: say whose", field="volume")
+        names = ", ".join(f"{volume.owner}/{volume.name}" for volume in found[:_NAMED])
+        raise Invalid(f"{ref!r} could be any of {names}: say whose", field="volume")
     return own[0] if own else found[0]
 
 
@@ -73,7 +73,7 @@ def may_read(tx: Transaction, caller: Caller, volume: VolumeRecord) -> bool:
 
 
 def may_write(tx: Transaction, caller: Caller, volume: VolumeRecord) -> bool:
-    """Nobody writes to what is read-only, operators neither."""
+    """A read-only volume can be written by no user, also not by operators."""
     return not volume.read_only and Circle(tx, caller).writes(volume.owner, volume.shared)
 
 
@@ -89,7 +89,7 @@ def held_bytes(volumes: Sequence[VolumeRecord], volume_type: VolumeType) -> int:
 
 
 def held_of(tx: Transaction) -> dict[tuple[str, VolumeType], int]:
-    """The same of everybody at once."""
+    """The same for all users at once."""
     held: dict[tuple[str, VolumeType], int] = {}
     for volume in tx.volumes.all():
         if volume.state is not VolumeState.DELETING:
@@ -133,13 +133,13 @@ def create(work: Work, caller: Caller, draft: VolumeDraft) -> VolumeRecord:
         created_at=work.now,
     )
     keep(work, volume)
-    work.record(caller, "volume.created", volume.id, owner=volume.owner, detail=_told(volume))
+    work.record(caller, "volume.created", volume.id, owner=volume.owner, detail=_detail(volume))
     return volume
 
 
-def resize(work: Work, caller: Caller, word: str, size_bytes: int) -> VolumeRecord:
+def resize(work: Work, caller: Caller, ref: str, size_bytes: int) -> VolumeRecord:
     """Larger, never smaller: what is in it stays in it."""
-    volume = _own(work, caller, word)
+    volume = _own(work, caller, ref)
     if volume.type is VolumeType.OBJECT:
         raise Invalid(f"volume {volume.name} is a part of a bucket: it has no size here", field="size")
     if volume.state is VolumeState.DELETING:
@@ -163,9 +163,9 @@ def resize(work: Work, caller: Caller, word: str, size_bytes: int) -> VolumeReco
     return larger
 
 
-def share(work: Work, caller: Caller, word: str, shares: Sequence[Share]) -> VolumeRecord:
+def share(work: Work, caller: Caller, ref: str, shares: Sequence[Share]) -> VolumeRecord:
     """With whom it is shared from now on, all of them. Jobs that run keep what they have."""
-    volume = _own(work, caller, word)
+    volume = _own(work, caller, ref)
     shared = replace(volume, shared=check_shares(work.tx, shares))
     _check_shares(shared)
     if shared != volume:
@@ -175,17 +175,17 @@ def share(work: Work, caller: Caller, word: str, shares: Sequence[Share]) -> Vol
     return shared
 
 
-def delete(work: Work, caller: Caller, word: str) -> VolumeRecord:
+def delete(work: Work, caller: Caller, ref: str) -> VolumeRecord:
     """With all that is in it; of a bucket nothing but the name goes. Refused while a live job mounts it."""
-    volume = _own(work, caller, word)
+    volume = _own(work, caller, ref)
     jobs = jobs_with(work.state, volume.id)
     if jobs:
-        names = ", ".join(_whose(job, volume) for job in jobs[:_TOLD])
-        more = f" and {len(jobs) - _TOLD} more" if len(jobs) > _TOLD else ""
+        names = ", ".join(_whose(job, volume) for job in jobs[:_NAMED])
+        more = f" and {len(jobs) - _NAMED} more" if len(jobs) > _NAMED else ""
         raise InUse(
             f"volume {volume.name} is mounted by {names}{more}: stop them first",
             field="volume",
-            jobs=[job.id for job in jobs[:_TOLD]],
+            jobs=[job.id for job in jobs[:_NAMED]],
             held=len(jobs),
         )
     if volume.state is VolumeState.DELETING:
@@ -201,10 +201,10 @@ def delete(work: Work, caller: Caller, word: str) -> VolumeRecord:
 
 
 def check_user_free(tx: Transaction, user: str) -> None:
-    """What somebody keeps in volumes must not vanish with the account, nor go to the next one of that name."""
+    """Refuse to delete a user who owns volumes: they must not be lost, nor go to the next user of that name."""
     own = tx.volumes.of_owner(user)
     if own:
-        names = ", ".join(volume.name for volume in own[:_TOLD])
+        names = ", ".join(volume.name for volume in own[:_NAMED])
         raise InUse(
             f"user {user} has {len(own)} volumes: {names}; delete them first",
             field="name",
@@ -213,7 +213,7 @@ def check_user_free(tx: Transaction, user: str) -> None:
 
 
 def forget(work: Work, kind: ShareKind, name: str) -> None:
-    """Nothing is shared any more with a user or group that is deleted: the next one of that name is somebody else."""
+    """Remove the shares with a deleted user or group: the next one of that name is another one."""
     for volume in work.tx.volumes.all():
         left = tuple(one for one in volume.shared if (one.kind, one.name) != (kind, name))
         if left != volume.shared:
@@ -251,24 +251,24 @@ def note_gone(work: Work, volume_id: str) -> None:
 
 
 def note_measured(work: Work, uses: Mapping[str, VolumeUse]) -> None:
-    """How much is in each of them now. Who comes near the size is told, once each time."""
+    """How much is in each of them now. Who comes near the size is detail, once each time."""
     for volume_id, use in uses.items():
         volume = work.tx.volumes.get(volume_id)
         if volume is None:
             continue
         measured = replace(volume, used_bytes=use.used_bytes, measured_at=work.now)
         keep(work, measured)
-        news = _fullness(measured)
-        if news and news != _fullness(volume):
+        level = _fullness(measured)
+        if level and level != _fullness(volume):
             detail = {"used_bytes": use.used_bytes, "size_bytes": volume.size_bytes, "name": volume.name}
-            work.record(SYSTEM, f"volume.{news}", volume.id, owner=volume.owner, detail=detail)
+            work.record(SYSTEM, f"volume.{level}", volume.id, owner=volume.owner, detail=detail)
 
 
 def keep(work: Work, volume: VolumeRecord) -> None:
-    """Save it, and bring the picture up to date where that can change a decision."""
+    """Save it, and bring the snapshot up to date where that can change a decision."""
     work.tx.volumes.save(volume)
-    if work.state.snapshot.volumes.get(volume.id) != volume.picture:
-        work.change(PutVolume(volume=volume.picture))
+    if work.state.snapshot.volumes.get(volume.id) != volume.snapshot_volume:
+        work.change(PutVolume(volume=volume.snapshot_volume))
 
 
 # ------------------------------------------------------------------------------------------------ inside
@@ -328,7 +328,7 @@ def _check_shares(volume: VolumeRecord) -> None:
         if (one.kind, one.name) == (ShareKind.USER, volume.owner):
             raise Invalid(f"volume {volume.name} is {one.name}'s own", field="shares")
         if volume.read_only and one.mode is ShareMode.WRITE:
-            raise Invalid(f"nobody writes to {volume.name}: its object store is read-only", field="shares")
+            raise Invalid(f"{volume.name} cannot be written: its object store is read-only", field="shares")
 
 
 def _cluster(state: State, wanted: str | None) -> str:
@@ -344,21 +344,21 @@ def _cluster(state: State, wanted: str | None) -> str:
     return wanted
 
 
-def _own(work: Work, caller: Caller, word: str) -> VolumeRecord:
+def _own(work: Work, caller: Caller, ref: str) -> VolumeRecord:
     """A volume that the caller may change: one's own, or any by an operator."""
-    volume = find_volume(work.tx, caller, word)
+    volume = find_volume(work.tx, caller, ref)
     if volume.owner != caller.name and not caller.is_operator:
         raise Forbidden(f"volume {volume.name} is {volume.owner}'s: only its owner changes it")
     require(caller, Function.VOLUMES)
     return volume
 
 
-def _meant(tx: Transaction, caller: Caller, word: str) -> list[VolumeRecord]:
-    if VOLUME_ID.fullmatch(word):
-        one = tx.volumes.get(word)
+def _meant(tx: Transaction, caller: Caller, ref: str) -> list[VolumeRecord]:
+    if VOLUME_ID.fullmatch(ref):
+        one = tx.volumes.get(ref)
         found = [one] if one is not None else []
     else:
-        owner, slash, name = word.rpartition("/")
+        owner, slash, name = ref.rpartition("/")
         found = [volume for volume in tx.volumes.named(name) if not slash or volume.owner == owner]
     circle = Circle(tx, caller)
     return [volume for volume in found if circle.sees(volume.owner, volume.shared)]
@@ -375,8 +375,8 @@ def _fullness(volume: VolumeRecord) -> str:
     return "nearly-full" if part >= NEARLY_FULL else ""
 
 
-def _told(volume: VolumeRecord) -> dict[str, object]:
-    told: dict[str, object] = {"name": volume.name, "type": volume.type.value, "cluster": volume.cluster}
+def _detail(volume: VolumeRecord) -> dict[str, object]:
+    detail: dict[str, object] = {"name": volume.name, "type": volume.type.value, "cluster": volume.cluster}
     if volume.object_store is not None:
-        return {**told, "object_store": volume.object_store, "prefix": volume.prefix}
-    return {**told, "size_bytes": volume.size_bytes}
+        return {**detail, "object_store": volume.object_store, "prefix": volume.prefix}
+    return {**detail, "size_bytes": volume.size_bytes}

@@ -1,4 +1,4 @@
-"""What is dropped when it is old enough, so that the store does not grow for ever."""
+"""Deletes old rows, so that the store does not grow for ever."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ DAY = 86400.0
 #: The journal answers "why did it do that?" for a week.
 JOURNAL_SECONDS = 7 * DAY
 SCORE_HISTORY_SECONDS = 30 * DAY
-#: What was used is told for a year back, and a month more so that a year's report can still be made after its end.
+#: Usage is kept for a year, and a month more so that a year's report can still be made after its end.
 USAGE_SECONDS = 400 * DAY
-#: Who gave way to whom.
+#: Receipts of preemptions.
 RECEIPT_SECONDS = 400 * DAY
 #: Alerts that are over, and silences.
 ALERT_SECONDS = 400 * DAY

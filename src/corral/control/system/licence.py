@@ -1,6 +1,6 @@
 """The entitlement token: whom this installation is licensed to, and until when. Nothing depends on it.
 
-A token is three parts joined by dots: the word `corral-licence-1`, the claims as base64url of a JSON object, and the
+A token is three parts joined by dots: the text `corral-licence-1`, the claims as base64url of a JSON object, and the
 Ed25519 signature, in base64url, of the first two parts with the dot between them. The claims are `holder` (text),
 `issued_at` and `expires_at` (seconds since the epoch; without `expires_at` it never ends). base64url has no padding.
 """
@@ -19,8 +19,9 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from corral.control.errors import Forbidden, Invalid, NotFound
+from corral.control.errors import Invalid, NotFound
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 
 HEADER = "corral-licence-1"
 #: Who signs the tokens of this distribution; `server.licence_public_key` replaces it.
@@ -58,7 +59,7 @@ class BadToken(ValueError):
 
 
 def sign(key: Ed25519PrivateKey, *, holder: str, issued_at: float, expires_at: float | None) -> str:
-    """A new token, for whoever holds the private key."""
+    """A new token, signed with the private key."""
     claims: dict[str, Any] = {"holder": holder, "issued_at": int(issued_at)}
     if expires_at is not None:
         claims["expires_at"] = int(expires_at)
@@ -121,7 +122,7 @@ def assess(token: str | None, public_key: str, now: float) -> Licence:
 
 def put(work: Work, caller: Caller, token: str, public_key: str) -> Licence:
     """Keep a token, if it is worth anything."""
-    _only_operators(caller)
+    require_operator(caller, "manage the licence")
     token = token.strip()
     licence = assess(token, public_key, work.now)
     if licence.state in (LicenceState.NONE, LicenceState.INVALID, LicenceState.EXPIRED):
@@ -133,7 +134,7 @@ def put(work: Work, caller: Caller, token: str, public_key: str) -> Licence:
 
 
 def remove(work: Work, caller: Caller) -> None:
-    _only_operators(caller)
+    require_operator(caller, "manage the licence")
     if not work.tx.meta.get(KEPT):
         raise NotFound("there is no licence", field="licence")
     work.tx.meta.put(KEPT, "")
@@ -168,8 +169,3 @@ def _encoded(data: bytes) -> str:
 
 def _decoded(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators manage the licence")

@@ -1,4 +1,4 @@
-"""The installation's settings as use cases need them, free of how they are written down."""
+"""The installation's settings as use cases need them, independent of the format of the configuration file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from corral.core.storage.volumes import VolumeType
 class TaskPolicy:
     """The workflow of allocate, start-program and release:
 
-    Whoever allocates without a number gets what is free, within limits.
+    An allocation without a number gets the free GPUs, within limits.
     """
 
     #: put in front of a task's name to make its job's name
@@ -33,7 +33,7 @@ class TaskPolicy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckpointPolicy:
-    """What jobs are told about saving their work. Switched off, they are told the directory and nothing else."""
+    """The variables for saving that jobs get. If switched off, jobs get the checkpoint directory only."""
 
     enabled: bool = True
     #: how often, unless a job says otherwise itself

@@ -50,7 +50,7 @@ def drop(work: Work, job_ids: Sequence[str]) -> int:
     for job_id in job_ids:
         record = work.tx.jobs.get(job_id)
         if record is not None and record.job.state.is_ended and not is_kept(record):
-            work.forget_job(record.job, files_later=True)
+            work.jobs.delete(record.job, files_later=True)
             dropped.append(record.job)
     if dropped:
         files = {**files_to_remove(work.tx), **{job.id: job.attempt for job in dropped}}
@@ -70,7 +70,6 @@ def note_removed(work: Work, job_ids: Sequence[str]) -> None:
     """The files of these are gone."""
     left = {job_id: attempts for job_id, attempts in files_to_remove(work.tx).items() if job_id not in job_ids}
     work.tx.meta.put(_FILES, json.dumps(left))
-    work.steps += 1
 
 
 def attempts_of(files: Mapping[str, int]) -> list[str]:
@@ -79,17 +78,15 @@ def attempts_of(files: Mapping[str, int]) -> list[str]:
 
 def prune_events(work: Work, before: float, limit: int) -> int:
     """Drop some of the oldest events that are older than this; how many."""
-    dropped = work.tx.events.prune(before, limit)
-    work.steps += 1 if dropped else 0
-    return dropped
+    return work.tx.events.prune(before, limit)
 
 
 def _set_kept(work: Work, caller: Caller, ref: str, *, kept: bool) -> Job:
     job = own_job(work, caller, ref)
-    spec = work.spec(job.id)
+    spec = work.jobs.spec(job.id)
     if (KEPT_LABEL in spec.labels) == kept:
         return job
     labels = {key: value for key, value in spec.labels.items() if key != KEPT_LABEL}
-    work.edit_spec(job, replace(spec, labels={**labels, KEPT_LABEL: caller.name} if kept else labels))
+    work.jobs.edit_spec(job, replace(spec, labels={**labels, KEPT_LABEL: caller.name} if kept else labels))
     work.record(caller, "job.kept" if kept else "job.let-go", job.id, owner=job.user)
     return job

@@ -1,4 +1,4 @@
-"""Finding anything by a part of its id or name, for who knows what they look for but not where it is.
+"""Search over all types of objects by a part of an id or name.
 
 Decides what a caller finds: no more than the lists of the same things would show them. What matches best goes first:
 the very name, then what begins with the text, then what contains it. Every type of thing gets its share of the places,
@@ -49,10 +49,10 @@ class Type(StrEnum):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
     type: Type
-    #: what its own route knows it by; of an image that somebody owns `owner/name`
+    #: its id in the API; `owner/name` for the image of a user
     id: str
     title: str
-    #: a few words that tell it from its namesakes
+    #: a short text that distinguishes it from others of the same name
     detail: str = ""
 
 
@@ -64,7 +64,7 @@ class Match:
 
 
 def search(tx: Transaction, caller: Caller, text: str, nodes: Sequence[Node], limit: int) -> list[Found]:
-    """`nodes` are those of the picture: the store would have to read every GPU."""
+    """`nodes` are those of the snapshot: the store would have to read every GPU."""
     wanted = text.casefold()
     lists = [_best(_matches(wanted, things)) for things in _small_things(tx, caller, nodes)]
     return _shared_out([*_jobs(tx, caller, text, limit), *lists], limit)
@@ -105,7 +105,7 @@ def _job(record: JobRecord, caller: Caller) -> Found:
 
 # ------------------------------------------------------------------------------------------------ everything else
 
-#: Something, and under which other words it can be found.
+#: A result, and the other texts that it is found by.
 _Findable = tuple[Found, Sequence[str]]
 
 
@@ -170,12 +170,12 @@ def _named(of_type: Type, name: str, description: str) -> Found:
 
 def _matches(wanted: str, things: Iterable[_Findable]) -> Iterator[Match]:
     for found, others in things:
-        words = [word.casefold() for word in (found.id, found.title, *others)]
-        if wanted in words:
+        texts = [text.casefold() for text in (found.id, found.title, *others)]
+        if wanted in texts:
             yield Match(rank=0, found=found)
-        elif any(word.startswith(wanted) for word in words):
+        elif any(text.startswith(wanted) for text in texts):
             yield Match(rank=1, found=found)
-        elif any(wanted in word for word in words):
+        elif any(wanted in text for text in texts):
             yield Match(rank=2, found=found)
 
 

@@ -1,8 +1,9 @@
 """The jobs of a window of time, as a replay needs them: out of the table of usage, whose rows outlive their jobs, and
 of the jobs themselves, as far as they are still there.
 
-A job that its owner started again counts as several. Whoever held or waited already when the window began comes along
-unmeasured, so that the cluster is as full as it was. How long a job will run that has not ended is predicted.
+A job that its owner started again counts as several. Jobs that held GPUs or waited when the window
+began are included but not measured, so that the cluster is as full as it was. The run time of jobs that have not ended
+is predicted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from corral.control.records import UsageRecord
 from corral.core.model import WHOLE, Job, JobKind, Request
 from corral.core.whatif.past_jobs import PastJob
 
-#: More would take longer than anybody waits, and fill the memory.
+#: More would take too long, and too much memory.
 MOST_JOBS = 50_000
 
 NO_QUEUE = "its queue is gone"
@@ -172,7 +173,7 @@ def _asked(job: Job) -> Job:
 
 
 def _from_usage(attempt: UsageRecord) -> Job:
-    """The job is gone: what it held tells most of what it asked for."""
+    """The request of a deleted job, estimated from what its attempt held."""
     each = attempt.gpu_milli // max(1, attempt.nodes)
     return Job(
         id=attempt.job_id,

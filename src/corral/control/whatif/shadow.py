@@ -1,8 +1,8 @@
-"""A candidate's rules in the shadow of the live ones: what would it have started?
+"""Shadow policy: plans every cycle again with candidate rules, and records which jobs would have started instead.
 
 The shadow follows the journal. Each entry brings the changes since the one before; they are applied with the
 candidate's queues and rules in place of the real ones, and the cycle is decided again. Every decision is made from the
-live picture: what the shadow would have started is not supposed to run in the next cycle.
+live snapshot: jobs that the shadow policy would have started do not run in the next cycle.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from corral.control.errors import Forbidden, Invalid, NotFound
+from corral.control.errors import Invalid, NotFound
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import CycleRecord, DifferenceRecord, ShadowRecord
 from corral.control.whatif.simulations import cluster_now
@@ -26,8 +27,8 @@ from corral.core.whatif.scenario import BadScenario, Scenario, check, describe, 
 
 #: Differences that are kept.
 KEPT = 1000
-#: of one cycle, in words
-TOLD = 20
+#: of one cycle
+SHOWN = 20
 _RECORD, _COUNTS = "shadow", "shadow-counts"
 
 
@@ -75,16 +76,16 @@ class Shadow:
 
 def compared(cycle: CycleRecord, snapshot: ClusterSnapshot, live: Plan, shadow: Plan) -> DifferenceRecord | None:
     """Who would have started, where, and who would have been preempted for whom; None if it is all the same."""
-    told = [*_starts(live.starts, shadow.starts), *_preemptions(live, shadow)]
-    if not told:
+    texts = [*_starts(live.starts, shadow.starts), *_preemptions(live, shadow)]
+    if not texts:
         return None
-    more = [f"and {len(told) - TOLD} more"] if len(told) > TOLD else []
+    more = [f"and {len(texts) - SHOWN} more"] if len(texts) > SHOWN else []
     return DifferenceRecord(
         cycle=cycle.id,
         at=cycle.at,
-        words=(*told[:TOLD], *more),
-        live=tuple(_plain(snapshot, start) for start in live.starts[:TOLD]),
-        shadow=tuple(_plain(snapshot, start) for start in shadow.starts[:TOLD]),
+        words=(*texts[:SHOWN], *more),
+        live=tuple(_plain(snapshot, start) for start in live.starts[:SHOWN]),
+        shadow=tuple(_plain(snapshot, start) for start in shadow.starts[:SHOWN]),
     )
 
 
@@ -93,14 +94,14 @@ def _starts(live: Sequence[Start], shadow: Sequence[Start]) -> list[str]:
     would = {start.job_id: _nodes(start) for start in shadow}
     instead = [job for job in lived if job not in would]
     ahead_of = f" before {instead[0]}" if instead else ", which went on waiting"
-    told = [f"would have started {job}{ahead_of}" for job in would if job not in lived]
-    told += [f"would not have started {job} yet" for job in instead]
-    told += [
+    texts = [f"would have started {job}{ahead_of}" for job in would if job not in lived]
+    texts += [f"would not have started {job} yet" for job in instead]
+    texts += [
         f"would have started {job} on {', '.join(would[job])}, not {', '.join(lived[job])}"
         for job in would
         if job in lived and sorted(would[job]) != sorted(lived[job])
     ]
-    return told
+    return texts
 
 
 def _preemptions(live: Plan, shadow: Plan) -> list[str]:
@@ -132,7 +133,7 @@ def _plain(snapshot: ClusterSnapshot, start: Start) -> dict[str, Any]:
 
 def start(work: Work, caller: Caller, changes: Mapping[str, Any]) -> ShadowRecord:
     """It replaces one that runs; what that one found is forgotten."""
-    _only_operators(caller)
+    require_operator(caller, "run a shadow policy")
     scenario = scenario_of(changes)
     if scenario.is_empty:
         raise Invalid("nothing is different: a shadow needs other rules", field="queues")
@@ -150,7 +151,7 @@ def start(work: Work, caller: Caller, changes: Mapping[str, Any]) -> ShadowRecor
 
 def stop(work: Work, caller: Caller) -> ShadowRecord:
     """What it found stays readable."""
-    _only_operators(caller)
+    require_operator(caller, "run a shadow policy")
     record = known(work.tx)
     if record is None or record.stopped_at is not None:
         raise NotFound("no shadow policy runs", field="shadow")
@@ -167,7 +168,6 @@ def note(work: Work, differences: Sequence[DifferenceRecord], counts: Counts) ->
     work.tx.shadow.add(differences)
     work.tx.shadow.keep(KEPT)
     work.tx.meta.put(_COUNTS, _dumped(counts))
-    work.steps += 1
 
 
 def known(tx: Transaction) -> ShadowRecord | None:
@@ -205,8 +205,3 @@ def _dumped(counts: Counts) -> str:
             "failed": counts.failed,
         }
     )
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators run a shadow policy")

@@ -1,4 +1,4 @@
-"""What operators do with what-if questions, and what the server writes down while it answers one.
+"""Simulations (what-if questions): requests of operators, and the state of a simulation while it runs.
 
 A question is asked here and answered by a process of its own, one at a time. It is `waiting`, then `working`; a server
 that dies over one begins it again at the next start, and gives it up when that happens too often.
@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from corral.control.errors import Forbidden, Invalid, NotFound, OverLimit, WrongState
+from corral.control.errors import Invalid, NotFound, OverLimit, WrongState
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import SimulationRecord, SimulationSource, SimulationState
 from corral.control.reports.report_data import DAY, Span
@@ -69,7 +70,7 @@ def request(
     candidate: Mapping[str, Any],
     source: SimulationSource = SimulationSource.HISTORY,
 ) -> SimulationRecord:
-    _only_operators(caller)
+    require_operator(caller, "ask what-if questions")
     cluster = cluster_now(work.state)
     for field, plain in (("base", base), ("candidate", candidate)):
         _check(work, field, plain, cluster)
@@ -90,7 +91,7 @@ def request(
         created_at=work.now,
     )
     work.tx.simulations.save(record)
-    work.record(caller, "simulation.requested", record.id, detail=_told(record))
+    work.record(caller, "simulation.requested", record.id, detail=_detail(record))
     return record
 
 
@@ -119,22 +120,22 @@ def with_result(tx: Transaction, simulation_id: str) -> tuple[SimulationRecord, 
 
 def cancel(work: Work, caller: Caller, simulation_id: str) -> SimulationRecord:
     """The caller ends its process when this is committed."""
-    _only_operators(caller)
+    require_operator(caller, "ask what-if questions")
     record = existing(work.tx, simulation_id)
     if record.state.is_over:
         raise WrongState(f"simulation {simulation_id} is {record.state}", field="simulation", state=record.state)
     cancelled = replace(record, state=SimulationState.CANCELLED, ended_at=work.now)
     work.tx.simulations.save(cancelled)
-    work.record(caller, "simulation.cancelled", record.id, detail=_told(record))
+    work.record(caller, "simulation.cancelled", record.id, detail=_detail(record))
     return cancelled
 
 
 def delete(work: Work, caller: Caller, simulation_id: str) -> None:
     """The caller ends its process and removes its folder when this is committed."""
-    _only_operators(caller)
+    require_operator(caller, "ask what-if questions")
     record = existing(work.tx, simulation_id)
     work.tx.simulations.delete([simulation_id])
-    work.record(caller, "simulation.deleted", simulation_id, detail=_told(record))
+    work.record(caller, "simulation.deleted", simulation_id, detail=_detail(record))
 
 
 # ------------------------------------------------------------------------------------------------ while it is answered
@@ -150,7 +151,7 @@ def begin(work: Work, simulation_id: str) -> SimulationRecord | None:
         return None
     begun = replace(record, state=SimulationState.WORKING, started_at=work.now, starts=record.starts + 1)
     work.tx.simulations.save(begun)
-    work.record(SYSTEM, "simulation.started", record.id, detail=_told(record))
+    work.record(SYSTEM, "simulation.started", record.id, detail=_detail(record))
     return begun
 
 
@@ -161,14 +162,14 @@ def count_jobs(work: Work, simulation_id: str, jobs: int) -> None:
 
 
 def finish(work: Work, simulation_id: str, result: Mapping[str, Any]) -> SimulationRecord | None:
-    """None if nobody wants it any more."""
+    """None if it was cancelled or deleted."""
     record = work.tx.simulations.get(simulation_id)
     if record is None or record.state is not SimulationState.WORKING:
         return None
     ready = replace(record, state=SimulationState.READY, ended_at=work.now, error="", headline=_headline(result))
     work.tx.simulations.save(ready)
     work.tx.simulations.save_result(simulation_id, result)
-    work.record(SYSTEM, "simulation.ready", simulation_id, detail=_told(ready))
+    work.record(SYSTEM, "simulation.ready", simulation_id, detail=_detail(ready))
     return ready
 
 
@@ -186,7 +187,6 @@ def drop_old(work: Work) -> list[str]:
     old = [simulation_id for simulation_id in work.tx.simulations.ids()[KEPT:] if simulation_id not in unfinished]
     if old:
         work.tx.simulations.delete(old)
-        work.steps += 1
     return old
 
 
@@ -196,7 +196,7 @@ def _end(work: Work, simulation_id: str, state: SimulationState, action: str, er
         return
     ended = replace(record, state=state, ended_at=work.now, error=error[:MAX_ERROR])
     work.tx.simulations.save(ended)
-    work.record(SYSTEM, action, simulation_id, detail={**_told(ended), "error": ended.error})
+    work.record(SYSTEM, action, simulation_id, detail={**_detail(ended), "error": ended.error})
 
 
 def _headline(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,10 +209,5 @@ def _headline(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _told(record: SimulationRecord) -> dict[str, Any]:
+def _detail(record: SimulationRecord) -> dict[str, Any]:
     return {"name": record.name, "candidate": describe(scenario_of(record.candidate))}
-
-
-def _only_operators(caller: Caller) -> None:
-    if not caller.is_operator:
-        raise Forbidden("only operators ask what-if questions")

@@ -1,4 +1,4 @@
-"""The picture as it was: rebuilt out of the journal, to say why a job waited then.
+"""Time travel: rebuilds a past snapshot from the journal, to explain why a job waited then.
 
 The journal has an entry for every cycle that decided something, with the changes since the entry before. Of a moment
 between two entries the first is known, and of the changes that came after it those that bear a time: they happened in
@@ -29,13 +29,13 @@ from corral.core.snapshot.journal import Digest, condensed, decode_changes, seen
 class Tail:
     """What has happened since the last entry: it stands in no entry yet."""
 
-    #: None while the next entry will be a whole picture
+    #: None while the next entry will be a whole snapshot
     changes: tuple[Change, ...] | None
     digest: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PastPicture:
+class PastSnapshot:
     snapshot: ClusterSnapshot
     cycle: CycleRecord
     #: up to when everything that happened is surely in it
@@ -75,7 +75,7 @@ def read_run(tx: Transaction, at: float, now: float) -> list[CycleRecord]:
     return run
 
 
-def picture_at(run: Sequence[CycleRecord], at: float, tail: Tail) -> PastPicture:
+def snapshot_at(run: Sequence[CycleRecord], at: float, tail: Tail) -> PastSnapshot:
     """Raises JournalBroken."""
     following = run[-1] if run[-1].at > at else None
     entries = run if following is None else run[:-1]
@@ -96,7 +96,7 @@ def picture_at(run: Sequence[CycleRecord], at: float, tail: Tail) -> PastPicture
     snapshot = ClusterSnapshot(changes)
     included, uncertain, known_until = _happened(after, snapshot.jobs, cycle.at, at)
     snapshot.apply(included)
-    return PastPicture(snapshot=snapshot, cycle=cycle, known_until=known_until, uncertain=uncertain)
+    return PastSnapshot(snapshot=snapshot, cycle=cycle, known_until=known_until, uncertain=uncertain)
 
 
 def _after(following: CycleRecord | None, tail: Tail) -> list[Change]:
@@ -117,7 +117,7 @@ def _happened(
         if isinstance(change, PutJob):
             known = jobs.get(change.job.id)
             if known is not None and times_of(known) == times_of(change.job):
-                seen = None  # its times are those that it had before: when it was edited is not told
+                seen = None  # its times are those that it had before: the time of the edit is unknown
             jobs[change.job.id] = change.job
         elif isinstance(change, DropJob) and place + 1 < len(changes):
             seen = _ended_at(jobs.get(change.id), changes[place + 1])
@@ -127,57 +127,57 @@ def _happened(
             later = place
             break
         sure, known_until = place + 1, max(known_until, seen)
-    # What is placed next to what is a matter of taste, and keeps nobody waiting.
+    # The placement of a job does not change which jobs wait.
     uncertain = sum(not isinstance(change, PutMix | PutLastNode) for change in changes[sure:later])
     return changes[:sure], uncertain, known_until
 
 
 def _ended_at(job: Job | None, following: Change) -> float | None:
-    """A job that held GPUs leaves the picture together with what its user is charged for, which bears a time."""
+    """A job that held GPUs leaves the snapshot together with what its user is charged for, which bears a time."""
     if job is None or job.allocation is None or not isinstance(following, PutScore) or following.user != job.user:
         return None
     return seen_at(following)
 
 
-def why_then(picture: PastPicture, at: float, job: Job) -> PastAnswer:
+def why_then(past: PastSnapshot, at: float, job: Job) -> PastAnswer:
     """Why the job waited at that moment; `job` is the stored one. Raises NotFound where it was not there yet."""
-    jobs = picture.snapshot.jobs
+    jobs = past.snapshot.jobs
     then = jobs.get(job.id)
     if then is None:
-        explanation = _gone(picture, at, job)
+        explanation = _gone(past, at, job)
     elif then.state.holds_resources:
         explanation = Explanation(job_id=job.id, summary=f"it did not wait then: it was {then.state}")
     else:
-        explanation = explain(picture.snapshot, schedule(picture.snapshot, at), then, at)
-    told = {other for reason in explanation.reasons for other in reason.jobs}.union(explanation.ahead[:NAMED])
+        explanation = explain(past.snapshot, schedule(past.snapshot, at), then, at)
+    mentioned = {other for reason in explanation.reasons for other in reason.jobs}.union(explanation.ahead[:NAMED])
     return PastAnswer(
         explanation=explanation,
         job=then or job,
-        mentioned={other: jobs[other] for other in told if other in jobs},
-        cycle_id=picture.cycle.id,
-        cycle_at=picture.cycle.at,
-        known_until=picture.known_until,
-        uncertain=picture.uncertain,
+        mentioned={other: jobs[other] for other in mentioned if other in jobs},
+        cycle_id=past.cycle.id,
+        cycle_at=past.cycle.at,
+        known_until=past.known_until,
+        uncertain=past.uncertain,
     )
 
 
-def _gone(picture: PastPicture, at: float, job: Job) -> Explanation:
+def _gone(past: PastSnapshot, at: float, job: Job) -> Explanation:
     if job.created_at > at:
         created_at = clock(job.created_at)
         raise NotFound(f"job {job.id} did not exist then: it was created at {created_at}", field="at")
     if job.ended_at is not None and job.ended_at <= at:
         return Explanation(job_id=job.id, summary=f"it did not wait then: it had ended ({job.end_reason})")
     if job.queued_at is None or job.queued_at > at:
-        # What became of an earlier start of it stands in no picture; it waited in none either.
+        # What became of an earlier start of it stands in no snapshot; it waited in none either.
         return Explanation(job_id=job.id, summary="it did not wait then: it was created, and not started")
     raise NotFound(
-        f"the journal does not tell of job {job.id} at that moment: what is known ends with cycle {picture.cycle.id} "
-        f"at {clock(picture.known_until)}",
+        f"the journal has no entry of job {job.id} at that moment: what is known ends with cycle {past.cycle.id} "
+        f"at {clock(past.known_until)}",
         field="at",
-        cycle=picture.cycle.id,
+        cycle=past.cycle.id,
     )
 
 
 def clock(at: float) -> str:
-    """A moment in words, to the second."""
+    """A moment as text, to the second."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"

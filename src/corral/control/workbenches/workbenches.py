@@ -1,5 +1,5 @@
 """Workbenches: long-lived jobs that offer Jupyter, SSH or both. Decides whether one can start, what it offers, and
-when one that nobody uses is stopped.
+when an idle one is stopped.
 
 A workbench is a job like all others: it waits, is stopped, started again with the same settings and deleted as they
 are. What it runs is `engines/workbenches/workbench_host.py`, whatever it offers.
@@ -17,22 +17,22 @@ from corral.control.jobs.job_kinds import HOST_COMMAND
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
 from corral.control.ports import AttemptStatus, Tool, Transaction, WorkbenchStatus
-from corral.control.records import TASK_LABEL, JobRecord, JobSpec
+from corral.control.records import JobRecord, JobSpec
 from corral.core.jobs.lifecycle import StopRequested
 from corral.core.model import EndReason, Job, JobKind, JobState
 
 #: How long a workbench that says nothing new is believed to be in use.
 FRESH_SECONDS = 60.0
-#: How the program ends when it cannot begin, in words for the owner.
+#: Messages for the owner, by the exit code of a program that could not start.
 LAUNCH_PROBLEMS: Mapping[int, str] = {
     81: "there is no Jupyter in its environment: install jupyterlab there, or create the workbench without Jupyter",
     82: "there is no SSH server in its environment: install openssh-server there, or create the workbench without SSH",
     83: "there is no python3 in its environment: a workbench needs one, in the image too",
-    84: "Jupyter did not start: its log tells why",
-    85: "the SSH server did not start: its log tells why",
+    84: "Jupyter did not start: see its log",
+    85: "the SSH server did not start: see its log",
     86: "SSH logs in as the account that it runs as, and that account may not log in: ask an operator for one of your "
     "own (local.run_as), or create the workbench without SSH",
-    87: "its Jupyter could not be opened for the server, which is on another machine: its log tells why",
+    87: "its Jupyter could not be opened for the server, which is on another machine: see its log",
     88: "the python3 in its environment is older than 3.9: name a virtual environment that has a later one",
     89: "it was killed while it started, as happens to what has too little memory: ask for more (--memory 4G)",
 }
@@ -53,7 +53,7 @@ _FIELDS = {Tool.JUPYTER: "jupyter", Tool.SSHD: "ssh"}
 
 def is_workbench(record: JobRecord) -> bool:
     """A task holds GPUs as a job of the same kind, but is none."""
-    return record.job.kind is JobKind.WORKBENCH and TASK_LABEL not in record.spec.labels
+    return record.job.kind is JobKind.WORKBENCH and record.spec.task is None
 
 
 def is_hosted(spec: JobSpec) -> bool:
@@ -74,7 +74,7 @@ def needed_tools(spec: JobSpec) -> list[Tool]:
 
 
 def host_settings(record: JobRecord, *, listen: str, ports: tuple[int, int], is_elsewhere: bool) -> dict[str, Any]:
-    """What the program in the workbench is told. On another machine than the server's its Jupyter listens, too."""
+    """The settings for the program in the workbench. On another machine than the server's, its Jupyter listens, too."""
     spec = record.spec
     return {
         "base_url": base_url(record.job.id),
@@ -90,7 +90,7 @@ def host_settings(record: JobRecord, *, listen: str, ports: tuple[int, int], is_
 
 
 def let_in(tx: Transaction, record: JobRecord) -> list[str]:
-    """The SSH keys that log in: those of its owner, and nobody's while the owner is not let in here either."""
+    """The SSH keys that can log in: those of its owner, and none while the owner may not sign in."""
     owner = tx.people.user(record.job.user)
     if not record.spec.ssh or owner is None or owner.disabled:
         return []
@@ -113,13 +113,13 @@ def create(work: Work, caller: Caller, draft: jobs.JobDraft, missing: Sequence[T
 def start(work: Work, caller: Caller, ref: str, missing: Sequence[Tool]) -> Job:
     """Again, with the settings that it was created with."""
     job = own_workbench(work, caller, ref)
-    _check(work, caller, job.user, work.spec(job.id), missing)
+    _check(work, caller, job.user, work.jobs.spec(job.id), missing)
     return jobs.start(work, caller, job.id)
 
 
 def own_workbench(work: Work, caller: Caller, ref: str) -> Job:
     job = jobs.own_job(work, caller, ref)
-    if not is_workbench(JobRecord(job=job, spec=work.spec(job.id))):
+    if not is_workbench(JobRecord(job=job, spec=work.jobs.spec(job.id))):
         raise NotFound(f"there is no workbench {ref!r}", field="workbench")
     return job
 
@@ -136,7 +136,7 @@ def _check(work: Work, caller: Caller, owner: str, spec: JobSpec, missing: Seque
         raise Missing(_WHAT_TO_DO[tool], field=_FIELDS[tool], program=tool.value)
 
 
-# ---------------------------------------------------------------- nobody uses it
+# ---------------------------------------------------------------- idle workbenches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,24 +149,24 @@ class Idle:
 
 
 def idle_seconds(status: WorkbenchStatus, now: float) -> float:
-    """For how long nobody has used it. What it says of itself holds for a moment only, and never for the future."""
+    """For how many seconds it was not used. Its status is valid for a short time only, and never for the future."""
     if status.is_busy:
         return 0.0 if now - status.at < FRESH_SECONDS else now - status.at
     return max(0.0, now - min(status.used_at, status.at))
 
 
 def stop_idle(work: Work, seen: Sequence[Idle]) -> None:
-    """Stop those that nobody has used for as long as their owners allow. Doing it twice changes nothing."""
+    """Stop workbenches that were not used for the time that their owners set. Idempotent."""
     for idle in seen:
         job = running(work.state, idle.job_id, idle.attempt)
-        limit = work.spec(idle.job_id).idle_stop_seconds if job is not None else None
+        limit = work.jobs.spec(idle.job_id).idle_stop_seconds if job is not None else None
         if job is None or limit is None or idle.idle_seconds < limit:
             continue
         message = (
-            f"stopped because nobody used it for {in_words(idle.idle_seconds)}; it was created to stop after "
-            f"{in_words(limit)} without use. Start it again when it is needed: nothing of it is lost"
+            f"stopped because it was not used for {idle_text(idle.idle_seconds)}; it was created to stop after "
+            f"{idle_text(limit)} without use. Start it again when it is needed: nothing of it is lost"
         )
-        work.advance(job, StopRequested(at=work.now, reason=EndReason.EVICTED, message=message))
+        work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.EVICTED, message=message))
         detail = {"attempt": job.attempt, "idle_seconds": round(idle.idle_seconds), "message": message}
         work.record(SYSTEM, "job.idle-stopped", job.id, owner=job.user, detail=detail)
 
@@ -176,7 +176,7 @@ def running(state: State, job_id: str, attempt: int) -> Job | None:
     return job if job is not None and job.state is JobState.RUNNING and job.attempt == attempt else None
 
 
-def in_words(seconds: float) -> str:
+def idle_text(seconds: float) -> str:
     for name, size in (("h", 3600.0), ("min", 60.0)):
         if seconds >= size:
             return f"{round(seconds / size, 1):g} {name}"
@@ -187,7 +187,7 @@ def in_words(seconds: float) -> str:
 
 
 def explained(spec: JobSpec, status: AttemptStatus) -> AttemptStatus:
-    """An end that the program in the workbench gave as a number, in words."""
+    """The status with a message for the exit code of the program in the workbench."""
     problem = LAUNCH_PROBLEMS.get(status.exit_code or 0)
     if problem is None or status.reason is not EndReason.EXIT_CODE or not is_hosted(spec):
         return status

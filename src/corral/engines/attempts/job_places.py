@@ -46,22 +46,22 @@ def give_to(paths: Sequence[str], owner: Owner) -> None:
 
 def open_path(path: str, top: str) -> None:
     """Let other accounts pass through the server's own directories from `top` down to `path`, without listing them."""
-    way = os.path.dirname(path)
-    while way.startswith(top):
-        found = os.stat(way)
+    directory = os.path.dirname(path)
+    while directory.startswith(top):
+        found = os.stat(directory)
         if found.st_uid == os.geteuid() and found.st_mode & 0o011 != 0o011:
-            os.chmod(way, stat.S_IMODE(found.st_mode) | 0o011)
-        if way == top:
+            os.chmod(directory, stat.S_IMODE(found.st_mode) | 0o011)
+        if directory == top:
             return
-        way = os.path.dirname(way)
+        directory = os.path.dirname(directory)
 
 
 def barrier(path: str) -> str | None:
     """The first directory on the path that accounts other than its owner cannot pass, or None."""
-    way = os.path.abspath(path)
+    directory = os.path.abspath(path)
     blocked = None
-    while way != "/":
-        if os.path.isdir(way) and not os.stat(way).st_mode & 0o001:
-            blocked = way
-        way = os.path.dirname(way)
+    while directory != "/":
+        if os.path.isdir(directory) and not os.stat(directory).st_mode & 0o001:
+            blocked = directory
+        directory = os.path.dirname(directory)
     return blocked

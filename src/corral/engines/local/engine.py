@@ -237,7 +237,7 @@ class LocalEngine:
     def withhold(self, node: str, reason: str) -> None:
         """Does nothing: only corral starts processes on these nodes."""
 
-    def release(self, node: str, *, whoever_withheld: bool) -> None:
+    def release(self, node: str, *, force: bool) -> None:
         """See `withhold`."""
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:

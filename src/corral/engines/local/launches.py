@@ -1,4 +1,4 @@
-"""Launches on their way: sent to the spawner, and not yet claimed by a supervisor.
+"""Launches in progress: sent to the spawner, and not yet claimed by a supervisor.
 
 This module starts the spawner, sends launches to it, starts another spawner when one dies, and sends a launch again
 that no supervisor has claimed in time. Sending twice is safe: only one supervisor can claim an instance.

@@ -255,8 +255,8 @@ class SlurmEngine:
     def withhold(self, node: str, reason: str) -> None:
         self._drains.withhold(node, reason)
 
-    def release(self, node: str, *, whoever_withheld: bool) -> None:
-        self._drains.release(node, whoever_withheld=whoever_withheld)
+    def release(self, node: str, *, force: bool) -> None:
+        self._drains.release(node, force=force)
 
     def address_of(self, node: str) -> str:
         return self._submissions.address_of(node)

@@ -87,14 +87,14 @@ def _check_out(place: Path, spec: StorageSpec, around: Surroundings) -> None:
     size = sum(item.entry.size for item in entries if item.entry.kind == "file")
     _make_room(place.parent, size)
 
-    def tell(progress: Progress) -> None:
+    def report(progress: Progress) -> None:
         done, total = format_bytes(progress.bytes_done), format_bytes(progress.bytes_total)
         around.progress(f"checking out {access['name']}: {done} of {total}")
 
     mask = os.umask(0o022)
     try:
         with staging(place) as folder:
-            write_tree(entries, folder, pieces, version=spec["version"], threads=_THREADS, on_progress=tell)
+            write_tree(entries, folder, pieces, version=spec["version"], threads=_THREADS, on_progress=report)
             make_read_only(folder)
             about = {"bytes": size, "stamps": _stamps(folder)}
             # Before the rename: a checkout under its final name has its record. Renaming changes no file times.
@@ -142,7 +142,7 @@ def _stamps(place: Path) -> dict[str, list[int]]:
     return found
 
 
-# ------------------------------------------------------------------------------------------------ who uses it
+# ------------------------------------------------------------------------------------------------ uses
 
 
 def _use(root: Path, place: Path, around: Surroundings) -> None:

@@ -51,21 +51,21 @@ class DirectoryVolumes:
         return f"{self._root}: sizes are enforced {kept}"
 
     def create(self, volume_id: str, size_bytes: int, owner: str) -> None:
-        with _telling(volume_id):
+        with _volume_errors(volume_id):
             place = self._place(volume_id)
             if not os.path.isdir(place):
                 self._make(volume_id, place, size_bytes, owner)
             self._limit(volume_id, size_bytes)
 
     def resize(self, volume_id: str, size_bytes: int) -> None:
-        with _telling(volume_id):
+        with _volume_errors(volume_id):
             about = os.path.join(self._place(volume_id), _ABOUT)
             self._existing(volume_id)
             write_json(about, {**(read_json(about) or {}), "size_bytes": size_bytes}, durable=True)
             self._limit(volume_id, size_bytes)
 
     def delete(self, volume_id: str) -> None:
-        with _telling(volume_id):
+        with _volume_errors(volume_id):
             place = self._place(volume_id)
             trash = os.path.join(self._root, _TRASH)
             os.makedirs(trash, mode=0o700, exist_ok=True)
@@ -77,7 +77,7 @@ class DirectoryVolumes:
                     raise VolumeUnavailable(f"volume {volume_id}: some of its files cannot be removed, in {half}")
 
     def usage(self, volume_id: str) -> VolumeUse:
-        with _telling(volume_id):
+        with _volume_errors(volume_id):
             path = self._existing(volume_id)
             if self._quotas is not None:
                 used = self._quotas.used_bytes(_project(volume_id))
@@ -85,12 +85,12 @@ class DirectoryVolumes:
             return VolumeUse(used_bytes=used_bytes(path))
 
     def is_let_in(self, volume_id: str) -> bool:
-        with _telling(volume_id):
+        with _volume_errors(volume_id):
             place = self._place(volume_id)
             return os.path.isdir(place) and bool(os.stat(place).st_mode & 0o077)
 
     def let_go(self, volume_id: str) -> None:
-        with _telling(volume_id):
+        with _volume_errors(volume_id):
             if self.is_let_in(volume_id):
                 let_pass(self._place(volume_id), set())
 
@@ -160,7 +160,7 @@ def _free_name(directory: str, volume_id: str) -> str:
 
 
 @contextmanager
-def _telling(volume_id: str) -> Iterator[None]:
+def _volume_errors(volume_id: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -22,7 +22,7 @@ from corral.engines.attempts.processes import acting_as
 from corral.engines.storage import mount_namespace
 from corral.engines.storage.permissions import let_pass, may_pass
 from corral.files import NotPlain, Place
-from corral.files.opening import open_directory_path
+from corral.files.descriptors import open_directory_path
 
 MOUNTS_VARIABLE = "CORRAL_MOUNTS"
 #: In the directory of an instance: the mounts of the instance, visible in its own mount namespace only.
@@ -49,8 +49,8 @@ def make_ready(storage: Sequence[StorageSpec], owner: Owner | None, top: str) ->
             make_private(spec["source"], owner)
             if owner is not None:
                 # The node's own disk may be outside of the server's home.
-                for way in (os.path.dirname(os.path.dirname(spec["source"])), top):
-                    open_path(spec["source"], way)
+                for directory in (os.path.dirname(os.path.dirname(spec["source"])), top):
+                    open_path(spec["source"], directory)
         elif not os.path.isdir(spec["source"]):
             raise StorageMissing(f"{spec['kind']} {spec['name']} ({spec['id']}) has no directory on this node")
 

@@ -50,8 +50,8 @@ def provide_all(orders: Mapping[str, Any], report: Callable[[Mapping[str, Any]],
         rank_dir=orders["rank_dir"],
         scratch=orders["scratch"],
         places=orders["places"],
-        say=lambda words: report({"say": words}),
-        progress=lambda words: report({"progress": words}),
+        say=lambda text: report({"say": text}),
+        progress=lambda text: report({"progress": text}),
     )
     sources = {}
     for index, spec in enumerate(orders["storage"]):

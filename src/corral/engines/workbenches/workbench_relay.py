@@ -115,11 +115,11 @@ class Relay:
 
 async def between(one: Streams, other: Streams) -> None:
     """Copy data in both directions until one end closes."""
-    ways = [asyncio.ensure_future(passed(one[0], other[1])), asyncio.ensure_future(passed(other[0], one[1]))]
-    await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-    for way in ways:
-        way.cancel()
-    await asyncio.gather(*ways, return_exceptions=True)
+    copies = [asyncio.ensure_future(passed(one[0], other[1])), asyncio.ensure_future(passed(other[0], one[1]))]
+    await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+    for copy in copies:
+        copy.cancel()
+    await asyncio.gather(*copies, return_exceptions=True)
     for _, writer in (one, other):
         # Data that was written before is sent first.
         writer.close()

@@ -40,7 +40,7 @@ def storage_access(tx: Transaction, target: DatasetTargetRecord, settings: Setti
     if store is None:
         raise NotReachable(f"target {target.name} has no object store {target.object_store!r} any more")
     try:
-        return {"kind": "object", "access": access_to(store, target.prefix, box).to_words()}
+        return {"kind": "object", "access": access_to(store, target.prefix, box).to_dict()}
     except SecretUnreadable:
         raise NotReachable(
             f"the secret of object store {store.name} cannot be read any more: an operator has to give it again"

@@ -20,8 +20,9 @@ class DatasetMounting:
         self._settings = settings
         self._box = box
 
-    def completed(self, order: LaunchOrder) -> LaunchOrder:
-        """Raises LaunchRefused if its user may not have a version any more, or nobody can."""
+    def prepare(self, cluster: str, order: LaunchOrder) -> LaunchOrder:
+        """Launch step: check the access to dataset versions, and add where their bytes are. Raises LaunchRefused if the
+        order's user may not mount a version any more, or the version is gone."""
         if all(item.kind is not StorageKind.DATASET for item in order.storage):
             return order
         with self._store.read() as tables:

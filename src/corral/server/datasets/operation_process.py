@@ -84,13 +84,13 @@ class ServerVersions:
         return list(self._line.ask(ask="datasets"))
 
     def log(self, dataset: str) -> Iterator[Commit]:
-        return iter([Commit.from_words(plain) for plain in self._line.ask(ask="log", dataset=dataset)])
+        return iter([Commit.from_dict(plain) for plain in self._line.ask(ask="log", dataset=dataset)])
 
     def get(self, dataset: str, version: str) -> Commit:
-        return Commit.from_words(self._line.ask(ask="get", dataset=dataset, version=version))
+        return Commit.from_dict(self._line.ask(ask="get", dataset=dataset, version=version))
 
     def append(self, commit: Commit, *, expected_parent: str | None, manifest: Manifest) -> None:
-        self._line.ask(ask="append", commit=commit.to_words(), version=commit.id)
+        self._line.ask(ask="append", commit=commit.to_dict(), version=commit.id)
 
     def tags(self, dataset: str) -> dict[str, str]:
         return dict(self._line.ask(ask="tags", dataset=dataset))
@@ -191,7 +191,7 @@ def _opened(order: Mapping[str, Any], line: Line) -> Repository:
 
 
 def _take_over(versions: MirroredVersions, dataset: str, line: Line) -> int:
-    commits = [commit.to_words() for commit in versions.history(dataset)]
+    commits = [commit.to_dict() for commit in versions.history(dataset)]
     return int(line.ask(ask="take_over", commits=commits, tags=versions.tags(dataset)))
 
 

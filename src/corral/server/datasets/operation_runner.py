@@ -296,7 +296,7 @@ class OperationRunner:
         while dataset is not None:
             with self._store.read() as tx:
                 versions = tx.datasets.log(dataset.id, before=before, limit=_PORTION)
-            found += [commit_of(dataset, version).to_words() for version in versions]
+            found += [commit_of(dataset, version).to_dict() for version in versions]
             if len(versions) < _PORTION:
                 break
             before = versions[-1].number
@@ -308,7 +308,7 @@ class OperationRunner:
             version = None if dataset is None else tx.datasets.version(dataset.id, message["version"])
         if dataset is None or version is None:
             raise WrongState(f"there is no version {message['version']}")
-        return commit_of(dataset, version).to_words()
+        return commit_of(dataset, version).to_dict()
 
     def _answer_tags(self, operation: OperationRecord, message: Mapping[str, Any]) -> dict[str, str]:
         dataset = self._named(operation, message["dataset"])
@@ -317,12 +317,12 @@ class OperationRunner:
 
     def _answer_append(self, operation: OperationRecord, message: Mapping[str, Any]) -> None:
         assert operation.dataset is not None
-        version = version_of(operation.dataset, Commit.from_words(message["commit"], expected_id=message["version"]))
+        version = version_of(operation.dataset, Commit.from_dict(message["commit"], expected_id=message["version"]))
         self._execute(operations.record_commit, operation.id, version)
 
     def _answer_take_over(self, operation: OperationRecord, message: Mapping[str, Any]) -> int:
         assert operation.dataset is not None
-        versions = [version_of(operation.dataset, Commit.from_words(one)) for one in message["commits"]]
+        versions = [version_of(operation.dataset, Commit.from_dict(one)) for one in message["commits"]]
         return self._execute(operations.take_over, operation.id, versions, message["tags"])
 
     def _named(self, operation: OperationRecord, key: str) -> DatasetRecord | None:

@@ -15,7 +15,7 @@ from corral.control.live.controller import Controller
 from corral.control.live.unit_of_work import Caller
 from corral.control.live.worker import Worker
 from corral.control.records import JobSpec
-from corral.control.storage.mount_text import MountWord, parse_mount
+from corral.control.storage.mount_text import MountRequest, parse_mount
 from corral.core.model import JobKind, JobState, Request
 from corral.server.demo.sample_data import deliveries, head
 from corral.server.demo.sample_setup import DATASET, OPERATOR, PEOPLE, TEAM_MEMBERS, set_up
@@ -105,7 +105,7 @@ def draft(rng: random.Random, user: str, has_versions: bool = False) -> JobDraft
     )
 
 
-def _mounts(name: str, has_versions: bool) -> tuple[MountWord, ...]:
+def _mounts(name: str, has_versions: bool) -> tuple[MountRequest, ...]:
     if name in DATASET_READERS and has_versions:
         return (parse_mount(f"dataset:{OPERATOR.name}/{DATASET}:/data"),)
     return (parse_mount(MOUNTS[name]),) if name in MOUNTS else ()

@@ -12,7 +12,7 @@ from corral.control.jobs.jobs import JobDraft, submit
 from corral.control.live.controller import Controller
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.records import JobSpec
-from corral.control.storage.mount_text import MountWord, parse_mount
+from corral.control.storage.mount_text import MountRequest, parse_mount
 from corral.core.model import Request
 from corral.server.demo.sample_setup import DATASET, OPERATOR, VOLUMES
 
@@ -70,7 +70,7 @@ def _label(work: Work, tag: str, message: str, parts: int) -> str:
     return record.job.id
 
 
-def _job(name: str, command: str, *mounts: MountWord) -> JobDraft:
+def _job(name: str, command: str, *mounts: MountRequest) -> JobDraft:
     spec = JobSpec(command=("sh", "-ec", command))
     return JobDraft(name=name, request=Request(cpu_milli=1000), time_limit_seconds=300.0, spec=spec, mounts=mounts)
 

@@ -57,7 +57,7 @@ from corral.server.workbenches.workbench_origins import WorkbenchOrigins
 from corral.server.workbenches.workbench_passes import WorkbenchPasses
 from corral.server.workbenches.workbench_watch import Workbenching
 from corral.telemetry.readings import LatestReadings
-from corral.telemetry.scraping import ScrapingCollector
+from corral.telemetry.scraper import ScrapingCollector
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")

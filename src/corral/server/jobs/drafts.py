@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from corral.control.errors import Invalid, about_item, in_list
 from corral.control.jobs.job_clone import CloneChange
-from corral.control.jobs.job_edit import SIZE_WORDS, JobChange
+from corral.control.jobs.job_edit import SIZE_FIELDS, JobChange
 from corral.control.jobs.job_kinds import check_declared
 from corral.control.jobs.jobs import JobDraft
 from corral.control.records import TASK_LABEL, JobSpec
-from corral.control.storage.mount_text import MountWord, mount_word, parse_mount
+from corral.control.storage.mount_text import MountRequest, mount_request, parse_mount
 from corral.core.model import JobKind, Request
 from corral.core.quantities import parse_cpus, parse_gpus
 from corral.server.schemas.jobs.job_bodies import JobClone, JobCreate, JobEdit, MountBody
@@ -69,10 +69,10 @@ def draft_of(body: JobCreate) -> JobDraft:
     )
 
 
-def _mount_of(body: str | MountBody) -> MountWord:
+def _mount_of(body: str | MountBody) -> MountRequest:
     if isinstance(body, str):
         return parse_mount(body)
-    return mount_word(body.source, body.path, mode=body.mode, prefetch=body.prefetch)
+    return mount_request(body.source, body.path, mode=body.mode, prefetch=body.prefetch)
 
 
 def drafts_of(bodies: Sequence[JobCreate]) -> list[JobDraft]:
@@ -91,7 +91,7 @@ def clone_of(body: JobClone) -> CloneChange:
 def change_of(body: JobEdit) -> JobChange:
     """The size is edited like a clone's: the same fields have the same meaning."""
     given = frozenset(body.model_fields_set)
-    size = JobClone(**{word: getattr(body, word) for word in given & SIZE_WORDS})
+    size = JobClone(**{word: getattr(body, word) for word in given & SIZE_FIELDS})
     return JobChange(
         given=given,
         queue=body.queue,

@@ -19,8 +19,8 @@ class Imaging:
         self._store = store
         self._box = box
 
-    def completed(self, order: LaunchOrder) -> LaunchOrder:
-        """The order with the image's address and login. Raises LaunchRefused."""
+    def prepare(self, cluster: str, order: LaunchOrder) -> LaunchOrder:
+        """Launch step: add the image's address and login. Raises LaunchRefused."""
         if order.image is None:
             return order
         with self._store.read() as tables:

@@ -35,7 +35,7 @@ from corral.server.settings.section_rules import (
     whole_path,
     workbench_address,
 )
-from corral.telemetry.scraping import readable_target
+from corral.telemetry.scraper import readable_target
 
 _JOB_NAME_PART = re.compile(r"[A-Za-z0-9_-]*")
 _ACCOUNT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")

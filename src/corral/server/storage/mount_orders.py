@@ -50,8 +50,9 @@ class Mounting:
         self._store = store
         self._box = box
 
-    def completed(self, order: LaunchOrder) -> LaunchOrder:
-        """The order with how its buckets are reached. Raises LaunchRefused if its user may not have them any more."""
+    def prepare(self, cluster: str, order: LaunchOrder) -> LaunchOrder:
+        """Launch step: check the access to volumes, and add the decrypted access to buckets. Raises LaunchRefused if
+        the order's user may not mount one of them any more."""
         if not order.storage:
             return order
         with self._store.read() as tables:
@@ -69,7 +70,7 @@ class Mounting:
         if item.kind is not StorageKind.OBJECT:
             return item
         try:
-            return replace(item, access=access_to_volume(tables, volume, self._box).to_words())
+            return replace(item, access=access_to_volume(tables, volume, self._box).to_dict())
         except NotReachable as error:
             raise LaunchRefused(str(error)) from None
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from corral.control.errors import OverLimit
 from corral.control.live.worker import Worker
-from corral.control.ports import EngineUnavailable
+from corral.control.ports import EngineUnavailable, LaunchOrder
 from corral.core.quantities import format_bytes
 from corral.server.settings.disk_limits import DiskLimits
 
@@ -80,10 +80,11 @@ class DiskGuard:
             return f"the disk of the server has room for {free.files} more files"
         return ""
 
-    def check_launch(self) -> None:
-        """Raises EngineUnavailable: the launch is tried again until there is room."""
+    def prepare(self, cluster: str, order: LaunchOrder) -> LaunchOrder:
+        """Launch step: check that the disk has room. Raises EngineUnavailable: the launch is tried again."""
         if problem := self.problem():
             raise EngineUnavailable(problem)
+        return order
 
     def check_room(self, size_bytes: int, place: str | Path | None = None) -> None:
         """Check the free space before so many bytes are written to a directory, by default the home. Raises

@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from corral.control.launch.steps import LaunchStage, LaunchStep
 from corral.control.live import restored_store
 from corral.control.live.controller import Controller
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM
-from corral.control.ports import Clock, FoldsAttempts, LaunchOrder, Store, StoreHolder
+from corral.control.ports import Clock, FoldsAttempts, Store, StoreHolder
 from corral.control.records import EventRecord
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.storage.driver import DirectoryVolumes
@@ -174,24 +175,25 @@ def _tell_of_former(foundation: Foundation, former: StoreHolder | None, claim: S
 
 
 def _start(foundation: Foundation, parts: ExitStack) -> None:
-    """The controller, once it knows whom to ask before a launch."""
-    controller, imaging, mounting = foundation.controller, foundation.imaging, foundation.mounting
-    versions = DatasetMounting(store=foundation.store, settings=foundation.settings, box=foundation.box)
-    controller.prepare = lambda cluster, order: _prepare(foundation, cluster, order)
-    controller.complete = lambda order: foundation.storing.noticed(
-        versions.completed(mounting.completed(imaging.completed(order)))
-    )
+    """Start the controller with the steps that prepare a launch."""
+    controller = foundation.controller
     for engine in foundation.clusters.engines.values():
         if isinstance(engine, FoldsAttempts):
             engine.fold_homes_with(partial(_fold_homes, foundation))
-    controller.start()
+    controller.start(_launch_steps(foundation))
     parts.callback(controller.stop)
 
 
-def _prepare(foundation: Foundation, cluster: str, order: LaunchOrder) -> None:
-    """Before every launch. Raises EngineUnavailable."""
-    foundation.disk_guard.check_launch()
-    foundation.workbenches.prepare(cluster, order)
+def _launch_steps(foundation: Foundation) -> dict[LaunchStage, LaunchStep]:
+    """The steps that prepare a launch; `LaunchStage` defines their order."""
+    return {
+        LaunchStage.DISK_ROOM: foundation.disk_guard,
+        LaunchStage.WORKBENCH: foundation.workbenches,
+        LaunchStage.IMAGE: foundation.imaging,
+        LaunchStage.VOLUMES: foundation.mounting,
+        LaunchStage.DATASETS: DatasetMounting(store=foundation.store, settings=foundation.settings, box=foundation.box),
+        LaunchStage.VOLUME_USE: foundation.storing,
+    }
 
 
 def _fold_homes(foundation: Foundation, job_ids: Sequence[str]) -> None:

@@ -35,7 +35,7 @@ from corral.telemetry.notices import AppriseNotifier
 from corral.telemetry.nvml import NvmlCollector
 from corral.telemetry.prometheus import PrometheusHistory
 from corral.telemetry.readings import LatestReadings
-from corral.telemetry.scraping import ScrapingCollector
+from corral.telemetry.scraper import ScrapingCollector
 from corral.telemetry.selftest import DriverSelfTest, VirtualSelfTest
 from corral.telemetry.virtual import VirtualCollector
 

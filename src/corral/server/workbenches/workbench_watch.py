@@ -79,17 +79,17 @@ class Workbenching:
             return []
         return self._tools.missing(workbenches.needed_tools(spec), venv=spec.venv, env=spec.env)
 
-    def prepare(self, cluster: str, order: LaunchOrder) -> None:
-        """Before an attempt is launched. Jobs that are no workbenches cost nothing here. Raises EngineUnavailable, and
-        LaunchRefused if its owner has no account to run it as."""
+    def prepare(self, cluster: str, order: LaunchOrder) -> LaunchOrder:
+        """Launch step: write the settings and keys of a workbench. Jobs of other kinds cost nothing here. Raises
+        EngineUnavailable, and LaunchRefused if the job's owner has no account to run it as."""
         if order.command != HOST_COMMAND:
-            return
+            return order
         with self._store.read() as tables:
             record = tables.jobs.get(order.job_id)
             keys = workbenches.let_in(tables, record) if record is not None else []
             shared = self._shared_account(tables, record.job.user) if record is not None else None
         if record is None:
-            return
+            return order
         if shared is not None:
             raise LaunchRefused(shared)
         address = self.reaching.node_address(cluster, order.instances[0].node)
@@ -102,6 +102,7 @@ class Workbenching:
         self.files.prepare(
             record.job.id, settings, keys, relay_key=None if address is None else self._keys.of(record.job.id)
         )
+        return order
 
     def status(self, job: Job) -> WorkbenchStatus | None:
         """What its present attempt says of itself."""

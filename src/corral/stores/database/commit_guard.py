@@ -7,13 +7,33 @@ raises the error even if the caller ignored it.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
+from typing import Any
+
+from sqlalchemy import Connection, Engine, event
 
 _KEY = "corral.refusal"
+_CHANGES = "corral.changes"
+_WRITES = ("INSERT", "UPDATE", "DELETE")
 
 
 def begin_work(connection: Connection) -> None:
     connection.info.pop(_KEY, None)
+    connection.info[_CHANGES] = 0
+
+
+def count_changes(engine: Engine) -> None:
+    """Count the statements that write rows, for `changes_made`."""
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def count(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith(_WRITES):
+            connection.info[_CHANGES] = connection.info.get(_CHANGES, 0) + 1
+
+
+def changes_made(connection: Connection) -> int:
+    """How many statements of this transaction wrote rows so far."""
+    changes: int = connection.info.get(_CHANGES, 0)
+    return changes
 
 
 def refuse(connection: Connection, error: BaseException) -> BaseException:

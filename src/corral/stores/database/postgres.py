@@ -13,6 +13,7 @@ import psycopg
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 
 from corral.control.ports import StoreConflict
+from corral.stores.database.commit_guard import count_changes
 from corral.stores.database.database import (
     EXTRA_READERS,
     POOL_TIMEOUT_SECONDS,
@@ -78,6 +79,7 @@ def _engine(
     def prepare(connection: Any, _: Any) -> None:
         connection.read_only = read_only
 
+    count_changes(engine)
     explain_errors(engine, lambda context: _explain(context, _place(url), list(secrets.values()), read_only))
     return engine
 

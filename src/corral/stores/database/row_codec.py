@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
-from corral.control.records import JobSpec, MountSpec
+from corral.control.records import TASK_LABEL, TASK_MODE_LABEL, JobSpec, MountSpec
 from corral.core.model import Allocation, Grant, Request
 from corral.core.snapshot.codec import from_plain, to_plain
 
@@ -139,6 +139,8 @@ def decode_spec(text: str) -> JobSpec:
     document = from_json(text)
     document["command"] = tuple(document.get("command", ()))
     document["mounts"] = tuple(from_plain(MountSpec, mount) for mount in document.get("mounts", ()))
+    if TASK_LABEL in document.get("labels", ()):
+        _move_task(document)
     return JobSpec(**{name: value for name, value in document.items() if name in _SPEC_DEFAULTS})
 
 

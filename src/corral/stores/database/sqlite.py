@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 
 from corral.control.ports import StoreConflict
+from corral.stores.database.commit_guard import count_changes
 from corral.stores.database.database import (
     EXTRA_READERS,
     POOL_TIMEOUT_SECONDS,
@@ -83,6 +84,7 @@ def _engine(path: Path, *, begin: str, pragmas: tuple[str, ...], connections: in
     def begin_transaction(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
 
+    count_changes(engine)
     explain_errors(engine, lambda context: _explain(context, path))
     return engine
 

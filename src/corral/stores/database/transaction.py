@@ -36,6 +36,7 @@ from corral.control.ports import (
 from corral.control.records import UnreadableRow
 from corral.stores.alerts.alerts import SqlAlertTable
 from corral.stores.alerts.channels import SqlChannelTable
+from corral.stores.database.commit_guard import changes_made
 from corral.stores.database.rows import begin_rows, unreadable_rows
 from corral.stores.datasets.datasets import SqlDatasetTable
 from corral.stores.fleet.catalog import SqlCatalogTable
@@ -115,6 +116,10 @@ class SqlTransaction:
         self.estimates = SqlEstimateTable(connection)
         self.volumes = SqlVolumeTable(connection)
         self.meta = SqlMetaTable(connection)
+
+    @property
+    def changes(self) -> int:
+        return changes_made(self._connection)
 
     @property
     def unreadable(self) -> Sequence[UnreadableRow]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Insert, Update, bindparam, delete, literal_column, or_, select, tuple_, update
 
-from corral.control.records import UsageCourse, UsageRecord
+from corral.control.records import UsageRecord, UsageUpdate
 from corral.core.model import EndReason, JobKind, JobState, attempt_id, job_of_attempt
 from corral.core.monitoring.attempt_usage import Measured
 from corral.stores.database import row_codec
@@ -15,7 +15,7 @@ from corral.stores.database.rows import readable
 from corral.stores.database.statements import BatchStatement, insert_into
 from corral.stores.schema.monitoring_tables import NOT_OVER, usage_rows
 
-_COURSE = ["started_at", "ended_at", "end_reason", "outcome"]
+_CHANGING = ["started_at", "ended_at", "end_reason", "outcome"]
 _PLANNED = [
     "job_id",
     "number",
@@ -43,12 +43,12 @@ _MEASURED = [
 _KEYS = ["of_job", "of_number"]
 #: Later than every time.
 _NEVER = 1e18
-_COLUMNS = [usage_rows.c[name] for name in (*_PLANNED, *_COURSE, *_MEASURED)]
+_COLUMNS = [usage_rows.c[name] for name in (*_PLANNED, *_CHANGING, *_MEASURED)]
 
 
 def _build_save(database: str) -> Insert:
     statement = insert_into(database, usage_rows)
-    changed = {name: statement.excluded[name] for name in (*_PLANNED[2:], *_COURSE)}
+    changed = {name: statement.excluded[name] for name in (*_PLANNED[2:], *_CHANGING)}
     result: Insert = statement.on_conflict_do_update(index_elements=["job_id", "number"], set_=changed)
     return result
 
@@ -59,8 +59,8 @@ def _build_update(_: str) -> Update:
     )
 
 
-_SAVE = BatchStatement(_build_save, [*_PLANNED, *_COURSE])
-_SAVE_COURSE = BatchStatement(_build_update, [*_COURSE, *_KEYS])
+_SAVE = BatchStatement(_build_save, [*_PLANNED, *_CHANGING])
+_SAVE_UPDATES = BatchStatement(_build_update, [*_CHANGING, *_KEYS])
 _SAVE_MEASURED = BatchStatement(_build_update, [*_MEASURED, *_KEYS])
 
 _OF_JOB = select(*_COLUMNS).where(usage_rows.c.job_id == bindparam("of_job")).order_by(usage_rows.c.number)
@@ -110,10 +110,10 @@ class SqlUsageTable:
         self._connection = connection
 
     def save(self, records: Sequence[UsageRecord]) -> None:
-        _SAVE.run(self._connection, [(*_planned(record), *_course(record)) for record in records])
+        _SAVE.run(self._connection, [(*_planned(record), *_update_of(record)) for record in records])
 
-    def save_course(self, courses: Sequence[UsageCourse]) -> None:
-        _SAVE_COURSE.run(self._connection, [(*_course(course), *_key(course.attempt_id)) for course in courses])
+    def save_updates(self, updates: Sequence[UsageUpdate]) -> None:
+        _SAVE_UPDATES.run(self._connection, [(*_update_of(change), *_key(change.attempt_id)) for change in updates])
 
     def save_measured(self, measured: Mapping[str, Measured]) -> None:
         rows = [(*_measured(what), *_key(attempt)) for attempt, what in measured.items()]
@@ -169,12 +169,12 @@ def _planned(record: UsageRecord) -> tuple[Any, ...]:
     )
 
 
-def _course(course: UsageRecord | UsageCourse) -> tuple[Any, ...]:
+def _update_of(change: UsageRecord | UsageUpdate) -> tuple[Any, ...]:
     return (
-        course.started_at,
-        course.ended_at,
-        None if course.end_reason is None else course.end_reason.value,
-        None if course.outcome is None else course.outcome.value,
+        change.started_at,
+        change.ended_at,
+        None if change.end_reason is None else change.end_reason.value,
+        None if change.outcome is None else change.outcome.value,
     )
 
 

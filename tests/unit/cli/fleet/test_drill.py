@@ -82,7 +82,7 @@ def test_a_home_without_virtual_gpus_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_broken_file_is_told_and_cleared(fleet: VirtualFleet, tmp_path: Path) -> None:
+def test_a_broken_file_is_reported_and_cleared(fleet: VirtualFleet, tmp_path: Path) -> None:
     path = tmp_path / "local" / FAULTS_FILE
     path.write_text("{")
     result = corral("drill", "hang", "a10-001-gpu0")

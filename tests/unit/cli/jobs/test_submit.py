@@ -226,7 +226,7 @@ def test_a_clone_says_only_what_is_different() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "reported"),
     [
         (("stop",), "which jobs?"),
         (("rm", "-y"), "which jobs?"),
@@ -234,7 +234,7 @@ def test_a_clone_says_only_what_is_different() -> None:
         (("submit", "--after", ",", "--", "true"), "--after: which job?"),
     ],
 )
-def test_what_cannot_be_meant(args: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_meant(args: tuple[str, ...], reported: str) -> None:
     result = corral(*args)
     assert result.exit_code == 2
-    assert told in result.output
+    assert reported in result.output

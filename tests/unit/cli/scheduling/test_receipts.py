@@ -65,7 +65,7 @@ def test_filters_and_jobs_reach_the_server() -> None:
 
 
 @pytest.mark.parametrize("args", [["j-12", "--user", "bob"], ["--rule", "whim"]])
-def test_what_makes_no_sense_is_refused_before_anybody_is_asked(args: list[str]) -> None:
+def test_senseless_options_are_refused_before_any_request(args: list[str]) -> None:
     result = corral("receipts", *args)
     assert result.exit_code == 2
     assert "not both" in result.stderr or "there is no rule" in result.stderr

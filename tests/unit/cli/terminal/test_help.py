@@ -165,7 +165,7 @@ def test_of_a_command_line_only_what_it_names_is_put_together(before: tuple[str,
 
 
 @pytest.mark.parametrize("typed", [[], ["--help"], ["jbos"], ["-o"], ["-o", "jobs"], ["--version"]])
-def test_who_names_no_command_is_told_of_all(typed: list[str]) -> None:
+def test_without_a_command_all_commands_are_listed(typed: list[str]) -> None:
     assert part_for(typed) is app
 
 

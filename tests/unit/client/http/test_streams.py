@@ -60,13 +60,13 @@ def test_an_unknown_job_is_an_error_and_not_a_reason_to_try_again() -> None:
 
 def test_a_server_that_does_not_come_back_is_given_up_after_a_while() -> None:
     now = 0.0
-    told: list[ServerUnreachable] = []
+    reported: list[ServerUnreachable] = []
 
     def sleep(seconds: float) -> None:
         nonlocal now
         now += seconds
 
-    patience = Patience(seconds=60, sleep=sleep, clock=lambda: now, on_lost=told.append)
+    patience = Patience(seconds=60, sleep=sleep, clock=lambda: now, on_lost=reported.append)
     with scripted(lambda seen, n: stream(log_event("one\n", "1"), is_cut=True)) as server:
         client = Client(server.url)
         pieces = client.jobs.follow_log("j-1", patience=patience)
@@ -74,10 +74,10 @@ def test_a_server_that_does_not_come_back_is_given_up_after_a_while() -> None:
     with client, pytest.raises(ServerUnreachable):
         list(pieces)
     assert 60 <= now < 70
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
-def test_a_server_that_was_never_there_is_told_at_once() -> None:
+def test_a_server_that_was_never_there_is_reported_at_once() -> None:
     with scripted(lambda seen, n: as_json({})) as server:
         url = server.url
     with Client(url) as client, pytest.raises(ServerUnreachable):

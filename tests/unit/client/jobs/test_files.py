@@ -66,8 +66,8 @@ class Shop:
 def fetched(shop: Shop) -> bytes:
     target = io.BytesIO()
     with shop.open() as url, Client(url, "token", sleep=lambda seconds: None) as client:
-        told = client.files.fetch("j-1", "model.bin", target)
-    assert told.size_bytes == len(target.getvalue())
+        reported = client.files.fetch("j-1", "model.bin", target)
+    assert reported.size_bytes == len(target.getvalue())
     return target.getvalue()
 
 

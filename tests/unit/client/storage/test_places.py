@@ -99,7 +99,7 @@ def test_what_passes_is_tried_again_and_what_does_not_is_not() -> None:
         answers(problem_of(409, {}))
 
 
-def test_who_is_told_to_stop_does_not_begin_again() -> None:
+def test_a_request_is_not_repeated_after_a_stop() -> None:
     persistence = Persistence(delays=(60.0,))
 
     def request() -> None:

@@ -75,7 +75,7 @@ def sent(desk: Desk) -> list[DeliveryRecord]:
 # ------------------------------------------------------------------------------------------------ telling
 
 
-def test_an_alert_is_recorded_told_once_and_its_end_once(desk: Desk) -> None:
+def test_an_alert_is_recorded_and_sent_once_and_its_end_once(desk: Desk) -> None:
     channel(desk)
     rule(desk)
     for celsius in (80, 90, 91, 92):
@@ -107,7 +107,7 @@ def test_one_round_is_one_notice_and_a_channel_hears_what_it_wants(desk: Desk) -
     assert deliveries(desk, "off") == deliveries(desk, "quiet") == []
 
 
-def test_the_same_rule_is_told_once_a_minute_and_the_rest_joins_the_next_notice(desk: Desk) -> None:
+def test_the_same_rule_is_sent_once_a_minute_and_the_rest_joins_the_next_notice(desk: Desk) -> None:
     channel(desk)
     rule(desk)
     look(desk, {"g1": 90})
@@ -179,7 +179,7 @@ def test_what_people_said_meanwhile_is_kept(desk: Desk) -> None:
         desk.do(alerts.acknowledge, ROOT, 1)
 
 
-def test_a_silence_keeps_quiet_and_what_outlasts_it_is_told(desk: Desk) -> None:
+def test_a_silenced_alert_is_sent_if_it_outlasts_the_silence(desk: Desk) -> None:
     channel(desk)
     rule(desk)
     desk.do(alerts.create_silence, ROOT, Silence(id="s1", subject="g*", ends_at=desk.now + 3600, reason="repair"))

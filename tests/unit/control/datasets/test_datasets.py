@@ -27,7 +27,7 @@ from corral.control.records import (
     VersionRecord,
 )
 from corral.control.storage import mounts
-from corral.control.storage.mount_text import parse_mount, words_again
+from corral.control.storage.mount_text import parse_mount, requested_again
 from corral.core.model import EndReason
 from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
@@ -252,7 +252,7 @@ def test_a_mount_is_an_id_for_good(stored: Desk) -> None:
     assert (mount.dataset_id, mount.version, mount.read_only) == ("d-1", IDS[0], True)
     stored.do(datasets.tag, ANN, "digits", "v1", "latest")
     with stored.store.read() as tx:
-        assert mounts.resolved(tx, ANN, words_again([mount])) == (mount,)
+        assert mounts.resolved(tx, ANN, requested_again([mount])) == (mount,)
         (now,) = mounts.resolved(tx, ANN, [parse_mount("dataset:digits@v1:/data")])
         assert now.version == IDS[1]
         for words in ("dataset:digits@v9:/data", "dataset:none:/data", "dataset:digits:/data:rw"):

@@ -9,7 +9,7 @@ import pytest
 
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Refusal, Taken
 from corral.control.fleet import catalog
-from corral.control.fleet.catalog import FLAVOR_WORD, PACKAGE_WORD
+from corral.control.fleet.catalog import FLAVOR_LABEL, PACKAGE_LABEL
 from corral.control.jobs.jobs import make_job
 from corral.control.live.unit_of_work import Work
 from corral.control.ports import Store
@@ -162,14 +162,14 @@ def test_a_package_brings_size_models_and_labels(desk: Desk) -> None:
         models=("A100",),
         labels=(("disk", "nvme"), ("rdma", "true")),
     )
-    assert desk.record(job.id).spec.labels == {PACKAGE_WORD: "fast-one"}
+    assert desk.record(job.id).spec.labels == {PACKAGE_LABEL: "fast-one"}
 
 
 def test_a_flavor_brings_models_and_labels_beside_what_is_asked(desk: Desk) -> None:
     asked = Request(gpus=2, models=("A100", "V100"), labels=(("disk", "nvme"),))
     (job,) = desk.submit(draft("training", request=asked, flavor="fast"))
     assert (job.request.gpus, job.request.models, job.request.labels) == (2, ("A100",), (("disk", "nvme"),))
-    assert desk.record(job.id).spec.labels == {FLAVOR_WORD: "fast"}
+    assert desk.record(job.id).spec.labels == {FLAVOR_LABEL: "fast"}
 
 
 def test_a_gang_gets_its_package_on_every_node(desk: Desk) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from corral.control.fleet.panel import PanelRow, panel, score_course
+from corral.control.fleet.panel import PanelRow, panel, score_history
 from corral.control.ports import Store
 from corral.control.records import ScorePoint
 from corral.control.scheduling import queues
@@ -104,11 +104,11 @@ def point(at: float, value: float, usage: float) -> ScorePoint:
     return ScorePoint(user="ann", model="A10", at=at, value=value, usage=usage)
 
 
-def test_the_course_is_exact_at_every_point() -> None:
+def test_the_history_is_exact_at_every_point() -> None:
     """Two GPUs from 0 h to 6 h, none after."""
     constant = 6 * HOUR
     peak = 2 * (1 - math.exp(-1))
-    course = score_course([point(0, 0, 2), point(6 * HOUR, peak, 0)], 0, 12 * HOUR, constant, 25)
+    course = score_history([point(0, 0, 2), point(6 * HOUR, peak, 0)], 0, 12 * HOUR, constant, 25)
     assert 20 < len(course) <= 25
     assert (course[0].at, course[-1].at) == (0, 12 * HOUR)
     for item in course:
@@ -120,14 +120,14 @@ def test_the_course_is_exact_at_every_point() -> None:
 
 
 def test_the_course_begins_where_it_was_asked_to() -> None:
-    course = score_course([point(0, 0, 1), point(100, 0.5, 0)], 50, 200, 100.0, 10)
+    course = score_history([point(0, 0, 1), point(100, 0.5, 0)], 50, 200, 100.0, 10)
     assert course[0].at == 50
     assert course[0].value == pytest.approx(1 - math.exp(-0.5))
 
 
 def test_many_changes_are_sampled() -> None:
     points = [point(float(n), n / 1000, 1.0) for n in range(1000)]
-    course = score_course(points, 0, 1000, 1e9, 50)
+    course = score_history(points, 0, 1000, 1e9, 50)
     assert len(course) == 50
     assert all(item.value == pytest.approx(math.floor(item.at) / 1000, abs=2e-3) for item in course)
-    assert score_course([], 0, 10, 1.0, 5) == []
+    assert score_history([], 0, 10, 1.0, 5) == []

@@ -73,7 +73,7 @@ REFUSED: list[tuple[str, tuple[Node, ...], Request, str]] = [
 
 
 @pytest.mark.parametrize(("nodes", "asked", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_who_asks_for_what_is_not_there_is_told(
+def test_a_request_for_what_is_not_there_is_refused(
     store: Store, nodes: tuple[Node, ...], asked: Request, words: str
 ) -> None:
     desk = desk_with(store, nodes)

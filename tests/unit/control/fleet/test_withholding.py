@@ -24,10 +24,10 @@ def test_an_operators_word_reaches_the_engine(desk: Desk) -> None:
     desk.do(node_actions.cordon, ROOT, "n1")
     assert desk.node_effects == []
     desk.do(node_actions.uncordon, ROOT, "n1")
-    assert desk.node_effects == [ReleaseEffect(node="n1", whoever_withheld=True)]
+    assert desk.node_effects == [ReleaseEffect(node="n1", force=True)]
 
 
-def test_what_the_engine_never_heard_it_is_told_after_a_crash(desk: Desk, store: Store) -> None:
+def test_calls_that_the_engine_never_got_are_repeated_after_a_crash(desk: Desk, store: Store) -> None:
     desk.do(node_actions.drain, ROOT, "n1")
     desk.state = desk.loaded()  # another server, after the first died with its outbox
     desk.now += 10.0
@@ -40,16 +40,16 @@ def test_what_the_engine_never_heard_it_is_told_after_a_crash(desk: Desk, store:
     desk.state = desk.loaded()
     desk.now += 10.0
     desk.observe(*DRAINED, withheld={"n1": Withholding.KEPT})
-    assert desk.node_effects == [ReleaseEffect(node="n1", whoever_withheld=False)]
+    assert desk.node_effects == [ReleaseEffect(node="n1", force=False)]
 
 
-def test_whoever_resumes_a_node_at_the_engine_has_the_last_word(desk: Desk) -> None:
+def test_a_node_that_is_resumed_at_the_engine_stays_resumed(desk: Desk) -> None:
     desk.do(node_actions.cordon, ROOT, "n1")
     desk.now += 10.0
     desk.observe(*TWO_NODES, withheld={"n1": Withholding.OVERRULED})
     assert state_of(desk) == (NodeState.READY, NodeState.READY)
     assert desk.actions("n1")[-1] == "node.uncordoned"
-    assert desk.node_effects == [ReleaseEffect(node="n1", whoever_withheld=False)]
+    assert desk.node_effects == [ReleaseEffect(node="n1", force=False)]
 
 
 def test_what_was_observed_before_an_operator_spoke_counts_no_more(desk: Desk) -> None:
@@ -68,10 +68,10 @@ def test_a_node_that_others_have_drained_is_cordoned_with_their_reason_until_an_
     assert desk.state.snapshot.nodes["n1"].reason == "disk"
     assert desk.node_effects == []
     desk.do(node_actions.uncordon, ROOT, "n1")
-    assert desk.node_effects == [ReleaseEffect(node="n1", whoever_withheld=True)]
+    assert desk.node_effects == [ReleaseEffect(node="n1", force=True)]
 
 
-def test_an_engine_that_keeps_no_words_is_told_nothing_again(desk: Desk) -> None:
+def test_an_engine_that_stores_no_reasons_is_not_called_again(desk: Desk) -> None:
     desk.do(node_actions.cordon, ROOT, "n1")
     desk.now += 10.0
     desk.observe(*TWO_NODES)

@@ -24,8 +24,8 @@ def test_one_job_for_every_index(desk: Desk) -> None:
     desk.cycle()
     record = desk.record(records[1].job.id)
     order = launch_order(record.job, record.spec, desk.state.snapshot.nodes, {})
-    told = {name: value for name, value in order.env.items() if name.startswith("CORRAL_ARRAY")}
-    assert told == {"CORRAL_ARRAY_INDEX": "3", "CORRAL_ARRAY_SIZE": "3", "CORRAL_ARRAY_NAME": "sweep"}
+    reported = {name: value for name, value in order.env.items() if name.startswith("CORRAL_ARRAY")}
+    assert reported == {"CORRAL_ARRAY_INDEX": "3", "CORRAL_ARRAY_SIZE": "3", "CORRAL_ARRAY_NAME": "sweep"}
 
 
 def test_the_platform_has_the_last_word_on_the_index(desk: Desk) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from corral.control.errors import NotFound, WrongState
 from corral.control.jobs import jobs
-from corral.control.jobs.checkpoints import Saved, ask_to_save, job_to_save, note_request, note_saved, told_at_launch
+from corral.control.jobs.checkpoints import Saved, ask_to_save, checkpoint_env, job_to_save, note_request, note_saved
 from corral.control.live.controller import Controller
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.monitoring import gpu_health, idle_jobs
@@ -75,7 +75,7 @@ LIBRARY = CheckpointPolicy(library="/home/helper")
 )
 def test_what_a_program_is_told(policy: CheckpointPolicy, spec: dict[str, object], told: dict[str, str]) -> None:
     names = {name if name == "PYTHONPATH" else f"CORRAL_CHECKPOINT_{name}": value for name, value in told.items()}
-    assert told_at_launch(policy, JobSpec(**{"command": ("train",), **spec})) == names  # type: ignore[arg-type]
+    assert checkpoint_env(policy, JobSpec(**{"command": ("train",), **spec})) == names  # type: ignore[arg-type]
 
 
 # -------------------------------------------------------------------------------------------- when they saved
@@ -220,14 +220,14 @@ def stop_as_operator(desk: Desk, job: Job) -> None:
 
 
 def preempt(desk: Desk, job: Job) -> None:
-    desk.do(lambda work: work.advance(job, StopRequested(at=work.now, reason=EndReason.PREEMPTED)))
+    desk.do(lambda work: work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.PREEMPTED)))
 
 
 def resize(desk: Desk, job: Job) -> None:
     assert job.allocation is not None
     (grant,) = job.allocation.grants
     smaller = Allocation(model=job.allocation.model, grants=(Grant(node=grant.node, gpus=grant.gpus[:1]),))
-    desk.do(lambda work: work.advance(job, ResizeRequested(at=work.now, allocation=smaller)))
+    desk.do(lambda work: work.jobs.advance(job, ResizeRequested(at=work.now, allocation=smaller)))
 
 
 def fail_gpu(desk: Desk, job: Job) -> None:
@@ -315,7 +315,7 @@ class House:
 
 
 def _preempted(work: Work, job_id: str) -> None:
-    work.advance(work.state.snapshot.jobs[job_id], StopRequested(at=work.now, reason=EndReason.PREEMPTED))
+    work.jobs.advance(work.state.snapshot.jobs[job_id], StopRequested(at=work.now, reason=EndReason.PREEMPTED))
 
 
 @pytest.fixture

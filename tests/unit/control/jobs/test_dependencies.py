@@ -96,7 +96,7 @@ def test_they_start_when_the_last_one_has_completed_and_their_age_begins_then(de
     assert desk.cycle() == [third.id]
 
 
-def test_a_failure_ends_the_whole_chain_and_tells_its_beginning(desk: Desk) -> None:
+def test_a_failure_ends_the_whole_chain_and_names_its_first_job(desk: Desk) -> None:
     """Longer than calls could be nested."""
     (first,) = desk.started(draft("first"))
     chain = desk.do(_one_after_the_other, 600, first)

@@ -111,7 +111,7 @@ def test_a_held_job_may_be_made_larger_than_its_quota_and_is_refused_when_it_sta
         full.do(jobs.start, ANN, job.id)
 
 
-def test_whether_it_gives_way_can_be_said_until_it_starts_for_the_first_time(full: Desk) -> None:
+def test_preemptible_can_be_set_until_the_first_start(full: Desk) -> None:
     def giving_way(preemptible: bool | None) -> job_edit.JobChange:
         return job_edit.JobChange(given=frozenset({"preemptible"}), preemptible=preemptible)
 
@@ -137,7 +137,7 @@ def test_whether_it_gives_way_can_be_said_until_it_starts_for_the_first_time(ful
         (JobKind.WORKBENCH, True, True),
     ],
 )
-def test_who_gives_way_unless_it_is_said(desk: Desk, kind: JobKind, asked: bool | None, gives_way: bool) -> None:
+def test_which_jobs_are_preemptible(desk: Desk, kind: JobKind, asked: bool | None, gives_way: bool) -> None:
     [job] = desk.submit(draft("mine", kind=kind, preemptible=asked))
     assert job.preemptible is gives_way
     assert desk.job(job.id).preemptible is gives_way

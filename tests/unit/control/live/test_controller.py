@@ -148,15 +148,23 @@ def test_two_requests_for_one_name_in_one_turn(house: House) -> None:
         second.result(10)
 
 
-def test_a_refusal_half_way_is_a_bug_and_leaves_nothing(house: House) -> None:
+def test_a_refusal_after_a_change_undoes_the_change(house: House) -> None:
     def half_way(work: Work) -> None:
         jobs.submit(work, ANN, [draft("half-done")])
         jobs.submit(work, ANN, [draft("half-done")])
 
-    with pytest.raises(RuntimeError, match="half way"):
+    with pytest.raises(Taken):
         house.controller.execute(half_way).result(10)
     with house.store.read() as tx:
         assert tx.jobs.live() == []
+
+
+def test_a_refusal_without_a_change_loads_nothing_again(house: House) -> None:
+    house.submit("training")
+    before = house.controller.inspect(lambda state: state).result(10)
+    with pytest.raises(Taken):
+        house.submit("training")
+    assert house.controller.inspect(lambda state: state).result(10) is before
 
 
 def test_a_failing_read_belongs_to_whoever_asked(house: House) -> None:

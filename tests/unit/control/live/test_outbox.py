@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from corral.control.fleet.node_effects import ReleaseEffect, WithholdEffect
+from corral.control.launch.directories import JobDirectories
 from corral.control.live.outbox import (
     DeleteEffect,
     Effect,
@@ -53,7 +55,7 @@ class SlowEngine(RecordingEngine):
     def withhold(self, node: str, reason: str) -> None:
         self._note("withhold", node)
 
-    def release(self, node: str, *, whoever_withheld: bool) -> None:
+    def release(self, node: str, *, force: bool) -> None:
         self._note("release", node)
 
     def _note(self, what: str, attempt_id: str) -> None:
@@ -134,6 +136,7 @@ def test_directories_that_cannot_be_made_end_that_attempt_and_a_full_disk_only_d
         engine,
         places,
         lambda attempt, why: refused.append((attempt, why)),
+        prepare=partial(JobDirectories(places).prepare, "local"),
         not_taken=lambda attempt, why: waits.append((attempt, why)),
     )
     for job in ("j-1", "j-2", "j-3"):
@@ -157,7 +160,7 @@ def test_words_about_a_node_go_through_in_order() -> None:
     lanes = Lanes([Outbox(f"lane-{number}", engine, places, lambda attempt, why: None) for number in range(3)])
     for node in ("n1", "n2", "n3", "n4"):
         lanes.put(WithholdEffect(node=node, reason="repair"))
-        lanes.put(ReleaseEffect(node=node, whoever_withheld=False))
+        lanes.put(ReleaseEffect(node=node, force=False))
     lanes.start()
     deadline = time.monotonic() + 10
     while len(engine.told) < 8 and time.monotonic() < deadline:
@@ -285,7 +288,7 @@ def test_the_last_word_about_a_node_counts(lane: Lane, monkeypatch: pytest.Monke
     monkeypatch.setattr("corral.control.live.outbox.RETRY_SECONDS", 3600.0)
     lane.engine.trouble = {("withhold", "n1"): AWAY}
     withhold = WithholdEffect(node="n1", reason="repair")
-    lane.put(withhold, withhold, ReleaseEffect(node="n1", whoever_withheld=True))
+    lane.put(withhold, withhold, ReleaseEffect(node="n1", force=True))
     eventually(lambda: ("release", "n1") in lane.done())
     lane.engine.trouble.clear()
     lane.settle("j-2")

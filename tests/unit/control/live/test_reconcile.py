@@ -153,7 +153,7 @@ def test_without_retries_a_lost_job_has_failed(desk: Desk) -> None:
     assert (desk.job(job.id).state, desk.job(job.id).end_reason) == (JobState.FAILED, EndReason.LOST)
 
 
-def test_an_attempt_that_nobody_holds_is_stopped(desk: Desk) -> None:
+def test_an_attempt_that_no_job_holds_is_stopped(desk: Desk) -> None:
     desk.observe(*TWO_NODES, attempts=[status("j-5.1", RUNNING, 900.0)])
     assert desk.instructions == [Stop(attempt_id="j-5.1", grace_seconds=0.0, cluster="local")]
 

@@ -201,7 +201,7 @@ def test_a_commit_that_was_cut_short_is_looked_up(house: FlakyHouse, commit: str
     assert "after" in house.names()
 
 
-def test_whoever_waits_too_long_is_told_that_nobody_knows(house: FlakyHouse) -> None:
+def test_a_request_that_waits_too_long_has_an_unknown_outcome(house: FlakyHouse) -> None:
     house.flaky.commit = "unheard"
     answer = house.controller.execute(jobs.submit, ANN, [draft("perhaps")])
     eventually(lambda: house.controller.outage)
@@ -213,7 +213,7 @@ def test_whoever_waits_too_long_is_told_that_nobody_knows(house: FlakyHouse) -> 
     eventually(lambda: set(house.launched()) == {"j-1.1"})
 
 
-def test_an_announcement_that_fails_harms_nobody(house: FlakyHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_announcement_that_fails_harms_no_job(house: FlakyHouse, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(events: list[EventRecord]) -> None:
         raise ZeroDivisionError("a bug in whoever follows")
 

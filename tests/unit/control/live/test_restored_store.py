@@ -15,7 +15,7 @@ def see(desk: Desk, *attempts: str, phase: AttemptPhase = AttemptPhase.RUNNING) 
     desk.do(reconcile, "local", Observation(nodes=TWO_NODES, attempts=statuses), desk.now)
 
 
-def test_a_job_that_waits_starts_only_when_the_attempt_nobody_knew_of_is_gone(desk: Desk) -> None:
+def test_a_waiting_job_starts_only_when_the_unknown_attempt_is_gone(desk: Desk) -> None:
     (job,) = desk.submit(draft("training", gpus=2))
     see(desk, f"{job.id}.3")
     assert desk.instructions == [Stop(attempt_id=f"{job.id}.3", grace_seconds=job.grace_seconds, cluster="local")]

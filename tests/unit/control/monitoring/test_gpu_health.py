@@ -136,7 +136,7 @@ def test_more_evidence_is_kept_without_an_event(desk: Desk) -> None:
     assert desk.actions("n1/0") == ["gpu.failed"]
 
 
-def test_errors_of_the_driver_are_told_in_plain_words(desk: Desk) -> None:
+def test_errors_of_the_driver_are_explained_in_plain_words(desk: Desk) -> None:
     desk.do(gpu_health.note_xids, [XidNote(gpu_id="n1/0", code=31, at=1.0, job_ids=("j-1",))])
     event = desk.events()[-1]
     assert (event.action, event.subject, event.detail["fault"]) == ("gpu.xid", "n1/0", "program")

@@ -82,7 +82,7 @@ def test_activity_clears_the_warning(desk: Desk) -> None:
     assert desk.job(job.id).state is JobState.RUNNING
 
 
-def test_what_is_not_known_warns_nobody_and_stops_nobody(desk: Desk) -> None:
+def test_unknown_activity_warns_and_stops_no_job(desk: Desk) -> None:
     (job,) = desk.started(draft("training"))
     for activity in (UNKNOWN, QUIET):
         see(desk, job, activity)

@@ -92,10 +92,10 @@ def test_a_job_that_ends_and_is_deleted_at_once_is_counted(desk: Desk) -> None:
     desk.now += 60
 
     def end_and_delete(work: Work) -> None:
-        ended = work.advance(
-            work.advance(job, StopRequested(at=work.now, reason=EndReason.STOPPED_BY_USER)), _end(work)
+        ended = work.jobs.advance(
+            work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.STOPPED_BY_USER)), _end(work)
         )
-        work.forget_job(ended)
+        work.jobs.delete(ended)
 
     desk.do(end_and_delete)
     (line,) = usage_of(desk, job.id)

@@ -137,9 +137,9 @@ def test_bad_and_taken_names_are_refused(teams: Desk) -> None:
 
 
 def test_only_free_users_can_be_added_also_not_from_default(teams: Desk) -> None:
-    for names, told in ((["eve"], "eve is in group default"), (["ann", "bob"], "bob is in group team-b")):
+    for names, reported in ((["eve"], "eve is in group default"), (["ann", "bob"], "bob is in group team-b")):
         refusal = refused(teams, InUse, groups.create, ROOT, "third", users=names)
-        assert told in refusal.detail
+        assert reported in refusal.detail
         assert refusal.numbers["users"] == names
 
 
@@ -225,7 +225,7 @@ def test_a_job_waits_while_its_user_is_in_no_group_or_in_another(teams: Desk) ->
     assert teams.cycle() == [job.id]
 
 
-def test_a_job_in_the_way_of_nobody_while_its_user_has_left(teams: Desk) -> None:
+def test_a_job_blocks_no_other_while_its_user_has_left(teams: Desk) -> None:
     teams.do(create_user, ROOT, "zoe", group=None)
     add(teams, "team-a", "zoe")
     (mine,) = teams.submit(draft("training", gpus=4))

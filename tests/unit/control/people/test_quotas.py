@@ -36,7 +36,7 @@ def usage(desk: Desk, user: str) -> QuotaUsage:
     return found
 
 
-def test_nobody_has_a_quota_unless_somebody_gives_one(staffed: Desk) -> None:
+def test_no_user_has_a_quota_by_default(staffed: Desk) -> None:
     found = usage(staffed, "ann")
     assert {item.quota for item in found.kinds.values()} == {Quota()}
     assert {item.max_bytes for item in found.volumes.values()} == {None}

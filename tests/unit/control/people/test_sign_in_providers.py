@@ -129,7 +129,7 @@ def test_another_issuer_gets_neither_the_secret_nor_the_users(staffed: Desk) -> 
 # ------------------------------------------------------------------------------------------------ coming in
 
 
-def test_whoever_is_not_on_the_list_is_remembered(staffed: Desk) -> None:
+def test_a_person_who_is_not_on_the_list_is_remembered(staffed: Desk) -> None:
     staffed.now = 2000.0
     outcome = staffed.do(sign_in, "10.0.0.1", identity("eve"))
     assert (outcome.user, outcome.is_new) == (None, False)
@@ -189,7 +189,7 @@ def test_disabled_people_and_providers_stay_outside(staffed: Desk) -> None:
         staffed.do(sign_in, "", identity("bob"))
 
 
-def test_a_name_that_passed_to_somebody_else_opens_nothing(staffed: Desk) -> None:
+def test_a_name_that_passed_to_another_person_opens_nothing(staffed: Desk) -> None:
     staffed.do(edit_provider, ROOT, "lab", {"allow": ("*",)})
     staffed.do(sign_in, "", identity())
     staffed.do(delete_user, ROOT, "ann")

@@ -129,7 +129,7 @@ def test_a_quota_holds_for_the_next_start_only(staffed: Desk) -> None:
     assert staffed.cycle() == [waiting.id]
 
 
-def test_nobody_comes_into_a_former_users_jobs(staffed: Desk) -> None:
+def test_the_name_of_a_former_user_with_jobs_stays_taken(staffed: Desk) -> None:
     staffed.submit(draft("held", hold=True), caller=ANN)
     staffed.do(delete_user, ROOT, "ann")
     with pytest.raises(Taken, match="former user"):
@@ -160,7 +160,7 @@ def test_a_user_has_a_group_a_permission_group_and_a_profile(staffed: Desk) -> N
         ({"email": "two@at@signs"}, "email"),
     ],
 )
-def test_a_wrong_value_creates_and_changes_nobody(staffed: Desk, values: dict[str, Any], field: str) -> None:
+def test_a_wrong_value_creates_and_changes_no_user(staffed: Desk, values: dict[str, Any], field: str) -> None:
     with pytest.raises((Invalid, NotFound)) as refusal:
         staffed.do(create_user, ROOT, "eve", **values)
     assert refusal.value.field == field

@@ -9,7 +9,7 @@ import pytest
 from corral.control.monitoring.attempt_usage import save_measured
 from corral.control.ports import AttemptPhase, HistoryUnavailable, Metric
 from corral.control.records import FlavorRecord, PackageRecord
-from corral.control.reports.analysis import past_of, picture_of, preview_defragmentation, run_analysis
+from corral.control.reports.analysis import past_of, preview_defragmentation, run_analysis, snapshot_of
 from corral.core.model import EndReason
 from corral.core.monitoring.attempt_usage import Measured
 from corral.core.reports.analysis.model import AnalysisRules, FindingKind
@@ -23,7 +23,7 @@ RULES = AnalysisRules()
 def analysis(desk: Desk, history: Any, since: float = 0.0) -> Any:
     with desk.store.read() as tx:
         past = past_of(tx, since, desk.now)
-    return run_analysis(picture_of(desk.state), past, history, since, desk.now, RULES)
+    return run_analysis(snapshot_of(desk.state), past, history, since, desk.now, RULES)
 
 
 def test_findings_and_usage_of_one_story(desk: Desk) -> None:
@@ -54,7 +54,7 @@ def test_findings_and_usage_of_one_story(desk: Desk) -> None:
     assert bob.energy_kwh == pytest.approx(1.0)
 
 
-def test_without_a_history_the_rest_is_told(desk: Desk) -> None:
+def test_without_a_history_the_rest_is_shown(desk: Desk) -> None:
     class Away(MemoryHistory):
         def means(self, metric: Metric, since: float, until: float) -> dict[str, float]:
             raise HistoryUnavailable("it is away")
@@ -71,8 +71,8 @@ def test_a_preview_changes_nothing(desk: Desk) -> None:
     first, second, third = desk.started(draft("first", gpus=3), draft("second", gpus=3), draft("third", gpus=1))
     desk.hear(desk.job(first.id), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
     desk.now += HOUR
-    before = picture_of(desk.state)
+    before = snapshot_of(desk.state)
     plan = preview_defragmentation(before, desk.now, RULES)
     assert [(move.job_id, move.from_node, move.to_node) for move in plan.moves] == [(third.id, "n1", "n2")]
     assert second.allocation is not None
-    assert picture_of(desk.state) == before
+    assert snapshot_of(desk.state) == before

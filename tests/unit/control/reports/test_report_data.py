@@ -120,11 +120,11 @@ def test_an_empty_period_says_that_nothing_ran() -> None:
 
 def test_findings_name_what_stands_out() -> None:
     data = report(STORY, gpu_counts=gpu_counts(8, MONDAY, MONDAY + 7 * DAY))
-    told = {finding.text.split(",")[0].split("(")[0].strip(): finding.tone for finding in data.findings}
+    reported = {finding.text.split(",")[0].split("(")[0].strip(): finding.tone for finding in data.findings}
     assert 3 <= len(data.findings) <= 6
     assert any("without any use" in finding.text and "by ann" in finding.text for finding in data.findings)
     assert any(finding.tone is Tone.BAD and "failed" in finding.text for finding in data.findings)
-    assert len(told) == len(data.findings), "no two say the same"
+    assert len(reported) == len(data.findings), "no two say the same"
 
 
 def test_many_users_are_the_largest_and_the_rest() -> None:

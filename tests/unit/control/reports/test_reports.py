@@ -91,7 +91,7 @@ def test_one_that_was_deleted_while_it_was_made_stays_deleted(desk: Desk) -> Non
         reports.existing(tx, "r-1")
 
 
-def test_nobody_asks_for_more_than_can_be_made(desk: Desk) -> None:
+def test_more_reports_at_once_than_the_limit_are_refused(desk: Desk) -> None:
     for number in range(reports.MAX_WORKING):
         desk.do(reports.request, ROOT, f"r-{number}", WEEK)
     with pytest.raises(OverLimit):

@@ -53,7 +53,7 @@ def used(desk: Desk, job: Job, use: float, saved: bool = True) -> None:
     desk.do(elastic_jobs.note_use, {job.attempt_id: use})
     if saved:
         current = desk.job(job.id)
-        desk.do(lambda work: work.edit(current, replace(current, checkpointed_at=work.now)))
+        desk.do(lambda work: work.jobs.edit(current, replace(current, checkpointed_at=work.now)))
 
 
 def ended(desk: Desk, job: Job) -> Job:

@@ -83,7 +83,7 @@ def borrowing(desk: Desk, *, gpus: int = 4) -> tuple[Job, Job]:
     return victim, waiting
 
 
-def test_both_sides_hear_of_it_and_the_engine_is_told_once(desk: Desk, decisions: Decisions) -> None:
+def test_both_owners_get_a_receipt_and_the_engine_is_called_once(desk: Desk, decisions: Decisions) -> None:
     victim, waiting = borrowing(desk)
     preempted(desk, decisions, victim, for_job=waiting)
     assert desk.instructions == [Stop(attempt_id=victim.attempt_id, grace_seconds=victim.grace_seconds)]
@@ -91,18 +91,18 @@ def test_both_sides_hear_of_it_and_the_engine_is_told_once(desk: Desk, decisions
     assert (stopping.state, stopping.stopping_for) == (JobState.STOPPING, EndReason.PREEMPTED)
     assert stopping.preempted_for == waiting.id
     assert stopping.message == (
-        f"gives way to {waiting.id} (urgent) of bob: {WHY}; 30s of work on 4 GPUs is not saved yet"
+        f"is preempted for {waiting.id} (urgent) of bob: {WHY}; 30s of work on 4 GPUs is not saved yet"
     )
     (receipt,) = receipts(desk, victim)
     assert receipts(desk, waiting) == [receipt]
     assert (receipt.user, receipt.for_user, receipt.attempt, receipt.gpu_milli) == ("ann", "bob", 1, 4000)
     assert (receipt.rule, receipt.detail, receipt.lost_gpu_seconds) == (PreemptionRule.GUARANTEE, WHY, 120.0)
     assert (receipt.saved, receipt.ended_at, receipt.back_at, receipt.is_open) == (None, None, None, True)
-    told = {event.action: event for event in desk.events()[-2:]}
-    assert (told["job.preempting"].owner, told["job.preempting"].subject) == ("ann", victim.id)
-    assert told["job.preempting"].detail["for"] == waiting.id
-    assert (told["job.making-room"].owner, told["job.making-room"].subject) == ("bob", waiting.id)
-    assert [item["job"] for item in told["job.making-room"].detail["jobs"]] == [victim.id]
+    reported = {event.action: event for event in desk.events()[-2:]}
+    assert (reported["job.preempting"].owner, reported["job.preempting"].subject) == ("ann", victim.id)
+    assert reported["job.preempting"].detail["for"] == waiting.id
+    assert (reported["job.making-room"].owner, reported["job.making-room"].subject) == ("bob", waiting.id)
+    assert [item["job"] for item in reported["job.making-room"].detail["jobs"]] == [victim.id]
     with desk.store.read() as tx:
         assert tx.cycles.since_base()[-1].at == desk.now, "a cycle that preempts is kept in the journal"
 
@@ -217,7 +217,7 @@ def test_a_deleted_job_leaves_its_receipt(desk: Desk, decisions: Decisions) -> N
 # -------------------------------------------------------------------------------------------- crashes
 
 
-def test_a_crash_before_the_commit_leaves_nobody_warned(desk: Desk, decisions: Decisions) -> None:
+def test_a_crash_before_the_commit_leaves_no_job_warned(desk: Desk, decisions: Decisions) -> None:
     victim, waiting = borrowing(desk)
     decisions.next = [
         Preemption(job_id=victim.id, for_job=waiting.id, rule=PreemptionRule.ORDER, lost_gpu_seconds=1.0, detail=WHY)
@@ -350,7 +350,7 @@ def test_a_receipt_minds_only_its_own_attempt() -> None:
     assert saw_saved(ended, later, 30.0).lost_gpu_seconds == 35.0
 
 
-def test_a_move_is_told_and_the_job_goes_on_where_it_was_moved_to(desk: Desk, decisions: Decisions) -> None:
+def test_a_move_is_recorded_and_the_job_goes_on_where_it_was_moved_to(desk: Desk, decisions: Decisions) -> None:
     """TWO_NODES with 4 GPUs each: two small jobs side by side, so that a whole node is free."""
     small, other = desk.started(draft("small", gpus=2), draft("other", gpus=4))
     (waiting,) = desk.submit(draft("large", gpus=4), caller=BOB)

@@ -108,7 +108,7 @@ def test_where_no_queue_takes_a_job_the_last_one_says_why(store: Store) -> None:
         desk.submit(draft("too-large", gpus=3))
 
 
-def test_a_plan_tells_the_same(teams: Desk) -> None:
+def test_a_plan_shows_the_same(teams: Desk) -> None:
     for asked, starts in ((draft("fits", gpus=4), True), (draft("never", queue="big"), False)):
         made = teams.do(jobs.make_job, ANN, asked)
         trial = views.try_out(teams.state, teams.now, made)

@@ -76,7 +76,7 @@ def test_named_gpus_are_taken_as_they_are(desk: Desk) -> None:
     assert view(desk).nodes == {"n2": ("n2/3",), "n1": ("n1/0",)}
 
 
-def test_a_job_of_somebody_else_waits_and_says_why_and_the_owner_runs(desk: Desk) -> None:
+def test_a_job_of_another_user_waits_with_the_reason_and_the_owners_runs(desk: Desk) -> None:
     reserve(desk, wanted=window(8, model="A10", since=1000.0, users=("eve",)))
     reserve(desk, "rest", window(8, model="A100", since=1000.0, users=("eve",)))
     (job,) = desk.submit(draft("stranger", gpus=1), caller=ROOT)
@@ -99,7 +99,7 @@ def test_its_states_follow_the_time(desk: Desk) -> None:
     )
 
 
-def test_one_that_is_over_leaves_the_picture_and_later_the_list(desk: Desk) -> None:
+def test_one_that_is_over_leaves_the_snapshot_and_later_the_list(desk: Desk) -> None:
     reserve(desk)
     desk.now = 3000.0
     desk.do(housekeeping.tidy)

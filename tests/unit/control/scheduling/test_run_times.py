@@ -69,10 +69,10 @@ def test_a_preempted_job_has_the_rest_before_it(desk: Desk) -> None:
     (job,) = desk.started(draft("sweep-9", gpus=2))
     desk.now += 60
     up = desk.job(job.id)
-    saved = desk.do(lambda work: work.edit(up, replace(up, checkpointed_at=work.now)))
+    saved = desk.do(lambda work: work.jobs.edit(up, replace(up, checkpointed_at=work.now)))
     desk.now += 10
-    stopping = desk.do(lambda work: work.advance(saved, StopRequested(at=work.now, reason=EndReason.PREEMPTED)))
-    queued = desk.do(lambda work: work.advance(stopping, Ended(at=work.now, reason=EndReason.EXIT_CODE)))
+    stopping = desk.do(lambda work: work.jobs.advance(saved, StopRequested(at=work.now, reason=EndReason.PREEMPTED)))
+    queued = desk.do(lambda work: work.jobs.advance(stopping, Ended(at=work.now, reason=EndReason.EXIT_CODE)))
     assert told(desk, queued) == (40.0, 40.0, 3, "ann's sweep-# on 2 GPUs")
     # It took 60 seconds and 40: that is what its like take, and not 40.
     desk.cycle()

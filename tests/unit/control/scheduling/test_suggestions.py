@@ -55,7 +55,7 @@ def test_a_job_that_starts_by_itself_needs_no_advice(desk: Desk) -> None:
     assert advice(desk, job.id) == []
 
 
-def test_what_the_rules_refuse_is_not_told(desk: Desk) -> None:
+def test_changes_that_the_rules_refuse_are_not_suggested(desk: Desk) -> None:
     """There is room for half of it, but the queue takes only whole nodes."""
     desk.do(queues.create, ROOT, Queue(name="whole", min_job_gpus=4))
     desk.started(draft("first", gpus=3, queue="default"), draft("other", gpus=2, queue="default"))
@@ -63,7 +63,7 @@ def test_what_the_rules_refuse_is_not_told(desk: Desk) -> None:
     assert advice(desk, job.id) == []
 
 
-def test_what_does_not_help_is_not_told(desk: Desk) -> None:
+def test_changes_that_do_not_help_are_not_suggested(desk: Desk) -> None:
     """Half of it would find room, but an earlier job of the line has a right to that."""
     desk.do(queues.edit, ROOT, Queue(name="default", policy="fcfs", blocking=Blocking.STRICT))
     desk.started(draft("first", gpus=4), draft("other", gpus=2))
@@ -160,7 +160,7 @@ def test_another_model_of_the_same_pool_has_room(store: Store) -> None:
     assert ("start", {"model": ["A10", "A100"]}) in changes(advice(desk, job.id))
 
 
-def test_held_jobs_are_told_to_start_if_they_would(desk: Desk) -> None:
+def test_starting_a_held_job_is_suggested_if_it_would_start(desk: Desk) -> None:
     [job] = desk.submit(draft("held", gpus=2, hold=True))
     [only] = advice(desk, job.id)
     assert (only.proposal.operation, only.outcome) == (Operation.START, Outcome.START)
@@ -182,7 +182,7 @@ def test_trials_end_when_time_is_up(desk: Desk) -> None:
     assert len(advice(desk, job.id, trials=1)) == 1
 
 
-def test_whatever_is_told_to_start_a_job_does_start_it(fresh_stores: FreshStores) -> None:
+def test_every_suggested_change_does_start_the_job(fresh_stores: FreshStores) -> None:
     """In worlds made by chance, with limits, queues and promises in the way, advice is followed at once."""
     followed = 0
     for seed in range(12):

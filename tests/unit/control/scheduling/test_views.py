@@ -35,7 +35,7 @@ def test_the_order_shows_places_reasons_and_the_promise(desk: Desk) -> None:
     assert "score" in line.places[0].detail
 
 
-def test_of_a_long_line_the_first_are_told_and_ones_own(desk: Desk) -> None:
+def test_of_a_long_line_the_first_and_the_users_own_are_shown(desk: Desk) -> None:
     desk.submit(draft("fills-1", gpus=4), draft("fills-2", gpus=4))
     desk.cycle()
     desk.submit(*(draft(f"of-ann-{n}", gpus=4) for n in range(3)), caller=ANN)
@@ -49,7 +49,7 @@ def test_of_a_long_line_the_first_are_told_and_ones_own(desk: Desk) -> None:
     assert line.length == 4
 
 
-def test_a_dry_run_tells_the_outcome_and_changes_nothing(desk: Desk) -> None:
+def test_a_dry_run_shows_the_outcome_and_changes_nothing(desk: Desk) -> None:
     before = desk.state.snapshot.revision, len(desk.state.snapshot.jobs)
     fits = views.try_out(desk.state, desk.now, trial_job())
     assert fits.start is not None

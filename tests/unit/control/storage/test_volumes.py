@@ -194,7 +194,7 @@ def test_whose_permission_group_lacks_the_function_makes_no_volume(staffed: Desk
         staffed.do(volumes.create, Caller(name="ann", functions=frozenset()), DATA)
 
 
-def test_a_volume_that_fills_up_is_told_of_once_and_holds_writers(stored: Desk) -> None:
+def test_a_volume_that_fills_up_is_reported_once_and_holds_writers(stored: Desk) -> None:
     for used in (1, 95, 96, 100, 101, 50):
         stored.do(
             volumes.note_measured, {"v-1": VolumeUse(used_bytes=used * GIB // 10), "v-9": VolumeUse(used_bytes=1)}
@@ -241,7 +241,7 @@ def test_two_writers_of_one_volume_run_one_after_the_other_and_the_volume_stays(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (["nothing:/data"], "there is no volume 'nothing'"),
         (["data:/data", "data:/data:ro"], "two mounts are at /data"),
@@ -253,8 +253,8 @@ def test_two_writers_of_one_volume_run_one_after_the_other_and_the_volume_stays(
         (["data:/" + "x" * 300], "255 characters at most"),
     ],
 )
-def test_mounts_that_cannot_be_are_refused_in_words(stored: Desk, words: list[str], told: str) -> None:
-    with pytest.raises(Refusal, match=told) as refusal:
+def test_mounts_that_cannot_be_are_refused_in_words(stored: Desk, words: list[str], reported: str) -> None:
+    with pytest.raises(Refusal, match=reported) as refusal:
         mounting(stored, *words)
     assert refusal.value.field == "mounts"
 

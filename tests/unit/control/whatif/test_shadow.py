@@ -50,7 +50,7 @@ def job(number: int, gpus: int, at: float, priority: int = 5) -> Job:
     )
 
 
-def told(cycles: list[CycleRecord], **plain: object) -> list[tuple[str, ...]]:
+def reported(cycles: list[CycleRecord], **plain: object) -> list[tuple[str, ...]]:
     shadow = Shadow(scenario_of(plain))
     found = [shadow.follow(cycle) for cycle in cycles]
     return [item.words for item in found if item is not None]
@@ -69,19 +69,19 @@ def test_another_order_of_two_for_one_place() -> None:
     assert {start["job"] for start in found[0].shadow} == {"j-4", "j-5"}
 
 
-def test_another_placement_is_told_by_the_node() -> None:
+def test_another_placement_is_shown_by_the_node() -> None:
     cycles = recorded(Queue(name="default", placement="pack"), job(1, 1, 1.0), job(2, 1, 2.0))
-    assert told(cycles, queues={"default": {"placement": "spread"}}) == [("would have started j-2 on n2, not n1",)]
+    assert reported(cycles, queues={"default": {"placement": "spread"}}) == [("would have started j-2 on n2, not n1",)]
 
 
-def test_strict_would_have_let_nobody_pass() -> None:
+def test_strict_would_have_let_no_job_pass() -> None:
     # the large one waits for a whole node, and the small one is gone before that is free
     jobs = (job(1, 2, 1.0), job(2, 1, 2.0), job(3, 2, 3.0), job(4, 1, 4.0))
     limited = [
         replace(one, time_limit_seconds=limit) for one, limit in zip(jobs, (1000.0, 1000.0, 1000.0, 50.0), strict=True)
     ]
     cycles = recorded(Queue(name="default", policy="fcfs"), *limited)
-    assert told(cycles, queues={"*": {"blocking": "strict"}})[0] == ("would not have started j-4 yet",)
+    assert reported(cycles, queues={"*": {"blocking": "strict"}})[0] == ("would not have started j-4 yet",)
 
 
 def test_an_unreadable_entry_is_said() -> None:

@@ -15,7 +15,7 @@ from corral.control.live.journal import JournalBroken, JournalWriter
 from corral.control.live.state import State
 from corral.control.records import CycleRecord
 from corral.control.system.policies import Policies
-from corral.control.whatif.time_travel import Tail, picture_at, read_run, tail_of, why_then
+from corral.control.whatif.time_travel import Tail, read_run, snapshot_at, tail_of, why_then
 from corral.core.model import (
     EndReason,
     Job,
@@ -75,7 +75,7 @@ def test_the_picture_of_a_cycle_is_the_one_it_decided_from(history: History, cha
     finally:
         journal.CHANGES_PER_BASE = before
     for cycle in recorded.cycles:
-        picture = picture_at(recorded.run_until(cycle.at), cycle.at, recorded.tail)
+        picture = snapshot_at(recorded.run_until(cycle.at), cycle.at, recorded.tail)
         assert picture.cycle.at == cycle.at
         assert picture.cycle.at <= picture.known_until <= cycle.at
 
@@ -88,7 +88,7 @@ def test_a_moment_is_told_without_what_came_later(history: History, data: st.Dat
     if not recorded.cycles:
         return
     at = data.draw(st.floats(recorded.cycles[0].at, recorded.seen[-1][0] + 10))
-    picture = picture_at(recorded.run_until(at), at, recorded.tail)
+    picture = snapshot_at(recorded.run_until(at), at, recorded.tail)
     assert picture.known_until <= at
     for job in picture.snapshot.jobs.values():
         assert job.created_at <= at
@@ -129,12 +129,12 @@ def test_an_edit_of_which_no_time_is_told_is_not_taken_for_earlier_than_it_was()
     large = Job(id="j-9", name="name", user="ann", state=JobState.QUEUED, request=Request(gpus=4), created_at=310.0)
     recorded.state.apply([PutJob(job=large)])
     recorded.state.apply([PutJob(job=replace(large, request=Request(gpus=1)))])
-    picture = picture_at(recorded.run_until(320.0), 320.0, tail_of(recorded.state))
+    picture = snapshot_at(recorded.run_until(320.0), 320.0, tail_of(recorded.state))
     assert picture.snapshot.jobs["j-9"].request.gpus == 4
     assert picture.uncertain == 1
     # Once something is told that came after it, it had happened.
     recorded.state.apply([PutJob(job=replace(large, id="j-10", created_at=330.0))])
-    picture = picture_at(recorded.run_until(340.0), 340.0, tail_of(recorded.state))
+    picture = snapshot_at(recorded.run_until(340.0), 340.0, tail_of(recorded.state))
     assert picture.snapshot.jobs["j-9"].request.gpus == 1
     assert picture.uncertain == 0
 
@@ -146,7 +146,7 @@ def asked(recorded: Recorded, at: float, job_id: str) -> tuple[str, str]:
     stored = replace(
         stored, state=JobState.COMPLETED, queued_at=stored.created_at, ended_at=ended, end_reason=EndReason.EXIT_CODE
     )
-    answer = why_then(picture_at(recorded.run_until(at), at, recorded.tail), at, stored)
+    answer = why_then(snapshot_at(recorded.run_until(at), at, recorded.tail), at, stored)
     return answer.job.state, answer.explanation.summary
 
 
@@ -177,11 +177,11 @@ def test_what_no_entry_has_yet_is_told_from_memory() -> None:
     digest.add(condensed(cycle.changes for cycle in recorded.cycles))
     digest.add([*after, PutJob(job=later)])
     tail = Tail(changes=(*after, PutJob(job=later)), digest=digest.hex())
-    picture = picture_at(recorded.run_until(145.0), 145.0, tail)
+    picture = snapshot_at(recorded.run_until(145.0), 145.0, tail)
     assert picture.snapshot.jobs["j-9"] == later
     assert picture.known_until == 140.0
     # an entry was written meanwhile: what is in memory does not follow on this one
-    stale = picture_at(recorded.run_until(145.0), 145.0, replace(tail, digest="0" * 32))
+    stale = snapshot_at(recorded.run_until(145.0), 145.0, replace(tail, digest="0" * 32))
     assert "j-9" not in stale.snapshot.jobs
 
 
@@ -232,7 +232,7 @@ def test_it_agrees_with_what_was_explained_then() -> None:
         kept = Recorded.__new__(Recorded)
         kept.cycles = cycles
         run = kept.run_until(at)
-        picture = picture_at(run, at, tail_of(state))
+        picture = snapshot_at(run, at, tail_of(state))
         assert why_then(picture, at, picture.snapshot.jobs[job_id]).explanation.summary == summary
 
 
@@ -240,10 +240,10 @@ def test_a_broken_journal_says_so() -> None:
     recorded = story()
     recorded.cycles[0] = replace(recorded.cycles[0], changes=encode_changes([DropJob(id="j-1")]))
     with pytest.raises(JournalBroken, match="cycle 2: digest"):
-        picture_at(recorded.run_until(150.0), 150.0, recorded.tail)
+        snapshot_at(recorded.run_until(150.0), 150.0, recorded.tail)
     recorded.cycles[1] = replace(recorded.cycles[1], changes=b"?")
     with pytest.raises(JournalBroken, match="not readable"):
-        picture_at(recorded.run_until(150.0), 150.0, recorded.tail)
+        snapshot_at(recorded.run_until(150.0), 150.0, recorded.tail)
 
 
 class FakeCycles:
@@ -275,6 +275,6 @@ def test_a_moment_can_be_looked_at_again_and_again() -> None:
     """Rebuilding does not change what it was built from."""
     recorded = story()
     run = recorded.run_until(150.0)
-    plans = [schedule(picture_at(run, 150.0, recorded.tail).snapshot, 150.0) for _ in range(2)]
+    plans = [schedule(snapshot_at(run, 150.0, recorded.tail).snapshot, 150.0) for _ in range(2)]
     assert plans[0] == plans[1]
     assert [planned.job_id for planned in plans[0].planned] == ["j-3"]

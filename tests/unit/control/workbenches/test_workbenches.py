@@ -139,7 +139,7 @@ def status(**values: Any) -> WorkbenchStatus:
 
 
 @pytest.mark.parametrize(
-    ("told", "now", "idle"),
+    ("reported", "now", "idle"),
     [
         ({}, 1000.0, 100.0),
         ({}, 1010.0, 110.0),
@@ -151,11 +151,11 @@ def status(**values: Any) -> WorkbenchStatus:
         ({"at": 9e9, "used_at": 9e9}, 1100.0, 0.0),
     ],
 )
-def test_how_long_nobody_has_used_it(told: dict[str, Any], now: float, idle: float) -> None:
-    assert idle_seconds(status(**told), now) == idle
+def test_how_long_it_has_not_been_used(reported: dict[str, Any], now: float, idle: float) -> None:
+    assert idle_seconds(status(**reported), now) == idle
 
 
-def test_one_that_nobody_uses_is_stopped_once_and_told_why(desk: Desk) -> None:
+def test_an_unused_one_is_stopped_once_with_the_reason(desk: Desk) -> None:
     job = started(desk, idle_stop_seconds=7200.0)
     seen = Idle(job_id=job.id, attempt=job.attempt, idle_seconds=7199.0)
     desk.do(workbenches.stop_idle, [seen])
@@ -168,7 +168,7 @@ def test_one_that_nobody_uses_is_stopped_once_and_told_why(desk: Desk) -> None:
     desk.hear(desk.job(job.id), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
     ended = desk.job(job.id)
     assert (ended.state, ended.end_reason) == (JobState.STOPPED, EndReason.EVICTED)
-    assert "nobody used it for 2 h" in ended.message
+    assert "it was not used for 2 h" in ended.message
 
 
 def test_one_without_a_limit_or_of_another_attempt_is_left_alone(desk: Desk) -> None:
@@ -182,7 +182,7 @@ def test_one_without_a_limit_or_of_another_attempt_is_left_alone(desk: Desk) -> 
 
 
 def test_the_program_and_the_words_for_its_ends_agree() -> None:
-    told = {
+    reported = {
         workbench_host.NO_JUPYTER,
         workbench_host.NO_SSHD,
         workbench_host.JUPYTER_FAILED,
@@ -193,12 +193,12 @@ def test_the_program_and_the_words_for_its_ends_agree() -> None:
         workbench_start.OLD_PYTHON,
         83,
     }
-    assert told == set(LAUNCH_PROBLEMS)
+    assert reported == set(LAUNCH_PROBLEMS)
     assert "exit 83" in HOST_COMMAND[2]
 
 
 @pytest.mark.parametrize("code", [*LAUNCH_PROBLEMS])
-def test_an_end_before_the_beginning_is_told_in_words(desk: Desk, code: int) -> None:
+def test_an_end_before_the_beginning_is_reported_in_words(desk: Desk, code: int) -> None:
     job = started(desk)
     desk.hear(job, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=code)
     ended = desk.job(job.id)

@@ -35,7 +35,7 @@ def a_node(name: str = "gpu1", state: str = "IDLE", flags: str = "", **more: obj
         ("MIXED", "MAINTENANCE", CORDONED, "in maintenance"),
         ("UNKNOWN", "NOT_RESPONDING", CORDONED, "does not answer Slurm at the moment"),
         ("UNKNOWN", "", CORDONED, "in state UNKNOWN"),
-        # off, and woken for whoever is given to it
+        # powered off, and started for a job
         ("IDLE", "CLOUD POWERED_DOWN", READY, ""),
         ("IDLE", "POWERED_DOWN NOT_RESPONDING", READY, ""),
         ("ALLOCATED", "POWERING_UP NOT_RESPONDING", READY, ""),
@@ -76,7 +76,7 @@ def test_a_node_that_left_the_partitions_keeps_what_runs_there_and_gets_no_more(
     assert node.state is DOWN
 
 
-def test_a_node_that_slurm_lists_no_more_is_told_of_while_a_plan_is_there() -> None:
+def test_a_node_that_slurm_no_longer_lists_is_reported_while_a_plan_uses_it() -> None:
     known = {name: a_node(name, gpus={"a100": 8}) for name in ("gpu1", "gpu2", "gpu3")}
     gone = vanished([known["gpu1"]], known, {"gpu1", "gpu3", "never-seen"})
     (node,) = nodes_seen(gone, {}, {}, FleetRules())
@@ -148,7 +148,7 @@ def test_reservations_are_asked_for_seldom_and_what_is_known_stays_while_slurm_i
     # it has not begun: no node is corral's
     slurm.answer = []
     assert ours.nodes(seen, 2 * ASK_SECONDS) == frozenset()
-    # hidden from this account, or not there: sbatch will tell
+    # hidden from this account, or not there: sbatch reports it
     slurm.answer = SlurmRefused("Reservation corral not found")
     assert ours.nodes(seen, 3 * ASK_SECONDS) == frozenset({"gpu1", "gpu2"})
     assert len(slurm.asked) == 4

@@ -131,7 +131,7 @@ def test_short_lists_of_hosts_are_written_out(text: str, names: list[str]) -> No
         ("", {}),
     ],
 )
-def test_gpus_are_counted_once_however_they_are_told(text: str, gpus: dict[str, int]) -> None:
+def test_gpus_are_counted_once_in_every_notation(text: str, gpus: dict[str, int]) -> None:
     assert gpus_in(text) == gpus
 
 
@@ -210,12 +210,12 @@ def test_what_others_hold_is_theirs_and_never_a_gpu_that_a_plan_has_named() -> N
 @pytest.mark.parametrize(
     ("details", "taken"),
     [
-        # as Slurm tells: which ones, of which node of the job
+        # as Slurm reports: which ones, of which node of the job
         (["gpu:a100:4(IDX:0-2,5)", "gpu:a100:4(IDX:4-7)"], {0, 1, 2, 5}),
         (["gpu:a100:3(IDX:0-2),gpu:v100:1(IDX:3)", ""], {0, 1, 2, 3}),
         # those that a plan has named are its own, whatever Slurm says at this moment
         (["gpu:a100:4(IDX:0,5-7)", ""], {0, 3, 4, 5}),
-        # and what it does not tell is guessed
+        # and GPUs that it does not report are estimated
         (["gpu:a100:4(IDX:N/A)", ""], {2, 3, 4, 5}),
         (["gpu:a100:4(IDX:0-3)"], {2, 3, 4, 5}),
         # nor are those of something else GPUs
@@ -235,14 +235,14 @@ def test_each_node_has_the_gpus_that_slurm_gave_the_job_there(booked: str) -> No
     details = ["gpu:a100:4(IDX:0-3)", "gpu:a100:1(IDX:0)"]
     (job,) = jobs_of({"jobs": [{**JOB_24, "tres_alloc_str": booked, "gres_detail": details}]})
     assert (job.gpus_on("gpu1"), job.gpus_on("gpu3")) == (4, 1)
-    assert job.gpus > 0, "or nobody would ask for them"
+    assert job.gpus > 0, "otherwise they would not be queried"
     others = others_use([job], own=())
     assert (others["gpu1"].gpus, others["gpu3"].gpus) == (4, 1)
     seen = nodes_of({"nodes": [{**NODE_24, "tres_used": "cpu=3,mem=300M"}]})
     assert unexplained(seen, [job]) == {"gpu1": 1}
 
 
-def test_gpus_that_slurm_lost_count_of_are_nobodys() -> None:
+def test_gpus_that_slurm_lost_count_of_belong_to_no_job() -> None:
     seen, (job,) = nodes_of({"nodes": [NODE_22]}), jobs_of({"jobs": [JOB_22]})
     # five are called used, and the job has four of them
     assert unexplained(seen, [job]) == {"gpu1": 1}
@@ -267,7 +267,7 @@ def test_nodes_of_other_partitions_are_not_corrals() -> None:
         ("10.5 launch_error - - x: command not found", EndReason.LAUNCH_ERROR, None, "x: command not found"),
     ],
 )
-def test_what_an_instance_wrote_is_told(line: str, reason: EndReason, code: int | None, message: str) -> None:
+def test_what_an_instance_wrote_is_reported(line: str, reason: EndReason, code: int | None, message: str) -> None:
     end = parse_exit(line, limit_seconds=9.0, since=0.0, now=99.0).exit
     assert (end.ended_at, end.reason, end.exit_code, end.message) == (10.5, reason, code, message)
 

@@ -34,7 +34,7 @@ def test_only_what_can_be_over_soon_is_tried_again(said: str, passes: bool) -> N
 
 
 class OneNode(UnusedSlurm):
-    """A Slurm with one node, that refuses what it is told to refuse."""
+    """A Slurm with one node, that refuses a configured list of requests."""
 
     def __init__(self) -> None:
         self.node = SlurmNode(name="n1", state="IDLE")
@@ -75,10 +75,10 @@ def test_a_drain_that_is_refused_once_is_said_again(slurm: OneNode, words: NodeD
 def test_a_resume_that_is_refused_once_is_said_again(slurm: OneNode, words: NodeDrains) -> None:
     words.withhold("n1", "repair")
     slurm.refusal = "Requested node configuration is not available"
-    words.release("n1", whoever_withheld=False)
+    words.release("n1", force=False)
     assert words.found(slurm.nodes()) == {"n1": Withholding.KEPT}
     slurm.refusal = ""
-    words.release("n1", whoever_withheld=False)
+    words.release("n1", force=False)
     assert words.found(slurm.nodes()) == {}
     assert slurm.node.flags == frozenset()
 
@@ -95,16 +95,16 @@ def test_an_account_that_may_change_no_node_asks_once(slurm: OneNode, words: Nod
     slurm.refusal = f"slurm_update error: {refusal}"
     words.withhold("n1", "repair")
     words.withhold("n1", "repair")
-    words.release("n1", whoever_withheld=True)
+    words.release("n1", force=True)
     assert (slurm.asked, words.found(slurm.nodes())) == (1, None)
 
 
-def test_a_refusal_is_told_once_until_it_changes(
+def test_a_refusal_is_reported_once_until_it_changes(
     slurm: OneNode, words: NodeDrains, caplog: pytest.LogCaptureFixture
 ) -> None:
     for refusal in ("busy", "busy", "booting", "", "booting"):
         slurm.refusal = refusal
         words.withhold("n1", "repair")
-        words.release("n1", whoever_withheld=True)
-    told = [record.getMessage().rpartition(": ")[2] for record in caplog.records]
-    assert told == ["busy", "booting", "booting"]
+        words.release("n1", force=True)
+    reported = [record.getMessage().rpartition(": ")[2] for record in caplog.records]
+    assert reported == ["busy", "booting", "booting"]

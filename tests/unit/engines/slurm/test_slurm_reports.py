@@ -51,7 +51,7 @@ def attempt(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Attempt:
     return slurm_attempt.create(layout, ORDER, NOW, ADA)
 
 
-def tell(layout: Layout, *lines: str) -> None:
+def report(layout: Layout, *lines: str) -> None:
     with open(f"{layout.place('j-1.1', 0)}/told", "a", encoding="utf-8") as file:
         file.write("".join(f"{line}\n" for line in lines))
 
@@ -61,7 +61,7 @@ def job(state: str, job_id: int = 7, **more: object) -> SlurmJob:
     return SlurmJob(id=job_id, state=state, **fields)  # type: ignore[arg-type]
 
 
-def test_news_are_told_once_and_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
+def test_reports_are_taken_once_and_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
     path = tmp_path / "news"
     path.write_text("j-9.1.0\n")
     heard = NodeReports(str(path))
@@ -72,11 +72,11 @@ def test_news_are_told_once_and_half_a_line_waits_for_its_end(tmp_path: Path) ->
     assert heard.take() == ["j-3.1"]
     assert heard.take() == []
     path.write_text("j-4.1.0\n")
-    assert heard.take() == ["j-4.1"], "somebody emptied it"
+    assert heard.take() == ["j-4.1"], "the file was emptied"
     assert path.stat().st_mode & 0o777 == 0o622
 
 
-def test_news_that_nobody_can_have_written_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_reports_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_reports, "LIMIT_BYTES", 100)
     path = tmp_path / "news"
     heard = NodeReports(str(path))
@@ -120,9 +120,9 @@ def test_what_a_job_writes_is_read_forward_and_up_to_a_limit(
         return lines, behind
 
     monkeypatch.setattr(run_directory, "read_on", counted)
-    tell(layout, "claimed 7", f"up {NOW + 1}")
+    report(layout, "claimed 7", f"up {NOW + 1}")
     attempt.read_reports(layout)
-    tell(layout, *["up 1"] * 100_000, f"end {NOW + 5} exit_code 0 - {NOW + 5}")
+    report(layout, *["up 1"] * 100_000, f"end {NOW + 5} exit_code 0 - {NOW + 5}")
     for _ in range(3):
         attempt.read_reports(layout)
     assert reads[0][0] == 0
@@ -137,16 +137,16 @@ def test_what_a_job_writes_is_read_forward_and_up_to_a_limit(
 
 
 def test_only_the_first_line_is_a_claim(layout: Layout, attempt: Attempt) -> None:
-    tell(layout, "claimed 7", "claimed 4711")
+    report(layout, "claimed 7", "claimed 4711")
     attempt.read_reports(layout)
-    tell(layout, "claimed 4712")
+    report(layout, "claimed 4712")
     attempt.read_reports(layout)
     assert attempt.claimed_by == 7
 
 
 def test_times_are_kept_between_the_order_and_now() -> None:
-    for told, believed in {"9e15": NOW + 10, "-5": NOW, f"{NOW + 3}": NOW + 3}.items():
-        end = parse_exit(f"{told} exit_code 0 - {told}", limit_seconds=None, since=NOW, now=NOW + 10).exit
+    for reported, believed in {"9e15": NOW + 10, "-5": NOW, f"{NOW + 3}": NOW + 3}.items():
+        end = parse_exit(f"{reported} exit_code 0 - {reported}", limit_seconds=None, since=NOW, now=NOW + 10).exit
         assert (end.ended_at, end.main_ended_at) == (believed, believed)
 
 
@@ -159,10 +159,10 @@ def test_times_are_kept_between_the_order_and_now() -> None:
         ("FAILED", EndReason.EXIT_CODE, 143),
     ],
 )
-def test_a_program_that_somebody_else_asked_to_end_ended_for_slurms_reason(
+def test_a_program_that_another_user_ended_has_slurms_end_reason(
     layout: Layout, attempt: Attempt, state: str, reason: EndReason, code: int | None
 ) -> None:
-    tell(layout, "claimed 7", f"up {NOW + 1}", f"end {NOW + 5} outside 143 15 {NOW + 5}")
+    report(layout, "claimed 7", f"up {NOW + 1}", f"end {NOW + 5} outside 143 15 {NOW + 5}")
     attempt.read_reports(layout)
     status = attempt.status()
     assert status is not None
@@ -177,12 +177,12 @@ def test_a_program_that_somebody_else_asked_to_end_ended_for_slurms_reason(
 
 def test_a_stop_of_corrals_own_needs_no_word_of_slurms(layout: Layout, attempt: Attempt) -> None:
     attempt.was_stopped = True
-    tell(layout, f"end {NOW + 5} outside 143 15 {NOW + 5}")
+    report(layout, f"end {NOW + 5} outside 143 15 {NOW + 5}")
     attempt.read_reports(layout)
     assert attempt.is_over
 
 
-def test_who_failed_first_counts_although_slurm_tells_whole_seconds(layout: Layout, attempt: Attempt) -> None:
+def test_the_first_failure_counts_although_slurm_reports_whole_seconds(layout: Layout, attempt: Attempt) -> None:
     attempt.nodes, attempt.was_stopped = ("node2", "node1"), True
     os.mkdir(layout.place("j-1.1", 1))
     with open(f"{layout.place('j-1.1', 1)}/told", "w", encoding="utf-8") as file:
@@ -213,12 +213,12 @@ def test_an_attempt_that_was_sent_twice_is_followed_where_it_runs(layout: Layout
         attempt.job_id = job_id
 
     attempt.job_id = 8
-    tell(layout, "claimed 7", f"up {NOW + 1}")
+    report(layout, "claimed 7", f"up {NOW + 1}")
     following = JobTracker(Answers(), layout, "corral-x-", adopt, contextlib.nullcontext())
     following.follow([attempt], [first], NOW + 60)
     assert (attempt.is_over, adopted) == (False, [7])
-    # A job cannot make corral follow, and later cancel, somebody else's.
-    tell(layout, "claimed 4711")
+    # A job cannot make corral follow, and later cancel, another user's job.
+    report(layout, "claimed 4711")
     following.follow([attempt], [first], NOW + 61)
     assert adopted == [7]
 
@@ -261,7 +261,7 @@ def test_a_job_whose_attempt_is_over_may_linger_and_then_holds_what_it_holds(att
     leaving.note(seven, late)  # it is said at each observation
     assert (leaving.lingering(both, late), leaving.stuck([job("COMPLETING")], late)) == (set(), [])
     leaving.note(nine, NOW)
-    assert leaving.stuck([job("RUNNING", 9, uid=EVE_UID)], late + 1) == [], "nobody else's job is cancelled"
+    assert leaving.stuck([job("RUNNING", 9, uid=EVE_UID)], late + 1) == [], "no other user's job is cancelled"
     leaving.note(seven, NOW)
     assert leaving.stuck([job("RUNNING")], late + 1) == [7]
     assert leaving.stuck([], late + 2) == []

@@ -107,7 +107,7 @@ def test_types_and_no_limit_are_said_in_every_version() -> None:
         assert (newer["time_limit"]["set"], newer["time_limit"]["infinite"]) == (True, True)
 
 
-def test_what_nobody_asked_for_is_left_to_slurm() -> None:
+def test_unrequested_fields_are_left_to_slurm() -> None:
     plain = Submission(name="a", comment="a", script="", nodes=("node1",))
     for version in VERSIONS:
         body = job_body(plain, version)["job"]

@@ -21,7 +21,7 @@ def rules(users: Mapping[str, str], *, allow_root: bool) -> AccountRules:
 
 
 def test_jobs_that_are_root_on_every_node_are_named() -> None:
-    mapped = {"operator": "root", "ann": "ada", "gone": "nobody-knows"}
+    mapped = {"operator": "root", "ann": "ada", "gone": "no-such-account"}
     assert root_on_nodes(rules(mapped, allow_root=True), is_root=True) == "jobs of operator run as root on its nodes"
     assert root_on_nodes(rules({"ann": "ada"}, allow_root=True), is_root=True) == ""
     assert root_on_nodes(rules(mapped, allow_root=False), is_root=True) == "", "they are refused"

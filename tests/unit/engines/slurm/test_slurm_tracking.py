@@ -26,7 +26,7 @@ MARK = "corral-x-"
 
 
 class Accounting(UnusedSlurm):
-    """A Slurm whose controller knows nothing, and whose accounting answers as it is told to."""
+    """A Slurm whose controller knows nothing, and whose accounting answers as configured."""
 
     def __init__(self) -> None:
         self.kept: list[SlurmJob] = []
@@ -99,7 +99,7 @@ def test_only_jobs_that_are_missing_are_looked_up(layout: Layout) -> None:
     assert (reason(gone), there.is_over) == (EndReason.TIMED_OUT, False)
 
 
-def test_books_that_do_not_answer_keep_nobody_else_waiting(layout: Layout) -> None:
+def test_accounting_that_does_not_answer_delays_no_other_attempt(layout: Layout) -> None:
     accounting, gone, there = Accounting(), given(layout, 7), given(layout, 8)
     accounting.problem = SlurmUnavailable("sacct did not answer within 20 s")
     follow = following(accounting, layout).follow
@@ -124,7 +124,7 @@ def test_books_that_do_not_answer_keep_nobody_else_waiting(layout: Layout) -> No
         (SlurmUnavailable("away"), AWAY_SECONDS),
     ],
 )
-def test_what_nobody_knows_any_more_is_lost_in_the_end(
+def test_a_job_that_slurm_no_longer_knows_is_lost_in_the_end(
     layout: Layout, problem: Exception | None, patience: float
 ) -> None:
     accounting, gone = Accounting(), given(layout, 7)

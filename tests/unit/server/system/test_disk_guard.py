@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from corral.control.errors import OverLimit
-from corral.control.ports import EngineUnavailable, Store, Transaction
+from corral.control.ports import EngineUnavailable, Instance, LaunchOrder, Store, Transaction
 from corral.server.settings.disk_limits import DiskLimits
 from corral.server.system.disk_guard import RESERVE, DiskGuard, Free
 from corral.server.system.write_proof import WriteProof
@@ -19,6 +19,10 @@ from tests.unit.control.world import WrappedStore
 
 MIB = 1 << 20
 LIMITS = DiskLimits(job_bytes=None, job_files=None, min_free_bytes=100 * MIB, reserve_bytes=8 * MIB)
+
+ORDER = LaunchOrder(
+    attempt_id="j-1.1", job_id="j-1", user="ann", command=("true",), instances=(Instance(rank=0, node="n1"),)
+)
 
 
 class SmallDisk(DiskGuard):
@@ -56,15 +60,15 @@ def test_the_reserve_is_given_up_bit_by_bit_and_made_again(guard: SmallDisk, tmp
 
 
 def test_nothing_is_launched_on_a_disk_that_is_almost_full(guard: SmallDisk) -> None:
-    guard.check_launch()
+    guard.prepare("local", ORDER)
     guard.free_bytes = 99 * MIB
     with pytest.raises(EngineUnavailable, match="99MiB free, and 100MiB are kept free"):
-        guard.check_launch()
+        guard.prepare("local", ORDER)
     guard.free_bytes, guard.free_files = 1000 * MIB, 10
     with pytest.raises(EngineUnavailable, match="room for 10 more files"):
-        guard.check_launch()
+        guard.prepare("local", ORDER)
     guard.free_files = None
-    guard.check_launch()
+    guard.prepare("local", ORDER)
 
 
 def test_nothing_is_brought_that_has_no_room(guard: SmallDisk) -> None:

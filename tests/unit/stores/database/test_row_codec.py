@@ -91,3 +91,10 @@ def test_an_empty_field_does_not_become_the_models_default() -> None:
 
 def test_a_plain_job_is_small() -> None:
     assert len(encode_job(Job(id="j-1", name="n", user="u"))[-1]) < 80
+
+
+def test_specs_of_tasks_from_earlier_versions() -> None:
+    stored = '{"command":["hold"],"labels":{"task":"exp","mode":"auto","kept":"yes"}}'
+    spec = JobSpec(command=("hold",), labels={"kept": "yes"}, task="exp", task_mode="auto")
+    assert row_codec.decode_spec(stored) == spec
+    assert row_codec.decode_spec(row_codec.encode_spec(spec)) == spec

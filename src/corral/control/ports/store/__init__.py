@@ -1,5 +1,10 @@
 """Where everything is kept, as the control layer needs it."""
 
+from corral.control.ports.store.alerts import (
+    AlertTable,
+    ChannelTable,
+    ReportTable,
+)
 from corral.control.ports.store.datasets import DatasetTable
 from corral.control.ports.store.errors import (
     NameTaken,
@@ -31,11 +36,6 @@ from corral.control.ports.store.people import (
     SshKeyTable,
 )
 from corral.control.ports.store.scheduling import EstimateTable, ReservationTable
-from corral.control.ports.store.telling import (
-    AlertTable,
-    ChannelTable,
-    ReportTable,
-)
 from corral.control.ports.store.transaction import (
     MetaTable,
     Store,

@@ -30,7 +30,7 @@ class DatasetTable(Protocol):
     # ---------------------------------------------------------------- datasets
 
     def next_id(self) -> str:
-        """An id that nobody else will ever get: d-1, d-2, …"""
+        """An id that is never used again: d-1, d-2, …"""
 
     def all(self) -> list[DatasetRecord]:
         """By name, then owner."""

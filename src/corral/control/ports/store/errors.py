@@ -1,10 +1,10 @@
-"""What can be wrong with writing."""
+"""Errors of the store."""
 
 from __future__ import annotations
 
 
 class StoreConflict(Exception):
-    """Somebody changed the same row first. Nothing was written: load again and decide anew."""
+    """Another writer changed the same row first. Nothing was written: load the row and decide again."""
 
 
 class NameTaken(Exception):

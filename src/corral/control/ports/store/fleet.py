@@ -1,4 +1,4 @@
-"""Tables of nodes, GPUs, their health, and of what people pick from."""
+"""Tables of nodes, GPUs, GPU health, and the catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has a store: the home that may act on it, and where its engines have their places.
+"""The holder of a store: the home that may write to it, and the directories of its engines.
 
 Two servers on one store would run every job twice. A server in another home is therefore refused unless an operator
 says that it takes over.
@@ -22,7 +22,8 @@ class Place:
 class StoreHolder:
     """A home, as the store knows it."""
 
-    #: random, kept in the home; and the inode of the file that it is kept in, by which a copy is told from the original
+    #: random, kept in the home; and the inode of the file that it is kept in, by which a copy is distinguished from the
+    #: original
     home: str
     inode: int
     path: str
@@ -50,7 +51,7 @@ class Leadership:
     installation: str
 
 
-#: Of engines that nobody leads, as in a test: whoever asks is obeyed.
+#: For engines without a leader, as in a test: every command is accepted.
 NO_LEADERSHIP = Leadership(term=0, installation="")
 
 

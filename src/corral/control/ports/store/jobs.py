@@ -1,4 +1,4 @@
-"""Tables of jobs and of what came of them."""
+"""Tables of jobs, attempts, events, usage, receipts and scores."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from corral.control.records import (
     ReceiptFilter,
     ReceiptRecord,
     ScorePoint,
-    UsageCourse,
     UsageRecord,
+    UsageUpdate,
 )
 from corral.core.model import Job
 from corral.core.monitoring.attempt_usage import Measured
@@ -32,7 +32,7 @@ class JobTable(Protocol):
         """Give no id up to this number any more; how many are skipped that were still to come."""
 
     def next_ids(self, count: int) -> list[str]:
-        """Ids that nobody else will ever get, growing: j-1, j-2, …"""
+        """Ids that are never used again, growing: j-1, j-2, …"""
 
     def add(self, records: Sequence[JobRecord]) -> None:
         """Raises NameTaken if one of these names is taken by the same user."""
@@ -78,7 +78,7 @@ class AttemptTable(Protocol):
     def add(self, attempts: Sequence[AttemptRecord]) -> None: ...
 
     def save(self, attempts: Sequence[AttemptRecord]) -> None:
-        """What is known of their course and end; the allocation is never changed."""
+        """Save their start and end; the allocation never changes."""
 
     def get(self, attempt_ids: Collection[str]) -> dict[str, AttemptRecord]: ...
 
@@ -95,7 +95,7 @@ class UsageTable(Protocol):
     def save(self, records: Sequence[UsageRecord]) -> None:
         """Insert or replace by attempt, without touching what was measured."""
 
-    def save_course(self, courses: Sequence[UsageCourse]) -> None:
+    def save_updates(self, updates: Sequence[UsageUpdate]) -> None:
         """How these attempts went on; unknown attempts are left alone."""
 
     def save_measured(self, measured: Mapping[str, Measured]) -> None:
@@ -134,7 +134,7 @@ class ReceiptTable(Protocol):
         """Those of which something is still to come, oldest first."""
 
     def of_job(self, job_id: str, limit: int) -> list[ReceiptRecord]:
-        """Where the job gave way, or others gave way to it; newest first."""
+        """Receipts in which the job is the victim or the preemptor; newest first."""
 
     def page(self, where: ReceiptFilter, *, cursor: str | None, limit: int) -> Page[ReceiptRecord]:
         """Newest first. Raises ValueError for a bad cursor."""

@@ -1,4 +1,4 @@
-"""Tables of what scheduling keeps beside jobs."""
+"""Tables of reservations and past estimates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corral.core.scheduling.forecast.accuracy import PastEstimate
 class EstimateTable(Protocol):
     """Estimated starts and what became of them. Rows outlive their jobs."""
 
-    def add(self, told: Sequence[PastEstimate]) -> None:
+    def add(self, estimates: Sequence[PastEstimate]) -> None:
         """Insert or replace by job and time."""
 
     def open(self) -> list[PastEstimate]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from corral.control.ports.store.alerts import AlertTable, ChannelTable, ReportTable
 from corral.control.ports.store.datasets import DatasetTable
 from corral.control.ports.store.fleet import CatalogTable, FleetTable, HealthTable, ImageTable
 from corral.control.ports.store.holder import Leadership
@@ -20,7 +21,6 @@ from corral.control.ports.store.jobs import (
 )
 from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SshKeyTable
 from corral.control.ports.store.scheduling import EstimateTable, ReservationTable
-from corral.control.ports.store.telling import AlertTable, ChannelTable, ReportTable
 from corral.control.ports.store.volumes import VolumeTable
 from corral.control.ports.store.whatif import ShadowTable, SimulationTable
 from corral.control.records import UnreadableRow
@@ -62,6 +62,10 @@ class Transaction(Protocol):
     estimates: EstimateTable
     volumes: VolumeTable
     meta: MetaTable
+
+    @property
+    def changes(self) -> int:
+        """How many statements that insert, update or delete rows were executed so far."""
 
     @property
     def unreadable(self) -> Sequence[UnreadableRow]:

@@ -1,4 +1,4 @@
-"""Tables of what jobs mount."""
+"""Tables of volumes and object stores."""
 
 from __future__ import annotations
 

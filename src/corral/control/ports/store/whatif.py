@@ -1,4 +1,4 @@
-"""Tables of what-if questions and of what the shadow would have done."""
+"""Tables of simulations and of the differences of a shadow policy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corral.control.records import DifferenceRecord, Page, SimulationRecord
 
 class SimulationTable(Protocol):
     def next_id(self) -> str:
-        """An id that nobody else will ever get: s-1, s-2, …"""
+        """An id that is never used again: s-1, s-2, …"""
 
     def get(self, simulation_id: str) -> SimulationRecord | None: ...
 

@@ -17,7 +17,7 @@ from corral.engines.local.rundir import TMP, WORK
 from corral.engines.storage import mount_namespace
 from corral.engines.storage.job_mounts import PRIVATE, place_in
 from corral.files import describe
-from corral.files.opening import open_directory_path
+from corral.files.descriptors import open_directory_path
 
 _LOOK = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 

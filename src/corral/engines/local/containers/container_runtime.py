@@ -130,7 +130,7 @@ def remove_leftovers(runtime: ContainerRuntime, engine: str, is_live: Callable[[
     if runtime.kind is RuntimeKind.DOCKER:
         listing[-1] = f'{{{{.Names}}}} {{{{.Label "{ATTEMPT_LABEL}"}}}}'
     found = [line.split() for line in _output(runtime, listing).splitlines()]
-    dead = [words[0] for words in found if len(words) == 2 and not is_live(words[1])]
+    dead = [fields[0] for fields in found if len(fields) == 2 and not is_live(fields[1])]
     for name in dead:
         remove_container(runtime, name)
     return dead

@@ -6,7 +6,7 @@ put on the node, and images that a registry gave without a login, are free for a
 
     <root>/images/private-<id>     pulled with a login
     <root>/images/public-<id>      a registry gave it without a login
-    <root>/images/pending-<pid>    a pull with a login is under way: the image's address, and its id before
+    <root>/images/pending-<pid>    a pull with a login is in progress: the image's address, and its id before
 
 Supervisors, which are forked from the spawner, import this module, so it uses the standard library only.
 """

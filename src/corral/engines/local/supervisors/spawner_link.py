@@ -80,7 +80,7 @@ class SpawnerLink:
             return True
 
     def close(self) -> None:
-        """The spawner starts what it was told so far and ends."""
+        """Close the socket: the spawner starts the instances that it has received, and exits."""
         self._socket.close()
         try:
             self._process.wait(_EXIT_SECONDS)

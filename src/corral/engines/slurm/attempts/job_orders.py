@@ -56,8 +56,8 @@ def check_order(order: LaunchOrder) -> None:
         raise LaunchRefused("there is nothing to run, or nowhere to run it")
     if order.workdir is not None and not order.workdir.startswith("/"):
         raise LaunchRefused(f"the working directory {order.workdir!r} is not an absolute path")
-    words = [*order.command, *order.env.values(), *order.env]
-    if sum(map(len, words)) > MAX_ORDER_CHARS:
+    texts = [*order.command, *order.env.values(), *order.env]
+    if sum(map(len, texts)) > MAX_ORDER_CHARS:
         raise LaunchRefused(f"the command and its environment are longer than {MAX_ORDER_CHARS} characters")
     if order.image:
         raise LaunchRefused("this cluster runs no images: leave the image out, or use another cluster")
@@ -81,7 +81,7 @@ def place_of(order: LaunchOrder, rules: SlurmRules, partitions: Sequence[Partiti
 def submission(
     order: LaunchOrder,
     rules: SlurmRules,
-    who: Submitter | None,
+    submitter: Submitter | None,
     place: Place,
     nodes: Mapping[str, SlurmNode],
     *,
@@ -102,16 +102,16 @@ def submission(
         minutes=place.minutes,
         workdir="/",
         partition=place.partition,
-        account=(who.slurm_account if who else "") or rules.account,
+        account=(submitter.slurm_account if submitter else "") or rules.account,
         qos=rules.qos,
         env={"PATH": rules.path, "HOME": "/", **_SCRIPT_LANGUAGE},
-        run_as=run_as(who),
+        run_as=run_as(submitter),
         extra=rules.extra,
     )
 
 
 def instance_environment(
-    order: LaunchOrder, instance: Instance, rules: SlurmRules, who: Submitter | None, *, master_addr: str
+    order: LaunchOrder, instance: Instance, rules: SlurmRules, submitter: Submitter | None, *, master_addr: str
 ) -> dict[str, str]:
     """The environment of one instance's program, without variables of the server."""
     env = job_environment(
@@ -119,7 +119,7 @@ def instance_environment(
         instance,
         base={
             **base_environment({"PATH": rules.path, "LANG": "C.UTF-8"}, python_dir=""),
-            **(account_environment(who.account) if who is not None else {}),
+            **(account_environment(submitter.account) if submitter is not None else {}),
         },
         master_port=_meeting_port(order),
         master_addr=master_addr,
@@ -138,8 +138,8 @@ def _meeting_port(order: LaunchOrder) -> int | None:
     return FIRST_PORT + zlib.crc32(order.attempt_id.encode()) % PORTS
 
 
-def run_as(who: Submitter | None) -> Account | None:
+def run_as(submitter: Submitter | None) -> Account | None:
     """None if the job is submitted as the server's own account."""
-    if who is None or who.account.uid == os.geteuid():
+    if submitter is None or submitter.account.uid == os.geteuid():
         return None
-    return Account(uid=who.account.uid, gid=who.account.gid, groups=who.account.groups)
+    return Account(uid=submitter.account.uid, gid=submitter.account.gid, groups=submitter.account.groups)

@@ -7,7 +7,8 @@
     ROOT/news                          reports of nodes: the instances to which something happened
     ROOT/hurry                         when a job was last submitted: jobs that end may wait for the next one
     ROOT/never                         a pipe that is never written to: scripts wait by reading from it
-    ROOT/places/ATTEMPT.RANK/          instance, told, log; attempt and claim in the first of a gang
+    ROOT/places/ATTEMPT.RANK/          instance and log; attempt and claim in the first of a gang
+    ROOT/places/ATTEMPT.RANK/told      the reports of the node about the instance
     ROOT/places/ATTEMPT.RANK.log       its log after folding
     ROOT/places/ATTEMPT.RANK.log-start the offset from which on its log is kept
     ROOT/forgotten/ATTEMPT             its order, once its end is recorded
@@ -15,7 +16,8 @@
 
 There are few files, and none is removed while jobs are launched: creating files is slow on shared file systems, and on
 some even slower after files were removed. Only the directories in `places` may belong to the job's account: the server
-trusts nothing in them, and follows no link. Nodes append whole lines to `told`; a line without its newline is ignored.
+trusts nothing in them, and follows no link. Nodes append whole lines to `…/told`; a line without its newline is
+ignored.
 """
 
 from __future__ import annotations

@@ -65,9 +65,9 @@ class NodeDrains:
         if not self._may_not:
             run_directory.write_text(self._root / name, f"{reason}\n")
 
-    def release(self, name: str, *, whoever_withheld: bool) -> None:
+    def release(self, name: str, *, force: bool) -> None:
         node = self._node(name)
-        must_change = node is not None and (_is_ours(node) or (whoever_withheld and is_withheld(node)))
+        must_change = node is not None and (_is_ours(node) or (force and is_withheld(node)))
         if must_change and not self._set(name, is_withheld=False, reason=""):
             return
         (self._root / name).unlink(missing_ok=True)
@@ -83,7 +83,7 @@ class NodeDrains:
         try:
             _asked(lambda: self._slurm.set_node(name, is_withheld=is_withheld, reason=reason))
         except SlurmRefused as refusal:
-            self._may_not |= any(words in str(refusal) for words in _MAY_NOT)
+            self._may_not |= any(text in str(refusal) for text in _MAY_NOT)
             self._log_refusal(name, str(refusal))
             return self._may_not
         self._refusals.pop(name, None)

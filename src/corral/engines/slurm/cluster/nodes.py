@@ -224,7 +224,7 @@ def _why_withheld(node: SlurmNode, rules: FleetRules, reserved: Collection[str] 
     ours = _RESERVED if reserved is not None else frozenset[str]()
     awaited = frozenset({"NOT_RESPONDING"}) if not _ASLEEP.isdisjoint(node.flags) else frozenset[str]()
     flags = node.flags - ours - awaited
-    reason = next((words for flag, words in _WITHHELD.items() if flag in flags), "")
+    reason = next((text for flag, text in _WITHHELD.items() if flag in flags), "")
     return reason or ("" if node.state in _UP else f"in state {node.state}")
 
 

@@ -204,15 +204,15 @@ def _too_long(whole: Iterable[Partition], limit_seconds: float, max_minutes: int
 
 
 def _parse_partition(line: str) -> Partition:
-    words = dict(word.split("=", 1) for word in line.split() if "=" in word)
+    fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
     return Partition(
-        name=words["PartitionName"],
-        nodes=_node_names(words.get("Nodes")),
-        state=words.get("State", "UP").upper(),
-        is_default=words.get("Default") == "YES",
-        is_special="YES" in (words.get("Hidden"), words.get("RootOnly")),
-        max_minutes=_minutes_in(words.get("MaxTime", "")),
-        default_minutes=_minutes_in(words.get("DefaultTime", "")),
+        name=fields["PartitionName"],
+        nodes=_node_names(fields.get("Nodes")),
+        state=fields.get("State", "UP").upper(),
+        is_default=fields.get("Default") == "YES",
+        is_special="YES" in (fields.get("Hidden"), fields.get("RootOnly")),
+        max_minutes=_minutes_in(fields.get("MaxTime", "")),
+        default_minutes=_minutes_in(fields.get("DefaultTime", "")),
     )
 
 

@@ -21,8 +21,8 @@ _OPTION = "--reservation"
 
 def reservations_in(options: Sequence[str]) -> tuple[str, ...]:
     """From `--reservation=a,b`, or the same as two arguments."""
-    words = [word.partition("=") for word in options]
-    named = [value for name, gap, value in words if name == _OPTION and gap]
+    parts = [word.partition("=") for word in options]
+    named = [value for name, gap, value in parts if name == _OPTION and gap]
     named += [after for word, after in itertools.pairwise(options) if word == _OPTION]
     return tuple(name for value in named for name in value.split(",") if name)
 

@@ -152,17 +152,17 @@ class SlurmCommands:
     def nodes(self) -> list[SlurmNode]:
         """In versions in which sinfo's JSON lists nodes, scontrol has no JSON; in versions in which scontrol has it,
         sinfo's JSON lists something else."""
-        words = self._nodes  # another thread may change it meanwhile
+        arguments = self._nodes  # another thread may change it meanwhile
         try:
-            return nodes_of(self._json(*words))
+            return nodes_of(self._json(*arguments))
         except SlurmRefused as refusal:
-            if words != _NODES or _NO_SUCH_OPTION not in str(refusal):
+            if arguments != _NODES or _NO_SUCH_OPTION not in str(refusal):
                 raise
             self._nodes = _OLD_NODES
             return self.nodes()
         except Unreadable as problem:
             self._nodes = _NODES
-            raise SlurmUnavailable(f"{' '.join(words)}: {problem}") from None
+            raise SlurmUnavailable(f"{' '.join(arguments)}: {problem}") from None
 
     def partitions(self) -> list[Partition]:
         return partitions_in(self._run("scontrol", "--all", "--oneliner", "show", "partition"))
@@ -188,10 +188,10 @@ class SlurmCommands:
         return self._accounted(f"--name={name}", f"--starttime={start}")
 
     def reserved(self, name: str) -> list[str]:
-        told = self._run("scontrol", "--oneliner", "show", "reservation", name)
+        output = self._run("scontrol", "--oneliner", "show", "reservation", name)
         # The first value of a key counts: free text of a reservation comes later.
-        words = {key: value for key, _, value in (word.partition("=") for word in reversed(told.split()))}
-        return expand(words.get("Nodes", "")) if words.get("State") == "ACTIVE" else []
+        fields = {key: value for key, _, value in (word.partition("=") for word in reversed(output.split()))}
+        return expand(fields.get("Nodes", "")) if fields.get("State") == "ACTIVE" else []
 
     def submitter(self) -> JobOwner:
         return JobOwner(uid=os.geteuid())
@@ -241,9 +241,9 @@ class SlurmCommands:
         update = ["State=DRAIN", f"Reason={reason}"] if is_withheld else ["State=UNDRAIN"]
         self._run("scontrol", "update", f"NodeName={name}", *update)
 
-    def _unless_over(self, *words: str) -> None:
+    def _unless_over(self, *arguments: str) -> None:
         try:
-            self._run(*words)
+            self._run(*arguments)
         except SlurmRefused as refusal:
             over = ("Invalid job id", "already completing or completed", "Job/step already", "not running")
             if not any(text in str(refusal) for text in over):
@@ -258,42 +258,42 @@ class SlurmCommands:
             return os.path.join(self._programs, program)
         return shutil.which(program, path=self._environment["PATH"]) or os.path.join("/usr/bin", program)
 
-    def _jobs(self, *words: str) -> list[SlurmJob]:
+    def _jobs(self, *arguments: str) -> list[SlurmJob]:
         try:
-            return jobs_of(self._json(*words))
+            return jobs_of(self._json(*arguments))
         except Unreadable as problem:
-            raise SlurmUnavailable(f"{words[0]}: {problem}") from None
+            raise SlurmUnavailable(f"{arguments[0]}: {problem}") from None
 
-    def _json(self, *words: str) -> Mapping[str, Any]:
-        text = self._run(*words)
+    def _json(self, *arguments: str) -> Mapping[str, Any]:
+        text = self._run(*arguments)
         try:
             document = json.loads(text)
         except ValueError:
-            raise SlurmUnavailable(f"{words[0]} gave no JSON: {text[:200]!r}") from None
+            raise SlurmUnavailable(f"{arguments[0]} gave no JSON: {text[:200]!r}") from None
         if not isinstance(document, Mapping):
-            raise SlurmUnavailable(f"{words[0]} gave another JSON than expected: {text[:200]!r}")
+            raise SlurmUnavailable(f"{arguments[0]} gave another JSON than expected: {text[:200]!r}")
         if problems := errors_of(document):
-            raise SlurmUnavailable(f"{words[0]}: {problems}")
+            raise SlurmUnavailable(f"{arguments[0]}: {problems}")
         return document
 
     def _run(
-        self, *words: str, run_as: Account | None = None, env: Mapping[str, str] | None = None, script: str = ""
+        self, *arguments: str, run_as: Account | None = None, env: Mapping[str, str] | None = None, script: str = ""
     ) -> str:
-        program = words[0]
+        program = arguments[0]
         self.calls[program] = self.calls.get(program, 0) + 1
-        who: dict[str, Any] = {}
+        credentials: dict[str, Any] = {}
         if run_as is not None:
-            who = {"user": run_as.uid, "group": run_as.gid, "extra_groups": list(run_as.groups)}
+            credentials = {"user": run_as.uid, "group": run_as.gid, "extra_groups": list(run_as.groups)}
         try:
             done = subprocess.run(
-                [self._found(program), *words[1:]],
+                [self._found(program), *arguments[1:]],
                 input=script.encode(errors="surrogateescape"),
                 capture_output=True,
                 timeout=PATIENCE_SECONDS,
                 env=env or self._env,
                 cwd="/",
                 check=False,
-                **who,
+                **credentials,
             )
         except subprocess.TimeoutExpired:
             raise SlurmUnavailable(f"{program} did not answer within {PATIENCE_SECONDS:g} s") from None

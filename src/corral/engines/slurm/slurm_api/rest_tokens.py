@@ -85,13 +85,13 @@ class Tokens:
 
 def parse_token(text: str, source: str) -> Token:
     """The token alone, or the output of `scontrol token`."""
-    words = text.strip().removeprefix("SLURM_JWT=").strip()
-    if _SHAPE.fullmatch(words) is None:
+    token = text.strip().removeprefix("SLURM_JWT=").strip()
+    if _SHAPE.fullmatch(token) is None:
         raise SlurmUnavailable(f"{source} gives no token: three parts with dots between them, and nothing else")
-    claims = _claims(words)
+    claims = _claims(token)
     expires = claims.get("exp")
     return Token(
-        text=words,
+        text=token,
         user=str(claims.get("sun") or claims.get("username") or ""),
         expires_at=float(expires) if isinstance(expires, int | float) else None,
     )

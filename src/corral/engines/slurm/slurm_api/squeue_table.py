@@ -103,8 +103,8 @@ def _job(line: str, gap: str) -> SlurmJob:
 
 def _gpus(row: Mapping[str, str], nodes: int) -> int:
     """GPUs on each of its nodes. If they were not requested by node, it is only known that there is at least one."""
-    told, by_node, *otherwise = (sum(gpus_in(row[name]).values()) for name in ("tres-alloc", *_ASKED))
-    return told // nodes or by_node or -(-max(otherwise) // nodes)
+    allocated, by_node, *otherwise = (sum(gpus_in(row[name]).values()) for name in ("tres-alloc", *_ASKED))
+    return allocated // nodes or by_node or -(-max(otherwise) // nodes)
 
 
 def _moment(text: str) -> float | None:

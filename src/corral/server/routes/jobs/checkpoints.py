@@ -42,4 +42,4 @@ async def request_checkpoint(job: str, caller: AnyCaller, context: Context) -> J
 
 def _asked(work: Work, caller: Caller, asked: Job) -> JobRecord:
     job = checkpoints.note_request(work, caller, asked)
-    return JobRecord(job=job, spec=work.spec(job.id))
+    return JobRecord(job=job, spec=work.jobs.spec(job.id))

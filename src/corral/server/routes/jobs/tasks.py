@@ -11,7 +11,7 @@ from pydantic import Field
 from corral.control.jobs import tasks
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.ports import Transaction
-from corral.control.records import TASK_LABEL, JobRecord
+from corral.control.records import JobRecord
 from corral.core.model import Job
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.http.paging import Cursor, Limit, page_of
@@ -55,7 +55,7 @@ async def list_tasks(
     """The caller's unfinished tasks; for operators, those of all users."""
     records = await context.read(_tasks, None if caller.is_operator else caller.name)
     page = page_of(records, key=lambda record: (record.job.user, record.job.name), limit=limit, cursor=cursor)
-    shown = [TaskView(task=record.spec.labels[TASK_LABEL], job=job_view(record, caller)) for record in page.items]
+    shown = [TaskView(task=record.spec.task or "", job=job_view(record, caller)) for record in page.items]
     return ListView(items=shown, next_cursor=page.next_cursor)
 
 
@@ -77,14 +77,14 @@ async def release_task(task: str, caller: AnyCaller, context: Context) -> JobVie
 def _tasks(tables: Transaction, user: str | None) -> list[JobRecord]:
     ids = [job.id for job in tables.jobs.live() if user is None or job.user == user]
     records = [tables.jobs.get(job_id) for job_id in ids]
-    return [record for record in records if record is not None and TASK_LABEL in record.spec.labels]
+    return [record for record in records if record is not None and record.spec.task is not None]
 
 
 def _noted(work: Work, caller: Caller, started: Job, task: str, content: Mapping[str, Any]) -> JobRecord:
     job = tasks.note_program(work, caller, started, task, content)
-    return JobRecord(job=job, spec=work.spec(job.id))
+    return JobRecord(job=job, spec=work.jobs.spec(job.id))
 
 
 def _release(work: Work, caller: Caller, task: str) -> JobRecord:
     job = tasks.release(work, caller, task)
-    return JobRecord(job=job, spec=work.spec(job.id))
+    return JobRecord(job=job, spec=work.jobs.spec(job.id))

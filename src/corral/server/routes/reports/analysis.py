@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from corral.control.reports.analysis import past_of, picture_of, preview_defragmentation, run_analysis
+from corral.control.reports.analysis import past_of, preview_defragmentation, run_analysis, snapshot_of
 from corral.core.quantities import parse_duration
 from corral.core.reports.analysis.model import AnalysisRules
 from corral.server.auth.callers import Context, Operator

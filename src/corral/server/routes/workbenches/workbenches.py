@@ -127,12 +127,12 @@ def _own(tables: Transaction, caller: Caller, ref: str) -> JobRecord:
 
 def _started(work: Work, caller: Caller, ref: str, missing: list[Tool]) -> JobRecord:
     job = workbenches.start(work, caller, ref, missing)
-    return JobRecord(job=job, spec=work.spec(job.id))
+    return JobRecord(job=job, spec=work.jobs.spec(job.id))
 
 
 def _stopped(work: Work, caller: Caller, ref: str) -> JobRecord:
     job = jobs.stop(work, caller, workbenches.own_workbench(work, caller, ref).id)
-    return JobRecord(job=job, spec=work.spec(job.id))
+    return JobRecord(job=job, spec=work.jobs.spec(job.id))
 
 
 def _deleted(work: Work, caller: Caller, ref: str) -> None:

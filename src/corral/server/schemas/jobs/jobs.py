@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from corral.control.fleet.catalog import FLAVOR_WORD, PACKAGE_WORD
+from corral.control.fleet.catalog import FLAVOR_LABEL, PACKAGE_LABEL
 from corral.control.live.unit_of_work import Caller
 from corral.control.records import KEPT_LABEL, AttemptRecord, IdleWarning, JobRecord, JobSpec, MountKind, MountSpec
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState, Prediction
@@ -223,8 +223,8 @@ def job_view(
         models=list(request.models),
         labels=dict(request.labels),
         kept=KEPT_LABEL in spec.labels,
-        flavor=spec.labels.get(FLAVOR_WORD),
-        package=spec.labels.get(PACKAGE_WORD),
+        flavor=spec.labels.get(FLAVOR_LABEL),
+        package=spec.labels.get(PACKAGE_LABEL),
         preset=spec.preset,
         parameters=dict(spec.parameters) if may_see_all else {},
         command=list(spec.command) if may_see_all else [],

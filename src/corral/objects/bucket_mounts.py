@@ -1,15 +1,15 @@
-"""Buckets that are mounted on this node, each once however many jobs use it, and as long as any does.
+"""Mounts buckets on this node: each once, whatever the number of jobs that use it, and as long as a job uses it.
 
-    <directory>/mount        where its files are seen
-    <directory>/users/       a file for everybody who uses it: the path of a file that its user keeps locked
-    <directory>/starting     locked by whoever starts or ends it
+    <directory>/mount        the mount point
+    <directory>/users/       a file for every user: the path of a file that this user keeps locked
+    <directory>/starting     locked by a process that starts or ends it
     <directory>/keeper       locked by the process that keeps it mounted
     <directory>/problem      why it could not be mounted
     <directory>/log
 
 A keeper holds the secrets in memory, starts the process that serves the files, starts it again when it dies, and ends
-both when nobody has used the bucket for a while. It needs neither the server nor any job: it belongs to nobody, so that
-no end of theirs is its own. If it is killed itself, the mount dies with it and the next one who asks starts another.
+both when no job has used the bucket for a while. It is independent of the server and of all jobs, so that it does not
+end with one of them. If the keeper is killed, the mount ends with it, and the next job that needs it starts another.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from typing import Any
 import corral
 from corral.objects.access import ObjectAccess
 
-log = logging.getLogger("corral.objects.mounting")
+log = logging.getLogger("corral.objects.bucket_mounts")
 
 MOUNT = "mount"
 #: In the environment of keepers, so that they can be found.
 DIRECTORY_VARIABLE = "CORRAL_OBJECTS_DIR"
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.5
-#: A server of files that dies so often within a minute is not started again.
+#: A serving process that dies this often within a minute is not started again.
 _MOST_DEATHS = 5
 _MNT_DETACH = 2
 _PR_SET_PDEATHSIG = 1
@@ -56,7 +56,7 @@ class CannotMount(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MountOrder:
-    #: the bucket's own, below the node's directory of mounts
+    #: the bucket's own directory, below the node's directory of mounts
     directory: str
     access: Mapping[str, str]
     writable: bool
@@ -79,18 +79,18 @@ def fuse_problem() -> str:
 
 
 def directory_of(root: str, access: ObjectAccess, *, writable: bool) -> str:
-    """Other keys to the same bucket have another one: nobody gets what somebody else's key opened."""
-    words = json.dumps({**access.to_words(), "writable": writable}, sort_keys=True)
-    return os.path.join(root, hashlib.sha256(words.encode()).hexdigest()[:16])
+    """Other keys to the same bucket have another directory: a user never gets files that another user's key opened."""
+    name = json.dumps({**access.to_dict(), "writable": writable}, sort_keys=True)
+    return os.path.join(root, hashlib.sha256(name.encode()).hexdigest()[:16])
 
 
 def ensure_mounted(order: MountOrder, *, user: str, lock_path: str) -> str:
-    """Where the bucket's files are, as long as `lock_path` stays locked by its user. Raises CannotMount. May take long,
-    and may be done again at any time."""
+    """The directory of the bucket's files, valid while `lock_path` stays locked by its user. Raises CannotMount. May
+    take long, and may be repeated at any time."""
     directory = order.directory
     mount = os.path.join(directory, MOUNT)
     for path in (mount, os.path.join(directory, "users")):
-        with contextlib.suppress(OSError):  # a mount whose server died answers nothing: it is cleared up below
+        with contextlib.suppress(OSError):  # a mount whose process died does not answer: it is unmounted below
             os.makedirs(path, mode=0o700, exist_ok=True)
     with _locked(os.path.join(directory, "starting")):
         Path(directory, "users", user).write_text(lock_path)
@@ -103,7 +103,7 @@ def ensure_mounted(order: MountOrder, *, user: str, lock_path: str) -> str:
             problem = Path(directory, "problem")
             if problem.exists():
                 raise CannotMount(problem.read_text())
-            # A keeper that ends without a word found another one, which is about to mount it again.
+            # A keeper that ends without a message found another one, which is about to mount it again.
             if time.monotonic() > deadline:
                 state = "is gone" if keeper.poll() is not None else "runs"
                 raise CannotMount(f"nothing was mounted within {_START_SECONDS:g} s; its keeper {state}")
@@ -112,9 +112,9 @@ def ensure_mounted(order: MountOrder, *, user: str, lock_path: str) -> str:
 
 
 def is_mounted(mount: str) -> bool:
-    """Whether somebody answers there."""
+    """Whether the mount answers."""
     try:
-        # The second is asked of whoever serves it each time; the kernel remembers the first for a while.
+        # The second call reaches the serving process each time; the kernel caches the first for a while.
         return os.stat(mount).st_dev != os.stat(os.path.dirname(mount)).st_dev and os.statvfs(mount).f_blocks > 0
     except OSError:
         return False
@@ -128,7 +128,9 @@ def _start(order: MountOrder) -> subprocess.Popen[bytes]:
 def _spawn(entry: str, orders: Mapping[str, Any], output: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """A process of its own, which gets its orders through a pipe: they hold secrets."""
     package_root = str(Path(corral.__file__).resolve().parent.parent)
-    code = f"import sys; sys.path.insert(0, {package_root!r}); from corral.objects import mounting; mounting.{entry}()"
+    code = (
+        f"import sys; sys.path.insert(0, {package_root!r}); from corral.objects.bucket_mounts import {entry}; {entry}()"
+    )
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", code],
         stdin=subprocess.PIPE,
@@ -193,12 +195,12 @@ class _Keeper:
         if len(self._deaths) < _MOST_DEATHS:
             return True
         last = Path(self._directory, "log").read_text(errors="replace").strip().rpartition("\n")[2]
-        Path(self._directory, "problem").write_text(f"the process that serves it dies again and again: {last}")
+        Path(self._directory, "problem").write_text(f"the process that serves it dies repeatedly: {last}")
         detach(self._mount)
         return False
 
     def _has_users(self) -> bool:
-        """Forgets those that are gone."""
+        """Removes users that are gone."""
         users = Path(self._directory, "users")
         alive = False
         for user in users.iterdir():
@@ -209,7 +211,7 @@ class _Keeper:
         return alive
 
     def _end(self, server: subprocess.Popen[bytes]) -> bool:
-        """False if somebody came in the last moment."""
+        """False if a user came in the last moment."""
         with _locked(os.path.join(self._directory, "starting")):
             if self._has_users():
                 self._used_at = time.monotonic()
@@ -218,7 +220,7 @@ class _Keeper:
             try:
                 server.wait(10)
             except subprocess.TimeoutExpired:
-                # Something holds files open in it, in a namespace of its own: it has no job any more.
+                # A process of a namespace without a job still holds files open in it.
                 server.kill()
                 server.wait()
             return True
@@ -235,10 +237,10 @@ def serve() -> None:
     orders = json.load(sys.stdin)
     staging = os.path.join(orders["directory"], "staging")
     os.makedirs(staging, mode=0o700, exist_ok=True)
-    bucket = Bucket(ObjectAccess.from_words(orders["access"]), BlockCache(orders["cache"], orders["cache_bytes"]))
+    bucket = Bucket(ObjectAccess.from_dict(orders["access"]), BlockCache(orders["cache"], orders["cache_bytes"]))
     where = os.path.join(orders["directory"], MOUNT)
     mount(bucket, where, writable=orders["writable"], staging=staging, is_root=os.geteuid() == 0)
-    # Threads that fetch ahead for nobody must not keep the process.
+    # Threads that prefetch must not keep the process alive.
     os._exit(0)
 
 
@@ -246,7 +248,7 @@ def serve() -> None:
 
 
 def detach(mount: str) -> None:
-    """Nothing is mounted there afterwards, also if whoever served it is dead."""
+    """Nothing is mounted there afterwards, even if the serving process is dead."""
     if os.geteuid() == 0:
         while _libc.umount2(os.fsencode(mount), _MNT_DETACH) == 0:
             continue

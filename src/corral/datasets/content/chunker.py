@@ -1,8 +1,8 @@
-"""Where a large file is cut, so that a change moves only the cuts around it.
+"""Content-defined chunking: cuts a large file so that a change moves only the cuts around it.
 
-A cut stands where the eight bytes before it, seen as two numbers, mix to a small one: it depends on nothing else, so
-bytes put in or taken out shift the cuts behind them together with the data. NumPy mixes many places at once, one pass
-for each of the four ways in which numbers of four bytes can lie; that is quicker than the hashing of the pieces.
+A cut is made where the eight bytes before it, seen as two numbers, mix to a small number. It depends on nothing else,
+so inserted or removed bytes shift the cuts behind them together with the data. NumPy mixes many positions at once, one
+pass for each of the four alignments of four-byte numbers; that is faster than hashing the pieces.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-#: No cut within the first bytes of a piece: they need not be looked at.
+#: No cut within the first bytes of a piece: they are skipped.
 LEAST = 128 * 1024
-#: From there on a cut comes after this many bytes on average.
+#: After that, a cut comes after this many bytes on average.
 _MEAN_GAP = 128 * 1024
-#: Where nothing looks like a cut, for example in long repetitions.
+#: The longest piece, if no cut is found, for example in long repetitions.
 MOST = 1024 * 1024
 
 _WINDOW = 8
@@ -25,7 +25,7 @@ _BELOW = np.uint32((1 << 32) // _MEAN_GAP)
 
 
 def cuts_of(data: bytes | memoryview, *, last: bool) -> list[int]:
-    """The ends of the pieces that begin at the start of `data`, one behind the other.
+    """The ends of consecutive pieces that begin at the start of `data`.
 
     If more of the file follows (`last` is false), the rest behind the last cut is left for the next call, which must
     begin there.
@@ -53,7 +53,7 @@ def _next_cut(data: bytes | memoryview, begin: int, limit: int) -> int:
 
 
 def _first_hit(data: bytes | memoryview, begin: int, end: int) -> int | None:
-    """The first place behind a window within [begin, end) that is a cut."""
+    """The first position behind a window within [begin, end) that is a cut."""
     best: int | None = None
     for shift in range(4):
         count = (end - begin - shift) // 4

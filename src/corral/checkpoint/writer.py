@@ -1,8 +1,8 @@
-"""Putting a checkpoint on disk so that it is whole or not there, and taking old ones away.
+"""Writes a checkpoint atomically, and removes old ones.
 
-The order is what makes it safe: data, then the manifest, each flushed to the disk; then the rename that makes them a
-checkpoint; then the directory that holds the new name. Only after that may an older one go. Whoever is killed in
-between leaves a hidden directory, which a later save removes.
+The order makes it safe: data, then the manifest, each flushed to the disk; then the rename that makes them a
+checkpoint; then the directory that holds the new name. Only after that an older one may be removed. A process that is
+killed in between leaves a hidden directory, which a later save removes.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from corral.checkpoint.layout import (
 
 _DRAFT = ".saving-"
 _REMOVED = ".removed-"
-#: A save that wrote nothing for so long is dead, wherever its process was.
+#: A save that wrote nothing for this long is dead, wherever its process was.
 _LEFTOVER_SECONDS = 3600.0
 
 
 class SaveError(OSError):
-    """A checkpoint was not saved. Those saved before it are as they were."""
+    """A checkpoint was not saved. Earlier checkpoints are unchanged."""
 
 
 class SealingFile:
-    """A file that knows the size and digest of what was written, so that nothing has to be read again."""
+    """A file that computes the size and digest of written data, so that nothing has to be read again."""
 
     def __init__(self, path: Path) -> None:
         self._name = path.name
@@ -84,7 +84,7 @@ def write_state(folder: Path, dump: Callable[[SealingFile], None]) -> list[Seale
 
 
 def write_files(folder: Path, write: Callable[[Path], None]) -> list[SealedFile]:
-    """Let the program write what it wants into a directory, and seal every file of it."""
+    """Let the program write into a directory, and record size and digest of every file."""
     inner = folder / FILES
     inner.mkdir()
     write(inner)
@@ -153,12 +153,12 @@ def _rename(draft: Path, directory: Path, step: int, rank: int, world: int) -> P
     while True:
         path = directory / str(Name(sequence=sequence, step=step, rank=rank, world=world))
         try:
-            # Never replaces: a directory with something in it is not a target for a rename.
+            # Never replaces: a rename fails if the target directory is not empty.
             os.rename(draft, path)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-            sequence += 1  # another process took the number since we looked
+            sequence += 1  # another process took the number meanwhile
         else:
             return path
 
@@ -175,7 +175,7 @@ def _draft(directory: Path, attempt: int) -> Iterator[Path]:
 
 
 def prune(directory: Path, keep: int, distrusted: Set[str]) -> None:
-    """Remove what is older than the newest `keep` good ones; `distrusted` names those whose digest was found wrong."""
+    """Remove checkpoints older than the newest `keep` good ones; `distrusted` names those whose digest was wrong."""
     good = 0
     for checkpoint in list_checkpoints(directory):
         if good >= keep:
@@ -186,7 +186,7 @@ def prune(directory: Path, keep: int, distrusted: Set[str]) -> None:
 
 
 def _remove(path: Path) -> None:
-    # Out of sight first: nobody shall find one of which half is gone.
+    # Hidden first: a checkpoint that is half removed must not be found.
     hidden = path.with_name(f"{_REMOVED}{os.urandom(4).hex()}")
     try:
         os.rename(path, hidden)
@@ -196,11 +196,11 @@ def _remove(path: Path) -> None:
 
 
 def clean(directory: Path, attempt: int) -> None:
-    """Remove what killed saves left. A save that may still be running is not touched."""
+    """Remove leftovers of killed saves. A save that may still be running is not touched."""
     try:
         names = os.listdir(directory)
     except OSError:
-        return  # saving will say what is wrong with it
+        return  # saving will report the problem
     for name in names:
         path = directory / name
         if name.startswith(_REMOVED) or (name.startswith(_DRAFT) and _is_dead(path, attempt)):
@@ -227,7 +227,7 @@ def _is_dead(path: Path, attempt: int) -> bool:
 
 
 def _machine() -> str:
-    """Where a process id means the same process: this machine since it started, seen from this container."""
+    """The scope in which a process id is unique: this machine since its start, seen from this container."""
     digest = new_digest()
     digest.update(os.uname().nodename.encode())
     for source in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
@@ -243,7 +243,7 @@ def _sync_directory(path: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Some network file systems cannot; there the server keeps the order.
+        # Some network file systems do not support this; there the server keeps the order.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:

@@ -1,7 +1,7 @@
 """Readings of other nodes, fetched from exporters there: NVIDIA's DCGM exporter or corral's own.
 
-One collector per exporter, so that one that hangs, sends garbage or sends without end costs only itself. GPUs that are
-not of this fleet are left out.
+There is one collector per exporter, so that an exporter that hangs, sends garbage or sends without end affects only
+itself. GPUs that are not in this fleet are ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from corral.telemetry.promtext import parse
 logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 9400
-#: A node with 16 GPUs and everything switched on prints less than a tenth of this.
+#: A node with 16 GPUs and all metrics enabled prints less than a tenth of this.
 MAX_BYTES = 16 << 20
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -34,19 +34,19 @@ class ScrapeFailed(Exception):
 
 
 class ScrapingCollector:
-    """`target` is an address such as gpu-7:9400 or a URL, after `NODE=` where the exporter does not tell which node it
-    is on, or calls it otherwise. Without `known` every GPU is taken under its own UUID. Use from one thread; `problem`
-    may be read by any."""
+    """`target` is an address such as gpu-7:9400 or a URL, after `NODE=` if the exporter does not report its node, or
+    reports another name. Without `known` every GPU is accepted under its own UUID. Use from one thread; `problem` may
+    be read by any thread."""
 
     def __init__(self, target: str, known: Known | None = None, *, timeout_seconds: float = 5.0) -> None:
         self._node, address = split_target(target)
         self.url = metrics_url(address)
         place = urlsplit(self.url)
-        #: without a password that may be in the URL
+        #: without a password that the URL may contain
         self.address = f"{place.hostname}:{place.port}" if place.port else place.hostname or ""
         self.label = f"{self._node}={self.address}" if self._node else self.address
         self.name = f"scrape {self.label}"
-        #: what is wrong with it, in words; "" while it answers well
+        #: a message about its problem; "" while it answers well
         self.problem = "not read yet"
         self._host = place.hostname or ""
         self._known = known
@@ -72,7 +72,7 @@ class ScrapingCollector:
         except Exception as error:  # noqa: BLE001 - whatever a stranger sends must not end the reading
             self._complain(f"{type(error).__name__}: {error}")
             return Collected()
-        self._complain(f"{bad} lines make no sense" if bad else "")
+        self._complain(f"{bad} lines cannot be parsed" if bad else "")
         return collected
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class ScrapingCollector:
     def _fetch(self) -> str:
         deadline = time.monotonic() + self._timeout
         if self._client is None:
-            # No proxy of the environment: exporters are neighbours.
+            # No proxy of the environment: exporters are on the same network.
             self._client = httpx.Client(timeout=self._timeout, trust_env=False, headers={"Accept": "text/plain"})
         body = bytearray()
         try:
@@ -94,7 +94,7 @@ class ScrapingCollector:
                     body += chunk
                     if len(body) > MAX_BYTES:
                         raise ScrapeFailed(f"more than {MAX_BYTES >> 20} MiB")
-                    # Each read has its own time-out, which a trickle never meets.
+                    # Each read has its own time-out, which a slow stream never reaches.
                     if time.monotonic() > deadline:
                         raise ScrapeFailed(f"not complete after {self._timeout:g} s")
         except httpx.HTTPError as error:
@@ -104,11 +104,13 @@ class ScrapingCollector:
     def _strange(self, asked: Collection[str]) -> str:
         if self._node:
             return f"it answers, but node {self._node} is not known here, or has no such GPUs"
-        told = ", ".join(sorted(asked)[:3]) or self._host
-        return f"it answers, but of no node that is known here (it says {told}): name its node as NODE={self.address}"
+        reported = ", ".join(sorted(asked)[:3]) or self._host
+        return (
+            f"it answers, but for no node that is known here (it says {reported}): name its node as NODE={self.address}"
+        )
 
     def _complain(self, problem: str) -> None:
-        """Once for each problem, and once when it is over."""
+        """Log each problem once, and once when it is over."""
         if problem == self.problem:
             return
         if problem:
@@ -119,16 +121,16 @@ class ScrapingCollector:
 
 
 class _Fleet:
-    """Whose GPU is it?"""
+    """Finds the GPU of the fleet that a sample belongs to."""
 
     def __init__(self, known: Mapping[tuple[str, int], str] | None, target_host: str, node: str) -> None:
         self._known = known
         self._ids = frozenset(known.values()) if known is not None else frozenset()
         self._nodes = frozenset(node for node, _ in known) if known is not None else frozenset()
         self._target_host = target_host
-        #: which the operator has said that all of it is
+        #: the node that the operator named for this exporter
         self._node = node
-        #: the hosts that were looked for
+        #: the hosts that were searched for
         self.asked: set[str] = set()
 
     def gpu(self, labels: GpuLabels) -> str | None:
@@ -151,13 +153,13 @@ class _Fleet:
 
 
 def split_target(text: str) -> tuple[str, str]:
-    """`NODE=TARGET` as its two parts; the node is "" where none is named. A URL may have a = of its own."""
+    """`NODE=TARGET` as its two parts; the node is "" if none is named. A URL may contain a = of its own."""
     node, is_named, target = text.partition("=")
     return (node, target) if is_named and _NODE.fullmatch(node) else ("", text)
 
 
 def readable_target(text: str) -> None:
-    """Raises ValueError for what is neither an address nor `NODE=` and one."""
+    """Raises ValueError for a text that is neither an address nor `NODE=` and an address."""
     metrics_url(split_target(text)[1])
 
 

@@ -1,8 +1,8 @@
-"""Tables of whole numbers as few bytes: one row per subject, one column per moment.
+"""Compresses tables of whole numbers: one row per subject, one column per time.
 
-Neighbours in time are alike. So each row is turned into differences (from its first value, from the one before, or of
-those differences once more: whatever comes out smallest), these are cut to the bytes they need, and the bytes of the
-same weight are put side by side, where a general compressor finds them easy. Nothing is lost.
+Values of neighbouring times are similar. So each row is turned into differences (from its first value, from the
+previous value, or differences of those: whichever is smallest), these are cut to the bytes they need, and bytes of the
+same significance are stored together, which a general compressor packs well. Lossless.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def unpack(data: bytes) -> list[Ints]:
 
 def _packed(table: Ints) -> bytes:
     rows, columns = table.shape
-    # Devices that tell whole percents leave only every tenth unit in use.
+    # Devices that report whole percents use only every tenth unit.
     divisor = int(np.gcd.reduce(table, axis=None)) if table.size else 0
     if divisor > 1:
         table = table // divisor
@@ -86,8 +86,8 @@ def _least_differences(table: Ints) -> tuple[int, Ints, Ints]:
 
 
 def _bytes_of(values: Ints) -> tuple[int, bytes]:
-    """Bytes per value, and all lowest bytes, then all of the next weight, and so on."""
-    # Signs go to the lowest bit, so that small negative numbers have few bytes, too.
+    """Bytes per value, and all lowest bytes, then all of the next significance, and so on."""
+    # The sign goes to the lowest bit, so that small negative numbers have few bytes, too.
     folded = ((values << 1) ^ (values >> 63)).view(np.uint64)
     width = (int(folded.max(initial=0)).bit_length() + 7) // 8
     planes = np.ascontiguousarray(folded, dtype="<u8").reshape(-1, 1).view(np.uint8)[:, :width]

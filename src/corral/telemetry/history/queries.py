@@ -1,4 +1,4 @@
-"""Answers: the parts of a question that each level and the head have, put together."""
+"""Answers queries: merges the parts that each level and the head have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FILL = tuple(getattr(Point, name).__set__ for name in ("at", "mean", "least", "
 def gather(
     connection: sqlite3.Connection, metric: int, subjects: Ints | None, since: int, until: int, step: int
 ) -> Columns:
-    """One column per step (or per step of the finest level that is left, where that is longer)."""
+    """One column per step (or per step of the finest remaining level, if that is longer)."""
     return joined(
         part.summed(max(step, level.step_ms))
         for level, part in _parts(connection, metric, subjects, since, until, step)
@@ -38,7 +38,7 @@ def points(columns: Columns, row: int, per_unit: float) -> list[Point]:
         columns.most[row][there] / per_unit,
         counts,
     )
-    # What the constructor of a frozen class does, four times as fast: a day of raw readings has 17,000 points.
+    # The same as the constructor of a frozen class, four times as fast: a day of raw readings has 17,000 points.
     found = [Point.__new__(Point) for _ in range(len(counts))]
     for fill, values in zip(_FILL, fields, strict=True):
         deque(map(fill, found, values.tolist()), maxlen=0)
@@ -48,7 +48,7 @@ def points(columns: Columns, row: int, per_unit: float) -> list[Point]:
 def _parts(
     connection: sqlite3.Connection, metric: int, subjects: Ints | None, since: int, until: int, step: int
 ) -> Iterator[tuple[Level, Columns]]:
-    # A reading is in the head or in chunks. Of one hour there may be some in both, if the clock was set back.
+    # A reading is in the head or in chunks. An hour may have readings in both, if the clock was set back.
     for span in choose(since, until, step, read_floors(connection)):
         for block in _blocks(connection, span.level, subjects):
             for part in read_chunks(connection, span.level, metric, block, span.since, span.until):

@@ -1,4 +1,4 @@
-"""Data sets that are drawn where they are needed: small grey pictures, the same ones for the same seed."""
+"""Generated data sets: small grey images, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHAPES: dict[str, Figure] = {
     "plus": lambda x, y: min(abs(x), abs(y)) <= 0.25,
     "ring": lambda x, y: 0.4 <= x * x + y * y <= 1.1,
 }
-#: Which of seven strokes each digit has: top, the upper two sides, middle, the lower two sides, bottom.
+#: The strokes of each digit, of seven: top, the upper two sides, middle, the lower two sides, bottom.
 _STROKES = (
     "1110111",
     "0010010",
@@ -65,7 +65,7 @@ DATASETS: dict[str, list[Figure]] = {
 
 
 def draw(chance: random.Random, figure: Figure, box: Box, size: int) -> list[float]:
-    """A picture of `size` times `size` points, each from 0 to 1, row by row."""
+    """An image of `size` times `size` points, each from 0 to 1, row by row."""
     middle_x, middle_y = (box.left + box.right) / 2, (box.top + box.bottom) / 2
     half_x, half_y = (box.right - box.left) / 2, (box.bottom - box.top) / 2
     points = []
@@ -79,27 +79,27 @@ def draw(chance: random.Random, figure: Figure, box: Box, size: int) -> list[flo
 
 
 def labelled(dataset: str, classes: int, count: int, size: int, seed: str) -> tuple[list[list[float]], list[int]]:
-    """Pictures with one figure each, and which one it is."""
+    """Images with one figure each, and its label."""
     chance = random.Random(seed)
-    pictures, labels = [], []
+    images, labels = [], []
     for number in range(count):
         label = number % classes
         half_x, half_y = chance.uniform(0.3, 0.42) * size, chance.uniform(0.3, 0.42) * size
         x, y = size / 2 + chance.uniform(-1, 1), size / 2 + chance.uniform(-1, 1)
         box = Box(left=x - half_x, top=y - half_y, right=x + half_x, bottom=y + half_y)
-        pictures.append(draw(chance, DATASETS[dataset][label], box, size))
+        images.append(draw(chance, DATASETS[dataset][label], box, size))
         labels.append(label)
-    return pictures, labels
+    return images, labels
 
 
 def boxed(dataset: str, count: int, size: int, seed: str) -> tuple[list[list[float]], list[Box]]:
-    """Pictures with one figure anywhere, and where it is."""
+    """Images with one figure anywhere, and its box."""
     chance = random.Random(seed)
-    pictures, boxes = [], []
+    images, boxes = [], []
     for _ in range(count):
         width, height = chance.uniform(0.3, 0.7) * size, chance.uniform(0.3, 0.7) * size
         left, top = chance.uniform(0, size - width), chance.uniform(0, size - height)
         box = Box(left=left, top=top, right=left + width, bottom=top + height)
-        pictures.append(draw(chance, chance.choice(DATASETS[dataset]), box, size))
+        images.append(draw(chance, chance.choice(DATASETS[dataset]), box, size))
         boxes.append(box)
-    return pictures, boxes
+    return images, boxes

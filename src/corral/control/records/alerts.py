@@ -1,4 +1,4 @@
-"""What is kept of news to people: channels, deliveries, reports, and which alerts a list shows."""
+"""Records of channels, deliveries and reports, and the filter of alert lists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corral.core.alerts.model import AlertState, Severity
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChannelRecord:
-    """Where news go."""
+    """Where notices are sent."""
 
     name: str
     #: encrypted; never shown
@@ -42,7 +42,7 @@ class DeliveryRecord:
     kind: str
     title: str
     body: str
-    #: the alerts that it tells of
+    #: the alerts in the notice
     alert_ids: tuple[int, ...] = ()
     #: the rules of those alerts
     rules: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class ReportPeriod(StrEnum):
     DAILY = "daily"
     WEEKLY = "weekly"
     MONTHLY = "monthly"
-    #: a span that somebody asked for
+    #: a span that a user asked for
     CUSTOM = "custom"
 
 

@@ -1,6 +1,5 @@
-"""All of a bucket's files on the node before a job starts: into the cache, and where nothing can be mounted also as a
-directory. May take long, tells how far it is, and goes on where it was when it is done again.
-"""
+"""Fetches all files of a bucket onto the node before a job starts: into the cache, and if nothing can be mounted also
+as a directory. May take long, reports its progress, and continues where it was when it is repeated."""
 
 from __future__ import annotations
 
@@ -17,14 +16,14 @@ _COPY_BYTES = 1 << 20
 
 
 class TooLarge(Exception):
-    """What should be fetched does not fit; the message has the numbers."""
+    """The files do not fit; the message has the numbers."""
 
 
 @dataclass(kw_only=True)
 class Progress:
-    """Counts bytes from several threads, and tells them in words."""
+    """Counts bytes from several threads, and reports them as a text."""
 
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     total_bytes: int
     files: int
     done_bytes: int = 0
@@ -34,13 +33,13 @@ class Progress:
         with self._lock:
             self.done_bytes += count
             percent = 100 * self.done_bytes // max(1, self.total_bytes)
-            words = f"{self.done_bytes / _GIB:.2f} of {self.total_bytes / _GIB:.2f} GiB in {self.files} files"
-            self.tell(f"fetching: {words} ({percent} %)")
+            text = f"{self.done_bytes / _GIB:.2f} of {self.total_bytes / _GIB:.2f} GiB in {self.files} files"
+            self.report(f"fetching: {text} ({percent} %)")
 
 
-def prefetch(bucket: Bucket, tell: Callable[[str], None]) -> int:
-    """Every block of every file is in the cache afterwards; gives the bytes. Raises NotReachable, Replaced, and
-    TooLarge before anything is fetched."""
+def prefetch(bucket: Bucket, report: Callable[[str], None]) -> int:
+    """Fetches every block of every file into the cache; returns the bytes. Raises NotReachable, Replaced, and TooLarge
+    before anything is fetched."""
     found = list(bucket.files())
     total = sum(entry.size for _, entry in found)
     if total > bucket.cache.limit_bytes:
@@ -48,7 +47,7 @@ def prefetch(bucket: Bucket, tell: Callable[[str], None]) -> int:
             f"{total / _GIB:.2f} GiB in {len(found)} files are to be fetched before the start, and the node's cache "
             f"has room for {bucket.cache.limit_bytes / _GIB:.2f} GiB"
         )
-    progress = Progress(tell=tell, total_bytes=total, files=len(found))
+    progress = Progress(report=report, total_bytes=total, files=len(found))
     block_bytes = bucket.cache.block_bytes
     blocks = [
         (path, entry, number)
@@ -64,11 +63,11 @@ def prefetch(bucket: Bucket, tell: Callable[[str], None]) -> int:
     return total
 
 
-def fetch_tree(bucket: Bucket, target: str, tell: Callable[[str], None]) -> int:
-    """The bucket's files as a directory of its own, read-only; gives the bytes. Copies: a job that can write to its
-    files must not change what others have cached. Raises NotReachable, Replaced, OSError."""
+def fetch_tree(bucket: Bucket, target: str, report: Callable[[str], None]) -> int:
+    """Writes the bucket's files into a directory of its own, read-only; returns the bytes. Copies: a job that can write
+    to its files must not change the shared cache. Raises NotReachable, Replaced, OSError."""
     found = list(bucket.files())
-    progress = Progress(tell=tell, total_bytes=sum(entry.size for _, entry in found), files=len(found))
+    progress = Progress(report=report, total_bytes=sum(entry.size for _, entry in found), files=len(found))
 
     def put(path: str, entry: Entry) -> None:
         place = os.path.join(target, path)
@@ -82,7 +81,7 @@ def fetch_tree(bucket: Bucket, target: str, tell: Callable[[str], None]) -> int:
 
 
 def _put(bucket: Bucket, path: str, entry: Entry, place: str) -> None:
-    """Under another name first: a file in the tree is whole."""
+    """Written under another name first: a file in the tree is complete."""
     half = f"{place}.corral-{os.getpid()}"
     with open(half, "wb") as target:
         offset = 0
@@ -97,7 +96,7 @@ def _put(bucket: Bucket, path: str, entry: Entry, place: str) -> None:
 
 
 def _in_parallel(steps: list[Callable[[], None]]) -> None:
-    """All of them, or the first error."""
+    """Waits for all of them, or raises the first error."""
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="fetching") as pool:
         futures = [pool.submit(step) for step in steps]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from corral.telemetry import scraping
-from corral.telemetry.scraping import ScrapingCollector, metrics_url, readable_target, split_target
+from corral.telemetry import scraper as scraping
+from corral.telemetry.scraper import ScrapingCollector, metrics_url, readable_target, split_target
 
 KNOWN = {("n1", 0): "GPU-a", ("n1", 1): "GPU-b", ("n2", 0): "n2-gpu0"}
 GOOD = (
@@ -108,7 +108,7 @@ def test_who_names_a_node_says_whose_gpus_they_are(target: Target) -> None:
     assert stranger.problem == "not read yet"
     assert stranger.collect(7.0).gpus == ()
     assert stranger.problem == (
-        "it answers, but of no node that is known here (it says 127.0.0.1, pod-7f): "
+        "it answers, but for no node that is known here (it says 127.0.0.1, pod-7f): "
         f"name its node as NODE={target.address}"
     )
     named = ScrapingCollector(f"n2={target.address}", lambda: KNOWN)
@@ -123,7 +123,7 @@ def test_who_names_a_node_says_whose_gpus_they_are(target: Target) -> None:
         each.close()
 
 
-def test_a_password_in_an_address_is_told_to_nobody() -> None:
+def test_a_password_in_an_address_is_not_shown() -> None:
     collector = ScrapingCollector("n1=http://ann:secret@gpu-7:9400/metrics")
     assert (collector.label, collector.name) == ("n1=gpu-7:9400", "scrape n1=gpu-7:9400")
     assert collector.url == "http://ann:secret@gpu-7:9400/metrics"
@@ -203,7 +203,7 @@ def test_a_target_that_misbehaves_costs_only_its_own_readings(
         (GOOD, 503, "HTTP status 503"),
     ],
 )
-def test_garbage_is_told_once_until_it_is_over(
+def test_garbage_is_logged_once_until_it_is_over(
     target: Target,
     collector: ScrapingCollector,
     body: str | bytes,
@@ -214,14 +214,14 @@ def test_garbage_is_told_once_until_it_is_over(
     target.says(body, status)
     for at in range(3):
         assert collector.collect(float(at)).gpus == ()
-    told = [record for record in caplog.records if record.name == "corral.telemetry.scraping"]
-    assert [message in record.getMessage() for record in told] == [True]
+    reported = [record for record in caplog.records if record.name == "corral.telemetry.scraper"]
+    assert [message in record.getMessage() for record in reported] == [True]
 
 
-def test_nobody_there_and_a_fleet_that_does_not_answer(target: Target, caplog: pytest.LogCaptureFixture) -> None:
-    nobody = ScrapingCollector("127.0.0.1:1", lambda: KNOWN, timeout_seconds=0.3)
-    assert nobody.collect(1.0).gpus == ()
-    assert "refused" in nobody.problem
+def test_no_exporter_and_a_fleet_that_does_not_answer(target: Target, caplog: pytest.LogCaptureFixture) -> None:
+    absent = ScrapingCollector("127.0.0.1:1", lambda: KNOWN, timeout_seconds=0.3)
+    assert absent.collect(1.0).gpus == ()
+    assert "refused" in absent.problem
 
     def fails() -> dict[tuple[str, int], str]:
         raise TimeoutError("the controller is busy")
@@ -230,7 +230,7 @@ def test_nobody_there_and_a_fleet_that_does_not_answer(target: Target, caplog: p
     unlucky = ScrapingCollector(target.address, fails)
     assert unlucky.collect(1.0).gpus == ()
     assert "the controller is busy" in caplog.text
-    for each in (nobody, unlucky):
+    for each in (absent, unlucky):
         each.close()
 
 
