@@ -94,7 +94,7 @@ ALLOWED: dict[str, int] = {
     "src/corral/server": 514,
     "src/corral/stores": 154,
     "tests/attacks": 29,
-    "tests/contract": 148,
+    "tests/contract": 61,
     "tests/e2e": 112,
     "tests/faults": 4,
     "tests/integration": 328,

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * Get About
-         * @description What runs here, how each part is, and to whom it is licensed.
+         * @description The server's version, the health of its parts, and the licensee.
          */
         get: operations["get_about"];
         put?: never;
@@ -34,7 +34,7 @@ export interface paths {
         get?: never;
         /**
          * Set Licence
-         * @description Keep a licence token, if its signature is right and it has not run out. Nothing depends on it.
+         * @description Store a licence token, if its signature is valid and it has not expired. No function depends on it.
          */
         put: operations["set_licence"];
         post?: never;
@@ -76,7 +76,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Alert Rule
-         * @description Those that came with corral can be switched off, not deleted.
+         * @description Delete a rule. Built-in rules can be switched off, but not deleted.
          */
         delete: operations["delete_alert_rule"];
         options?: never;
@@ -96,7 +96,7 @@ export interface paths {
         put?: never;
         /**
          * Reset Alert Rule
-         * @description A rule that came with corral, as its settings would have it.
+         * @description Reset a built-in rule to its default settings.
          */
         post: operations["reset_alert_rule"];
         delete?: never;
@@ -114,7 +114,7 @@ export interface paths {
         };
         /**
          * List Alert Signals
-         * @description What rules can watch.
+         * @description The signals that rules can watch.
          */
         get: operations["list_alert_signals"];
         put?: never;
@@ -134,7 +134,7 @@ export interface paths {
         };
         /**
          * List Alerts
-         * @description Newest first. Scientists see those about their own jobs and volumes.
+         * @description Alerts, newest first. Scientists see alerts about their own jobs and volumes.
          */
         get: operations["list_alerts"];
         put?: never;
@@ -173,7 +173,7 @@ export interface paths {
         put?: never;
         /**
          * Acknowledge Alert
-         * @description Say that somebody takes care of it; until it is over.
+         * @description Mark the alert as being taken care of, until it is resolved.
          */
         post: operations["acknowledge_alert"];
         delete?: never;
@@ -211,7 +211,7 @@ export interface paths {
         };
         /**
          * Get Defragmentation
-         * @description Moves of running jobs that would free whole nodes. Only a preview: nothing carries them out.
+         * @description Moves of running jobs that would free whole nodes. Only a preview: they are not carried out.
          */
         get: operations["get_defragmentation"];
         put?: never;
@@ -233,10 +233,10 @@ export interface paths {
         put?: never;
         /**
          * Login
-         * @description With `token_name` the answer holds a bearer token, without it sets a session cookie.
+         * @description With `token_name` the answer contains a bearer token; without it, the answer sets a session cookie.
          *
-         *     A one-time password gives no token: send `new_password` beside it, which replaces it. A session that it opens can
-         *     only replace it.
+         *     A one-time password gives no token: send `new_password`, too, which replaces it. A session opened with a one-time
+         *     password can only replace the password.
          */
         post: operations["login"];
         delete?: never;
@@ -274,13 +274,13 @@ export interface paths {
         };
         /**
          * List Providers
-         * @description The ways to sign in. Open to everybody.
+         * @description The providers to sign in with. Needs no sign-in.
          */
         get: operations["list_providers"];
         put?: never;
         /**
          * Create Provider
-         * @description Switched off at first, unless `enabled` says otherwise: test it before people see it.
+         * @description Create a provider. It is disabled unless `enabled` is set, so that it can be tested before users see it.
          */
         post: operations["create_provider"];
         delete?: never;
@@ -318,14 +318,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Provider
-         * @description Its users stay, with their jobs; they are signed out and need a password to come in again.
+         * @description Delete a provider. Its users and their jobs stay; they are signed out and need a password to sign in again.
          */
         delete: operations["delete_provider"];
         options?: never;
         head?: never;
         /**
          * Edit Provider
-         * @description Secrets that are left out stay as they are.
+         * @description Change a provider. Secrets that are left out are kept.
          */
         patch: operations["edit_provider"];
         trace?: never;
@@ -339,7 +339,7 @@ export interface paths {
         };
         /**
          * List Provider People
-         * @description Who can be on-boarded: members that the provider lists, and everyone who has tried to sign in.
+         * @description Accounts that can be on-boarded: members that the provider lists, and accounts that have tried to sign in.
          */
         get: operations["list_provider_people"];
         put?: never;
@@ -361,7 +361,7 @@ export interface paths {
         put?: never;
         /**
          * Test Provider
-         * @description Everything that can be found out without anybody signing in, each with what to do.
+         * @description All checks that are possible without a user signing in; each failed check has a hint.
          */
         post: operations["test_provider"];
         delete?: never;
@@ -379,7 +379,7 @@ export interface paths {
         };
         /**
          * Finish Sign In
-         * @description The provider sends the browser here. Ends with a session, or with the reason why not.
+         * @description The provider redirects the browser here. The answer sets a session, or shows the reason of the failure.
          */
         get: operations["finish_sign_in"];
         put?: never;
@@ -441,14 +441,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Channel
-         * @description The record of what went there stays.
+         * @description Delete a channel. Its deliveries stay recorded.
          */
         delete: operations["delete_channel"];
         options?: never;
         head?: never;
         /**
          * Edit Channel
-         * @description Change what is given; the address stays unless a new one is given.
+         * @description Change the given fields; the address is kept unless a new one is given.
          */
         patch: operations["edit_channel"];
         trace?: never;
@@ -464,7 +464,7 @@ export interface paths {
         put?: never;
         /**
          * Test Channel
-         * @description Send a test message and wait for how it goes; it is tried once.
+         * @description Send a test notice and wait for the result; it is tried once.
          */
         post: operations["test_channel"];
         delete?: never;
@@ -521,14 +521,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Dataset Target
-         * @description Refused while it keeps datasets. What is stored there stays there.
+         * @description Delete a target. Refused while it has datasets. Stored objects are not removed.
          */
         delete: operations["delete_dataset_target"];
         options?: never;
         head?: never;
         /**
          * Edit Dataset Target
-         * @description The token can always be given anew; where things are kept only while there are no datasets.
+         * @description Change a target. The token can always be replaced; the places only while the target has no datasets.
          */
         patch: operations["edit_dataset_target"];
         trace?: never;
@@ -585,7 +585,7 @@ export interface paths {
         put?: never;
         /**
          * Test Dataset Target
-         * @description Try whether it can be reached; what is wrong is the answer.
+         * @description Test whether the target can be reached; an error is part of the answer.
          */
         post: operations["test_dataset_target"];
         delete?: never;
@@ -603,13 +603,13 @@ export interface paths {
         };
         /**
          * List Datasets
-         * @description One's own and those that are shared with one; operators see all.
+         * @description The caller's own and those that are shared with the caller; operators see all.
          */
         get: operations["list_datasets"];
         put?: never;
         /**
          * Create Dataset
-         * @description An empty one: `commits` fill it.
+         * @description Create an empty dataset; `commits` add versions.
          */
         post: operations["create_dataset"];
         delete?: never;
@@ -627,15 +627,15 @@ export interface paths {
         };
         /**
          * Get Dataset
-         * @description By its id or its name: one's own, or the only one of that name that one sees.
+         * @description A dataset by its id or its name: the caller's own, or the only one of that name that the caller sees.
          */
         get: operations["get_dataset"];
         put?: never;
         post?: never;
         /**
          * Delete Dataset
-         * @description With all its versions. Refused while a job mounts it. Of a Git repository it is taken from the branch; Git's own
-         *     history still has it.
+         * @description Delete a dataset with all its versions. Refused while a job mounts it. In a Git repository it is removed from the
+         *     branch; Git's own history keeps it.
          */
         delete: operations["delete_dataset"];
         options?: never;
@@ -698,7 +698,7 @@ export interface paths {
         };
         /**
          * Diff Dataset
-         * @description What changed from one version to another; the first version is compared with nothing.
+         * @description The changes from one version to another; the first version is compared with an empty one.
          */
         get: operations["diff_dataset"];
         put?: never;
@@ -718,7 +718,7 @@ export interface paths {
         };
         /**
          * Get Dataset Lineage
-         * @description Which job made each version, and which jobs used it; the newest version first.
+         * @description The job that made each version, and the jobs that used it; the newest version first.
          */
         get: operations["get_dataset_lineage"];
         put?: never;
@@ -739,7 +739,7 @@ export interface paths {
         get?: never;
         /**
          * Put Dataset Object
-         * @description A pack of pieces: its index, then the pieces one behind the other. Every piece is checked before it counts.
+         * @description Send a pack of pieces: its index, followed by the pieces. Every piece is checked before the pack is stored.
          */
         put: operations["put_dataset_object"];
         post?: never;
@@ -760,8 +760,8 @@ export interface paths {
         put?: never;
         /**
          * Find Missing Objects
-         * @description Which pieces have to be sent before a commit can need them: all but those that the caller has sent, and those of
-         *     the newest version. What other datasets have makes no difference.
+         * @description The pieces that must be sent before a commit can use them: all except those that the caller has sent before, and
+         *     those of the newest version. Pieces of other datasets make no difference.
          */
         post: operations["find_missing_objects"];
         delete?: never;
@@ -800,7 +800,7 @@ export interface paths {
         get?: never;
         /**
          * Share Dataset
-         * @description With these and nobody else. `rw` may commit and tag.
+         * @description Share the dataset with exactly these users and groups. `rw` may commit and tag.
          */
         put: operations["share_dataset"];
         post?: never;
@@ -820,7 +820,7 @@ export interface paths {
         get?: never;
         /**
          * Tag Dataset
-         * @description Let a tag mean a version; one that there is already means another one from now on.
+         * @description Set a tag to a version; a tag that exists already is moved.
          */
         put: operations["tag_dataset"];
         post?: never;
@@ -860,7 +860,7 @@ export interface paths {
         };
         /**
          * Get Dataset Version
-         * @description By a tag, the first digits of its id (at least 4), or `latest`.
+         * @description A version by a tag, the first digits of its id (at least 4), or `latest`.
          */
         get: operations["get_dataset_version"];
         put?: never;
@@ -880,7 +880,7 @@ export interface paths {
         };
         /**
          * Download Dataset File
-         * @description A file of a version, whole or a range of it. What is damaged is never sent.
+         * @description A file of a version, or a range of it. Damaged data is never sent.
          */
         get: operations["download_dataset_file"];
         put?: never;
@@ -922,7 +922,7 @@ export interface paths {
         put?: never;
         /**
          * Get Object Lengths
-         * @description How long each piece of a version is, so that fetching them can be planned.
+         * @description The length of each piece of a version, so that a client can plan its requests.
          */
         post: operations["get_object_lengths"];
         delete?: never;
@@ -980,7 +980,7 @@ export interface paths {
         };
         /**
          * List Deliveries
-         * @description What was sent, waits to be sent, or was given up; newest first.
+         * @description Notices that were sent, wait to be sent, or failed for good; newest first.
          */
         get: operations["list_deliveries"];
         put?: never;
@@ -1002,7 +1002,7 @@ export interface paths {
         put?: never;
         /**
          * Resend Delivery
-         * @description Try one that was given up again, from the beginning.
+         * @description Try a notice that failed for good again, from the beginning.
          */
         post: operations["resend_delivery"];
         delete?: never;
@@ -1020,7 +1020,7 @@ export interface paths {
         };
         /**
          * Estimate Accuracy
-         * @description What became of estimated starts: how many jobs started by the p50 and by the p90 that they were told.
+         * @description Accuracy of past estimates: how many jobs started by their estimated p50 and p90.
          */
         get: operations["estimate_accuracy"];
         put?: never;
@@ -1040,7 +1040,7 @@ export interface paths {
         };
         /**
          * List Events
-         * @description What happened, newest first. Scientists see what concerns them and the fleet.
+         * @description Events, newest first. Scientists see events about themselves and the fleet.
          */
         get: operations["list_events"];
         put?: never;
@@ -1060,7 +1060,7 @@ export interface paths {
         };
         /**
          * Export Events
-         * @description Everything that matches, as a file: CSV for spreadsheets, or one JSON object per line.
+         * @description All matching events as a file: CSV, or one JSON object per line.
          */
         get: operations["export_events"];
         put?: never;
@@ -1102,14 +1102,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Flavor
-         * @description Refused while a package is made of it.
+         * @description Delete a flavor. Refused while a package uses it.
          */
         delete: operations["delete_flavor"];
         options?: never;
         head?: never;
         /**
          * Edit Flavor
-         * @description Change what is given. Jobs that were submitted with it keep what they asked for.
+         * @description Change the given fields. Jobs that were submitted with the flavor keep their requests.
          */
         patch: operations["edit_flavor"];
         trace?: never;
@@ -1160,7 +1160,7 @@ export interface paths {
         };
         /**
          * Get Gpu Map
-         * @description All GPUs in columns, small and quick enough to be fetched every few seconds.
+         * @description All GPUs in columns, small enough to be fetched every few seconds.
          */
         get: operations["get_gpu_map"];
         put?: never;
@@ -1199,7 +1199,7 @@ export interface paths {
         put?: never;
         /**
          * Mark Gpu
-         * @description An operator's word that it is not to be trusted: suspect takes no new work, failed sends its jobs elsewhere.
+         * @description Declare a GPU suspect (it gets no new jobs) or failed (its jobs are moved, too).
          */
         post: operations["mark_gpu"];
         delete?: never;
@@ -1236,7 +1236,7 @@ export interface paths {
         put?: never;
         /**
          * Reset Gpu Health
-         * @description An operator's word that it may be used again.
+         * @description Declare a GPU healthy: it can be used again.
          */
         post: operations["reset_gpu_health"];
         delete?: never;
@@ -1256,7 +1256,7 @@ export interface paths {
         put?: never;
         /**
          * Self Test Gpu
-         * @description Put a free GPU to the test, which can take a minute. It is healthy again if it passes, and failed if not.
+         * @description Run the self-test on a free GPU, which can take a minute. Afterwards the GPU is healthy, or failed.
          */
         post: operations["self_test_gpu"];
         delete?: never;
@@ -1277,7 +1277,7 @@ export interface paths {
         put?: never;
         /**
          * Create Group
-         * @description Of users who are in no group, with a pool that no group has.
+         * @description Create a group of users who are in no group, with a pool that no group has.
          */
         post: operations["create_group"];
         delete?: never;
@@ -1299,14 +1299,15 @@ export interface paths {
         post?: never;
         /**
          * Delete Group
-         * @description Only one without users and without a pool.
+         * @description Delete a group without users and without a pool.
          */
         delete: operations["delete_group"];
         options?: never;
         head?: never;
         /**
          * Edit Group
-         * @description All of it or nothing. Jobs whose user has lost their pool by it wait, and say so.
+         * @description Change a group; all changes are made or none. Jobs whose user has lost access to their pool wait, and show the
+         *     reason.
          */
         patch: operations["edit_group"];
         trace?: never;
@@ -1320,7 +1321,7 @@ export interface paths {
         };
         /**
          * Healthz
-         * @description The process lives.
+         * @description The process is alive.
          */
         get: operations["healthz"];
         put?: never;
@@ -1340,7 +1341,7 @@ export interface paths {
         };
         /**
          * List Images
-         * @description One's own, the public ones, and those that are shared with one; operators see all.
+         * @description The caller's own, the public ones, and those that are shared with the caller; operators see all.
          */
         get: operations["list_images"];
         put?: never;
@@ -1365,7 +1366,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Image
-         * @description Only the name goes; what a registry has stays there.
+         * @description Remove an image from the list; the registry is not changed.
          */
         delete: operations["delete_image"];
         options?: never;
@@ -1407,7 +1408,7 @@ export interface paths {
         };
         /**
          * Get Job
-         * @description By id, or by the name of one of the caller's own jobs.
+         * @description A job by its id, or by the name of one of the caller's own jobs.
          */
         get: operations["get_job"];
         put?: never;
@@ -1421,8 +1422,8 @@ export interface paths {
         head?: never;
         /**
          * Edit Job
-         * @description Change where, how soon, how long and after what a job that does not run yet shall run, and, if it never started,
-         *     how large it is. It keeps its age.
+         * @description Change the queue, the priority, the time limit and the dependencies of a job that does not run yet; if it never
+         *     started, its size, too. The job keeps its waiting time.
          */
         patch: operations["edit_job"];
         trace?: never;
@@ -1473,7 +1474,7 @@ export interface paths {
         };
         /**
          * List Checkpoints
-         * @description What the job's program has saved with the checkpoint helper, the newest first.
+         * @description Checkpoints that the job's program has saved with the checkpoint helper, the newest first.
          */
         get: operations["list_checkpoints"];
         put?: never;
@@ -1495,7 +1496,7 @@ export interface paths {
         put?: never;
         /**
          * Clone Job
-         * @description Submit a job of one's own once more, with what shall be different about it.
+         * @description Submit one of the caller's jobs again, with changes.
          */
         post: operations["clone_job"];
         delete?: never;
@@ -1513,7 +1514,7 @@ export interface paths {
         };
         /**
          * Get Job Datasets
-         * @description Which versions a job's attempts used, and which it made.
+         * @description The versions that a job's attempts used, and those that the job made.
          */
         get: operations["get_job_datasets"];
         put?: never;
@@ -1535,7 +1536,7 @@ export interface paths {
         put?: never;
         /**
          * Extend Job
-         * @description More time for a job that was warned because it does nothing; once.
+         * @description Give more time to a job that was warned because it does not use its GPUs; possible once.
          */
         post: operations["extend_job"];
         delete?: never;
@@ -1553,7 +1554,7 @@ export interface paths {
         };
         /**
          * List Files
-         * @description The files and directories in one directory of what the job wrote, by name.
+         * @description The files and directories in one directory of the job's output, by name.
          */
         get: operations["list_files"];
         put?: never;
@@ -1573,7 +1574,7 @@ export interface paths {
         };
         /**
          * Download File
-         * @description A file, whole or a range of it, or everything in a directory.
+         * @description A file, a range of a file, or a directory as .tar.gz.
          */
         get: operations["download_file"];
         put?: never;
@@ -1595,7 +1596,7 @@ export interface paths {
         put?: never;
         /**
          * Keep Job
-         * @description Keep it, with its logs and files, however old it becomes.
+         * @description Pin the job: retention does not remove it, its logs and its files.
          */
         post: operations["keep_job"];
         delete?: never;
@@ -1615,7 +1616,7 @@ export interface paths {
         put?: never;
         /**
          * Let Go Job
-         * @description Let it go when it is older than finished jobs are kept.
+         * @description Unpin the job: retention removes it like other ended jobs.
          */
         post: operations["let_go_job"];
         delete?: never;
@@ -1633,7 +1634,7 @@ export interface paths {
         };
         /**
          * Read Logs
-         * @description What the job has written, so far or as it comes.
+         * @description The job's output so far; with `follow`, as it is written.
          */
         get: operations["read_logs"];
         put?: never;
@@ -1653,7 +1654,7 @@ export interface paths {
         };
         /**
          * Download Logs
-         * @description What the job has written so far, to be saved; `all` is every attempt or rank.
+         * @description The job's output so far, as a file; `all` means every attempt or rank.
          */
         get: operations["download_logs"];
         put?: never;
@@ -1673,9 +1674,10 @@ export interface paths {
         };
         /**
          * Search Logs
-         * @description The lines that have a text or match a pattern, in the latest attempt and the first rank unless others are named.
+         * @description The lines that contain a text or match a pattern; default: of the latest attempt and the first rank.
          *
-         *     A page ends also where a request has read enough: then it has few matches or none, and a `next_cursor` all the same.
+         *     A page also ends when the request has read its limit of data: the page may then have few matches or none, and still
+         *     has a `next_cursor`.
          */
         get: operations["search_logs"];
         put?: never;
@@ -1695,8 +1697,8 @@ export interface paths {
         };
         /**
          * Get Job Metrics
-         * @description What the job's GPUs did while it held them, over all its attempts, and what it has used in total. Together,
-         *     power and memory are sums and everything else is a mean.
+         * @description Readings of the job's GPUs while it held them, over all its attempts, and its total use. For all GPUs together,
+         *     power and memory are sums; all other values are means.
          */
         get: operations["get_job_metrics"];
         put?: never;
@@ -1718,7 +1720,7 @@ export interface paths {
         put?: never;
         /**
          * Move Job
-         * @description Change the order among one's own waiting jobs.
+         * @description Change the order among the caller's own waiting jobs.
          */
         post: operations["move_job"];
         delete?: never;
@@ -1738,7 +1740,7 @@ export interface paths {
         put?: never;
         /**
          * Pin Job
-         * @description Put it to the front of its line.
+         * @description Move the job to the front of its waiting line.
          */
         post: operations["pin_job"];
         delete?: never;
@@ -1756,7 +1758,7 @@ export interface paths {
         };
         /**
          * List Job Receipts
-         * @description Where the job gave way, and where others gave way to it, newest first; the last 200.
+         * @description The last 200 receipts in which the job is the victim or the preempting job, newest first.
          */
         get: operations["list_job_receipts"];
         put?: never;
@@ -1778,7 +1780,7 @@ export interface paths {
         put?: never;
         /**
          * Requeue Job
-         * @description Send a running job back to its queue, to go on later from its last checkpoint. It costs no retry.
+         * @description Requeue a running job; it resumes later from its last checkpoint. This does not count as a retry.
          */
         post: operations["requeue_job"];
         delete?: never;
@@ -1798,7 +1800,7 @@ export interface paths {
         put?: never;
         /**
          * Resize Job
-         * @description Let a running elastic job go on with more or fewer GPUs of its node. It is warned, saves, and starts again.
+         * @description Resize a running elastic job to more or fewer GPUs of its node. The job is warned, saves, and starts again.
          */
         post: operations["resize_job"];
         delete?: never;
@@ -1867,7 +1869,7 @@ export interface paths {
         };
         /**
          * Why Job
-         * @description Why it waits: every rule that holds it, with its numbers; and what its owner could change about it.
+         * @description Why the job waits: every rule that holds it, with numbers; and changes by the owner that would help.
          */
         get: operations["why_job"];
         put?: never;
@@ -1927,7 +1929,7 @@ export interface paths {
         };
         /**
          * Count Jobs
-         * @description How many jobs match the same filters, in all and by state.
+         * @description The number of jobs that match the same filters, in total and by state.
          */
         get: operations["count_jobs"];
         put?: never;
@@ -1949,7 +1951,7 @@ export interface paths {
         put?: never;
         /**
          * Plan Job
-         * @description What would happen to this job now. Nothing is changed.
+         * @description Dry run: what would happen to this job now. Nothing is changed.
          */
         post: operations["plan_job"];
         delete?: never;
@@ -1987,7 +1989,7 @@ export interface paths {
         };
         /**
          * Get Me
-         * @description The caller, with the limits that hold for them; for a session also its CSRF token.
+         * @description The caller, with the caller's limits; for a session also its CSRF token.
          */
         get: operations["get_me"];
         put?: never;
@@ -1997,7 +1999,7 @@ export interface paths {
         head?: never;
         /**
          * Edit Me
-         * @description One's own profile. Role, group and permission group are for operators to change.
+         * @description Change the caller's own profile. Only operators change role, group and permission group.
          */
         patch: operations["edit_me"];
         trace?: never;
@@ -2032,7 +2034,7 @@ export interface paths {
         };
         /**
          * Get My Quota
-         * @description The caller's own, with what is held of it.
+         * @description The caller's own quota, with the resources held.
          */
         get: operations["get_my_quota"];
         put?: never;
@@ -2076,7 +2078,7 @@ export interface paths {
         post?: never;
         /**
          * Remove Ssh Key
-         * @description From the answer on no workbench lets it in any more.
+         * @description Delete a key. After the answer, no workbench accepts it any more.
          */
         delete: operations["remove_ssh_key"];
         options?: never;
@@ -2096,7 +2098,7 @@ export interface paths {
         put?: never;
         /**
          * Create Token
-         * @description The only answer that ever shows the token.
+         * @description Create a token. Only this answer shows it.
          */
         post: operations["create_token"];
         delete?: never;
@@ -2172,7 +2174,7 @@ export interface paths {
         post?: never;
         /**
          * Remove Node
-         * @description Forget a node that is gone for good. One that its engine still reports, or that has jobs, is refused.
+         * @description Remove a node that no longer exists. Refused if its engine still reports the node, or if it has jobs.
          */
         delete: operations["remove_node"];
         options?: never;
@@ -2191,7 +2193,7 @@ export interface paths {
         put?: never;
         /**
          * Cordon Node
-         * @description Take nothing new; what runs goes on.
+         * @description Cordon the node: it gets no new jobs; running jobs continue.
          */
         post: operations["cordon_node"];
         delete?: never;
@@ -2211,7 +2213,7 @@ export interface paths {
         put?: never;
         /**
          * Drain Node
-         * @description Take nothing new and empty.
+         * @description Drain the node: it gets no new jobs, and becomes empty as its jobs end.
          */
         post: operations["drain_node"];
         delete?: never;
@@ -2229,7 +2231,7 @@ export interface paths {
         };
         /**
          * Preview Drain
-         * @description What draining the node at that time would displace; nothing is changed.
+         * @description The jobs that a drain of the node at that time would displace; nothing is changed.
          */
         get: operations["preview_drain"];
         put?: never;
@@ -2286,7 +2288,7 @@ export interface paths {
         };
         /**
          * List Object Stores
-         * @description How they are reached is told to operators only.
+         * @description All object stores; addresses are shown to operators only.
          */
         get: operations["list_object_stores"];
         put?: never;
@@ -2311,14 +2313,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Object Store
-         * @description Nothing in the bucket is touched. Refused while volumes are parts of it.
+         * @description Remove an object store; the bucket is not changed. Refused while it has volumes.
          */
         delete: operations["delete_object_store"];
         options?: never;
         head?: never;
         /**
          * Edit Object Store
-         * @description How the same bucket is reached. A secret that is left out stays as it is.
+         * @description Change the access to the same bucket. A secret that is left out is kept.
          */
         patch: operations["edit_object_store"];
         trace?: never;
@@ -2334,7 +2336,7 @@ export interface paths {
         put?: never;
         /**
          * Test Object Store
-         * @description Whether the bucket can be reached and read, with what to do if not.
+         * @description Test whether the bucket can be reached and read; an error has a hint.
          */
         post: operations["test_object_store"];
         delete?: never;
@@ -2369,7 +2371,8 @@ export interface paths {
         };
         /**
          * List Packages
-         * @description All of them; with a kind only those that the caller could have now, with how many, and how long it takes.
+         * @description All packages; with a kind, only those that the caller could use now, with the number of jobs that would start and
+         *     the estimated start of the next one.
          */
         get: operations["list_packages"];
         put?: never;
@@ -2394,14 +2397,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Package
-         * @description Jobs that were submitted with it are not touched.
+         * @description Delete a package. Jobs that were submitted with it are not changed.
          */
         delete: operations["delete_package"];
         options?: never;
         head?: never;
         /**
          * Edit Package
-         * @description Change what is given. Jobs that were submitted with it keep their size.
+         * @description Change the given fields. Jobs that were submitted with the package keep their size.
          */
         patch: operations["edit_package"];
         trace?: never;
@@ -2481,7 +2484,7 @@ export interface paths {
         head?: never;
         /**
          * Edit Permission Group
-         * @description Change what is given. It holds from the next request of each of its users on.
+         * @description Change the given fields. The change applies from the next request of each user on.
          */
         patch: operations["edit_permission_group"];
         trace?: never;
@@ -2497,7 +2500,7 @@ export interface paths {
         put?: never;
         /**
          * Assign Permission Group
-         * @description Put users into this permission group, all of them or none; each leaves the one before.
+         * @description Move users into this permission group, all of them or none.
          */
         post: operations["assign_permission_group"];
         delete?: never;
@@ -2518,7 +2521,7 @@ export interface paths {
         put?: never;
         /**
          * Create Pool
-         * @description With a queue of the same name. Its GPUs leave the pool that they are in.
+         * @description Create a pool, with a queue of the same name. Its GPUs are removed from their present pools.
          */
         post: operations["create_pool"];
         delete?: never;
@@ -2536,21 +2539,22 @@ export interface paths {
         };
         /**
          * Get Pool
-         * @description With its GPUs and what runs on them.
+         * @description A pool with its GPUs and the jobs on them.
          */
         get: operations["get_pool"];
         put?: never;
         post?: never;
         /**
          * Delete Pool
-         * @description Its GPUs go to the pool default and its queues go; what waits in them stays, and says that its queue is gone.
+         * @description Delete a pool. Its GPUs move to the pool default and its queues are deleted; jobs that wait in them stay, and
+         *     show that their queue was deleted.
          */
         delete: operations["delete_pool"];
         options?: never;
         head?: never;
         /**
          * Edit Pool
-         * @description Change the description, or say exactly which GPUs it has. A GPU with a running job stays where it is.
+         * @description Change the description, or replace the list of GPUs. A GPU with a running job cannot be moved.
          */
         patch: operations["edit_pool"];
         trace?: never;
@@ -2566,7 +2570,7 @@ export interface paths {
         put?: never;
         /**
          * Move Gpus
-         * @description Move these GPUs into the pool from wherever they are: all of them or none.
+         * @description Move these GPUs into the pool from their present pools: all of them or none.
          */
         post: operations["move_gpus"];
         delete?: never;
@@ -2584,13 +2588,13 @@ export interface paths {
         };
         /**
          * List Presets
-         * @description Those that come with corral, and those that operators have added.
+         * @description The built-in presets, and those that operators have added.
          */
         get: operations["list_presets"];
         put?: never;
         /**
          * Add Preset
-         * @description Every problem of the template is told at once, each with its line.
+         * @description Add a preset. All problems of the file are reported at once, each with its line.
          */
         post: operations["add_preset"];
         delete?: never;
@@ -2612,7 +2616,7 @@ export interface paths {
         post?: never;
         /**
          * Remove Preset
-         * @description Jobs that were made from it are not touched.
+         * @description Remove a preset. Jobs that were made from it are not changed.
          */
         delete: operations["remove_preset"];
         options?: never;
@@ -2675,7 +2679,7 @@ export interface paths {
         head?: never;
         /**
          * Edit Queue
-         * @description Change what is given. What waits is ordered by the new settings from now on.
+         * @description Change the given fields. Waiting jobs are ordered by the new settings at once.
          */
         patch: operations["edit_queue"];
         trace?: never;
@@ -2689,7 +2693,7 @@ export interface paths {
         };
         /**
          * Get Queue Order
-         * @description The waiting jobs in the order in which they go, line by line: the first 500 of each, and the caller's own.
+         * @description The waiting jobs in their order, by waiting line: the first 500 of each, and the caller's own.
          */
         get: operations["get_queue_order"];
         put?: never;
@@ -2729,7 +2733,7 @@ export interface paths {
         };
         /**
          * List Quotas
-         * @description Every user's, with what is held of it.
+         * @description The quotas of all users, with the resources held.
          */
         get: operations["list_quotas"];
         put?: never;
@@ -2751,7 +2755,7 @@ export interface paths {
         put?: never;
         /**
          * Edit Quotas
-         * @description The same change for many users, for all of them or for none. The users' quotas as they are now.
+         * @description Change the quotas of many users in the same way, of all of them or of none. Returns the new quotas.
          */
         post: operations["edit_quotas"];
         delete?: never;
@@ -2789,7 +2793,7 @@ export interface paths {
         };
         /**
          * List Receipts
-         * @description Newest first. Scientists see those in which a job of theirs is on either side.
+         * @description Receipts, newest first. Scientists see those in which one of their jobs is the victim or the preempting job.
          */
         get: operations["list_receipts"];
         put?: never;
@@ -2809,7 +2813,7 @@ export interface paths {
         };
         /**
          * List Registry Logins
-         * @description One's own, without their secrets; operators also see the platform's.
+         * @description The caller's own logins, without their secrets; operators also see the platform's.
          */
         get: operations["list_registry_logins"];
         put?: never;
@@ -2830,7 +2834,7 @@ export interface paths {
         get?: never;
         /**
          * Put Registry Login
-         * @description Keep a login, or replace the one of that name.
+         * @description Store a login, or replace the one of that name.
          */
         put: operations["put_registry_login"];
         post?: never;
@@ -2853,7 +2857,7 @@ export interface paths {
         put?: never;
         /**
          * Create Report Schedule
-         * @description The first report is that of the first span which ends from now on.
+         * @description Create a schedule. The first report covers the first span that ends after now.
          */
         post: operations["create_report_schedule"];
         delete?: never;
@@ -2875,7 +2879,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Report Schedule
-         * @description The reports that it has made stay.
+         * @description Delete a schedule. Its reports stay.
          */
         delete: operations["delete_report_schedule"];
         options?: never;
@@ -2899,7 +2903,7 @@ export interface paths {
         put?: never;
         /**
          * Create Report
-         * @description Ask for a report. It is `working` until it is `ready` to be downloaded, or has `failed`.
+         * @description Request a report. It is `working` until it is `ready` to be downloaded, or has `failed`.
          */
         post: operations["create_report"];
         delete?: never;
@@ -2935,7 +2939,7 @@ export interface paths {
         };
         /**
          * Get Report File
-         * @description The report itself: HTML to look at, PDF to hand on, or its data as CSV with one line per attempt.
+         * @description The report as HTML or PDF, or its data as CSV with one line per attempt.
          */
         get: operations["get_report_file"];
         put?: never;
@@ -2955,13 +2959,13 @@ export interface paths {
         };
         /**
          * List Reservations
-         * @description With those that were over lately.
+         * @description All reservations, including those that ended lately.
          */
         get: operations["list_reservations"];
         put?: never;
         /**
          * Create Reservation
-         * @description So many GPUs, or named ones, for users and groups. Refused if they cannot be had in that window.
+         * @description Reserve a number of GPUs, or named ones, for users and groups. Refused if they are not free in that window.
          */
         post: operations["create_reservation"];
         delete?: never;
@@ -2983,14 +2987,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Reservation
-         * @description What runs on its GPUs goes on.
+         * @description Delete a reservation. Jobs on its GPUs continue.
          */
         delete: operations["delete_reservation"];
         options?: never;
         head?: never;
         /**
          * Edit Reservation
-         * @description GPUs that it has are kept where that is possible.
+         * @description Change a reservation. It keeps its GPUs if possible.
          */
         patch: operations["edit_reservation"];
         trace?: never;
@@ -3024,7 +3028,7 @@ export interface paths {
         };
         /**
          * Get Score History
-         * @description How a user's score went, per GPU model, oldest first; exact at every point.
+         * @description The history of a user's score per GPU model, oldest first; exact at every point.
          */
         get: operations["get_score_history"];
         put?: never;
@@ -3044,7 +3048,7 @@ export interface paths {
         };
         /**
          * Search Everything
-         * @description Whatever the caller may see, what matches best first, and some of everything.
+         * @description Results that the caller may see, the best matches first, with some of every kind.
          */
         get: operations["search"];
         put?: never;
@@ -3064,7 +3068,7 @@ export interface paths {
         };
         /**
          * Get Settings
-         * @description Every setting with its value and where that came from; secrets are masked.
+         * @description Every setting with its value and the source of the value; secrets are masked.
          */
         get: operations["get_settings"];
         put?: never;
@@ -3084,13 +3088,13 @@ export interface paths {
         };
         /**
          * Get Shadow
-         * @description What the shadow would have decided otherwise; also of one that was stopped, until the next is started.
+         * @description The shadow policy's differences from the live one; kept after it was stopped, until the next is started.
          */
         get: operations["get_shadow"];
         /**
          * Start Shadow
-         * @description Decide every cycle that starts something once more with other rules, and note what differs. It replaces one that
-         *     runs, and what that one found.
+         * @description Plan every cycle that starts a job again with other rules, and record the differences. This replaces a running
+         *     shadow policy and its differences.
          */
         put: operations["start_shadow"];
         post?: never;
@@ -3110,13 +3114,14 @@ export interface paths {
         };
         /**
          * List Silences
-         * @description Those that are not over.
+         * @description Silences that are not over.
          */
         get: operations["list_silences"];
         put?: never;
         /**
          * Create Silence
-         * @description Tell nobody about what matches for a while. It is still recorded, and told if it outlasts the silence.
+         * @description Send no notices about matching alerts for a while. Alerts are still recorded; a notice is sent if an alert fires
+         *     longer than the silence.
          */
         post: operations["create_silence"];
         delete?: never;
@@ -3157,7 +3162,7 @@ export interface paths {
         put?: never;
         /**
          * Create Simulation
-         * @description Replay what was with something changed. It is `waiting`, then `working`, until it is `ready`.
+         * @description Replay past jobs with changes. The simulation is `waiting`, then `working`, until it is `ready`.
          */
         post: operations["create_simulation"];
         delete?: never;
@@ -3179,7 +3184,7 @@ export interface paths {
         post?: never;
         /**
          * Delete Simulation
-         * @description One that is not over is cancelled.
+         * @description Delete a simulation; one that is not over is cancelled.
          */
         delete: operations["delete_simulation"];
         options?: never;
@@ -3198,7 +3203,7 @@ export interface paths {
         put?: never;
         /**
          * Repeat Simulation
-         * @description The same question once more, as a new one; the cluster is the one of now.
+         * @description Run the same simulation again as a new one, with the present cluster.
          */
         post: operations["repeat_simulation"];
         delete?: never;
@@ -3233,12 +3238,12 @@ export interface paths {
         };
         /**
          * Stream Events
-         * @description Events as they happen; after a break everything that was missed, in order and once.
+         * @description Events as they are committed; after a break, all missed events follow in order, each once.
          *
-         *     Beside the events there are notes without an id: `hello` comes first, with the server's version and start,
-         *     `readings` whenever there is something new that was measured, and `estimates` when starts were estimated anew.
-         *     Operators also hear `simulation.progress` while a what-if question is answered, and `shadow.differed` when the
-         *     shadow policy would have decided otherwise.
+         *     The stream also has messages without an id: `hello` comes first, with the server's version and start time;
+         *     `readings` when there are new readings; `estimates` when starts were estimated again. Operators also receive
+         *     `simulation.progress` while a simulation runs, and `shadow.differed` when the shadow policy would have decided
+         *     otherwise.
          */
         get: operations["stream_events"];
         put?: never;
@@ -3258,13 +3263,13 @@ export interface paths {
         };
         /**
          * List Tasks
-         * @description The caller's unfinished tasks; for operators everybody's.
+         * @description The caller's unfinished tasks; for operators, those of all users.
          */
         get: operations["list_tasks"];
         put?: never;
         /**
          * Allocate Task
-         * @description Hold GPUs under a task's name: so many, or what is free within the automatic limit.
+         * @description Hold GPUs under a task's name: a given number, or the free ones within the automatic limit.
          */
         post: operations["allocate_task"];
         delete?: never;
@@ -3285,7 +3290,7 @@ export interface paths {
         post?: never;
         /**
          * Release Task
-         * @description Give the GPUs back.
+         * @description End the task and free its GPUs.
          */
         delete: operations["release_task"];
         options?: never;
@@ -3304,7 +3309,7 @@ export interface paths {
         put?: never;
         /**
          * Start Program
-         * @description Hand a task its program, once.
+         * @description Start the task's program; possible once.
          */
         post: operations["start_program"];
         delete?: never;
@@ -3342,7 +3347,7 @@ export interface paths {
         };
         /**
          * List Users
-         * @description Everybody who matches every filter, with what is counted about them.
+         * @description Users that match every filter, with their numbers of jobs and GPUs.
          */
         get: operations["list_users"];
         put?: never;
@@ -3374,7 +3379,7 @@ export interface paths {
         head?: never;
         /**
          * Edit User
-         * @description A disabled user is signed out everywhere at once; a new password is for one use.
+         * @description Change a user. A disabled user is signed out everywhere at once; a new password can be used once.
          */
         patch: operations["edit_user"];
         trace?: never;
@@ -3388,12 +3393,12 @@ export interface paths {
         };
         /**
          * Get Quota
-         * @description Per job kind and type of volume; everybody may see their own.
+         * @description A user's quota per job kind and type of volume; users may see their own.
          */
         get: operations["get_quota"];
         /**
          * Set Quota
-         * @description Replaces the whole quota. What runs already is never touched.
+         * @description Replace the whole quota. Running jobs are not affected.
          */
         put: operations["set_quota"];
         post?: never;
@@ -3414,7 +3419,7 @@ export interface paths {
         put?: never;
         /**
          * Onboard Users
-         * @description Make users of people whom a provider knows, all or none. Their names follow from their logins.
+         * @description Create users for accounts of a provider, all of them or none. User names are derived from the logins.
          */
         post: operations["onboard_users"];
         delete?: never;
@@ -3432,13 +3437,13 @@ export interface paths {
         };
         /**
          * List Volumes
-         * @description One's own, and those that are shared with one; operators see all.
+         * @description The caller's own, and those that are shared with the caller; operators see all.
          */
         get: operations["list_volumes"];
         put?: never;
         /**
          * Create Volume
-         * @description It can be mounted at once; jobs wait until it is made.
+         * @description Create a volume. Jobs can mount it at once; they wait until it is ready.
          */
         post: operations["create_volume"];
         delete?: never;
@@ -3456,21 +3461,21 @@ export interface paths {
         };
         /**
          * Get Volume
-         * @description By id, or by name; without an owner one's own goes first.
+         * @description A volume by id, or by name; without an owner, the caller's own volume is preferred.
          */
         get: operations["get_volume"];
         put?: never;
         post?: never;
         /**
          * Delete Volume
-         * @description With all that is in it; of a bucket only the name goes. Refused while a live job mounts it.
+         * @description Delete a volume with its content; the content of a bucket is kept. Refused while a live job mounts the volume.
          */
         delete: operations["delete_volume"];
         options?: never;
         head?: never;
         /**
          * Edit Volume
-         * @description Make it larger.
+         * @description Enlarge a volume.
          */
         patch: operations["edit_volume"];
         trace?: never;
@@ -3484,14 +3489,14 @@ export interface paths {
         };
         /**
          * List Volume Files
-         * @description What is in a directory of a volume, or everything below it, in a fixed order.
+         * @description The entries of a directory of a volume, or all files below it, in a fixed order.
          */
         get: operations["list_volume_files"];
         put?: never;
         post?: never;
         /**
          * Delete Volume File
-         * @description A file, an empty directory, or a directory with all that is in it. Of a link only the link goes.
+         * @description Delete a file, an empty directory, or a directory with its content. Of a link only the link is deleted.
          */
         delete: operations["delete_volume_file"];
         options?: never;
@@ -3508,7 +3513,7 @@ export interface paths {
         };
         /**
          * Checksum Volume File
-         * @description The checksum of a file, made of all of it: that takes as long as reading it.
+         * @description The checksum of a whole file; computing it takes as long as reading the file.
          */
         get: operations["checksum_volume_file"];
         put?: never;
@@ -3528,12 +3533,13 @@ export interface paths {
         };
         /**
          * Download Volume File
-         * @description A file, whole or a range of it; a small one with its checksum in X-Checksum.
+         * @description A file or a range of it; a small file has its checksum in X-Checksum.
          */
         get: operations["download_volume_file"];
         /**
          * Put Volume File
-         * @description A small file in one request; larger ones are uploaded in parts. It replaces one of the same name, in one step.
+         * @description Upload a small file in one request; larger files are uploaded in parts. It atomically replaces a file of the same
+         *     name.
          */
         put: operations["put_volume_file"];
         post?: never;
@@ -3553,7 +3559,7 @@ export interface paths {
         get?: never;
         /**
          * Make Volume Directory
-         * @description A directory, with those on the way to it; one that is there already stays. A bucket has none.
+         * @description Create a directory and its parents; an existing one is kept. A bucket has no directories.
          */
         put: operations["make_volume_directory"];
         post?: never;
@@ -3593,7 +3599,7 @@ export interface paths {
         get?: never;
         /**
          * Share Volume
-         * @description Say with whom it is shared. Jobs that run keep what they have.
+         * @description Set the users and groups that the volume is shared with. Running jobs keep their access.
          */
         put: operations["share_volume"];
         post?: never;
@@ -3614,7 +3620,7 @@ export interface paths {
         put?: never;
         /**
          * Begin Volume Upload
-         * @description Begin, or find the open upload of the same file with the parts that are there already.
+         * @description Begin an upload, or find the open upload of the same file with its received parts.
          */
         post: operations["begin_volume_upload"];
         delete?: never;
@@ -3632,14 +3638,14 @@ export interface paths {
         };
         /**
          * Get Volume Upload
-         * @description Which parts are there.
+         * @description An open upload with its received parts.
          */
         get: operations["get_volume_upload"];
         put?: never;
         post?: never;
         /**
          * Abort Volume Upload
-         * @description Give it up; what has come of it is forgotten.
+         * @description Cancel an upload; its parts are removed.
          */
         delete: operations["abort_volume_upload"];
         options?: never;
@@ -3658,7 +3664,7 @@ export interface paths {
         put?: never;
         /**
          * Complete Volume Upload
-         * @description Verify all of it and give it its name, in one step. That takes as long as reading it.
+         * @description Verify the whole file and atomically give it its name. This takes as long as reading the file.
          */
         post: operations["complete_volume_upload"];
         delete?: never;
@@ -3677,7 +3683,7 @@ export interface paths {
         get?: never;
         /**
          * Put Volume Upload Part
-         * @description One part; it counts if it has the checksum. Sending it again changes nothing.
+         * @description Send one part; it is accepted if the checksum matches. Sending it again changes nothing.
          */
         put: operations["put_volume_upload_part"];
         post?: never;
@@ -3696,13 +3702,13 @@ export interface paths {
         };
         /**
          * List Workbenches
-         * @description The caller's own, stopped ones too, the newest first; for operators everybody's.
+         * @description The caller's own workbenches, also stopped ones, the newest first; for operators, those of all users.
          */
         get: operations["list_workbenches"];
         put?: never;
         /**
          * Create Workbench
-         * @description Create a workbench and start it, unless it is held. Refused while what it needs is not there.
+         * @description Create a workbench and start it, unless it is held. Refused if a program that it needs is missing.
          */
         post: operations["create_workbench"];
         delete?: never;
@@ -3720,14 +3726,14 @@ export interface paths {
         };
         /**
          * Get Workbench
-         * @description By id, or by the name of one of the caller's own.
+         * @description A workbench by its id, or by the name of one of the caller's own.
          */
         get: operations["get_workbench"];
         put?: never;
         post?: never;
         /**
          * Delete Workbench
-         * @description For good, with its own directory.
+         * @description Delete a workbench for good, with its own directory.
          */
         delete: operations["delete_workbench"];
         options?: never;
@@ -3746,7 +3752,7 @@ export interface paths {
         put?: never;
         /**
          * Start Workbench
-         * @description Again, with the settings that it was created with.
+         * @description Start a workbench again, with its settings.
          */
         post: operations["start_workbench"];
         delete?: never;
@@ -3766,7 +3772,7 @@ export interface paths {
         put?: never;
         /**
          * Stop Workbench
-         * @description Its settings and its own directory stay.
+         * @description Stop a workbench. Its settings and its own directory are kept.
          */
         post: operations["stop_workbench"];
         delete?: never;
@@ -8056,7 +8062,7 @@ export interface components {
             command?: string[] | null;
             /**
              * Workdir
-             * @description Where it runs; the attempt's own if left out.
+             * @description Working directory; default: the attempt's own.
              */
             workdir?: string | null;
         };
@@ -9199,7 +9205,7 @@ export interface components {
         };
         /**
          * Separation
-         * @description How far jobs of different users are kept apart from each other and from the server.
+         * @description How jobs of different users are isolated from each other and from the server.
          * @enum {string}
          */
         Separation: "accounts" | "shared_accounts" | "single_user";
@@ -11358,7 +11364,7 @@ export interface operations {
     get_analysis: {
         parameters: {
             query?: {
-                /** @description How far to look back: 24h, 7d, 30d. */
+                /** @description Length of the period until now: 24h, 7d, 30d. */
                 period?: string;
             };
             header?: never;
@@ -11954,7 +11960,7 @@ export interface operations {
     list_provider_people: {
         parameters: {
             query?: {
-                /** @description Ask the provider first, if it can tell. */
+                /** @description Ask the provider first, if it can list accounts. */
                 refresh?: boolean;
                 /** @description Items on a page. */
                 limit?: number;
@@ -12014,7 +12020,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
-            /** @description The provider cannot be asked */
+            /** @description The provider cannot be reached */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -12170,7 +12176,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The provider cannot be asked, or must not be believed */
+            /** @description The provider cannot be reached, or its answer is not valid */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -12195,7 +12201,7 @@ export interface operations {
     begin_sign_in: {
         parameters: {
             query?: {
-                /** @description A path of this server to end at. */
+                /** @description Path of this server to open after sign-in. */
                 next?: string | null;
             };
             header?: never;
@@ -12234,7 +12240,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description The provider cannot be asked, or must not be believed */
+            /** @description The provider cannot be reached, or its answer is not valid */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -14240,7 +14246,7 @@ export interface operations {
     put_dataset_object: {
         parameters: {
             query: {
-                /** @description How long the index in front is. */
+                /** @description Length of the index at the beginning of the body. */
                 index_bytes: number;
             };
             header?: never;
@@ -14892,7 +14898,7 @@ export interface operations {
     download_dataset_file: {
         parameters: {
             query: {
-                /** @description From the top of the version on; empty: the top itself. */
+                /** @description Path relative to the root of the version; empty: the root. */
                 path: string;
             };
             header?: never;
@@ -14913,7 +14919,7 @@ export interface operations {
                     "application/octet-stream": unknown;
                 };
             };
-            /** @description The part that a Range header wants. */
+            /** @description The range that the Range header asks for. */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -14981,7 +14987,7 @@ export interface operations {
     list_dataset_files: {
         parameters: {
             query?: {
-                /** @description From the top of the version on; empty: the top itself. */
+                /** @description Path relative to the root of the version; empty: the root. */
                 path?: string;
                 /** @description Items on a page. */
                 limit?: number;
@@ -15159,7 +15165,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The pieces one behind the other. */
+            /** @description The pieces, concatenated. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -15519,7 +15525,7 @@ export interface operations {
                 subject?: string | null;
                 since?: string | null;
                 until?: string | null;
-                /** @description Text in who, what, about what, or the detail. */
+                /** @description Text in the actor, the action, the subject or the detail. */
                 q?: string | null;
             };
             header?: never;
@@ -15584,7 +15590,7 @@ export interface operations {
                 subject?: string | null;
                 since?: string | null;
                 until?: string | null;
-                /** @description Text in who, what, about what, or the detail. */
+                /** @description Text in the actor, the action, the subject or the detail. */
                 q?: string | null;
             };
             header?: never;
@@ -16409,13 +16415,13 @@ export interface operations {
     get_gpu_metrics: {
         parameters: {
             query?: {
-                /** @description Which ones, such as utilization; several may be given, none is all. */
+                /** @description Metrics, such as utilization; may be given several times; default: all. */
                 metric?: string[];
                 /** @description RFC 3339. */
                 since?: string | null;
-                /** @description RFC 3339; now if it is left out. */
+                /** @description RFC 3339; default: now. */
                 until?: string | null;
-                /** @description Seconds of one point; chosen to suit a chart if left out. */
+                /** @description Seconds per point; default: suitable for a chart. */
                 step?: number | null;
             };
             header?: never;
@@ -17428,7 +17434,7 @@ export interface operations {
                 until?: string | null;
                 /** @description Members of arrays of this name. */
                 array?: string | null;
-                /** @description That ran there last, or wait and may run there. */
+                /** @description Jobs that ran in this cluster last, or that wait and may run there. */
                 cluster?: string | null;
             };
             header?: never;
@@ -18264,7 +18270,7 @@ export interface operations {
     list_files: {
         parameters: {
             query?: {
-                /** @description From the output directory on; empty: the directory itself. */
+                /** @description Path relative to the output directory; empty: the directory itself. */
                 path?: string;
                 /** @description Items on a page. */
                 limit?: number;
@@ -18338,7 +18344,7 @@ export interface operations {
     download_file: {
         parameters: {
             query?: {
-                /** @description From the output directory on; empty: the directory itself. */
+                /** @description Path relative to the output directory; empty: the directory itself. */
                 path?: string;
             };
             header?: never;
@@ -18359,7 +18365,7 @@ export interface operations {
                     "application/octet-stream": unknown;
                 };
             };
-            /** @description The part that a Range header wants. */
+            /** @description The range that the Range header asks for. */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -18561,11 +18567,11 @@ export interface operations {
     read_logs: {
         parameters: {
             query?: {
-                /** @description The latest one if left out. */
+                /** @description Default: the latest attempt. */
                 attempt?: number | null;
-                /** @description Which node of a gang. */
+                /** @description Node of a gang. */
                 rank?: number;
-                /** @description Only so many last lines. */
+                /** @description Only the last lines, so many. */
                 tail?: number | null;
                 follow?: boolean;
             };
@@ -18577,7 +18583,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Text, or with `follow=true` events `log` and a last `end`. */
+            /** @description Text; with `follow=true` events `log` and finally `end`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -18708,11 +18714,11 @@ export interface operations {
     search_logs: {
         parameters: {
             query: {
-                /** @description What to look for. */
+                /** @description The text to search for. */
                 q: string;
                 attempt?: string | null;
                 rank?: string | null;
-                /** @description `q` is a regular expression of Python's. */
+                /** @description `q` is a Python regular expression. */
                 regex?: boolean;
                 ignore_case?: boolean;
                 /** @description Items on a page. */
@@ -18787,15 +18793,15 @@ export interface operations {
     get_job_metrics: {
         parameters: {
             query?: {
-                /** @description Which ones, such as utilization; several may be given, none is all. */
+                /** @description Metrics, such as utilization; may be given several times; default: all. */
                 metric?: string[];
                 /** @description RFC 3339. */
                 since?: string | null;
-                /** @description RFC 3339; now if it is left out. */
+                /** @description RFC 3339; default: now. */
                 until?: string | null;
-                /** @description Seconds of one point; chosen to suit a chart if left out. */
+                /** @description Seconds per point; default: suitable for a chart. */
                 step?: number | null;
-                /** @description A series for every GPU, not one for all together. */
+                /** @description One series per GPU instead of one for all. */
                 per_gpu?: boolean;
             };
             header?: never;
@@ -19508,7 +19514,7 @@ export interface operations {
     why_job: {
         parameters: {
             query?: {
-                /** @description A moment of the past: why it waited then. */
+                /** @description A moment in the past, to ask why the job waited then. */
                 at?: string | null;
             };
             header?: never;
@@ -19765,7 +19771,7 @@ export interface operations {
                 until?: string | null;
                 /** @description Members of arrays of this name. */
                 array?: string | null;
-                /** @description That ran there last, or wait and may run there. */
+                /** @description Jobs that ran in this cluster last, or that wait and may run there. */
                 cluster?: string | null;
             };
             header?: never;
@@ -21100,7 +21106,7 @@ export interface operations {
     preview_drain: {
         parameters: {
             query?: {
-                /** @description When; left out, or in the past: now. */
+                /** @description Time of the drain; left out, or in the past: now. */
                 at?: string | null;
             };
             header?: never;
@@ -21170,13 +21176,13 @@ export interface operations {
     get_node_metrics: {
         parameters: {
             query?: {
-                /** @description Which ones, such as utilization; several may be given, none is all. */
+                /** @description Metrics, such as utilization; may be given several times; default: all. */
                 metric?: string[];
                 /** @description RFC 3339. */
                 since?: string | null;
-                /** @description RFC 3339; now if it is left out. */
+                /** @description RFC 3339; default: now. */
                 until?: string | null;
-                /** @description Seconds of one point; chosen to suit a chart if left out. */
+                /** @description Seconds per point; default: suitable for a chart. */
                 step?: number | null;
             };
             header?: never;
@@ -21767,7 +21773,7 @@ export interface operations {
     get_overview: {
         parameters: {
             query?: {
-                /** @description Only this one; alerts are of all. */
+                /** @description Only this cluster; alerts are counted for all clusters. */
                 cluster?: string | null;
             };
             header?: never;
@@ -21826,9 +21832,9 @@ export interface operations {
     list_packages: {
         parameters: {
             query?: {
-                /** @description Only what the caller could pick now for a job of this kind. */
+                /** @description Only packages that the caller could use now for a job of this kind. */
                 kind?: components["schemas"]["JobKind"] | null;
-                /** @description On so many nodes; only with a kind. */
+                /** @description Number of nodes; only with a kind. */
                 nodes?: number | null;
                 /** @description Items on a page. */
                 limit?: number;
@@ -24612,7 +24618,7 @@ export interface operations {
     delete_registry_login: {
         parameters: {
             query?: {
-                /** @description The platform's instead of one's own; by operators. */
+                /** @description The platform's login instead of the caller's own; only for operators. */
                 platform?: boolean;
             };
             header?: never;
@@ -25419,9 +25425,9 @@ export interface operations {
         parameters: {
             query?: {
                 pool?: string | null;
-                /** @description Those that end later than this. */
+                /** @description Only reservations that end later. */
                 since?: string | null;
-                /** @description Those that begin earlier than this. */
+                /** @description Only reservations that begin earlier. */
                 until?: string | null;
                 /** @description Items on a page. */
                 limit?: number;
@@ -25865,7 +25871,7 @@ export interface operations {
                 model?: string | null;
                 /** @description Default: 24 hours ago. */
                 since?: string | null;
-                /** @description At most so many per model. */
+                /** @description Maximum number of points per model. */
                 points?: number;
             };
             header?: never;
@@ -26051,7 +26057,7 @@ export interface operations {
     get_shadow: {
         parameters: {
             query?: {
-                /** @description Differences that are listed. */
+                /** @description Maximum number of listed differences. */
                 limit?: number;
             };
             header?: never;
@@ -26887,7 +26893,7 @@ export interface operations {
     stream_events: {
         parameters: {
             query?: {
-                /** @description Everything after this event. */
+                /** @description Only events after this one. */
                 last_event_id?: number | null;
             };
             header?: {
@@ -27270,13 +27276,13 @@ export interface operations {
     get_trends: {
         parameters: {
             query?: {
-                /** @description Which ones, such as utilization; several may be given, none is all. */
+                /** @description Metrics, such as utilization; may be given several times; default: all. */
                 metric?: string[];
                 /** @description RFC 3339. */
                 since?: string | null;
-                /** @description RFC 3339; now if it is left out. */
+                /** @description RFC 3339; default: now. */
                 until?: string | null;
-                /** @description Seconds of one point; chosen to suit a chart if left out. */
+                /** @description Seconds per point; default: suitable for a chart. */
                 step?: number | null;
             };
             header?: never;
@@ -27981,7 +27987,7 @@ export interface operations {
             query?: {
                 /** @description Text in the name. */
                 name?: string | null;
-                /** @description Whose, of several with this name. */
+                /** @description Owner, if several volumes have this name. */
                 owner?: string | null;
                 type?: components["schemas"]["VolumeType"] | null;
                 /** @description One's own only. */
@@ -28134,7 +28140,7 @@ export interface operations {
     get_volume: {
         parameters: {
             query?: {
-                /** @description Whose, of several with this name. */
+                /** @description Owner, if several volumes have this name. */
                 owner?: string | null;
             };
             header?: never;
@@ -28204,7 +28210,7 @@ export interface operations {
     delete_volume: {
         parameters: {
             query?: {
-                /** @description Whose, of several with this name. */
+                /** @description Owner, if several volumes have this name. */
                 owner?: string | null;
             };
             header?: never;
@@ -28281,7 +28287,7 @@ export interface operations {
     edit_volume: {
         parameters: {
             query?: {
-                /** @description Whose, of several with this name. */
+                /** @description Owner, if several volumes have this name. */
                 owner?: string | null;
             };
             header?: never;
@@ -28382,9 +28388,9 @@ export interface operations {
     list_volume_files: {
         parameters: {
             query?: {
-                /** @description From the volume's root on; empty: the root itself. */
+                /** @description Path relative to the volume's root; empty: the root. */
                 path?: string;
-                /** @description Everything below it. */
+                /** @description All files below the directory. */
                 recursive?: boolean;
                 /** @description Items on a page. */
                 limit?: number;
@@ -28467,9 +28473,9 @@ export interface operations {
     delete_volume_file: {
         parameters: {
             query: {
-                /** @description From the volume's root on; empty: the root itself. */
+                /** @description Path relative to the volume's root; empty: the root. */
                 path: string;
-                /** @description A directory with all that is in it. */
+                /** @description Delete a directory with its content. */
                 recursive?: boolean;
             };
             header?: never;
@@ -28546,7 +28552,7 @@ export interface operations {
     checksum_volume_file: {
         parameters: {
             query: {
-                /** @description From the volume's root on; empty: the root itself. */
+                /** @description Path relative to the volume's root; empty: the root. */
                 path: string;
             };
             header?: never;
@@ -28625,11 +28631,11 @@ export interface operations {
     download_volume_file: {
         parameters: {
             query: {
-                /** @description From the volume's root on; empty: the root itself. */
+                /** @description Path relative to the volume's root; empty: the root. */
                 path: string;
             };
             header?: {
-                /** @description Only if it is still this one, by its ETag. */
+                /** @description Only if the file still has this ETag. */
                 "if-match"?: string | null;
             };
             path: {
@@ -28648,7 +28654,7 @@ export interface operations {
                     "application/octet-stream": unknown;
                 };
             };
-            /** @description The part that a Range header wants. */
+            /** @description The range that the Range header asks for. */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -28734,13 +28740,13 @@ export interface operations {
     put_volume_file: {
         parameters: {
             query: {
-                /** @description From the volume's root on; empty: the root itself. */
+                /** @description Path relative to the volume's root; empty: the root. */
                 path: string;
-                /** @description The file's own time; without it: now. */
+                /** @description The file's modification time; default: now. */
                 modified_at?: string | null;
             };
             header?: {
-                /** @description blake2b-256 of the body, in hexadecimal digits; needed. */
+                /** @description blake2b-256 of the body, in hexadecimal digits; required. */
                 "X-Checksum"?: string;
             };
             path: {
@@ -28840,7 +28846,7 @@ export interface operations {
     make_volume_directory: {
         parameters: {
             query: {
-                /** @description From the volume's root on; empty: the root itself. */
+                /** @description Path relative to the volume's root; empty: the root. */
                 path: string;
             };
             header?: never;
@@ -28919,7 +28925,7 @@ export interface operations {
     stat_volume_file: {
         parameters: {
             query?: {
-                /** @description From the volume's root on; empty: the root itself. */
+                /** @description Path relative to the volume's root; empty: the root. */
                 path?: string;
             };
             header?: never;
@@ -28998,7 +29004,7 @@ export interface operations {
     share_volume: {
         parameters: {
             query?: {
-                /** @description Whose, of several with this name. */
+                /** @description Owner, if several volumes have this name. */
                 owner?: string | null;
             };
             header?: never;
@@ -29422,7 +29428,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description blake2b-256 of the body, in hexadecimal digits; needed. */
+                /** @description blake2b-256 of the body, in hexadecimal digits; required. */
                 "X-Checksum"?: string;
             };
             path: {

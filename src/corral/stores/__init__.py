@@ -1,4 +1,4 @@
-"""Where everything is kept: SQLite or PostgreSQL behind the `Store` port. `open_store(url)` is the way in."""
+"""The store: SQLite or PostgreSQL behind the `Store` port. `open_store(url)` opens it."""
 
 from corral.stores.database.errors import (
     BadStoreUrl,

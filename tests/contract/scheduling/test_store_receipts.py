@@ -81,7 +81,7 @@ def test_lists_are_filtered_by_either_side_rule_and_time(store: Store) -> None:
     zoe, mixed, bob = (item.id for item in made)
     assert listed(store) == [bob, mixed, zoe]
     assert listed(store, of="zoë") == [mixed, zoe]
-    assert listed(store, of="zoë", user="bob") == [mixed], "nobody sees more by asking for somebody"
+    assert listed(store, of="zoë", user="bob") == [mixed], "no user sees more by asking for another user"
     assert listed(store, of="nobody") == []
     assert listed(store, rule=PreemptionRule.OVERRUN) == [bob]
     assert listed(store, since=20.0) == [bob, mixed]

@@ -63,7 +63,7 @@ def test_only_what_ended_long_ago_is_pruned(store: Store) -> None:
         assert transaction.reservations.all() == [STANDING]
 
 
-def test_a_loaded_snapshot_has_them_with_the_strategy_of_the_settings(store: Store) -> None:
+def test_the_snapshot_has_them_when_it_is_loaded_with_the_strategy_of_the_settings(store: Store) -> None:
     rules = AllocationRules(strategy=Strategy.STATIC, reserved_ratio=0.5)
     with store.write() as transaction:
         transaction.reservations.save(WINDOW)

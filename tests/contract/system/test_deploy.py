@@ -85,7 +85,7 @@ def test_a_dashboard_is_in_order(path: Path) -> None:
         taken |= cells
         if panel["type"] == "row":
             continue
-        # The data source is chosen in the dashboard: no id of somebody's own Grafana.
+        # The data source is chosen in the dashboard: no id of one particular Grafana.
         assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
         assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
         for target in panel["targets"]:

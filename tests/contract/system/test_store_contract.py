@@ -256,7 +256,7 @@ def test_events_get_ids_in_order_and_are_followed_by_them(store: Store) -> None:
         assert transaction.events.after(10**30, 10) == []
 
 
-def test_an_event_may_hold_any_text_that_a_user_sent(store: Store) -> None:
+def test_an_event_may_contain_any_text(store: Store) -> None:
     with store.write() as transaction:
         transaction.events.append([event(1.0, actor="\0root", subject="\udc80", source="x\0")])
         (kept,) = transaction.events.after(0, 1)

@@ -1,4 +1,4 @@
-"""Finding things by what people remember of them: text in the audit log, and when somebody was last here."""
+"""Search: text in the audit log, and when a user was last active."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_text_is_found_wherever_it_stands_and_taken_literally(store: Store, text
         assert both.items == ()
 
 
-def test_when_everybody_was_last_here(store: Store) -> None:
+def test_when_users_were_last_active(store: Store) -> None:
     with store.write() as tx:
         for name in ("ann", "bob"):
             tx.people.add_user(UserRecord(name=name))

@@ -1,4 +1,4 @@
-"""A store that was filled by the first corral is brought up to date, and nobody loses anything."""
+"""A store that was filled by the first corral is migrated, and no user loses anything."""
 
 from __future__ import annotations
 

@@ -305,6 +305,6 @@ def test_a_job_in_a_directory_that_no_engine_manages_keeps_the_server_from_start
     place = first.home / "local" / "place-id"
     kept = place.read_text()
     place.write_text(json.dumps("another"))
-    assert "run on this machine where this server could not look after them" in refused(second)
+    assert "run on this machine in directories that this server does not manage" in refused(second)
     place.write_text(kept)
     assert witness.of("doubled") == []

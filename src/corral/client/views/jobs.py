@@ -624,7 +624,7 @@ class ProgramCreate(TypedDict):
     """The program; the installation's template if it is left out."""
 
     command: NotRequired[list[str] | None]
-    #: Where it runs; the attempt's own if left out.
+    #: Working directory; default: the attempt's own.
     workdir: NotRequired[str | None]
 
 

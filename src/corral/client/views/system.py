@@ -5,7 +5,7 @@ Generated from docs/reference/openapi.json by `make openapi`: do not edit.
 
 from typing import Any, Literal, TypedDict
 
-#: How far jobs of different users are kept apart from each other and from the server.
+#: How jobs of different users are isolated from each other and from the server.
 Separation = Literal["accounts", "shared_accounts", "single_user"]
 
 

@@ -1,7 +1,7 @@
-"""AlertWorker in a running server: a thread that looks at the facts at a regular pace, and one that sends what follows.
+"""Alerts in a running server: one worker evaluates the rules regularly, another one sends notices.
 
-Everything is decided in `core.alerts` and written by `control.alerts`; a round in which nothing has changed writes
-nothing. It is a sink of the sampling too, for what a single reading cannot tell.
+`core.alerts` decides and `control.alerts` writes; a round without changes writes nothing. The worker is also a sink of
+the sampling, for signals that need more than a single reading.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ANSWER_SECONDS = 30.0
 
 
 class AlertWorker:
-    """`config_channels` are the addresses of the configuration file; the channels config-1, … follow them."""
+    """`config_channels` are the addresses of the configuration file; the channels config-1, … are made of them."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class AlertWorker:
         self._worker = Worker("alerting", self._round, every_seconds=interval_seconds)
 
     def start(self) -> None:
-        """Bring rules and channels in line with the settings, and begin. Nothing fires before the first readings."""
+        """Update rules and channels from the settings, and begin. No alert fires before the first readings."""
         self._controller.execute(alerts.follow_settings).result(_ANSWER_SECONDS)
         self._follow_channels()
         self._resume()
@@ -71,7 +71,7 @@ class AlertWorker:
         self._delivering.stop()
 
     def wake(self) -> None:
-        """A notice was queued by somebody else: look for it now rather than within a second."""
+        """Another part has queued a notice: send it now rather than within a second."""
         self._delivering.wake()
 
     def take(self, taken: Round) -> None:
@@ -92,7 +92,7 @@ class AlertWorker:
                 )
 
     def evaluate(self) -> bool:
-        """One look; whether anything has changed."""
+        """Evaluate once; returns whether any alert has changed."""
         now = self._clock.now()
         with self._store.read() as tx:
             rules, live, silences = tx.alerts.rules(), tx.alerts.live(), tx.alerts.silences()
@@ -117,7 +117,7 @@ class AlertWorker:
     # ---------------------------------------------------------------- the start
 
     def _resume(self) -> None:
-        """Alerts about idle GPUs go on after a restart although what was seen before is forgotten."""
+        """Alerts about idle GPUs continue after a restart, although earlier readings are not kept in memory."""
         with self._store.read() as tx:
             watching = {rule.name for rule in tx.alerts.rules() if rule.signal == IDLE_SIGNAL}
             idle = [alert for alert in tx.alerts.live() if alert.rule in watching]
@@ -146,7 +146,7 @@ class AlertWorker:
                 for number, url in enumerate(self._config_channels, start=1)
             ]
         except SecretUnreadable as error:
-            log.error("the channels of the configuration file cannot be kept: %s", error)
+            log.error("the channels of the configuration file cannot be stored: %s", error)
             return
         self._controller.execute(channels.follow_settings, wanted).result(_ANSWER_SECONDS)
 
@@ -155,12 +155,12 @@ class AlertWorker:
         if before is not None and self._reads_as(before.url, url):
             return before
         try:
-            shown, is_usable, told = self._notifier.shown(url), True, ""
+            shown, is_usable, problem = self._notifier.shown(url), True, ""
         except NoticeRefused as refused:
             log.error("notification.channels: address %s: %s", name.removeprefix(channels.CONFIG_PREFIX), refused)
-            shown, is_usable, told = f"{url.partition('://')[0][:20]}://***", False, str(refused)
+            shown, is_usable, problem = f"{url.partition('://')[0][:20]}://***", False, str(refused)
         return ChannelRecord(
-            name=name, url=self._box.encrypt(url), shown=shown, enabled=is_usable, description=told, from_config=True
+            name=name, url=self._box.encrypt(url), shown=shown, enabled=is_usable, description=problem, from_config=True
         )
 
     def _reads_as(self, encrypted: str, url: str) -> bool:

@@ -1,7 +1,7 @@
-"""Sending notices: what is due is taken from the store, one thread per channel, so that a slow channel delays no other.
+"""Sends due notices from the store, with one thread per channel, so that a slow channel delays no other.
 
-At least once: a try is counted in the store before it is made, and its outcome after. A server that dies in between
-tries again when its successor starts; the receiver may then see the notice twice, but never not at all.
+Delivery is at least once: an attempt is counted in the store before it is made, and its outcome is stored after. If the
+server dies in between, the next server tries again; the receiver may then get the notice twice, but never misses it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from corral.server.auth.secret_box import SecretBox, SecretUnreadable
 
 log = logging.getLogger("corral.server.alerts.notice_delivery")
 
-#: How soon a notice is seen that somebody else has queued.
+#: How soon a notice that another part has queued is found.
 POLL_SECONDS = 1.0
-#: No notice waits for longer than this, neither for its next try nor for company.
+#: No notice waits for longer than this, neither for its next attempt nor to be sent together with others.
 LONGEST_PAUSE_SECONDS = 3600.0
 _STOP_SECONDS = 2.0
 
@@ -54,7 +54,7 @@ class NoticeDelivery:
         self._worker.start()
 
     def stop(self) -> None:
-        """A channel that hangs is left to itself; its notice is tried again by the next server."""
+        """Does not wait for a channel that hangs; the next server tries its notice again."""
         self._worker.stop()
         with self._lock:
             senders = list(self._senders.values())
@@ -63,7 +63,7 @@ class NoticeDelivery:
             sender.join(timeout=max(0.0, deadline - time.monotonic()))
 
     def wake(self) -> None:
-        """Something was queued just now."""
+        """A notice was queued just now."""
         self._worker.wake()
 
     def _send_due(self) -> None:
@@ -113,14 +113,14 @@ class NoticeDelivery:
 
 
 def due_by_channel(waiting: Sequence[DeliveryRecord], now: float) -> dict[str, list[int]]:
-    """What may be sent now. News about alerts keep their order: no end is told before its beginning."""
+    """Notices that may be sent now. Notices about alerts keep their order: no end is sent before its beginning."""
     due: defaultdict[str, list[int]] = defaultdict(list)
     held_up: set[str] = set()
     for delivery in waiting:
         about_alerts = bool(delivery.alert_ids)
         if about_alerts and delivery.channel in held_up:
             continue
-        # Later than any pause: the clock was set back since.
+        # Later than any pause: the clock was set back meanwhile.
         if not now < delivery.next_try_at <= now + LONGEST_PAUSE_SECONDS:
             due[delivery.channel].append(delivery.id)
         elif about_alerts:

@@ -1,8 +1,7 @@
-"""The one door: every route but a few open ones takes its caller from here.
+"""Authentication: every route except a few open ones takes its caller from here.
 
-Decides whether a request comes from somebody who is signed in, from where, and whether their token reaches as far as
-this route. What they may do is decided by use cases; `Operator` only spares those a question for routes that are
-operators' business as a whole.
+Decides whether a request comes from a signed-in user, from which page, and whether the scope of its token covers the
+route. The use cases decide what the caller may do; `Operator` checks routes that are for operators only.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from corral.server.settings.settings import Settings
 COOKIE = "corral_session"
 CSRF_HEADER = "X-CSRF-Token"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-#: What a session may do with a one-time password: look, replace it, go away.
+#: Routes for a session with a one-time password: read the account, replace the password, sign out.
 _WITH_ONE_TIME_PASSWORD = frozenset({f"{PREFIX}/me", f"{PREFIX}/me/password", f"{PREFIX}/auth/logout"})
 #: What a token of scope `jobs` may change.
 _JOB_PATHS = re.compile(rf"{PREFIX}/(presets/[^/]+/run|jobs|tasks|workbenches)([/:].*)?")
-#: Of so many, at most, it is found out which one is meant.
+#: At most so many cookies of one name are checked.
 _MAX_SESSIONS = 8
 #: Every token may end itself.
 _WITH_ANY_SCOPE = frozenset({f"{PREFIX}/auth/logout"})
@@ -58,10 +57,10 @@ async def identity_of(request: Request, context: Context) -> Identity:
 
 
 async def bearer_of(connection: HTTPConnection, context: ServerContext) -> Identity:
-    """Which program comes to a workbench at this address, by request or WebSocket. Raises a 401 or 403 problem.
+    """The identity of a program that uses a workbench at this address. Raises a 401 or 403 problem.
 
-    Pages do not come here: a token is what no page can send. To look there is to run programs: a token that may only
-    look does not reach this far.
+    Browsers' pages cannot send a token. Access to a workbench runs programs there, so a read-only token is not
+    enough.
     """
     authorization = connection.headers.get("authorization")
     if authorization is None:
@@ -77,7 +76,7 @@ async def bearer_of(connection: HTTPConnection, context: ServerContext) -> Ident
 
 
 def is_own_origin(origin: str, connection: HTTPConnection, context: ServerContext) -> bool:
-    """Whether a page of this server sent the request: of the address that people type, or of the one that was asked."""
+    """Whether a page of this server sent the request: of the public address, or of the address of the request."""
     given = urlsplit(origin)
     if given.scheme not in ("http", "https"):
         return False
@@ -89,11 +88,11 @@ def is_own_origin(origin: str, connection: HTTPConnection, context: ServerContex
 
 
 async def check_own_page(request: Request, context: Context) -> None:
-    """For signing in, where there is no session yet whose CSRF token could be asked for. Raises a 403 or 415 problem.
+    """For sign-in, where no session with a CSRF token exists yet. Raises a 403 or 415 problem.
 
-    A page of somebody else could otherwise sign its visitors in as its author, who then sees what they do. Programs
-    send neither header. Browsers say themselves how the page that asks is related to this server; where they do, that
-    counts, since a proxy in front may have changed the address that was asked. JSON is what forms cannot send.
+    A page of another site could otherwise sign its visitors in as its author, who then sees their actions. Programs
+    send neither header. Browsers state how the page is related to this server; this header has precedence, since a
+    proxy may have changed the address of the request. Forms cannot send JSON.
     """
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     is_own = site in ("same-origin", "none") if site else origin is None or is_own_origin(origin, request, context)
@@ -105,18 +104,18 @@ async def check_own_page(request: Request, context: Context) -> None:
 
 
 def session_cookie(settings: Settings) -> str:
-    """The cookie's name. Where cookies go over HTTPS only, with the prefix by which browsers take it from this very
-    host alone: none of its siblings, such as a workbench's, can set it."""
+    """The cookie's name. If cookies are sent over HTTPS only, it has the prefix `__Host-`: browsers accept such a
+    cookie from this host only, not from related hosts such as a workbench's."""
     return f"__Host-{COOKIE}" if is_secure(settings) else COOKIE
 
 
 def is_secure(settings: Settings) -> bool:
-    """Whether cookies may go over HTTPS only."""
+    """Whether cookies are sent over HTTPS only."""
     return settings.server.secure_cookie or (settings.server.public_url or "").startswith("https://")
 
 
 def cookie_values(connection: HTTPConnection, name: str) -> list[str]:
-    """All values that a browser sent for one name: pages of the same host can put more beside the server's own."""
+    """All values that a browser sent for one name: pages of the same host can set further cookies of that name."""
     pairs = [part.strip().partition("=") for line in connection.headers.getlist("cookie") for part in line.split(";")]
     return list(dict.fromkeys(value.strip() for found, _, value in pairs if found.strip() == name))
 
@@ -149,7 +148,7 @@ async def _of_session(request: Request, context: ServerContext) -> Identity:
     found = [await context.identities.of_secret(one, CredentialKind.SESSION) for one in given[-_MAX_SESSIONS:]]
     valid = [identity for identity in found if identity is not None]
     if len({identity.user for identity in valid}) > 1 or len(given) > _MAX_SESSIONS:
-        # A page elsewhere on this host put others beside the real one.
+        # Another page of this host has set further cookies of the same name.
         raise TwoSessions(request, session_cookie(context.settings))
     if not valid:
         raise _not_signed_in("The session has ended: sign in again.")
@@ -157,7 +156,7 @@ async def _of_session(request: Request, context: ServerContext) -> Identity:
 
 
 class TwoSessions(Problem):
-    """Takes those of the sessions out of the browser again that this server did not set there."""
+    """Remove session cookies from the browser that this server did not set."""
 
     def __init__(self, request: Request, name: str) -> None:
         super().__init__(401, "Two sessions", "This browser sent sessions of two users: load the page again.")
@@ -177,8 +176,8 @@ class TwoSessions(Problem):
 
 
 def _domains(host: str) -> list[str]:
-    """For which a page of this host, or of one below it, can set cookies beside the host's own. An address and a name
-    of one part have none but their own, which are the server's."""
+    """The domains for which a page of this host or of a subdomain can set cookies. An IP address and a name with one
+    part have only cookies of their own, which are the server's."""
     labels = host.split(".")
     if ":" in host or labels[-1].isdigit():
         return []
@@ -186,8 +185,8 @@ def _domains(host: str) -> list[str]:
 
 
 def _check_page(request: Request, context: ServerContext) -> None:
-    """A session is for this server's own pages, and for people who go from anywhere to one of its addresses. A page at
-    another port of this host is another's, although browsers send it the same cookies. Raises a 403 problem."""
+    """A session is valid for this server's own pages, and for navigation to its addresses from anywhere. A page at
+    another port of this host is foreign, although browsers send the same cookies. Raises a 403 problem."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None:
         is_going = request.headers.get("sec-fetch-mode") == "navigate" and request.method in SAFE_METHODS
@@ -209,7 +208,7 @@ async def _of_bearer(authorization: str, context: ServerContext) -> Identity:
 
 
 def _check_scope(request: Request, identity: Identity) -> None:
-    """All scopes may look; changes need one that reaches this far."""
+    """All scopes may read; changes need a scope that covers the route."""
     path = request.url.path
     if request.method in SAFE_METHODS or path in _WITH_ANY_SCOPE:
         return
@@ -222,7 +221,11 @@ def _require_scope(identity: Identity, enough: set[Scope]) -> None:
         given = ", ".join(sorted(identity.scopes)) or "none"
         detail = f"This needs a token of scope {needed}; this one has {given}."
         raise Problem(
-            403, "The token does not reach this far", detail, slug="insufficient-scope", numbers={"scope": needed}
+            403,
+            "The scope of the token is not sufficient",
+            detail,
+            slug="insufficient-scope",
+            numbers={"scope": needed},
         )
 
 

@@ -1,4 +1,4 @@
-"""What OIDC providers publish about themselves: addresses and keys, fetched when needed and remembered for a while."""
+"""Discovery of OIDC providers: addresses and keys, fetched when needed and cached for a while."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REQUIRED = ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Metadata:
-    """A provider's discovery document, as far as it is used."""
+    """The used fields of a provider's discovery document."""
 
     issuer: str
     authorization_endpoint: str
@@ -53,7 +53,7 @@ class Discovery:
 
     async def metadata(self, issuer: str, *, fresh: bool = False) -> Metadata:
         entry = self._entry(issuer)
-        # One question at a time: many people who sign in at once need one answer.
+        # One request at a time: many simultaneous sign-ins need one answer.
         async with entry.lock:
             if fresh or entry.metadata is None or self._monotonic() >= entry.metadata_until:
                 answer = await fetch(issuer.rstrip("/") + WELL_KNOWN)
@@ -62,7 +62,7 @@ class Discovery:
             return entry.metadata
 
     async def keys(self, issuer: str, *, fresh: bool = False) -> KeySet:
-        """The keys that sign ID tokens; `fresh` when a token names one that is not known yet."""
+        """The keys that sign ID tokens; `fresh` if a token names an unknown key."""
         metadata = await self.metadata(issuer)
         entry = self._entry(issuer)
         async with entry.lock:
@@ -111,7 +111,7 @@ def _names(value: Any, *default: str) -> tuple[str, ...]:
 
 def _key_set(url: str, document: Any) -> KeySet:
     listed = document.get("keys") if isinstance(document, dict) else None
-    # Keys for encrypting, and of kinds that nobody here knows, do no harm.
+    # Keys for encryption and of unknown types are ignored.
     usable = []
     for key in listed if isinstance(listed, list) else ():
         if isinstance(key, dict) and key.get("use", "sig") == "sig" and key.get("kty") in ("RSA", "EC", "OKP"):

@@ -1,7 +1,7 @@
-"""Who is asking: from a secret to a user, without a database read for every request.
+"""The user of a token or session, without a database read for every request.
 
-Identities are remembered for a few seconds. Every change made through this server (a user disabled, a token revoked, a
-permission group changed) drops them at once; the short lifetime only covers changes made to the store behind its back.
+Identities are cached for a few seconds. Every change made through this server (a user disabled, a token revoked, a
+permission group changed) drops them at once; the short lifetime only covers changes made directly in the store.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Identity:
     secret_hash: str
     #: what the user's permission group allows
     functions: frozenset[Function]
-    #: how far the credential reaches
+    #: scope of the credential
     scopes: frozenset[Scope]
 
     def caller(self, source: str = "") -> Caller:
-        """The user as use cases know them."""
+        """The caller for use cases."""
         is_operator = self.role is Role.OPERATOR
         return Caller(name=self.user, is_operator=is_operator, source=source, functions=self.functions)
 
@@ -55,7 +55,7 @@ class _Remembered:
 
 
 class Identities:
-    """`touch` is told, from the event loop and at most once a minute per credential, that it was used."""
+    """`touch` is called for a used credential, from the event loop and at most once a minute per credential."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Identities:
         self._now = now
         self._lifetime = lifetime
         self._remembered: dict[str, _Remembered] = {}
-        #: counts up with every `forget`, so that a lookup that began before it is not remembered
+        #: incremented with every `forget`, so that a lookup that began before is not cached
         self._generation = 0
         self._forgot_all = 0
         self._forgot: dict[str, int] = {}
@@ -80,32 +80,32 @@ class Identities:
         return await self.of_hash(secret_hash(secret), kind)
 
     async def current(self, identity: Identity) -> Identity | None:
-        """For answers that last: the caller as they would be let in now, or None."""
+        """For long answers: the caller with the present rights, or None if access was lost."""
         return await self.of_hash(identity.secret_hash, identity.kind)
 
     def watched(self, identity: Identity) -> WatchedIdentity:
-        """For answers that last for hours."""
+        """For answers of hours, such as event streams."""
         return WatchedIdentity(self, identity, now=self._now)
 
     def changes_of(self, user: str) -> tuple[int, int]:
-        """Another value as soon as something about this user may have changed."""
+        """Changes as soon as the user's rights may have changed."""
         return self._forgot_all, self._forgot.get(user, 0)
 
     def forget(self, user: str) -> None:
-        """Something about this user or one of their credentials changed: ask the store again."""
+        """The user or a credential of the user has changed: read the store again."""
         self._generation += 1
         self._forgot[user] = self._generation
         self._remembered = {key: entry for key, entry in self._remembered.items() if entry.identity.user != user}
 
     def forget_all(self) -> None:
-        """Something changed that concerns many users, such as a permission group."""
+        """Rights of many users have changed, for example of a permission group."""
         self._generation += 1
         self._forgot_all = self._generation
         self._forgot = {}
         self._remembered = {}
 
     async def of_hash(self, hashed: str, kind: CredentialKind) -> Identity | None:
-        """As `of_secret`, for a secret of which only the hash is at hand."""
+        """Like `of_secret`, for the hash of a secret."""
         now = self._now()
         entry = self._remembered.get(hashed)
         if entry is not None and now < entry.until and entry.identity.kind is kind:
@@ -142,8 +142,8 @@ class Identities:
 
 
 class WatchedIdentity:
-    """An identity behind an answer that lasts: looked up again when something about its user changed, when it expires,
-    and once a minute. Hundreds of streams must not ask the store for every event."""
+    """The identity of a long answer: read again when the user has changed, when the credential expires, and once a
+    minute. Hundreds of streams must not read the store for every event."""
 
     def __init__(self, identities: Identities, identity: Identity, *, now: Callable[[], float]) -> None:
         self._identities = identities
@@ -153,7 +153,7 @@ class WatchedIdentity:
         self._looked_at = now()
 
     async def current(self) -> Identity | None:
-        """The caller as they would be let in now, or None."""
+        """The caller with the present rights, or None if access was lost."""
         now, changes = self._now(), self._identities.changes_of(self._identity.user)
         is_over = self._identity.expires_at is not None and self._identity.expires_at <= now
         if changes == self._changes and not is_over and 0 <= now - self._looked_at < WATCH_SECONDS:

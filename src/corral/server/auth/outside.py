@@ -1,4 +1,4 @@
-"""Talking to providers: one way to fetch JSON, with short patience and errors in words for people."""
+"""Requests to providers: fetches JSON, with short timeouts and error messages for users."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ __all__ = ["AsyncOAuth2Client", "OAuthError", "Person", "ProviderFailed", "fetch
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Person:
-    """Somebody for whom a provider vouches."""
+    """A person, identified by a provider."""
 
-    #: the provider's id of them, which never changes
+    #: the provider's id of the account, which never changes
     subject: str
     login: str
     name: str = ""
-    #: only one that the provider has verified
+    #: only an address that the provider has verified
     email: str = ""
 
 
 class ProviderFailed(Exception):
-    """The provider cannot be used, or said something that must not be believed. `hint` tells an operator what to do."""
+    """The provider cannot be used, or its answer is not valid. `hint` is a message for operators."""
 
     def __init__(self, message: str, *, hint: str = "", slug: str = "sign-in-failed", status: int = 502) -> None:
         super().__init__(message)
@@ -47,18 +47,18 @@ class ProviderFailed(Exception):
 
 
 def http_options(url: str) -> dict[str, Any]:
-    """Settings for every client that talks to a provider. Redirects are not followed: an address that an operator typed
-    is the one that is asked."""
+    """Settings of every HTTP client for providers. Redirects are not followed: only the address that an operator
+    entered is used."""
     return {
         "timeout": TIMEOUT_SECONDS,
         "follow_redirects": False,
-        # A proxy from the environment must not be asked for this machine's own addresses.
+        # A proxy from the environment must not be used for this machine's own addresses.
         "trust_env": urlsplit(url).hostname not in _LOOPBACK,
     }
 
 
 async def fetch(url: str, *, headers: Mapping[str, str] | None = None) -> httpx.Response:
-    """A good answer to a GET. Raises ProviderFailed."""
+    """A successful answer to a GET. Raises ProviderFailed."""
     given = {"Accept": "application/json", "User-Agent": USER_AGENT, **(headers or {})}
     try:
         async with (
@@ -71,9 +71,9 @@ async def fetch(url: str, *, headers: Mapping[str, str] | None = None) -> httpx.
                 if len(content) > MAX_ANSWER_BYTES:
                     raise ProviderFailed(f"{url} answers with more than {MAX_ANSWER_BYTES} bytes")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        told = str(error) or type(error).__name__
+        reason = str(error) or type(error).__name__
         raise ProviderFailed(
-            f"{url} cannot be reached: {told}", hint="Check the address, DNS, the firewall and certificates."
+            f"{url} cannot be reached: {reason}", hint="Check the address, DNS, the firewall and certificates."
         ) from None
     if answer.status_code != 200:
         raise ProviderFailed(f"{url} answers with HTTP status {answer.status_code}", hint=_hint_of(answer.status_code))
@@ -103,7 +103,7 @@ def text(claims: Mapping[str, Any], name: str, limit: int = 253) -> str:
 
 
 def _plain(headers: httpx.Headers) -> list[tuple[str, str]]:
-    """Without what described the encoding that is undone by now."""
+    """The headers without those of the encoding, which was decoded already."""
     undone = ("content-encoding", "content-length", "transfer-encoding")
     return [(name, value) for name, value in headers.multi_items() if name.lower() not in undone]
 

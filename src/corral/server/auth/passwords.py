@@ -1,6 +1,6 @@
 """Passwords: hashed with Argon2, slowly and on threads of their own, never on the event loop.
 
-Decides how passwords are kept and compared, and which ones are acceptable. Who may sign in is decided elsewhere.
+Decides how passwords are stored and compared, and which ones are acceptable; not who may sign in.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_LENGTH = 256
 
 
 class Passwords:
-    """Two threads, because each hash takes 64 MiB while it is computed: more would let sign-ins eat the machine."""
+    """Two threads, because each hash takes 64 MiB while it is computed: more threads could exhaust the memory."""
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher()
@@ -32,7 +32,7 @@ class Passwords:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._hasher.hash, password)
 
     async def matches(self, password_hash: str | None, password: str) -> bool:
-        """Takes as long for a user that does not exist (None) as for one that does."""
+        """Takes as long for a user that does not exist (None) as for one that exists."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._matches, password_hash, password)
 
     def close(self) -> None:
@@ -62,6 +62,6 @@ def refusal_of(password: str) -> str | None:
 
 
 def one_time_password() -> str:
-    """Random, and without letters that look alike: somebody will type it."""
+    """Random, and without letters that look alike, because a person types it."""
     alphabet = "abcdefghijkmnpqrstuvwxyz23456789"
     return "-".join("".join(secrets.choice(alphabet) for _ in range(5)) for _ in range(4))

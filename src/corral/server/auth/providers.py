@@ -1,7 +1,7 @@
-"""Signing in with a provider: the way there, the way back, and the test of its settings.
+"""Sign-in with a provider: the redirect to the provider, its callback, and the test of its settings.
 
-The authorization code flow, with state, nonce and PKCE. Decides whether an answer can be believed; who of the people
-that a provider vouches for comes in is decided by the use cases. Nothing here reads or writes the store.
+The authorization code flow, with state, nonce and PKCE. Decides whether an answer is valid; the use cases decide which
+accounts of a provider may sign in. Nothing here reads or writes the store.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from corral.server.auth.tickets import Ticket, TicketOffice
 log = logging.getLogger("corral.server.auth")
 
 _ERROR_WORD = re.compile(r"[a-z_]{1,64}")
-#: Answers to a code that nobody ever got: the client itself was accepted.
+#: Answers to an invented code that mean: the client itself was accepted.
 _UNKNOWN_CODE = frozenset({"invalid_grant", "bad_verification_code"})
 _UNKNOWN_CLIENT = frozenset({"invalid_client", "unauthorized_client", "incorrect_client_credentials"})
-#: GitHub's and GitLab's client ids have a known form; a secret or a name in its place is a common slip.
+#: GitHub's and GitLab's client ids have a known form; a secret or a name in its place is a common mistake.
 _CLIENT_ID_FORMS = {
     ProviderKind.GITHUB: (re.compile(r"(Iv1\.|Iv23|Ov23)[A-Za-z0-9]{10,40}|[0-9a-f]{20}"), "Ov23li… or Iv1.…"),
     ProviderKind.GITLAB: (re.compile(r"[0-9a-f]{64}"), "64 hexadecimal digits"),
@@ -47,7 +47,7 @@ class SignIn:
         self._kinds = kinds_with(self._discovery)
 
     async def begin(self, provider: ProviderRecord, *, redirect_uri: str, next: str) -> tuple[str, Ticket]:
-        """Where to send the browser, and what it has to bring back."""
+        """The address to redirect the browser to, and the ticket that it must return."""
         kind = self._kinds[provider.kind]
         endpoints = await kind.endpoints(provider)
         ticket = self.tickets.issue(provider=provider.id, redirect_uri=redirect_uri, next=next)
@@ -58,12 +58,12 @@ class SignIn:
         return str(url), ticket
 
     def forget(self, provider: ProviderRecord) -> None:
-        """Its settings have changed: ask it anew who it is."""
+        """The provider's settings have changed: discover it again."""
         self._discovery.forget(provider.issuer)
 
     def ticket_for(self, provider_id: str, cookie: str | None, state: str | None) -> Ticket:
-        """The ticket behind an answer, once. Raises ProviderFailed for everything that was not begun here, just now, in
-        this browser."""
+        """The ticket of a callback, once. Raises ProviderFailed for every callback that this server did not begin
+        recently in this browser."""
         ticket = self.tickets.opened(cookie) if cookie else None
         if ticket is None or ticket.provider != provider_id:
             raise _broken_off("This sign-in was not begun in this browser, or more than ten minutes ago.")
@@ -74,10 +74,10 @@ class SignIn:
         return ticket
 
     async def finish(self, provider: ProviderRecord, ticket: Ticket, answer: Mapping[str, str]) -> IdentityRecord:
-        """Who has signed in. Raises ProviderFailed."""
+        """The person who signed in. Raises ProviderFailed."""
         kind = self._kinds[provider.kind]
         endpoints = await kind.endpoints(provider)
-        # RFC 9207: an answer of another provider must not be taken to this one.
+        # RFC 9207: an answer of another provider must not be sent to this one.
         sender = answer.get("iss")
         if sender != endpoints.issuer and (sender is not None or endpoints.names_itself):
             raise ProviderFailed("The answer comes from another provider.", slug="sign-in-issuer", status=400)
@@ -94,13 +94,13 @@ class SignIn:
         return _identity(provider, await kind.person(provider, grant))
 
     async def people(self, provider: ProviderRecord) -> list[IdentityRecord] | None:
-        """Everyone who could sign in, or None if the provider does not tell."""
+        """All accounts that could sign in, or None if the provider does not list them."""
         token = self._secret(provider.api_token) if provider.api_token else ""
         found = await self._kinds[provider.kind].people(provider, token)
         return None if found is None else [_identity(provider, person) for person in found if person.subject]
 
     async def test(self, provider: ProviderRecord, *, redirect_uri: str) -> list[Check]:
-        """Everything that can be found out without anybody signing in."""
+        """All checks that are possible without a user signing in."""
         kind = self._kinds[provider.kind]
         found = await kind.checks(provider)
         found += [_client_id_check(provider), *_allow_checks(provider), *self._secret_checks(provider)]
@@ -122,7 +122,7 @@ class SignIn:
         return []
 
     async def _client_check(self, provider: ProviderRecord, kind: Kind, redirect_uri: str) -> Check:
-        """Offer a code that nobody ever got: the way in which it is refused tells whether the client is known."""
+        """Send an invented code: the kind of refusal shows whether the provider accepts the client."""
         try:
             endpoints = await kind.endpoints(provider)
             async with self._client(provider, kind, endpoints, redirect_uri) as client:
@@ -154,7 +154,7 @@ class SignIn:
         try:
             return self._box.decrypt(encrypted)
         except SecretUnreadable as error:
-            # The reason names a file: that is for those who can read the log.
+            # The reason names a file, so it is only logged.
             log.error("a sign-in provider's secret cannot be read: %s", error)
             raise ProviderFailed(
                 "This server cannot read the secret that it shares with the provider.",
@@ -177,14 +177,14 @@ async def _exchanged(client: Any, endpoints: Endpoints, *, code: str, verifier: 
             raise ProviderFailed("The provider does not know this server.", hint=hint) from None
         raise ProviderFailed(f"The provider answers {_word(error.error)}.") from None
     except (httpx.HTTPError, ValueError) as error:
-        told = str(error) or type(error).__name__
-        raise ProviderFailed(f"The provider cannot be asked: {told}", hint="Try again in a moment.") from None
+        reason = str(error) or type(error).__name__
+        raise ProviderFailed(f"The provider cannot be reached: {reason}", hint="Try again in a moment.") from None
     return token if isinstance(token, Mapping) else {}
 
 
 async def _redirect_check(redirect_uri: str) -> Check:
-    """Whether the address to which people come back leads to this server."""
-    hint = "Set server.public_url in corral.yaml to the address that people type."
+    """Whether the redirect address leads to this server."""
+    hint = "Set server.public_url in corral.yaml to the server's public address."
     try:
         async with httpx.AsyncClient(**http_options(redirect_uri)) as client:
             answer = await client.get(redirect_uri, headers={"Accept": "application/json"})
@@ -207,10 +207,10 @@ def _client_id_check(provider: ProviderRecord) -> Check:
 
 
 def _allow_checks(provider: ProviderRecord) -> list[Check]:
-    """Not wrong, but seldom meant: at these anybody can make an account."""
+    """Not wrong, but seldom intended: anyone can create an account at these providers."""
     if EVERYBODY not in provider.allow or provider.issuer not in DEFAULT_ISSUERS.values():
         return []
-    detail = f"everybody with an account at {provider.issuer} may come in"
+    detail = f"every account at {provider.issuer} may sign in"
     hint = f"corral provider edit {provider.id} --allow LOGIN"
     return [Check(name="allow", state="warn", detail=detail, hint=hint)]
 
@@ -233,7 +233,7 @@ def _broken_off(message: str, slug: str = STATE_SLUG) -> ProviderFailed:
 
 
 def _refused(provider: ProviderRecord, error: str) -> ProviderFailed:
-    """The provider's own description is not shown: anybody could have written it into the address."""
+    """The provider's own description is not shown: any site could have put it into the address."""
     if error == "access_denied":
         return ProviderFailed(f"Signing in with {provider.title} was refused there.", slug="sign-in-denied", status=403)
     return ProviderFailed(f"{provider.title} answers {_word(error)}.", slug="sign-in-denied", status=400)

@@ -1,7 +1,7 @@
-"""Secrets that have to be given to others again (a provider's client secret), encrypted before they are stored.
+"""Encrypts secrets that the server needs in clear text (a provider's client secret) before they are stored.
 
-The key is in a file beside the store, never in it: a copy of the database alone gives nothing away. The file holds one
-key a line; the first one encrypts, all of them decrypt, so that keys can be replaced without losing what they locked.
+The key is in a file beside the store, never in it: a copy of the database alone reveals no secret. The file has one key
+per line; the first one encrypts, all of them decrypt, so that keys can be replaced without losing stored secrets.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from corral.control.records import ProviderRecord
 log = logging.getLogger("corral.server.auth.secret_box")
 
 KEY_FILE = "secrets.key"
-#: The fields of a provider that are kept encrypted.
+#: The fields of a provider that are stored encrypted.
 SECRET_FIELDS = ("client_secret", "api_token")
 _HEAD = "# Keys for the secrets in corral's store, newest first. Keep a copy of this file beside every backup.\n"
 
 
 class SecretUnreadable(Exception):
-    """A stored secret cannot be read; the message says what to do."""
+    """A stored secret cannot be read; the message says how to fix it."""
 
 
 class SecretBox:
-    """Reads its file at every use: it is small, rarely needed, and may be restored while the server runs."""
+    """Reads its file at every use: the file is small, rarely needed, and may be restored while the server runs."""
 
     def __init__(self, home: Path) -> None:
         self.path = home / KEY_FILE
 
     def encrypt(self, secret: str) -> str:
-        """Makes the key file if there is none."""
+        """Creates the key file if there is none."""
         return self._keys(make=True)[0].encrypt(secret.encode()).decode("ascii")
 
     def decrypt(self, encrypted: str) -> str:
@@ -50,14 +50,13 @@ class SecretBox:
             ) from None
 
     def key_for(self, purpose: str) -> bytes:
-        """A Fernet key of its own for one purpose, the same for as long as the newest key is. Makes the key file if
-        there is none."""
+        """A Fernet key for one purpose, derived from the newest key. Creates the key file if there is none."""
         self._keys(make=True)
         newest = self._lines()[0]
         return base64.urlsafe_b64encode(hmac.digest(newest.encode(), purpose.encode(), "sha256"))
 
     def is_current(self, encrypted: str) -> bool:
-        """Whether the newest key has locked it."""
+        """Whether it is encrypted with the newest key."""
         try:
             self._keys(make=False)[0].decrypt(encrypted.encode())
         except InvalidToken:
@@ -103,8 +102,8 @@ class SecretBox:
 
 
 def renewed(providers: Iterable[ProviderRecord], box: SecretBox) -> dict[tuple[str, str], tuple[str, str]]:
-    """The secrets that an older key has locked: by provider and field, as they are and under the newest key. One that
-    cannot be read is left as it is, and told."""
+    """Secrets that are encrypted with an older key, by provider and field: as stored, and encrypted with the newest
+    key. A secret that cannot be read is logged and left unchanged."""
     found = {}
     for provider in providers:
         for field in SECRET_FIELDS:

@@ -1,4 +1,4 @@
-"""Tokens and session ids: how they are made, and the only form in which they are kept."""
+"""Tokens and session ids: how they are generated, and how they are hashed for the store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TOKEN_DIGITS = 43
 
 
 def new_token() -> str:
-    """A bearer token. The prefix lets secret scanners find it where it should not be."""
+    """A bearer token. Its prefix lets secret scanners find leaked tokens."""
     number = int.from_bytes(secrets.token_bytes(_TOKEN_BYTES))
     digits = []
     for _ in range(_TOKEN_DIGITS):
@@ -39,5 +39,5 @@ def new_key_id() -> str:
 
 
 def secret_hash(secret: str) -> str:
-    """SHA-256 is enough for secrets with 256 random bits: there is nothing to guess."""
+    """SHA-256 is enough for secrets with 256 random bits: they cannot be guessed."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,4 +1,4 @@
-"""Browser sessions: how one begins, whatever vouched for its user, and the cookie that carries it."""
+"""Browser sessions: how one begins after any kind of sign-in, and its cookie."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def open_session(context: ServerContext, user: UserRecord, address: str) -
 
 
 async def user_with_password(context: ServerContext, name: str, password: str, address: str) -> UserRecord:
-    """The user, if the password is right; always after the same work, whoever it is."""
+    """The user, if the password is right; takes the same time for every name."""
     await check_pace(context, name, address)
     user = await context.read(lambda tables: tables.people.user(name))
     known = user.password_hash if user is not None and not user.disabled else None
@@ -83,13 +83,13 @@ async def check_pace(context: ServerContext, name: str, address: str) -> None:
 
 
 def note_failed_sign_in(context: ServerContext, user: str | None, address: str, **detail: str) -> None:
-    """For the audit log. A name that is no user's is not written down: people type passwords into the wrong field."""
+    """For the audit log. An unknown name is not recorded: people type passwords into the wrong field."""
     caller = Caller(name=PLATFORM, source=address)
     context.audit.note(caller, "user.sign-in-failed", user or "unknown", owner=user or "", detail=detail)
 
 
 def _addresses_of(tables: Transaction, user: str) -> set[str]:
-    """Where the user's latest sign-ins came from, by the audit log."""
+    """Addresses of the user's latest sign-ins, from the audit log."""
     found = [
         event.source
         for action in ("user.signed-in", "token.created")
@@ -99,7 +99,7 @@ def _addresses_of(tables: Transaction, user: str) -> set[str]:
 
 
 async def replace_password(context: ServerContext, user: UserRecord, old: str, new: str, address: str) -> UserRecord:
-    """A password is replaced while its user signs in; sessions that it opened end."""
+    """Replaces the password during sign-in; sessions opened with the old password end."""
     check_new_password("new_password", new, before=old)
     caller = Caller(name=user.name, is_operator=user.role is Role.OPERATOR, source=address)
     changed = await context.execute(user_accounts.change_password, caller, await context.passwords.hash(new))
@@ -116,7 +116,7 @@ def check_new_password(field: str, new: str, *, before: str) -> None:
 
 
 def sign_in(work: Work, caller: Caller, credential: CredentialRecord) -> CredentialRecord:
-    """Add the credential, and tidy away those of the same user that have expired."""
+    """Add the credential, and remove expired credentials of the same user."""
     expired = [
         item.id
         for kind in CredentialKind

@@ -1,10 +1,10 @@
-"""A brake on guessing passwords: pauses that grow with every failed sign-in.
+"""Throttles sign-ins with passwords: pauses grow with every failed attempt.
 
-Failures are counted for a user and an address together, so that wrong passwords from elsewhere never keep a user out.
-Two further counts bound guessing by strangers: of an address over all users, and of a user over all addresses. They
-hold only where this user has not signed in from this address before.
+Failures are counted per user and address, so that wrong passwords from elsewhere never lock a user out. Two further
+counts limit strangers: per address over all users, and per user over all addresses. They apply only if this user has
+not signed in from this address before.
 
-Attempts count when they begin and are taken back when they succeed, so that many at once cannot slip through together.
+Attempts count when they begin and are subtracted when they succeed, so that simultaneous attempts are counted, too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 #: An address may be a whole institute behind one router.
 ADDRESS_FACTOR = 4
-#: Failures of strangers at one user, from all addresses together.
+#: Failures for one user from unknown addresses, all addresses together.
 USER_FACTOR = 20
 FIRST_PAUSE_SECONDS = 1.0
 #: Failures are forgotten after so many of the longest pauses without another one.
@@ -42,11 +42,11 @@ class LoginThrottle:
         self._failed: dict[Key, _Failures] = {}
         #: users and the addresses where they have signed in before
         self._known: set[Key] = set()
-        #: when the addresses of a user were asked for last
+        #: when the addresses of a user were last read
         self._asked: dict[str, float] = {}
 
     def begin(self, user: str, address: str) -> float:
-        """Count an attempt and give 0, or give the seconds to wait before the next one is allowed."""
+        """Count an attempt and return 0, or return the seconds to wait before the next attempt is allowed."""
         now = self._monotonic()
         if len(self._failed) > _MAX_KEYS:
             self._drop_old(now)
@@ -61,7 +61,7 @@ class LoginThrottle:
         return 0.0
 
     def succeeded(self, user: str, address: str) -> None:
-        """The attempt was no guess: failures of this pair are forgiven, the shared counts get this attempt back."""
+        """The attempt succeeded: reset the failures of this pair, and subtract this attempt from the shared counts."""
         place = network_of(address)
         for key in self._limits(user, place):
             failures = self._failed.get(key)
@@ -71,13 +71,13 @@ class LoginThrottle:
         self.know(user, address)
 
     def know(self, user: str, address: str) -> None:
-        """The user has signed in from this address before: strangers' failures do not count there."""
+        """The user has signed in from this address before: the shared counts do not apply there."""
         if len(self._known) >= _MAX_KEYS:
             self._known.clear()
         self._known.add((user, network_of(address)))
 
     def wants_to_know(self, user: str, address: str) -> bool:
-        """Whether it is worth a look where this user has signed in before: at most once a minute for each user."""
+        """Whether the user's known addresses should be read again: at most once a minute per user."""
         now = self._monotonic()
         if (user, network_of(address)) in self._known or now - self._asked.get(user, float("-inf")) < _ASK_SECONDS:
             return False
@@ -87,10 +87,10 @@ class LoginThrottle:
         return True
 
     def _limits(self, user: str, place: str) -> dict[Key, int]:
-        """The counts of an attempt, and how many failures of each are free."""
+        """The counts of an attempt, and the failures without pause of each."""
         limits = {(user, place): self._attempts}
         if (user, place) not in self._known:
-            # No user's name begins so, and no address.
+            # No user name and no address begins like this.
             limits["@address", place] = self._attempts * ADDRESS_FACTOR
             limits["@user", user] = self._attempts * USER_FACTOR
         return limits
@@ -108,14 +108,14 @@ class LoginThrottle:
 
     def _drop_old(self, now: float) -> None:
         kept = {key: item for key, item in self._failed.items() if now - item.last < self._longest}
-        # Under a flood of addresses only the newest half stays: memory is bounded, too.
+        # If there are too many addresses, only the newest half is kept, so that memory is bounded.
         newest = sorted(kept.items(), key=lambda item: item[1].last)[-_MAX_KEYS // 2 :]
         users = {key: item for key, item in kept.items() if key[0] == "@user"}
         self._failed = dict(newest) | (users if len(users) <= _MAX_KEYS // 2 else {})
 
 
 def network_of(address: str) -> str:
-    """What one person can have many addresses of: of IPv6 the network, of IPv4 the address itself."""
+    """The key of an address: its network for IPv6, where one person has many addresses; the address for IPv4."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,6 +1,6 @@
-"""What a browser carries while somebody is at a provider: sealed, short-lived, for one use.
+"""The ticket that a browser keeps during a sign-in with a provider: encrypted, short-lived, for one use.
 
-The key lives as long as the process. A restart makes people start their sign-in again, and nothing has to be kept.
+The key exists as long as the process. After a restart, users start their sign-in again.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import asdict, dataclass
 
 from cryptography.fernet import Fernet, InvalidToken
 
-#: How long somebody may take at the provider.
+#: Lifetime of a ticket.
 TICKET_SECONDS = 600
 _MAX_USED = 100_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ticket:
-    """One sign-in under way."""
+    """One sign-in in progress."""
 
     provider: str
     state: str
@@ -28,7 +28,7 @@ class Ticket:
     #: PKCE's secret; the provider got its hash
     verifier: str
     redirect_uri: str
-    #: where to go on this server afterwards
+    #: path of this server to open afterwards
     next: str
 
 
@@ -36,7 +36,7 @@ class TicketOffice:
     def __init__(self, *, now: Callable[[], float] = time.time) -> None:
         self._seal = Fernet(Fernet.generate_key())
         self._now = now
-        #: states that came back, until their tickets expire
+        #: states that were used, until their tickets expire
         self._used: dict[str, float] = {}
 
     def issue(self, *, provider: str, redirect_uri: str, next: str) -> Ticket:
@@ -53,7 +53,7 @@ class TicketOffice:
         return self._seal.encrypt_at_time(json.dumps(asdict(ticket)).encode(), int(self._now())).decode("ascii")
 
     def opened(self, cookie: str) -> Ticket | None:
-        """None if it is not one of ours, was changed, or is too old."""
+        """None if the ticket is not valid, was changed, or has expired."""
         try:
             content = self._seal.decrypt_at_time(cookie.encode("utf-8", "replace"), TICKET_SECONDS, int(self._now()))
         except InvalidToken:
@@ -61,7 +61,7 @@ class TicketOffice:
         return Ticket(**json.loads(content))
 
     def use(self, ticket: Ticket) -> bool:
-        """Whether this is the first time that it comes back."""
+        """Whether the ticket is used for the first time."""
         now = self._now()
         if len(self._used) >= _MAX_USED:
             self._used = {state: until for state, until in self._used.items() if until > now}
@@ -72,7 +72,7 @@ class TicketOffice:
 
 
 def safe_next(path: str | None) -> str | None:
-    """The path if it stays on this server, else None. Browsers read // and /\\ as the start of another host."""
+    """The path if it is on this server, otherwise None. Browsers read // and /\\ as the start of another host."""
     if path is None or len(path) > 2000 or not path.startswith("/") or path[1:2] in ("/", "\\"):
         return None
     if "\\" in path or any(ord(char) < 0x21 or ord(char) == 0x7F for char in path):

@@ -160,7 +160,7 @@ class DatasetLibrary:
         self.sent.note(target, user, pack)
 
     def lengths(self, target: str, version: VersionRecord, digests: Sequence[bytes]) -> list[int | None]:
-        """Of each piece of a version; None for one that the storage does not have. Raises NotOfVersion."""
+        """The length of each piece of a version; None if the storage does not have it. Raises NotOfVersion."""
         self._check_needed(target, version, digests)
         pieces = self.pieces(target)
         places = pieces.locate(digests)

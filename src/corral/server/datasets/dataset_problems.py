@@ -1,4 +1,4 @@
-"""What storages and repositories of datasets have against something, as answers of the API."""
+"""Errors of dataset storages and repositories as answers of the API."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from corral.server.http.problems import Problem
 Params = ParamSpec("Params")
 Answer = TypeVar("Answer")
 
-#: Where the damage is in what was sent.
+#: Errors that mean that the sent data is damaged.
 TAKERS = frozenset({"take_in", "index_pieces"})
 
 
 async def looked_up(look: Callable[Params, Answer], *args: Params.args, **kwargs: Params.kwargs) -> Answer:
-    """On a thread; what the storage has against it becomes an answer."""
+    """Run on a thread; an error of the storage becomes a problem."""
     try:
         return await asyncio.to_thread(look, *args, **kwargs)
     except NothingThere as error:

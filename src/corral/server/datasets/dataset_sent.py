@@ -1,8 +1,8 @@
 """Which packs of pieces each user has sent to a target of datasets.
 
-A storage holds the pieces of all users. What a user sent, or can read in the dataset at hand, is all that a commit may
-name: an id alone is no right to what it stands for. The list is lost with the home directory; then pieces that no
-version has yet are sent again.
+A storage holds the pieces of all users. A commit may only name pieces that the user has sent, or can read in the same
+dataset: knowing an id does not give access to its content. The list is lost with the home directory; then pieces that
+no version has yet are sent again.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import hashlib
 import threading
 from pathlib import Path
 
-#: Of one user and target; the oldest half goes. A pack of them that no version has yet is sent again.
+#: Maximum per user and target; beyond, the oldest half is removed. A removed pack that no version has is sent again.
 MOST_PACKS = 200_000
 
 
 class SentPacks:
-    """One file for each target and user in a directory of the server's own, a line for each pack."""
+    """One file per target and user in the server's home, with one line per pack."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -43,7 +43,7 @@ class SentPacks:
                 return frozenset()
 
     def forget_user(self, user: str) -> None:
-        """A later user of the same name has sent nothing."""
+        """Forget a deleted user's packs: a later user of the same name has sent nothing."""
         with self._guard:
             for path in self._directory.glob(f"*/{_file_name(user)}"):
                 path.unlink(missing_ok=True)
@@ -53,5 +53,5 @@ class SentPacks:
 
 
 def _file_name(name: str) -> str:
-    """Of any name a file name, and of two names never the same one."""
+    """A file name for any name; different names have different file names."""
     return hashlib.sha256(name.encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""The demo: people, a catalog and jobs that arrive all day, so that every page has something to show."""
+"""The demo: users, a catalog and jobs that arrive all day, so that every page has content."""
 
 from corral.server.demo.arrivals import Demo
 

@@ -1,6 +1,6 @@
 """Jobs that arrive all day.
 
-They are submitted through the same use case as anybody's, and they are real processes that print and sleep.
+They are submitted through the same use case as all jobs, and they are real processes that print and sleep.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ WORK = (
     ("notebook", JobKind.WORKBENCH, 1, 1, 120, 400, 1),
 )
 MODELS = ("A10", "A100-80G")
-#: what some of them read
+#: volumes that some of them read
 MOUNTS = {"resnet-sweep": "ann/imagenet:/data:ro", "bert-finetune": "chen/corpus:/corpus:ro"}
-#: what reads the dataset once it has a version
+#: jobs that read the dataset once it has a version
 DATASET_READERS = ("llama-sft", "eval-suite")
 #: jobs that may wait before the demo holds back
 LONGEST_QUEUE = 14
@@ -47,7 +47,7 @@ class Demo:
     """Submits jobs on a thread of its own until it is stopped."""
 
     def __init__(self, controller: Controller, wake: Callable[[], None], seed: int = 44) -> None:
-        """`wake` has waiting commits of datasets begun."""
+        """`wake` starts waiting commits of datasets."""
         self._controller = controller
         self._wake = wake
         self._rng = random.Random(seed)

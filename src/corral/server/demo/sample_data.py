@@ -1,6 +1,6 @@
-"""What the demo stores: files in its volumes, and a dataset that grows by three versions.
+"""Data of the demo: files in its volumes, and a dataset with three versions.
 
-All of it is written by jobs, as anybody's is: so that usage is measured, and lineage has makers and users.
+Jobs write all of it, so that usage is measured, and the lineage has jobs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FILL = 'head -c {mib}M /dev/zero > "$CORRAL_JOB_DIR/mounts/{name}/part-0"; echo
 
 
 def deliveries(controller: Controller, wake: Callable[[], None]) -> Iterator[None]:
-    """One small step at a time, and nothing at the second start. `wake` has commits begun."""
+    """One small step at a time, and nothing at the second start. `wake` starts commits."""
     if controller.execute(head).result() is not None:
         return
     controller.execute(_fill_volumes).result()

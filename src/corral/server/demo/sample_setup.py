@@ -1,6 +1,6 @@
-"""What an operator would have set up before the demo begins: people, groups, a pool of their own, sizes to pick from.
+"""The demo's setup: users, groups, a team's pool, flavors, packages, images, volumes.
 
-Made through the same use cases as anybody's changes, and only once: what is there already stays as it is.
+Created through the use cases, and only once: existing objects are not changed.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ VOLUMES = (
 )
 #: GiB of each user
 STORAGE_QUOTAS = {VolumeType.BLOCK: 100, VolumeType.FILESYSTEM: 600}
-#: the operator's, which everybody may read
-DATASET, DATASET_DESCRIPTION = "road-scenes", "street pictures with labels, for detection"
+#: the operator's dataset, which all users may read
+DATASET, DATASET_DESCRIPTION = "road-scenes", "street images with labels, for detection"
 
 
 def set_up(work: Work) -> None:
@@ -137,7 +137,7 @@ def _images(work: Work) -> None:
 
 
 def _volumes(work: Work) -> None:
-    """Everybody may read them; only their owners write. Beside other clusters, they are on the demo's own."""
+    """All users may read them; only their owners write. With several clusters, they are on the demo's own."""
     node = work.state.snapshot.nodes.get(TEAM_NODE)
     cluster = None if node is None else node.cluster
     for owner, name, volume_type, size in VOLUMES:
@@ -149,7 +149,7 @@ def _volumes(work: Work) -> None:
 
 
 def _dataset(work: Work) -> None:
-    """Without a version: jobs make them, see `storage`."""
+    """Without a version: jobs create the versions, see `sample_data`."""
     if work.tx.datasets.find(OPERATOR.name, DATASET) is None:
         datasets.create(work, OPERATOR, name=DATASET, target=DEFAULT_TARGET, description=DATASET_DESCRIPTION)
         datasets.share(work, OPERATOR, DATASET, [Share(kind=ShareKind.GROUP, name="default")])

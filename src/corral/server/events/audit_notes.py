@@ -1,7 +1,8 @@
-"""Notes for the audit log about what may happen thousands of times a minute: failed sign-ins, reads, deletions.
+"""Records for the audit log about actions that may happen thousands of times a minute: failed sign-ins, reads,
+deletions.
 
-The first of its kind is written at once. Repeats by the same caller on the same subject are counted for a while, and
-written as one line. A request never waits for its note.
+The first action of a kind is written at once. Repetitions by the same caller on the same subject are counted for a
+while and written as one line. A request never waits for its record.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from corral.control.people import audit
 log = logging.getLogger("corral.server.events.audit_notes")
 
 WINDOW_SECONDS = 300.0
-#: Windows that are open at a time; beyond, repeats of an action are counted together for all callers.
+#: Maximum number of open windows; beyond, repetitions of an action are counted together for all callers.
 _MAX_WINDOWS = 1000
 _MAX_ITEMS = 50
 
@@ -55,7 +56,7 @@ class AuditNotes:
         item: str | None = None,
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        """`item` is what differs between repeats, such as the path of a file: the first ones are kept."""
+        """`item` differs between repetitions, such as the path of a file: the first items are kept."""
         key = (caller.name, caller.source, action, subject)
         window = self._windows.get(key)
         if window is None and len(self._windows) >= _MAX_WINDOWS:
@@ -72,7 +73,7 @@ class AuditNotes:
         self._write(caller, action, key[3], owner, {**(detail or {}), **({} if item is None else {"items": [item]})})
 
     def read(self, caller: Caller, action: str, subject: str, *, owner: str, item: str | None = None) -> None:
-        """An operator has read something of another user's. What is shared, or one's own, is nobody's business."""
+        """An operator has read data of another user. Reads of shared or own data are not recorded."""
         if caller.is_operator and owner not in ("", caller.name):
             self.note(caller, action, subject, owner=owner, item=item)
 

@@ -14,7 +14,7 @@ from corral.server.schemas.fleet.nodes import event_view
 MEDIA_TYPES = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
 COLUMNS = ("id", "at", "actor", "action", "subject", "source", "detail")
 _PAGE = 500
-#: A spreadsheet would take a cell that begins so for a formula.
+#: A spreadsheet would read a cell that begins like this as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

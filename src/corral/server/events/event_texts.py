@@ -1,6 +1,6 @@
-"""Events as they are sent to followers: each is encoded once, however many follow.
+"""Events as they are sent to followers: each is encoded once for all followers.
 
-Followers of the same rights get the very same bytes. Who may see which event is decided in `visibility`.
+Followers with the same rights get the same bytes. `visibility` decides who may see which event.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from corral.server.schemas.fleet.nodes import event_view
 _KEPT_EVENTS = 4096
 _KEPT_BATCHES = 256
 
-#: who sees the same: operators; else a name, and whether others' jobs are seen
+#: callers with the same view: operators; otherwise a name, and whether others' jobs are visible
 _Audience = tuple[str, bool]
 
 
@@ -31,11 +31,11 @@ class EventTexts:
         self.encoded = 0
 
     def of(self, events: Sequence[EventRecord], caller: Caller) -> bytes:
-        """Those of the events that the caller may see, one behind the other as server-sent events."""
+        """The events that the caller may see, as concatenated server-sent events."""
         if not events:
             return b""
         audience = ("", True) if caller.is_operator else (caller.name, caller.may(Function.SEE_OTHERS_JOBS))
-        # Events have consecutive places in one log: the first and the last one say which batch it is.
+        # Ids are consecutive: the first and the last one identify the batch.
         key = (events[0].id, events[-1].id, audience)
         text = self._batches.get(key)
         if text is None:

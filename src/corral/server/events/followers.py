@@ -1,8 +1,8 @@
-"""Wakes those who follow the news: not all at once, and not for every single event.
+"""Wakes the followers of the event stream: not all at once, and not for every single event.
 
-Hundreds of browsers may follow. Each takes some of the loop's time for every piece of news, so news are gathered for a
-moment that grows with the number of followers, and followers are woken in small portions, between which the loop
-answers requests.
+Hundreds of browsers may follow. Each takes some of the loop's time for every update, so updates are collected for a
+time that grows with the number of followers, and followers are woken in small groups, between which the loop answers
+requests.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-#: Followers that are woken before the loop looks at everything else again.
+#: Followers that are woken before the loop does other work.
 PORTION = 20
 #: Between two rounds, and for each follower in addition.
 PACE_SECONDS = 0.02
 PACE_SECONDS_EACH = 0.0005
-#: How often it is looked for followers that have heard nothing for long.
+#: How often followers without updates are checked for a due keep-alive.
 _TICK_SECONDS = 1.0
 
 
 class Follower:
-    """One that waits for news; used on the event loop."""
+    """One follower; used on the event loop."""
 
     def __init__(self, ping_seconds: float) -> None:
         self.ping_seconds = ping_seconds
@@ -28,7 +28,7 @@ class Follower:
         self._waiter: asyncio.Future[None] | None = None
 
     async def wait(self) -> None:
-        """Until there may be news, or a sign of life is due."""
+        """Wait until there may be updates, or a keep-alive is due."""
         self._waiter = asyncio.get_running_loop().create_future()
         try:
             await self._waiter
@@ -60,7 +60,8 @@ class Followers:
         self._followers.pop(follower, None)
 
     def wake_soon(self) -> None:
-        """There is news: at once if the last round is long enough ago, else together with what comes meanwhile."""
+        """There are updates: wake followers at once if the last round is long enough ago, otherwise with later
+        updates."""
         if self._next_round is not None or not self._followers:
             return
         loop = asyncio.get_running_loop()
@@ -88,7 +89,7 @@ class Followers:
         self._next_tick = asyncio.get_running_loop().call_later(delay, self._tick)
 
     def _tick(self) -> None:
-        """Wake those to whom a sign of life is due; their connections may be dead without anybody knowing."""
+        """Wake followers with a due keep-alive; their connections may be dead without notice."""
         self._next_tick = None
         now = asyncio.get_running_loop().time()
         for follower in self._followers:

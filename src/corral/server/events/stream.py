@@ -1,13 +1,12 @@
-"""News as they are committed: the audit events, pushed to whoever follows, in order and exactly once.
+"""The event stream: committed audit events, sent to every follower in order and exactly once.
 
-A follower is only a place in the sequence of event ids. It reads on from there, out of memory while that reaches back
-far enough, else out of the store; so a slow one holds nobody up, and one that comes back misses nothing. One that does
-not read at all is disconnected (`connections`); the id of the last event that it got says where it goes on. Who may see
-which event is decided in `visibility`, and what it looks like in `event_texts`.
+A follower is a position in the sequence of event ids. It reads on from there, from memory if the events are still kept
+there, otherwise from the store; so a slow follower delays no other, and one that reconnects misses nothing. A follower
+that does not read at all is disconnected (`connections`); it reconnects with the id of its last event. `visibility`
+decides who may see which event, and `event_texts` how it is written.
 
-Besides, followers are told when there are new readings, and of what goes on for a while, such as how far a simulation
-is. Those are no events: they are stored nowhere, only the latest of each counts, and a follower who was busy meanwhile
-hears of it once.
+Followers are also notified of new readings, and of progress, such as that of a simulation. These notes are not stored:
+only the latest note of each key is kept, and a follower that was busy meanwhile receives it once.
 """
 
 from __future__ import annotations
@@ -27,24 +26,24 @@ PING_SECONDS = 15.0
 PING = ": ping\n\n"
 _KEPT_EVENTS = 4096
 _BATCH_EVENTS = 500
-#: Many collectors make many rounds; nobody wants to fetch all that is measured more often than this.
+#: Minimum time between two notifications of new readings, however many collectors there are.
 TICK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Note:
-    """Something that goes on."""
+    """A notification that is not stored, such as progress."""
 
     number: int
     name: str
     data: Mapping[str, Any]
-    #: or else for operators only
+    #: otherwise for operators only
     for_everyone: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class News:
-    """What a follower hears at once; nothing at all is a sign of life."""
+class Update:
+    """What a follower receives at once; an empty update is a keep-alive."""
 
     events: Sequence[EventRecord] = ()
     #: when the newest readings were taken, if there are any since the last time
@@ -53,7 +52,7 @@ class News:
 
 
 class EventFeed:
-    """`read_after(event_id, limit)` gives committed events out of the store; it runs on a thread."""
+    """`read_after(event_id, limit)` reads committed events from the store; it runs on a thread."""
 
     def __init__(self, read_after: Callable[[int, int], Sequence[EventRecord]], *, kept: int = _KEPT_EVENTS) -> None:
         self._read_after = read_after
@@ -64,14 +63,14 @@ class EventFeed:
         self._followers = Followers()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
-        #: counts up with everything that is published
+        #: incremented with everything that is published
         self._rounds = 0
-        #: of the newest readings that followers may hear of
+        #: time of the newest readings that followers are notified of
         self._readings_at: float | None = None
         self._next_readings_at: float | None = None
-        #: when that was told last, in the loop's time
+        #: when followers were last notified of readings, in the loop's time
         self._ticked = float("-inf")
-        #: the latest of each kind, and how many there were
+        #: the latest note of each key, and the number of notes so far
         self._notes: dict[str, Note] = {}
         self._noted = 0
 
@@ -85,17 +84,17 @@ class EventFeed:
             self._loop.call_soon_threadsafe(self._take, tuple(events))
 
     def take(self, taken: Round) -> None:
-        """There are new readings: a sink of the sampling. Never blocks."""
+        """Notify followers of new readings; a sink of the sampling. Never blocks."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._tick_soon, taken.at)
 
-    def tell(self, key: str, name: str, data: Mapping[str, Any], *, for_everyone: bool = False) -> None:
-        """Something goes on; it replaces what was told under the same key before. From any thread, never blocks."""
+    def notify(self, key: str, name: str, data: Mapping[str, Any], *, for_everyone: bool = False) -> None:
+        """Send a note; it replaces an earlier note with the same key. From any thread, never blocks."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._note, key, name, dict(data), for_everyone)
 
     def begin_at(self, newest: int) -> None:
-        """Up to this event everything is in the store: who follows from there on need not look."""
+        """All events up to this one are in the store: a follower from there on need not read it."""
         if self._complete_after is None:
             self._complete_after = newest
 
@@ -112,18 +111,18 @@ class EventFeed:
     def follower_count(self) -> int:
         return len(self._followers)
 
-    async def follow(self, after: int, *, ping_seconds: float = PING_SECONDS) -> AsyncIterator[News]:
+    async def follow(self, after: int, *, ping_seconds: float = PING_SECONDS) -> AsyncIterator[Update]:
         """Everything after an event id, in batches, and new readings; nothing after every quiet `ping_seconds`."""
         follower = Follower(ping_seconds)
         self._followers.add(follower)
         try:
-            async for news in self._follow(after, follower):
-                yield news
+            async for update in self._follow(after, follower):
+                yield update
                 follower.heard_at = asyncio.get_running_loop().time()
         finally:
             self._followers.remove(follower)
 
-    async def _follow(self, after: int, follower: Follower) -> AsyncIterator[News]:
+    async def _follow(self, after: int, follower: Follower) -> AsyncIterator[Update]:
         place, readings_at, noted = after, self._readings_at, self._noted
         while not self._closed:
             batch = self._remembered(place)
@@ -131,7 +130,7 @@ class EventFeed:
                 seen = self._rounds
                 batch = await asyncio.to_thread(self._read_after, place, _BATCH_EVENTS)
                 if not batch and seen != self._rounds:
-                    continue  # something came while the store was read
+                    continue  # an event arrived while the store was read
             fresh = self._readings_at if self._readings_at != readings_at else None
             notes = tuple(
                 sorted((note for note in self._notes.values() if note.number > noted), key=lambda note: note.number)
@@ -139,15 +138,15 @@ class EventFeed:
             if batch or fresh is not None or notes:
                 place = batch[-1].id if batch else place
                 readings_at, noted = self._readings_at, self._noted
-                yield News(events=tuple(batch), readings_at=fresh, notes=notes)
+                yield Update(events=tuple(batch), readings_at=fresh, notes=notes)
                 continue
-            # Nothing is awaited between the look at what there is and this: no news can be missed.
+            # Nothing is awaited between the check for updates and this line: no update can be missed.
             await follower.wait()
             if asyncio.get_running_loop().time() - follower.heard_at >= follower.ping_seconds:
-                yield News()
+                yield Update()
 
     def _tick_soon(self, at: float) -> None:
-        """At once, or when the last time is long enough ago; rounds in between are told as one."""
+        """Notify at once, or when the last notification is long enough ago; rounds in between are sent as one."""
         assert self._loop is not None
         is_due_already = self._next_readings_at is not None
         self._next_readings_at = at
@@ -179,7 +178,7 @@ class EventFeed:
         self._followers.wake_soon()
 
     def _remembered(self, place: int) -> Sequence[EventRecord] | None:
-        """The events after a place, or None where memory does not reach back to it."""
+        """The events after a position, or None if memory does not reach back that far."""
         if self._complete_after is None or place < self._complete_after:
             return None
         if not self._recent or self._recent[-1].id <= place:

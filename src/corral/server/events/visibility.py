@@ -1,7 +1,7 @@
 """Who may see what: events, and the jobs that others' answers mention.
 
-Operators see all. Others see what concerns them and what happens to the fleet; of others' jobs only that they are
-there, whose they are and how large, unless their permission group lets them see more.
+Operators see all. Other users see events about themselves and the fleet; of others' jobs they see only the existence,
+the owner and the size, unless their permission group allows more.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from corral.control.records import EventRecord, Function
 from corral.core.model import Job
 from corral.core.scheduling.explain.reasons import Explanation
 
-#: Nouns of actions that everybody may know about: without them nobody understands the queue.
+#: Nouns of actions that all users may see, because they explain the queue.
 PUBLIC_NOUNS = frozenset({"node", "gpu", "queue", "cluster", "pool", "reservation"})
-#: Nouns of actions on jobs, for those who may see others' jobs.
+#: Nouns of actions on jobs, for callers who may see others' jobs.
 JOB_NOUNS = frozenset({"job", "task"})
-#: a job, maybe with its name behind it
+#: a job id, optionally followed by the job's name
 _JOB = re.compile(r"\b(j-\d+)\b(?: \(([A-Za-z0-9_-]+)\))?")
 
 
@@ -35,7 +35,7 @@ def may_see_event(event: EventRecord, caller: Caller) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Veil:
-    """Hides from a caller which jobs those of others are. `jobs` are the live ones."""
+    """Hides the ids of others' jobs from a caller. `jobs` are the live jobs."""
 
     caller: Caller
     jobs: Mapping[str, Job]
@@ -62,6 +62,6 @@ class Veil:
 
     def _whose(self, found: re.Match[str]) -> str:
         job = self.jobs.get(found[1])
-        # What stands behind it may be its name, or how it is with it.
+        # The text in parentheses may be the job's name, or its state.
         rest = "" if found[2] is None or (job is not None and job.name == found[2]) else f" ({found[2]})"
         return (f"a job of {job.user}" if job is not None else "another job") + rest

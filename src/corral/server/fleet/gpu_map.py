@@ -1,7 +1,7 @@
-"""The map of all GPUs, made for being fetched every few seconds by everybody who has it open.
+"""The map of all GPUs, which every open console page fetches every few seconds.
 
-What jobs hold is read on the controller's thread, in one pass and as plain values; what was measured is put beside it
-afterwards. The answer is written as it is: checking a thousand rows against the schema costs more than making them.
+Held GPUs are read on the controller's thread, in one pass and as plain values; readings are added afterwards. The
+answer is written without validation: checking a thousand rows against the schema costs more than building them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from corral.server.schemas.fleet.nodes import Measured
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fleet:
-    """The nodes in their order, and of every held GPU how much is held and the job with the largest part."""
+    """The nodes in their order, and of every held GPU the held share and the job with the largest share."""
 
     nodes: tuple[Node, ...]
     held: Mapping[str, tuple[int, Job]]
@@ -103,7 +103,7 @@ _COLUMNS = (
 
 
 def _measured(gpu_id: str, measured: Measured) -> tuple[float | None, float | None, float | None, float | None, bool]:
-    """Use, memory, temperature, power, and whether all that is out of date."""
+    """Utilisation, memory, temperature, power, and whether the reading is stale."""
     latest = measured.get(gpu_id)
     if latest is None:
         return None, None, None, None, True
@@ -123,7 +123,7 @@ def _rounded(value: float | None, digits: int) -> float | None:
 
 
 def _visible_ids(caller: Caller) -> Callable[[Job], str | None]:
-    """The id of a job that the caller may see; asked once per owner, not once per GPU."""
+    """The id of a job that the caller may see; checked once per owner, not once per GPU."""
     known: dict[str, bool] = {}
 
     def visible(job: Job) -> str | None:
@@ -136,7 +136,7 @@ def _visible_ids(caller: Caller) -> Callable[[Job], str | None]:
 
 
 class _Numbering:
-    """Names in the order in which they first came, so that a column can say their places."""
+    """Names in the order of their first use, so that a column can refer to them by index."""
 
     def __init__(self) -> None:
         self.names: list[str] = []

@@ -21,7 +21,7 @@ from corral.telemetry.readings import LatestHost
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Counts:
-    """What only the store can tell: jobs by state, and how severe the alerts are that fire."""
+    """Numbers from the store: jobs by state, and the severities of firing alerts."""
 
     jobs: Mapping[str, int]
     alerts: tuple[Severity, ...]
@@ -29,14 +29,14 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sight:
-    """What was measured last, and below which use a held GPU is idle."""
+    """The latest readings, and the utilisation below which a held GPU is idle."""
 
     gpus: Measured
     hosts: Mapping[str, LatestHost]
     idle_below: float
 
     def fresh(self) -> dict[str, GpuReading]:
-        """By GPU, those that can be believed."""
+        """Fresh readings by GPU."""
         return {gpu_id: latest.reading for gpu_id, latest in self.gpus.items() if not latest.stale}
 
 
@@ -46,8 +46,8 @@ def counted(tables: Transaction) -> Counts:
 
 
 def overview_of(state: State, now: float, counts: Counts, sight: Sight, cluster: str | None = None) -> OverviewView:
-    """Allocation: GPUs asked for by unfinished jobs, of all. Utilisation: measured use by running jobs, of all.
-    Of one `cluster`, or of everything."""
+    """Allocation: share of all GPUs that unfinished jobs request. Utilisation: measured use by running jobs, as a share
+    of all GPUs. Of one `cluster`, or of all."""
     nodes = [view for view in views.node_views(state) if cluster in (None, view.node.cluster)]
     names = {view.node.id for view in nodes}
     gpus = [gpu for view in nodes for gpu in view.gpus]
@@ -94,7 +94,7 @@ def overview_of(state: State, now: float, counts: Counts, sight: Sight, cluster:
 
 
 def _asked_and_waits(jobs: Iterable[Job], now: float) -> tuple[int, list[float]]:
-    """GPUs that unfinished jobs ask for, and for how long each of those in a queue has waited: in one pass."""
+    """GPUs that unfinished jobs request, and the waiting times of queued jobs, in one pass."""
     asked, waits = 0, []
     for job in jobs:
         asked += job.request.total_gpu_milli
@@ -108,20 +108,20 @@ def _is_idle(reading: GpuReading, limit: float) -> bool:
 
 
 def _memory(hosts: Iterable[HostReading]) -> tuple[int | None, int | None]:
-    """Used and total of the nodes that tell both: a part of one sum and the whole of another would make no ratio."""
-    told = [
+    """Used and total of the nodes that report both, so that the ratio is of the same nodes."""
+    known = [
         (host.memory_used_bytes, host.memory_total_bytes)
         for host in hosts
         if host.memory_used_bytes is not None and host.memory_total_bytes is not None
     ]
-    return (sum(used for used, _ in told), sum(total for _, total in told)) if told else (None, None)
+    return (sum(used for used, _ in known), sum(total for _, total in known)) if known else (None, None)
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    told = [value for value in values if value is not None]
-    return sum(told) if told else None
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    told = [value for value in values if value is not None]
-    return fmean(told) if told else None
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

@@ -1,4 +1,4 @@
-"""The two ratios of the installation and what goes with them, worked out once for all who show or keep them."""
+"""The two ratios of the installation and related totals, computed in one place for views, metrics and history."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from corral.core.model import WHOLE
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """What no reading tells is None, not zero."""
+    """A value without readings is None, not zero."""
 
     gpus: int
-    #: GPUs that jobs hold; a share counts as that much
+    #: GPUs that jobs hold; shares are added up
     held: float
-    #: GPUs that unfinished jobs ask for, of all
+    #: share of all GPUs that unfinished jobs request
     allocation: float | None
-    #: measured use of held GPUs, of all
+    #: measured use of held GPUs, as a share of all GPUs
     utilization: float | None
     power_watts: float | None
     #: of the hottest GPU
     temperature_celsius: float | None
-    #: GPUs without a reading that can be believed
+    #: GPUs without a fresh reading
     unread: int
 
 

@@ -39,7 +39,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
             is_open = operation["operationId"] in _OPEN_OPERATIONS
             if is_open:
                 operation["security"] = []
-            # What happens in front of every route: reading the body, and the door.
+            # Errors before every route: while reading the body, and in the sign-in check.
             everywhere = {400, 413} if "requestBody" in operation else set()
             everywhere |= set() if is_open else {403, 503}
             for status in everywhere:

@@ -94,13 +94,13 @@ ROUTERS = (
     settings.router,
     system.router,
     pages.router,
-    # last: its page answers at every address that is left
+    # last: its page answers at every other address
     home.router,
 )
 
 
 def build_app(context: ServerContext, console: ConsoleFiles | None = None) -> FastAPI:
-    """The application that answers with what `context` holds."""
+    """The application for the parts in `context`."""
     app = _app(context.metrics)
     app.router.routes.insert(0, WorkbenchSites())
     app.state.context = context
@@ -122,17 +122,17 @@ def build_app(context: ServerContext, console: ConsoleFiles | None = None) -> Fa
 
 
 def bare_app() -> FastAPI:
-    """Only the routes, to be described; it answers nothing."""
+    """Only the routes, for the OpenAPI description; it cannot answer requests."""
     return _app(ServerMetrics(VERSION))
 
 
 def _app(metrics: ServerMetrics) -> FastAPI:
-    # The description is served by a route of our own, to those who are signed in.
+    # The description is served by a route of our own, to signed-in users.
     app = FastAPI(title="corral", version=VERSION, openapi_url=None, docs_url=None, redoc_url=None)
     for router in ROUTERS:
         # Flat, not included: the prefix is complete already, and each level of nesting costs every request.
         app.router.routes.extend(router.routes)
-    # A slash too many is a wrong address, not a redirect that drops the body.
+    # An address with a trailing slash is wrong: a redirect would drop the body.
     app.router.redirect_slashes = False
     install_problem_handlers(app)
     app.add_middleware(RequestEnvelope, observe=metrics.observe_request)

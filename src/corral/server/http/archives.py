@@ -1,4 +1,4 @@
-"""Many files as one .tar.gz, made while it is sent: nothing is held but the piece that is on its way."""
+"""Many files as one .tar.gz, created while it is sent: only the present piece is in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corral.control.ports import OutputMember
 from corral.core.quantities import format_bytes
 
 MEDIA_TYPE = "application/gzip"
-#: zlib's word for: with gzip's header.
+#: zlib's parameter for gzip's header.
 _GZIP = 31
 #: Quick rather than small: most of what is sent this way is compressed already.
 _LEVEL = 1
@@ -22,8 +22,8 @@ class ChangedWhileRead(Exception):
 
 
 def tar_gz(members: Iterable[OutputMember]) -> Iterator[bytes]:
-    """Raises ChangedWhileRead, which ends the download: half a file must not look like a whole one. An empty piece
-    means that what was read so far is not enough for one: zeros become very small."""
+    """Raises ChangedWhileRead, which ends the download: half a file must not look whole. An empty piece means
+    that the compressor has no output yet: zeros become very small."""
     packing = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
     for block in _tar(members):
         yield packing.compress(block)
@@ -31,16 +31,16 @@ def tar_gz(members: Iterable[OutputMember]) -> Iterator[bytes]:
 
 
 def bounded(members: Iterable[OutputMember], limit_bytes: int | None) -> Iterator[OutputMember]:
-    """A file that says that it is larger than the limit is replaced by a note: most of it is a hole."""
+    """A file with a size above the limit is replaced by a note: it is sparse, and most of it is a hole."""
     for member in members:
         if limit_bytes is None or member.size_bytes <= limit_bytes:
             yield member
             continue
-        words = (
+        note = (
             f"{member.name} is not in this archive: it says that it has {format_bytes(member.size_bytes)}, and a job "
             f"may have {format_bytes(limit_bytes)} on the disk.\n"
         ).encode("utf-8", "surrogateescape")
-        yield replace(member, name=f"{member.name}.left-out.txt", size_bytes=len(words), pieces=iter([words]))
+        yield replace(member, name=f"{member.name}.left-out.txt", size_bytes=len(note), pieces=iter([note]))
 
 
 def _tar(members: Iterable[OutputMember]) -> Iterator[bytes]:

@@ -1,16 +1,16 @@
-"""HTTP connections with limits: who says nothing, sends a request too slowly or reads no answer is disconnected.
+"""HTTP connections with limits: a client that sends nothing, sends too slowly or does not read is disconnected.
 
-A thin layer over uvicorn's protocol, which knows no limit but the one between two requests. Each connection has one
-timer at a time for what it is expected to do next:
+A thin layer over uvicorn's protocol, which only limits the time between two requests. Each connection has one timer at
+a time for the next expected step:
 
-- the head of a request within `header_seconds` from the first byte, or from the connection on; at most 64 KiB of it;
-- of its body at least `MIN_BODY_BYTES_PER_SECOND` on average over every `body_seconds`, unless the server itself does
-  not read; what is larger than its limit is refused by `middleware`;
-- an answer is read: when nothing of it could be sent for `WRITE_SECONDS`, the connection ends. An event stream goes on
-  elsewhere with the id of the last event.
+- the header of a request must arrive within `header_seconds` of its first byte, or of the connection; at most 64 KiB;
+- the body must arrive with at least `MIN_BODY_BYTES_PER_SECOND` on average over every `body_seconds`, unless the server
+  itself does not read; `middleware` refuses bodies that are too large;
+- the client must read the answer: if nothing could be sent for `WRITE_SECONDS`, the connection is closed. The client of
+  an event stream reconnects with the id of the last event.
 
-How long a request may take to be answered is not limited here. Besides, an address may have so many connections at a
-time; reverse proxies that are trusted may have any number.
+The time to answer a request is not limited here. The number of simultaneous connections of an address is limited, too,
+except for trusted reverse proxies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = logging.getLogger("corral.server.http.connections")
 MAX_HEAD_BYTES = 64 * 1024
 MIN_BODY_BYTES_PER_SECOND = 256
 WRITE_SECONDS = 60.0
-#: What a body sent in chunks may bring along that is no body: sizes of chunks, trailers.
+#: Overhead of a chunked body: sizes of chunks, trailers.
 _MAX_FRAMING_FACTOR = 16
 #: Between two lines in the log about an address with too many connections.
 _LOG_SECONDS = 60.0
@@ -43,7 +43,7 @@ class ConnectionLimits:
     header_seconds: float
     body_seconds: float
     per_address: int
-    #: addresses or networks of proxies; "*" is everybody
+    #: addresses or networks of proxies; "*" means all
     trusted: Sequence[str] = ()
     write_seconds: float = WRITE_SECONDS
     #: connections now, by address
@@ -76,7 +76,7 @@ class ConnectionLimits:
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """Made by `limited_protocol`, which gives it its limits."""
+    """Created by `limited_protocol`, which sets the limits."""
 
     limits: ConnectionLimits
 
@@ -88,7 +88,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_upgraded = False
         self._in_body = False
         self._head_bytes = 0
-        #: of the present request: what came behind its head, what of it was body, and the same when last looked at
+        #: of the present request: bytes after the header, bytes of the body, and both at the last check
         self._sent_bytes = 0
         self._body_bytes = 0
         self._seen_bytes = 0
@@ -110,7 +110,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self) -> None:
-        # From here on another protocol has the connection, with pings of its own.
+        # From here on another protocol uses the connection, with pings of its own.
         self._is_upgraded = True
         self._release()
         super().handle_websocket_upgrade()
@@ -174,10 +174,10 @@ class LimitedProtocol(HttpToolsProtocol):
     def _look_at_body(self) -> None:
         self._timer = None
         came = self._sent_bytes - self._seen_bytes
-        # A server that does not read, or has not asked for the body yet, is busy: that is not the client's fault.
+        # A server that does not read, or has not asked for the body yet, is busy: the client is not too slow.
         is_waiting = self.flow.read_paused or (self.cycle is not None and self.cycle.waiting_for_100_continue)
         if came < MIN_BODY_BYTES_PER_SECOND * self.limits.body_seconds and not is_waiting:
-            # Not even an answer: the client would take it for that to a request which it has not sent yet.
+            # No answer is sent: the client would take it as the answer to a request that it has not sent yet.
             self.transport.abort()
         else:
             self._watch_body()
@@ -193,7 +193,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._clear_write_timer()
         super().resume_writing()
 
-    # ---------------------------------------------------------------- in common
+    # ---------------------------------------------------------------- shared
 
     def _refuse(self, status: int, phrase: bytes, text: bytes) -> None:
         self._clear_timer()

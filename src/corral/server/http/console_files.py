@@ -1,7 +1,7 @@
 """The console's files, as the build left them: read into memory once, and found by their exact names.
 
-No path is ever made from what somebody asked for: a name that was not found in the folder is not there, whatever dots,
-slashes or links it is written with. Which address gets which file is decided in `routes/home.py`.
+No path is ever built from a request: a name that was not found in the folder does not exist, whatever dots, slashes or
+links it contains. `routes/system/home.py` decides which address gets which file.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 
 log = logging.getLogger("corral.server.console")
 
-#: Where `make console` writes to, and what wheels carry.
+#: `make console` writes here; wheels contain this folder.
 BUILT = Path(__file__).parent.parent / "console"
 INDEX = "index.html"
-#: The best first; the build writes these beside the files that they are of.
+#: The best first; the build writes the encoded files beside the originals.
 ENCODINGS = {"br": ".br", "gzip": ".gz"}
-#: Written out, because what an operating system knows of file types differs, and a browser trusts ours blindly.
+#: Listed here, because the operating system's table of file types differs from machine to machine.
 _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -66,7 +66,7 @@ class ConsoleFiles:
         self._seen: tuple[int, int] | None = None
 
     def index(self) -> ConsoleFile | None:
-        """The page itself; None if the console has not been built. A new build is noticed here."""
+        """The page itself; None if the console has not been built. Detects a new build."""
         now = self._build_now()
         if now != self._seen:
             self._files = dict(_read(self._folder)) if now is not None else {}
@@ -89,7 +89,7 @@ class ConsoleFiles:
 
 
 def accepted_encodings(header: str) -> set[str]:
-    """Those that a client names and does not refuse with q=0."""
+    """The encodings that the client lists and does not refuse with q=0."""
     found = set()
     for item in header.lower().split(","):
         name, _, parameters = item.partition(";")
@@ -128,7 +128,7 @@ def _read(folder: Path) -> Iterator[tuple[str, ConsoleFile]]:
 
 
 def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Plain files only: a link could lead anywhere, and the build makes none. Hidden ones are not the browser's."""
+    """Regular files only: a link could lead anywhere, and the build makes none. Hidden files are left out."""
     for directory, inner, names in os.walk(folder, followlinks=False):
         inner[:] = [name for name in inner if not name.startswith(".")]
         for name in names:

@@ -1,4 +1,4 @@
-"""What routes work with: one value made at the start, reached through the request."""
+"""The services that routes use: one value, created at the start and reached through the request."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ Result = TypeVar("Result")
 
 
 class NoHistory:
-    """Implements `corral.control.ports.History` for a server that keeps none."""
+    """Implements `corral.control.ports.History` for a server without a history."""
 
     def append(self, at: float, values: Mapping[Metric, Mapping[str, float]]) -> None:
         pass
@@ -90,26 +90,26 @@ NO_HISTORY = NoHistory()
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerContext:
     settings: Settings
-    #: whose account jobs have
+    #: how jobs are isolated
     separated: Separated
     store: Store
     controller: Controller
     logs: LogSource
     workspace: Workspace
-    #: what jobs left for their owners
+    #: output files of jobs
     outputs: Outputs
-    #: what the programs of jobs have saved
+    #: checkpoints of jobs
     checkpoints: Checkpoints
-    #: what workbenches offer, and who uses them
+    #: state and use of workbenches
     workbenches: Workbenching
     jupyter: JupyterProxy
-    #: where their pages are found, and how browsers come to them
+    #: origins of workbenches' pages, and tickets for browsers
     origins: WorkbenchOrigins
     passes: WorkbenchPasses
-    #: the command that holds a task's GPUs until its program comes
+    #: the command that holds a task's GPUs until its program is started
     task_holder: tuple[str, ...]
     readings: LatestReadings
-    #: of other nodes, from which readings are fetched
+    #: exporters of other nodes, from which readings are fetched
     exporters: tuple[ScrapingCollector, ...]
     clock: Clock
     identities: Identities
@@ -117,23 +117,23 @@ class ServerContext:
     throttle: LoginThrottle
     #: lines of the audit log about reads and refused sign-ins
     audit: AuditNotes
-    #: secrets that are kept encrypted
+    #: encrypts secrets for the store
     box: SecretBox
     #: signing in with providers
     sign_in: SignIn
     feed: EventFeed
     event_texts: EventTexts
-    #: when waiting jobs are expected to start
+    #: estimated starts of waiting jobs
     estimate_worker: EstimateWorker
-    #: makes reports and has their files
+    #: creates reports and stores their files
     report_worker: ReportWorker
-    #: answers of the past
+    #: past snapshots
     time_travel: TimeTravel
-    #: answers what-if questions
+    #: runs simulations
     simulation_runner: SimulationRunner
-    #: long work on datasets
+    #: runs long operations on datasets
     operation_runner: OperationRunner
-    #: what is in versions of datasets
+    #: content of dataset versions
     library: DatasetLibrary
     #: runs the shadow policy
     shadow_runner: ShadowRunner
@@ -142,7 +142,7 @@ class ServerContext:
     storing: Storing
     #: heavy reading for requests
     readers: Readers
-    #: what jobs may take of the disk, and how much is free
+    #: limits on the jobs' use of the disk, and its free space
     disk_limits: DiskLimits
     disk_guard: DiskGuard
     #: whether the server can write
@@ -150,15 +150,15 @@ class ServerContext:
     metrics: ServerMetrics
     version: str
     started_at: float
-    #: what was measured, over time
+    #: readings over time
     history: History = NO_HISTORY
-    #: puts GPUs to the test; None where that cannot be done from here
+    #: tests GPUs; None if that is not possible from this machine
     self_test: SelfTest | None = None
 
     async def execute(
         self, use_case: Callable[Concatenate[Work, Params], Result], *args: Params.args, **kwargs: Params.kwargs
     ) -> Result:
-        """Run a use case in the next write transaction; its refusal is raised here."""
+        """Run a use case in the next write transaction. Raises its refusal."""
         return await self._answer(self.controller.execute(use_case, *args, **kwargs))
 
     async def inspect(
@@ -189,7 +189,7 @@ class ServerContext:
 
 
 async def _uncancelled(future: Future[Result]) -> Result:
-    """Wait for the controller's answer. A caller who leaves must not cancel what may be committed already."""
+    """Wait for the controller's answer. A client that disconnects must not cancel a request that may be committed."""
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
 
@@ -203,7 +203,7 @@ async def _uncancelled(future: Future[Result]) -> Result:
 
 
 async def context_of(request: Request) -> ServerContext:
-    # Async although it awaits nothing: a plain function would cost every request a hop to a thread.
+    # Async although it awaits nothing: FastAPI would run a plain function on a thread for every request.
     context = request.app.state.context
     assert isinstance(context, ServerContext)
     return context

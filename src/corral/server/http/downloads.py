@@ -1,7 +1,7 @@
-"""Files that jobs wrote, sent to browsers and programs: whole or a range, always to be saved, never to be shown.
+"""Downloads of files that jobs wrote: whole or a range, always as an attachment.
 
-What a job wrote may be a page that wants to act in the name of whoever opens it. So everything goes out as an
-attachment of no known type, and in a sandbox should a browser show it after all.
+A job may write a page that acts in the name of the user who opens it. So every file is sent as an attachment without a
+known type, and in a sandbox in case that a browser shows it nevertheless.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from corral.server.storage.readers import PieceStream
 POLICY = "sandbox; default-src 'none'; frame-ancestors 'none'"
 OCTETS = "application/octet-stream"
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
-#: No file is as large; more digits than Python reads are no size either.
+#: No file is larger; longer numbers are not parsed.
 _MAX_DIGITS = 18
 
 
 class Download(StreamingResponse):
-    """`pieces` is closed when everything was sent, or the client has left."""
+    """`pieces` is closed when everything was sent, or the client has disconnected."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Download(StreamingResponse):
 
 
 class Through(Protocol):
-    """How pieces are read: `Readers.pieces` for one user."""
+    """Reads pieces: `Readers.pieces` for one user."""
 
     def __call__(self, source: Iterator[bytes], close: Callable[[], None] = ...) -> PieceStream: ...
 
@@ -63,12 +63,12 @@ class Through(Protocol):
 def file_download(
     opened: OpenedOutput, name: str, wanted: str | None, if_range: str | None, through: Through
 ) -> Download:
-    """The file, or the part of it that a Range header wants."""
+    """The file, or the range that the Range header asks for."""
     changed = formatdate(opened.modified_at, usegmt=True)
     headers = {"Accept-Ranges": "bytes", "ETag": opened.tag, "Last-Modified": changed}
     start, length = 0, opened.size_bytes
     status = 200
-    # A range of something else than the client has begun with is of no use to it.
+    # The file has changed: a range of another content is useless to the client.
     if wanted is not None and if_range in (None, opened.tag, changed):
         part = range_of(wanted, opened.size_bytes)
         if part is not None:
@@ -81,13 +81,13 @@ def file_download(
 
 
 def directory_download(opened: OpenedOutput, name: str, limit_bytes: int | None, through: Through) -> Download:
-    """Files that say that they are larger than the limit are named in the archive, and not in it."""
+    """Files above the limit are only named in the archive."""
     pieces = through(archives.tar_gz(archives.bounded(opened.members(), limit_bytes)), opened.close)
     return Download(pieces, f"{name}.tar.gz", media_type=archives.MEDIA_TYPE)
 
 
 def range_of(wanted: str, size: int) -> tuple[int, int] | None:
-    """Where a range begins and how long it is; None for what may be answered with the whole. Raises a 416 problem."""
+    """Start and length of a range; None if the whole file may be sent. Raises a 416 problem."""
     match = _RANGE.fullmatch(wanted.strip())
     if match is None or match.groups() == ("", "") or max(map(len, match.groups())) > _MAX_DIGITS:
         return None

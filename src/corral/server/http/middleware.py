@@ -1,6 +1,6 @@
-"""What every request passes through: an id, a size limit, security headers, a stopwatch and a safety net.
+"""Applied to every request: an id, a size limit, security headers, the measured time and a handler for errors.
 
-One plain ASGI layer, because each further one costs every request. Knows nothing of what is asked.
+One plain ASGI layer, because each further one costs every request. It does not depend on the routes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from corral.server.workbenches.proxy import FOREIGN
 log = logging.getLogger("corral.server.requests")
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-#: What is sent there is passed on, or written, piece by piece; who gets it has a limit of its own.
+#: Bodies for these routes are forwarded or written piece by piece; the routes have limits of their own.
 PASSED_ON = re.compile(
     r"/workbenches/.*|/api/v1/datasets/[^/]+/objects/[0-9a-f]{64}|/api/v1/volumes/[^/]+/uploads/[^/]+/parts/\d+"
 )
@@ -71,7 +71,7 @@ class RequestEnvelope:
                 status = message["status"]
                 headers = _add_foreign_headers(message, rid) if FOREIGN in scope else _add_headers(message, rid)
                 if headers.get("content-type", "").startswith("text/event-stream"):
-                    # A stream lasts as long as its reader wants; what counts is when it began.
+                    # A stream is open as long as its client wants: the time until its beginning is measured.
                     seconds = time.perf_counter() - started
             await send(message)
 
@@ -100,14 +100,14 @@ class RequestEnvelope:
         except ClientDisconnect:
             log.debug("%s %s: the client left before its request was complete", scope["method"], scope["path"])
         except Exception:
-            # The last line of defence: logged in full, told in short.
+            # Unexpected errors are logged in full and answered in short.
             log.exception("unhandled error in %s %s", scope["method"], scope["path"])
             if begun:
                 raise
             await unexpected()(scope, receive, send)
 
     def _limited(self, receive: Receive) -> Receive:
-        """For bodies that don't say their length: stop reading where the limit is."""
+        """For bodies without a stated length: stop reading at the limit."""
         seen = 0
 
         async def receiving() -> Message:
@@ -135,7 +135,7 @@ class RequestEnvelope:
 
 
 def _add_foreign_headers(message: Message, rid: str) -> MutableHeaders:
-    """Of an answer that is passed on: what its pages need is for their program to say, not for corral."""
+    """Headers of a forwarded answer: the program behind it decides what its pages need."""
     headers = MutableHeaders(scope=message)
     headers.setdefault("X-Content-Type-Options", "nosniff")
     headers.setdefault("Referrer-Policy", "same-origin")
@@ -148,7 +148,7 @@ def _add_foreign_headers(message: Message, rid: str) -> MutableHeaders:
 def _add_headers(message: Message, rid: str) -> MutableHeaders:
     headers = MutableHeaders(scope=message)
     for name, value in SECURITY_HEADERS.items():
-        # A route may know better, such as that what it sends may do even less.
+        # A route may set stricter headers.
         headers.setdefault(name, value)
     if "cache-control" not in headers:
         headers["Cache-Control"] = "no-store"

@@ -1,6 +1,6 @@
 """`python -m corral.server.http.openapi` prints the API's description.
 
-It is kept in docs/reference/openapi.json; a test proves that it is current.
+It is stored in docs/reference/openapi.json; a test checks that it is current.
 """
 
 from __future__ import annotations

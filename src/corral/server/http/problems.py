@@ -1,7 +1,7 @@
-"""Every error as an RFC 9457 problem: one shape, plain words, the numbers that explain it.
+"""Every error as an RFC 9457 problem: one form, a plain message, the numbers that explain it.
 
-Decides how errors look. What is refused, and why, is decided by the use cases and the request models. Nothing about the
-server's inside ever leaves through here: unexpected errors are logged and answered with a bare 500.
+Decides how errors look. The use cases and the request models decide what is refused, and why. Internals of the server
+are never revealed: unexpected errors are logged and answered with a bare 500.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from corral.server.http.validation import Finding, findings
 log = logging.getLogger("corral.server")
 
 MEDIA_TYPE = "application/problem+json"
-#: What clients are asked to wait while the store is away, or the server stops.
+#: Retry-After while the store is unavailable or the server stops.
 RETRY_AFTER_SECONDS = 5
 
 _SLUGS = {
@@ -82,7 +82,7 @@ class Problem(Exception):
         }
         if self.errors:
             body["errors"] = [{"field": found.field, "message": found.message} for found in self.errors]
-        # default=str: a problem must never fail to be told because of one of its numbers.
+        # default=str: a problem must be sent even if one of its values is not JSON.
         content = json.dumps(body, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace")
         return Response(content, status_code=self.status, media_type=MEDIA_TYPE, headers=self.headers)
 
@@ -98,10 +98,10 @@ class ProblemView(BaseModel):
 
 
 def invalid(errors: Sequence[Finding]) -> Problem:
-    """Fields that cannot be accepted; the detail names the first ones for people who read only that."""
-    told = "; ".join(f"{found.field}: {found.message}" for found in errors[:3])
+    """Fields that are not valid; the detail repeats the first ones."""
+    first = "; ".join(f"{found.field}: {found.message}" for found in errors[:3])
     more = f"; and {len(errors) - 3} more" if len(errors) > 3 else ""
-    return Problem(422, "The request is not valid", told + more, slug="invalid-request", errors=errors)
+    return Problem(422, "The request is not valid", first + more, slug="invalid-request", errors=errors)
 
 
 def invalid_field(field: str, message: str) -> Problem:
@@ -123,7 +123,7 @@ def install_problem_handlers(app: FastAPI) -> None:
 
 
 def unexpected() -> Response:
-    """What a client learns about an error that nobody foresaw. The caller logs the rest."""
+    """The answer for an unexpected error. The caller logs the error."""
     detail = "Something went wrong inside the server. It has been logged with the id in the X-Request-ID header."
     return Problem(500, "Internal error", detail).response()
 
@@ -152,7 +152,7 @@ async def _of_validation(request: Request, error: Exception) -> Response:
 
 
 def _request_findings(request: Request, error: RequestValidationError) -> list[Finding]:
-    """Without the words "body" and "query" in front: people know fields, not transports."""
+    """The field without the prefixes "body" and "query"."""
     body_field = getattr(request.scope.get("route"), "body_field", None)
     annotation = body_field.field_info.annotation if body_field is not None else None
     model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
@@ -187,7 +187,7 @@ async def _of_name_taken(_: Request, error: Exception) -> Response:
 
 async def _of_conflict(_: Request, error: Exception) -> Response:
     return Problem(
-        409, "Conflict", str(error) or "Somebody changed it first: load it again.", slug="conflict"
+        409, "Conflict", str(error) or "Another user changed it first: load it again.", slug="conflict"
     ).response()
 
 
@@ -197,7 +197,7 @@ async def _of_superseded(_: Request, error: Exception) -> Response:
 
 
 async def _of_store(_: Request, error: Exception) -> Response:
-    # Where the database is, and what it says, is for operators: it is in the log and in /readyz.
+    # The address and the error of the database are for operators only: they are in the log and in /readyz.
     log.debug("refused: %s", error)
     return store_unavailable(is_unknown=isinstance(error, OutcomeUnknown)).response()
 
@@ -223,5 +223,8 @@ async def _of_engine(_: Request, error: Exception) -> Response:
 
 async def _of_history(_: Request, error: Exception) -> Response:
     return Problem(
-        503, "History unavailable", str(error) or "What was measured cannot be asked now.", slug="history-unavailable"
+        503,
+        "History unavailable",
+        str(error) or "The history of readings is unavailable now.",
+        slug="history-unavailable",
     ).response()

@@ -1,4 +1,4 @@
-"""Times in queries: refused with the name of the parameter when they are none."""
+"""Times in query parameters; others are refused with the name of the parameter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from corral.server.schemas.base import parse_time
 
 
 def time_of(field: str, text: str | None) -> float | None:
-    """Seconds since the epoch, or None if nothing was said."""
+    """Seconds since the epoch, or None if the parameter is missing."""
     try:
         return None if text is None else parse_time(text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""A route that refuses what it does not know: query parameters, and characters that no name can have.
+"""A route that refuses unknown query parameters, and characters that no name can contain.
 
 FastAPI ignores unknown query parameters; a misspelt filter would then silently show everything.
 """
@@ -42,7 +42,7 @@ def resource_router(path: str, tag: str) -> APIRouter:
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The documented error answers of a route; everything behind sign-in can also answer 401 and 422."""
+    """The documented error answers of a route; routes that need a sign-in can also answer 401 and 422."""
     media = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemView"}}}
     return {
         status: {"description": _DESCRIPTIONS[status], "content": media} for status in sorted({401, 422, *statuses})
@@ -61,7 +61,7 @@ _DESCRIPTIONS = {
     416: "There is no such range",
     422: "A field is not valid",
     429: "Too many attempts",
-    502: "The provider cannot be asked",
+    502: "The provider cannot be reached",
     503: "Unavailable at this moment",
 }
 

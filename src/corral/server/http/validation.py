@@ -1,6 +1,6 @@
-"""Pydantic's findings in plain words, for configuration files and for request bodies alike.
+"""Plain messages for pydantic's errors, for configuration files and for request bodies.
 
-Decides how a finding reads; what is valid is said by the models, where it is shown by the callers.
+Decides the text of an error; the models decide what is valid.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pydantic import BaseModel
 
 Location = tuple[str | int, ...]
 
-#: Only findings whose own wording is for programmers; everything else already reads well.
-_WORDS: Mapping[str, str] = {
+#: Only errors whose pydantic message is written for programmers.
+_MESSAGES: Mapping[str, str] = {
     "missing": "is required",
     "string_type": "must be a text",
     "string_unicode": "must be valid Unicode text",
@@ -53,7 +53,7 @@ _WORDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing that is wrong: where, and what would have been right."""
+    """One error: the field, and the allowed values."""
 
     location: Location
     message: str
@@ -72,26 +72,26 @@ def dotted(location: Sequence[str | int]) -> str:
 
 
 def findings(errors: Iterable[Any], model: type[BaseModel] | None = None) -> list[Finding]:
-    """Pydantic's error list, one finding per place. `model` gives the names that would have been allowed."""
+    """Pydantic's error list, one error per field. `model` has the allowed names."""
     found: dict[Location, Finding] = {}
     for error in errors:
         location = _location(error["loc"])
         if error["type"] == "extra_forbidden":
-            # The unknown name is the client's own, and may look like a branch.
+            # The unknown name is chosen by the client, and may look like a branch of a union.
             location = (*_location(error["loc"][:-1]), error["loc"][-1])
         message = _message(error, location, model)
         before = found.get(location)
         if before is not None and message != before.message:
-            # The branches of a union each complain; together they say what is allowed.
+            # Each branch of a union has an error; together they list what is allowed.
             message = f"{before.message}, or {message}"
         found[location] = Finding(location=location, message=message)
-    # A list that seems too short because its only item is wrong: the item is what to mend.
+    # A list that seems too short because its only item is wrong: only the item's error is shown.
     inside = {place[:length] for place in found for length in range(len(place))}
     return [finding for place, finding in found.items() if place not in inside]
 
 
 def unknown_name(name: str, allowed: Iterable[str], *, what: str = "key") -> str:
-    """What to say about a name that nobody knows."""
+    """The message for an unknown name."""
     options = sorted(allowed)
     close = difflib.get_close_matches(name, options, n=1, cutoff=0.6)
     hint = f"did you mean {close[0]!r}? " if close else ""
@@ -99,7 +99,7 @@ def unknown_name(name: str, allowed: Iterable[str], *, what: str = "key") -> str
 
 
 def model_at(model: type[BaseModel], location: Sequence[str | int]) -> type[BaseModel] | None:
-    """The model that a place inside another model is checked with."""
+    """The model of a field inside another model."""
     current: Any = model
     for part in location:
         if isinstance(part, int):
@@ -143,10 +143,10 @@ def _message(error: Any, location: Location, model: type[BaseModel] | None) -> s
         return unknown_name(str(location[-1]), parent.model_fields, what="key")
     if kind == "value_error":
         return str(context.get("error", error["msg"]))
-    words = _WORDS.get(kind)
-    if words is None:
+    message = _MESSAGES.get(kind)
+    if message is None:
         return str(error["msg"])
-    text = words.format(**context) if "{" in words else words
+    text = message.format(**context) if "{" in message else message
     value = error.get("input")
     if kind != "missing" and isinstance(value, str | int | float | bool) and len(str(value)) <= 60:
         text += f", got {value!r}"

@@ -1,7 +1,8 @@
-"""Noticing that programs have saved their work.
+"""Detects new checkpoints of running jobs.
 
-Programs do not tell; their directories show it. Every few seconds the directory of each job that runs is looked at
-once, and read only if it has changed since. A job that runs no more is looked at one last time: many save at the end.
+Programs do not report checkpoints; their directories show them. Every few seconds the time stamp of each running job's
+directory is checked, and the directory is read only if it has changed. A job that has ended is checked one last time,
+because many programs save at their end.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from corral.control.scheduling.preemptions import LastSave, note_last_saves, und
 log = logging.getLogger("corral.server.jobs.checkpoint_watch")
 
 LOOK_SECONDS = 2.0
-#: A program may save with every step. Its owner and the scheduler need not know it to the second.
+#: A program may save with every step; the scheduler and the owner do not need the exact second.
 NOTE_SECONDS = 15.0
-#: A directory that changed so lately may change again under the same time stamp.
+#: A directory that changed so recently may change again with the same time stamp.
 _SETTLE_NANOSECONDS = 2_000_000_000
 _ASK_SECONDS = 10.0
-#: After a look that took long the next one waits for so many times as long.
+#: After a slow check the next one waits for so many times its duration.
 _LOOK_PART = 20
 
 
@@ -35,11 +36,11 @@ class CheckpointWatch:
         self._controller = controller
         self._checkpoints = checkpoints
         self._clock = clock
-        #: the jobs of the last round, with what their directories looked like when they were read
+        #: the jobs of the last round, with the time stamps of their directories when they were read
         self._marks: dict[str, int | None] = {}
         self._is_first = True
         self._unreadable: set[str] = set()
-        #: directories that take long to look at, and when they are looked at again
+        #: directories that take long to check, and when they are checked again
         self._again_at: dict[str, float] = {}
         self._worker = Worker("checkpoints", self.look, every_seconds=LOOK_SECONDS, first_after=LOOK_SECONDS)
 
@@ -52,7 +53,7 @@ class CheckpointWatch:
     def look(self) -> None:
         """One round."""
         try:
-            # After a start, those that wait too: they may have saved while no server was there to see it.
+            # After a start, waiting jobs too: they may have saved while no server was running.
             known = self._controller.inspect(_last_saved, self._is_first).result(_ASK_SECONDS)
         except ControllerStopped:
             return
@@ -66,7 +67,7 @@ class CheckpointWatch:
             )
 
     def _tell_last_saves(self) -> None:
-        """Whether those that gave way to others have saved when they were told to: both sides get to know it."""
+        """Record for preempted jobs whether they saved after the warning; both owners see it."""
         try:
             ended = self._controller.inspect(undecided).result(_ASK_SECONDS)
         except ControllerStopped:
@@ -78,7 +79,7 @@ class CheckpointWatch:
             )
 
     def _last_save(self, receipt: ReceiptRecord) -> LastSave | None:
-        """What was saved later is the next attempt's."""
+        """Checkpoints that were saved later belong to the next attempt."""
         assert receipt.ended_at is not None
         try:
             found = self._checkpoints.list(receipt.job_id)
@@ -92,7 +93,7 @@ class CheckpointWatch:
         return LastSave(job_id=receipt.job_id, attempt=receipt.attempt, at=at)
 
     def _changed(self, job_id: str, noted_at: float | None) -> Saved | None:
-        """What is new about a job that runs."""
+        """New checkpoints of a running job."""
         began = time.monotonic()
         if began < self._again_at.get(job_id, 0.0):
             return None
@@ -108,12 +109,12 @@ class CheckpointWatch:
         self._pause(job_id, time.monotonic() - began)
         too_early = noted_at is not None and at is not None and 0.0 < at - noted_at < NOTE_SECONDS
         is_settled = mark is None or self._clock.now() * 1e9 - mark > _SETTLE_NANOSECONDS
-        # No directory looks like 0: what is not settled is read again in the next round.
+        # No directory has the time stamp 0: a directory that may still change is read again in the next round.
         self._marks[job_id] = mark if is_settled and not too_early else 0
         return None if too_early or at == noted_at else Saved(job_id=job_id, at=at)
 
     def _pause(self, job_id: str, cost_seconds: float) -> None:
-        """One job's directory must not take the time of all others."""
+        """One job's slow directory must not delay all others."""
         if cost_seconds * _LOOK_PART > LOOK_SECONDS:
             self._again_at[job_id] = time.monotonic() + cost_seconds * _LOOK_PART
         else:
@@ -132,14 +133,14 @@ class CheckpointWatch:
         return seen
 
     def _complain(self, job_id: str, error: OSError) -> None:
-        """Once: every two seconds would bury everything else."""
+        """Log it once: a line every two seconds would hide everything else."""
         if job_id not in self._unreadable:
             self._unreadable.add(job_id)
             log.warning("the checkpoints of %s cannot be read: %s", job_id, error)
 
 
 def _last_saved(state: State, with_waiting: bool) -> dict[str, float | None]:
-    """When the programs of jobs that run saved, as far as it is known."""
+    """Known times of the last checkpoints of running jobs."""
     return {
         job.id: job.checkpointed_at
         for job in state.snapshot.jobs.values()

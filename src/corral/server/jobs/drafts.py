@@ -1,4 +1,4 @@
-"""From a request body to the draft of a job, as the use cases take it."""
+"""From a request body to the draft of a job for the use cases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def draft_of(body: JobCreate) -> JobDraft:
         venv=body.venv,
         checkpoint_interval_seconds=body.checkpoint_interval,
         preset=body.preset,
-        # By now the preset has made texts of them.
+        # The preset has already rendered them.
         parameters={name: str(value) for name, value in (body.parameters or {}).items()},
     )
     request = Request(
@@ -46,7 +46,7 @@ def draft_of(body: JobCreate) -> JobDraft:
         raise Invalid(f"the label {TASK_LABEL!r} is for tasks that hold GPUs: give it another name", field="labels")
     declared = None if body.kind is None else JobKind(body.kind)
     if not isinstance(body, JobClone):
-        # Of a clone it is known only beside the job that is cloned.
+        # For a clone this is known only with the original job.
         check_declared(declared, spec, request)
     return JobDraft(
         spec=spec,
@@ -76,7 +76,7 @@ def _mount_of(body: str | MountBody) -> MountRequest:
 
 
 def drafts_of(bodies: Sequence[JobCreate]) -> list[JobDraft]:
-    """Of a list of jobs; a refusal names the one that it is about."""
+    """Drafts for a list of jobs; a refusal names the job."""
     drafts = []
     for number, body in enumerate(bodies):
         with in_list("jobs"), about_item(number):
@@ -89,7 +89,7 @@ def clone_of(body: JobClone) -> CloneChange:
 
 
 def change_of(body: JobEdit) -> JobChange:
-    """Its size goes the way of a clone's: the same words mean the same."""
+    """The size is edited like a clone's: the same fields have the same meaning."""
     given = frozenset(body.model_fields_set)
     size = JobClone(**{word: getattr(body, word) for word in given & SIZE_FIELDS})
     return JobChange(
@@ -104,14 +104,14 @@ def change_of(body: JobEdit) -> JobChange:
 
 
 def _check_package_alone(body: JobCreate) -> None:
-    """A package is the whole size: also a 0 beside it would contradict it."""
+    """A package is the whole size: even a 0 in another field would contradict it."""
     given = [field for field in ("gpus", "cpus", "memory", "flavor") if field in body.model_fields_set]
     if body.package is not None and given:
         raise Invalid(f"package {body.package} says it already: leave {given[0]} out", field=given[0])
 
 
 def _check_elastic_alone(body: JobCreate) -> None:
-    """An elastic job's size is two numbers; a third would contradict them. Of a preset they take the size's place."""
+    """An elastic job's size is two numbers; a third would contradict them. They replace a preset's size."""
     if body.min_gpus is None and body.max_gpus is None:
         return
     if body.package is not None:

@@ -1,7 +1,7 @@
 """Measures how well elastic jobs use their GPUs, for the decision whether they grow or shrink.
 
-The mean of all GPUs of an attempt over a window is handed over when it says something new. An attempt that has not run
-for a whole window, or was not read for a while, is not judged: missing readings prove nothing.
+The mean of all GPUs of an attempt over a window is sent to the controller when it has changed. An attempt that has not
+run for a whole window, or has a gap in its readings, is not judged.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class UseWatch:
         self._longest_gap = LONGEST_GAP_INTERVALS * interval_seconds
         #: by attempt: when it was read, and the mean of its GPUs; the oldest is from before the window
         self._recent: dict[str, deque[tuple[float, float]]] = {}
-        #: what was last handed over
-        self._told: dict[str, float] = {}
+        #: values that were last sent
+        self._sent: dict[str, float] = {}
 
     def take(self, taken: Round) -> None:
         if not self._rules.enabled:
@@ -50,7 +50,7 @@ class UseWatch:
         news = {attempt: use for attempt in self._recent if (use := self._use(attempt)) is not None}
         news = {attempt: use for attempt, use in news.items() if self._is_news(attempt, use)}
         if news:
-            self._told.update(news)
+            self._sent.update(news)
             self._controller.execute(elastic_jobs.note_use, news).add_done_callback(
                 log_failure(log, "the measured use of elastic jobs could not be stored")
             )
@@ -58,7 +58,7 @@ class UseWatch:
     def _gather(self, taken: Round, elastic: frozenset[str]) -> None:
         for gone in self._recent.keys() - elastic:
             del self._recent[gone]
-            self._told.pop(gone, None)
+            self._sent.pop(gone, None)
         if not elastic:
             return
         seen: defaultdict[str, list[float]] = defaultdict(list)
@@ -87,8 +87,8 @@ class UseWatch:
         return sum(use for _, use in recent) / len(recent)
 
     def _is_news(self, attempt: str, use: float) -> bool:
-        told = self._told.get(attempt)
-        return told is None or elastic_jobs.is_news(told, use, (self._rules.up, self._rules.down))
+        sent = self._sent.get(attempt)
+        return sent is None or elastic_jobs.is_news(sent, use, (self._rules.up, self._rules.down))
 
 
 def _elastic_attempts(state: State) -> frozenset[str]:

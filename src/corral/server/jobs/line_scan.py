@@ -1,7 +1,7 @@
 """Lines of a stream of bytes that match a text or a pattern, with their numbers and places.
 
-Also a program of its own, which gets a pattern and the bytes on its standard input: a pattern can be made to take for
-ever, and then only a process can be stopped. So only the standard library is imported here.
+Also a program of its own, which reads a pattern and the bytes from its standard input: a pattern can take for ever, and
+only a process can be stopped then. So only the standard library is imported here.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-#: Of a longer line only the beginning is looked at.
+#: Of a longer line only the beginning is searched.
 MAX_LINE_BYTES = 64 * 1024
-#: What is shown of a long line, around the match.
+#: Characters of a long line that are shown around the match.
 MAX_SHOWN = 1000
 CHUNK_BYTES = 256 * 1024
-#: What a pattern may cost.
+#: Limits of the process that searches for a pattern.
 CPU_SECONDS = 5
 MEMORY_BYTES = 512 << 20
 
-#: Where in a line the match begins; -1 for none.
+#: Position of the match in a line; -1 for none.
 Matcher = Callable[[str], int]
 
 
@@ -35,13 +35,13 @@ class Match:
 
 
 class LineScan:
-    """Is fed with bytes and keeps the lines that match, until there are `limit`.
+    """Receives bytes and keeps the lines that match, until there are `limit`.
 
-    `line` and `offset` are then those of the first line that was not looked at.
+    `line` and `offset` are then those of the first line that was not searched.
     """
 
     def __init__(self, matcher: Matcher, *, offset: int, line: int, limit: int, needle: bytes = b"") -> None:
-        """`needle` is in every line that matches, if there is such a thing: what has it nowhere is passed over."""
+        """`needle` is a text that every matching line contains, if known: data without it is skipped."""
         self._matcher = matcher
         self._needle = needle
         self._limit = limit
@@ -57,7 +57,7 @@ class LineScan:
 
     @property
     def has_part(self) -> bool:
-        """It has seen the beginning of a line, and not its end."""
+        """Whether the data ends within a line."""
         return self._length > 0
 
     def feed(self, data: bytes) -> None:
@@ -87,7 +87,7 @@ class LineScan:
         self._length += len(part)
 
     def _pass_over(self, data: bytes, start: int) -> int:
-        """Where to go on: behind all whole lines, if none of them has the needle."""
+        """Position after all whole lines, if none of them contains the needle."""
         if not self._needle:
             return start
         end = data.find(self._needle, start)
@@ -102,13 +102,13 @@ class LineScan:
 @dataclass(frozen=True)
 class Outcome:
     matches: list[Match]
-    #: of the first line that was not looked at
+    #: of the first line that was not searched
     offset: int
     line: int
 
 
 def outcomes(scan: LineScan) -> tuple[Outcome, Outcome]:
-    """What was found in whole lines, and with the last piece taken for a line too, because nothing follows it."""
+    """Matches in whole lines, and in the last piece, which counts as a line because nothing follows."""
     whole = Outcome(matches=list(scan.matches), offset=scan.offset, line=scan.line)
     if scan.has_part and not scan.is_full:
         scan.end_line()
@@ -136,7 +136,7 @@ def pattern_scan(pattern: str, *, ignore_case: bool, offset: int, line: int, lim
 
 
 def main() -> None:
-    """The first line of the input is the question, the rest is the log."""
+    """The first line of the input is the query, the rest is the log."""
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     source = sys.stdin.buffer
@@ -148,7 +148,7 @@ def main() -> None:
         return
     while not scan.is_full and (data := source.read(CHUNK_BYTES)):
         scan.feed(data)
-    # Whoever still writes is told that it is enough before the answer is written.
+    # Close the input before the answer is written, so that the writer stops.
     os.close(source.fileno())
     sys.stdout.write(json.dumps([asdict(found) for found in outcomes(scan)]))
     sys.stdout.flush()

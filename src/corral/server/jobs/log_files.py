@@ -12,7 +12,7 @@ from corral.server.http import archives
 from corral.server.http.downloads import Download, Through
 from corral.server.jobs.log_lines import CHUNK_BYTES
 
-#: A log is longer than this seldom, and then it waits on the disk.
+#: Longer logs are buffered on the disk; they are rare.
 _IN_MEMORY_BYTES = 4 << 20
 
 
@@ -30,7 +30,7 @@ def log_name(job: Job, attempt: int, rank: int) -> str:
 
 
 def _members(engine: LogSource, job: Job, logs: Sequence[tuple[int, int]]) -> Iterator[OutputMember]:
-    """Each is read before it is sent: an archive says first how long a file is, and a live log still grows."""
+    """Each log is read before it is sent: the archive needs its length first, and a live log still grows."""
     for attempt, rank in logs:
         with tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES) as spool:
             for piece in _pieces(engine, job, attempt, rank):

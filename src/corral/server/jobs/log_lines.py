@@ -1,7 +1,7 @@
 """A job's output, as a whole, from its last lines on, or as it is written.
 
-Decides when a followed log is over: when the job has ended and everything it wrote was read. A job that goes back to
-its queue is waited for, and its next attempt is followed on.
+Decides when a followed log is over: when the job has ended and its whole output was read. For a requeued job, the
+follower waits and continues with the next attempt.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from corral.server.events.stream import PING, PING_SECONDS, sse
 CHUNK_BYTES = 256 * 1024
 _FIRST_TAIL_BYTES = 64 * 1024
 _MAX_TAIL_BYTES = 64 * 1024 * 1024
-#: How often a quiet log is looked at: quickly at first, for output that comes in bursts.
+#: How often a quiet log is polled: quickly at first, for output that comes in bursts.
 _SHORTEST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogPlace:
-    """Which output: of which attempt (None: the present one, and those after it) and of which rank."""
+    """The requested output: attempt (None: the present one and later ones) and rank."""
 
     job_id: str
     rank: int = 0
     attempt: int | None = None
-    #: only so many last lines; None means everything
+    #: number of last lines; None means all
     tail: int | None = None
-    #: where a follower that was cut off goes on: an attempt, and the first byte that it has not got
+    #: where a disconnected follower continues: an attempt, and the first byte that it has not received
     after: tuple[int, int] | None = None
 
 
 def place_after(event_id: str) -> tuple[int, int] | None:
-    """The place that the id of a `log` event names, or None if it is not one."""
+    """The position in the id of a `log` event, or None if the id is not valid."""
     number, _, offset = event_id.partition(":")
     if not (number.isdecimal() and offset.isdecimal()):
         return None
@@ -45,7 +45,7 @@ def place_after(event_id: str) -> tuple[int, int] | None:
 
 
 def text_pieces(engine: LogSource, attempt: str, place: LogPlace) -> Iterator[bytes]:
-    """What has been written so far."""
+    """The output so far."""
     offset = 0
     if place.tail is not None:
         last = _tail(engine, attempt, place.rank, place.tail)
@@ -62,7 +62,7 @@ def text_pieces(engine: LogSource, attempt: str, place: LogPlace) -> Iterator[by
 
 
 class LogFollower:
-    """`job_now` gives the job as it is at the moment, or None once it was deleted."""
+    """`job_now` returns the present job, or None once it was deleted."""
 
     def __init__(
         self,
@@ -78,14 +78,14 @@ class LogFollower:
         self._is_closed = is_closed
 
     async def events(self) -> AsyncIterator[str]:
-        """Server-sent events: `log` with text, and `end` once nothing more will come. The id of a `log` is the place
-        behind it, so that a follower can come back without a gap or a repetition."""
+        """Server-sent events: `log` with text, and `end` at the end of the output. The id of a `log` event is the
+        position after it, so that a follower can reconnect without a gap or a repetition."""
         number, offset = self._place.after or (self._place.attempt or 0, 0)
         pause, silent = _SHORTEST_PAUSE_SECONDS, 0.0
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         first = self._place.after is None
         while not self._is_closed():
-            # The job is looked at before its log: an end that is seen here has all its output on disk.
+            # The job is read before its log: if the job has ended here, all its output is on the disk.
             job = await self._job_now()
             if job is None:
                 yield sse("end", {"state": "deleted", "exit_code": None})
@@ -97,12 +97,12 @@ class LogFollower:
                 first, offset = False, chunk.next_offset
                 text = decoder.decode(chunk.data)
                 if text:
-                    # bytes of a letter that is not whole yet were not sent
+                    # bytes of an incomplete character were not sent
                     yield sse("log", {"text": text}, f"{number}:{offset - len(decoder.getstate()[0])}")
                     pause, silent = _SHORTEST_PAUSE_SECONDS, 0.0
                 if chunk.data:
                     continue
-            # Before the end: an attempt that came and went since the last look has output too.
+            # Before `end`: an attempt that began and ended since the last poll has output, too.
             if self._place.attempt is None and number and job.attempt > number:
                 number, offset, first = number + 1, 0, False
                 continue
@@ -124,7 +124,7 @@ class LogFollower:
 
 
 def _tail(engine: LogSource, attempt: str, rank: int, lines: int) -> LogChunk:
-    """The last lines: look back further and further until there are enough."""
+    """The last lines: read further back until there are enough."""
     size = _FIRST_TAIL_BYTES
     while True:
         chunk = engine.logs(attempt, rank, -size, size)

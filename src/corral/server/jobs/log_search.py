@@ -1,7 +1,7 @@
 """Searching the logs of a job, a bounded piece at a time.
 
-Decides how much one request may cost: so many bytes, so many matches, and for a pattern a process with limits of its
-own. Where it ended is where the next request goes on.
+Decides the cost of one request: a number of bytes, a number of matches, and for a pattern a process with limits of its
+own. The next request continues at the position where this one ended.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from corral.server.jobs import line_scan
 from corral.server.jobs.line_scan import Match, Outcome
 from corral.stores.storage.fair_pool import Steps
 
-#: What one request reads at most.
+#: Maximum that one request reads.
 MAX_BYTES = 32 << 20
-#: … of so many logs: a large gang has many, and each costs something though it is empty.
+#: … and maximum number of logs: a large gang has many, and even an empty one has a cost.
 MAX_LOGS = 100
-#: Patterns that are tried at the same time: each may take all that it is given.
+#: Patterns that are searched at the same time.
 MAX_PATTERNS = 2
-#: A process that is not even done with that has been starved: its CPU limit would have ended it.
+#: Time limit of a process; its CPU limit ends it earlier unless the machine is overloaded.
 _PATTERN_SECONDS = 30.0
 
 _patterns = threading.BoundedSemaphore(MAX_PATTERNS)
@@ -45,7 +45,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Position:
-    """A line of one of a job's logs: that of an attempt and a rank."""
+    """A line of a job's log, with its attempt and rank."""
 
     attempt: int
     rank: int
@@ -64,7 +64,7 @@ class Answer:
 def search(
     engine: LogSource, job_id: str, logs: Sequence[tuple[int, int]], question: Question, start: Position, limit: int
 ) -> Steps[Answer]:
-    """The matches in these logs (attempt and rank of each) from a position on. May take a second or more."""
+    """Matches in these logs (attempt and rank of each) from a position on. May take a second or more."""
     if not question.is_pattern:
         return (yield from _search(_Scanned(engine, job_id, question), logs, start, limit))
     if not _patterns.acquire(blocking=False):
@@ -104,19 +104,19 @@ class _Scanned:
         self.budget = MAX_BYTES
 
     def scan(self, position: Position, limit: int) -> tuple[Sequence[Match], Position, bool]:
-        """What one log has, where the search of it ended, and whether that was its end."""
+        """Matches of one log, the position where the search ended, and whether that is the log's end."""
         self._is_drained = False
         chunks = self._chunks(position)
         first = next(chunks, None)
         if first is None:
             return [], position, True
-        # What was rotated away is not searched: the first line that is left counts on.
+        # Rotated lines are not searched: numbering continues with the first line that is left.
         offset, data = first
         begin = replace(position, offset=offset)
         find = self._in_process if self._question.is_pattern else self._in_thread
         whole, last = find(begin, itertools.chain([data], (data for _, data in chunks)), limit)
         is_full = len(whole.matches) >= limit
-        # A line longer than the whole budget would otherwise be begun again and again.
+        # A line longer than the whole budget would otherwise be searched again and again.
         is_stuck = not is_full and whole.offset == offset
         found = last if self._is_drained or is_stuck else whole
         at_end = self._is_drained and not is_full
@@ -150,7 +150,7 @@ class _Scanned:
         return whole, last
 
     def _chunks(self, position: Position) -> Iterator[tuple[int, bytes]]:
-        """Each with the offset at which it begins."""
+        """The pieces, each with its offset."""
         attempt, offset = attempt_id(self._job_id, position.attempt), position.offset
         expected = None
         while self.budget > 0:
@@ -159,7 +159,7 @@ class _Scanned:
             if not chunk.data:
                 self._is_drained = True
                 return
-            # A gap, because the log was rotated under the search: what is behind it is looked at anew.
+            # A gap, because the log was rotated during the search: begin a new scan after it.
             if expected is not None and begin != expected:
                 return
             self.budget -= len(chunk.data)
@@ -168,7 +168,7 @@ class _Scanned:
 
 
 def _asked(question: dict[str, Any], data: Iterator[bytes]) -> Any:
-    """The answer of a process of its own, which cannot take more than it is given."""
+    """The answer of a separate process with limits on time and memory."""
     command = [sys.executable, "-I", "-S", line_scan.__file__]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}
@@ -178,18 +178,18 @@ def _asked(question: dict[str, Any], data: Iterator[bytes]) -> Any:
         watch = threading.Timer(_PATTERN_SECONDS, process.kill)
         watch.start()
         try:
-            # It closes its input when it has enough.
+            # The process closes its input when it has enough matches.
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(json.dumps(question).encode() + b"\n")
                 for piece in data:
                     process.stdin.write(piece)
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
-            told = process.stdout.read()
+            output = process.stdout.read()
         finally:
             watch.cancel()
             process.kill()
     try:
-        return json.loads(told)
+        return json.loads(output)
     except ValueError:
         raise Invalid("this pattern takes too long or too much memory: write a simpler one", field="q") from None

@@ -1,6 +1,6 @@
-"""Presets as files: how a template is read, which there are, and how one fills the body of a submission.
+"""Presets as files: reading, listing, and applying them to the body of a submission.
 
-What a template may say and what its parameters make of it is decided in `corral.control.jobs.presets`.
+`corral.control.jobs.presets` decides what a preset may contain and how its parameters are rendered.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from corral.server.settings.settings import Settings
 
 log = logging.getLogger("corral.server")
 
-LIKE = "what a preset says, such as `name:` and `command:`"
-#: A submission that says one of these has a size of its own.
+LIKE = "keys such as `name:` and `command:`"
+#: A submission with one of these fields has a size of its own.
 _SIZED_BY = frozenset({"package", "min_gpus", "max_gpus"})
 
 
@@ -37,12 +37,12 @@ _SIZED_BY = frozenset({"package", "min_gpus", "max_gpus"})
 class KnownPreset:
     preset: Preset
     yaml: str
-    #: None for those that come with corral
+    #: None for built-in presets
     record: PresetRecord | None = None
 
 
 def read_preset(text: str, name: str = "preset") -> Preset:
-    """The template in a YAML text. Raises ConfigError with everything that is wrong, by line and key."""
+    """The preset in a YAML text. Raises ConfigError with all errors, by line and key."""
     tree = parse_config(text, name, like=LIKE)
     try:
         file = PresetFile.model_validate(tree.values)
@@ -60,7 +60,7 @@ def _problem(tree: ConfigTree, place: Location, message: str) -> ConfigProblem:
     return ConfigProblem(origin=tree.origin(place), key=dotted(place), message=message)
 
 
-# ------------------------------------------------------------------------------------------------ which there are
+# ------------------------------------------------------------------------------------------------ list
 
 
 @cache
@@ -70,19 +70,19 @@ def shipped_presets() -> Mapping[str, KnownPreset]:
 
 
 def install_helpers(settings: Settings) -> None:
-    """What programs import from the platform, put where every job finds it."""
+    """Install the modules that programs import from the platform where every job finds them."""
     install_slim(settings.helper_path)
     install_trainings(settings.helper_path)
 
 
 def load_presets(tables: Transaction) -> dict[str, KnownPreset]:
-    """Those that come with corral and those that operators have added, by name."""
+    """Built-in presets and those that operators have added, by name."""
     known = dict(shipped_presets())
     for record in tables.images.presets():
         try:
             preset = read_preset(record.yaml, record.name)
         except ConfigError as error:
-            # It was right for the corral that took it: one that can't be read any more must not hide the others.
+            # An earlier version of corral accepted it: a preset that cannot be read any more must not hide the others.
             log.warning("preset %s is left out: %s", record.name, error)
             continue
         known.setdefault(record.name, KnownPreset(preset=preset, yaml=record.yaml, record=record))
@@ -100,7 +100,7 @@ def existing_preset(known: Mapping[str, KnownPreset], name: str) -> KnownPreset:
 
 
 async def filled(context: ServerContext, bodies: Sequence[JobCreate]) -> list[JobCreate]:
-    """The submissions, with everything that the presets they name bring along."""
+    """The submissions with the fields of their presets."""
     if all(body.preset is None and body.parameters is None for body in bodies):
         return list(bodies)
     known = await context.read(load_presets)
@@ -129,14 +129,14 @@ def fill(known: Mapping[str, KnownPreset], body: JobCreate, settings: Settings) 
     rendered = render(preset, body.parameters or {})
     env = {**rendered.env, **(body.env or {})}
     if known[body.preset].record is None and not settings.fault_tolerance.enable_checkpointing:
-        # With checkpoints every job is told where the helper is, and the trainings lie beside it.
+        # With checkpoints every job has the path of the helper in its environment; the training programs are beside it.
         env["PYTHONPATH"] = ":".join(filter(None, (str(settings.helper_path), env.get("PYTHONPATH"))))
     brought: dict[str, Any] = {"command": list(rendered.command), "env": env, "parameters": dict(rendered.parameters)}
     return body.model_copy(update={**_size(preset, body), **brought})
 
 
 def _size(preset: Preset, body: JobCreate) -> dict[str, Any]:
-    """What the preset asks for and the submission does not speak of."""
+    """Fields of the preset that the submission does not set."""
     size: dict[str, Any] = {"gpus": preset.gpus, "cpus": preset.cpus, "memory": preset.memory_bytes}
     offered = {} if _SIZED_BY & body.model_fields_set else size
     offered["time"] = preset.time_limit_seconds

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-#: What follows the family's name on a line, ready to be written (`labels()`, or `_sum` and labels), and the value.
-#: Ready, because thousands of lines share the same few label sets.
+#: The text after the family's name (`labels()`, or `_sum` and labels), and the value. The text is formatted in advance,
+#: because thousands of lines share the same few label sets.
 Row = tuple[str, float]
 
 
@@ -29,7 +29,7 @@ class Family:
 
 
 def labels(**values: str) -> str:
-    """The label set as it stands on a line, braces included."""
+    """The label set as text, with braces."""
     return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in values.items()) + "}" if values else ""
 
 
@@ -102,7 +102,7 @@ class Histogram:
 
 
 def render(families: Iterable[Family]) -> str:
-    """A family without rows is left out: it would say nothing."""
+    """The exposition text. A family without rows is left out."""
     lines: list[str] = []
     for family in families:
         if not family.rows:

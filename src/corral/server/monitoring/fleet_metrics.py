@@ -1,8 +1,8 @@
-"""The fleet as Prometheus sees it: jobs, queues, GPUs, nodes and their latest readings.
+"""The fleet's metrics: jobs, queues, GPUs, nodes and their latest readings.
 
-`read_fleet` takes what is needed from the controller's state, quickly, because jobs wait for that thread; the lines
-are made of it on another one. Names and labels are listed in docs/reference/metrics.md, and a history that is kept in
-Prometheus is read by them: every `Metric` has one name here.
+`read_fleet` copies the needed values from the controller's state, quickly, because jobs wait for that thread; another
+thread formats the lines. Names and labels are listed in docs/reference/metrics.md, and a history in Prometheus is read
+by them: every `Metric` has one name here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class QueueFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetFacts:
-    """What is needed of the state, at one moment."""
+    """Values of the state at one moment."""
 
     nodes: Sequence[views.NodeView]
     queues: Mapping[str, QueueFacts]
@@ -45,14 +45,14 @@ class FleetFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """Everything that the lines are made of."""
+    """All input of the exposition."""
 
     now: float
     fleet: FleetFacts
     job_counts: Mapping[str, int]
     measured: Measured
     hosts: Mapping[str, LatestHost]
-    #: of every alert that fires
+    #: severity of every firing alert
     alerts: Iterable[Severity] = ()
     per_user: bool = False
 
@@ -84,7 +84,7 @@ def read_fleet(state: State) -> FleetFacts:
 
 
 def families_of(seen: Seen) -> list[Family]:
-    """Costs a few microseconds a line: with a thousand GPUs not for the event loop's thread."""
+    """Takes a few microseconds per line: with a thousand GPUs, call it on a thread."""
     families = [
         *_job_families(seen),
         *_queue_families(seen),
@@ -173,7 +173,7 @@ def _count_families(nodes: Sequence[views.NodeView]) -> list[Family]:
     ]
 
 
-#: Name, text and value of everything that is read of a GPU; None is left out.
+#: Name, text and value of every reading of a GPU; None is left out.
 _GPU_READINGS: tuple[tuple[str, str, Callable[[GpuReading], float | None]], ...] = (
     ("corral_gpu_utilization_ratio", "Use of the GPU, 0 to 1.", lambda r: r.utilization),
     ("corral_gpu_memory_used_bytes", "Memory in use.", lambda r: r.memory_used_bytes),
@@ -307,5 +307,5 @@ def _hertz(mhz: float | None) -> float | None:
 
 
 def _throttled(reading: GpuReading) -> float | None:
-    """A device that tells no clocks tells no reasons either."""
+    """A device that reports no clocks reports no throttle reasons either."""
     return None if reading.sm_clock_mhz is None else float(bool(reading.throttle_reasons))

@@ -1,7 +1,7 @@
-"""Watches what is read: whether GPUs can be trusted, and whether jobs use what they hold.
+"""Two sinks of readings: one judges the health of GPUs, one finds idle jobs.
 
-Both watchers keep in memory what the judgement of the next reading needs, and hand over only what changes. What is
-decided lies with the controller: it is asked for once per round, so that an operator's word counts at once.
+Both keep the state that the next reading needs in memory, and send only changes to the controller. The controller has
+the present conditions: they are read once per round, so that an operator's change applies at once.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from corral.core.monitoring.idleness import NOTHING_SEEN, IdleRules, Recent, act
 
 log = logging.getLogger("corral.server.monitoring.health_watch")
 
-#: An answer that takes longer means that the controller has other troubles; the round is let go.
+#: If the controller takes longer to answer, the round is skipped.
 ASK_SECONDS = 10.0
-#: The same error of the driver on the same GPU is told at most this often.
+#: The same driver error on the same GPU is reported at most this often.
 XID_SECONDS = 60.0
-#: How often a window is looked at; its use is gathered from every reading.
+#: How often a window is evaluated; every reading is added to it.
 REVIEW_SECONDS = 5.0
 
 
@@ -42,16 +42,17 @@ class HealthWatch:
         self._controller = controller
         self._rules = rules
         self._memory: dict[str, Memory] = {}
-        #: GPUs that are known to be healthy look all alike until something is found
+        #: healthy GPUs without findings share one state
         self._healthy: dict[str, Condition] = {}
-        #: attempts that have been seen working on some GPU
+        #: attempts that have used some GPU
         self._working: set[str] = set()
-        self._told_xids: dict[tuple[str, int], float] = {}
-        #: the last judgement that was handed over
+        self._reported_xids: dict[tuple[str, int], float] = {}
+        #: the last judgement that was sent
         self._pending: Future[Any] | None = None
 
     def take(self, taken: Round) -> None:
-        # The next judgement stands on the one before: unless that is written, it would look like somebody's reset.
+        # The next judgement depends on this one: until this one is written, the stored condition would look like a
+        # reset.
         if self._pending is not None and wait([self._pending], ASK_SECONDS).not_done:
             return
         known = _asked(self._controller, _known)
@@ -97,15 +98,15 @@ class HealthWatch:
     def _new_xids(self, taken: Round) -> Iterable[XidNote]:
         for reading in taken.gpus:
             for code in dict.fromkeys(reading.xids):
-                told_at = self._told_xids.get((reading.gpu_id, code), 0.0)
-                if abs(reading.at - told_at) >= XID_SECONDS:
-                    self._told_xids[reading.gpu_id, code] = reading.at
+                reported_at = self._reported_xids.get((reading.gpu_id, code), 0.0)
+                if abs(reading.at - reported_at) >= XID_SECONDS:
+                    self._reported_xids[reading.gpu_id, code] = reading.at
                     jobs = tuple(holder.job_id for holder in taken.holders.get(reading.gpu_id, ()))
                     yield XidNote(gpu_id=reading.gpu_id, code=code, at=reading.at, job_ids=jobs)
 
 
 class IdleWatch:
-    """Implements `corral.control.ports.ReadingSink`. Does nothing unless idle jobs are to be found."""
+    """Implements `corral.control.ports.ReadingSink`. Does nothing unless idle jobs are reclaimed."""
 
     def __init__(self, controller: Controller, rules: IdleRules) -> None:
         self._controller = controller
@@ -118,7 +119,7 @@ class IdleWatch:
         if not self._rules.enabled:
             return
         self._gather(taken)
-        # Both ways, for clocks that are set back.
+        # In both directions, because the clock may be set back.
         if abs(taken.at - self._reviewed_at) >= min(REVIEW_SECONDS, self._rules.bucket_seconds):
             self._reviewed_at = taken.at
             self._review(taken)
@@ -158,24 +159,24 @@ class IdleWatch:
 
 
 def _known(state: State) -> tuple[frozenset[str], dict[str, Condition]]:
-    """The GPUs of the fleet (readings may come of others, too), and the conditions of those that have one."""
+    """The GPUs of the fleet (readings may include others), and their conditions."""
     return frozenset(state.snapshot.fleet.gpu_home), dict(state.conditions)
 
 
 def _due(state: State, now: float, sightings: Sequence[Sighting]) -> list[Sighting] | None:
-    """The sightings that something follows from; None if nothing at all is to be done."""
+    """The observations that lead to an action; None if there is nothing to do."""
     due = [sighting for sighting in sightings if idle_jobs.is_due(state, now, sighting)]
     return due if due or idle_jobs.outlived(state) else None
 
 
 def _asked(controller: Controller, question: Callable[..., Any], *args: Any) -> Any:
-    """The controller's answer, or None while it cannot give one."""
+    """The controller's answer, or None if there is none in time."""
     try:
         return controller.inspect(question, *args).result(ASK_SECONDS)
     except ControllerStopped:
         return None
     except TimeoutError:
-        log.warning("the controller was too busy to say how the GPUs are; this round is let go")
+        log.warning("the controller was too busy to report the conditions of GPUs; this round is skipped")
         return None
 
 

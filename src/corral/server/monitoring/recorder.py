@@ -1,8 +1,8 @@
-"""Keeping what is read: every reading of GPUs and nodes, and once per interval the installation in a few numbers.
+"""Records every reading of GPUs and nodes in the history, and once per interval totals of the installation.
 
-Collectors look at different moments, each at its part of the fleet. Their looks are collected until one of them comes
-round again, and written as one moment: few rows, all subjects side by side. A thread of its own writes; a history that
-is slow or fails costs readings, which are counted, and never holds up the reading itself.
+Collectors read at different moments, each its part of the fleet. Their readings are collected until one of them reads
+again, and written as one moment: few rows, all subjects together. A separate thread writes; if the history is slow or
+fails, readings are lost and counted, but sampling is never delayed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from corral.server.monitoring.sampling import STALE_INTERVALS
 
 log = logging.getLogger("corral.server.monitoring.recorder")
 
-#: A reading is written so many seconds after it was taken at the latest, however long the interval is.
+#: A reading is written at the latest so many seconds after it was taken, for any interval.
 LONGEST_WAIT_SECONDS = 5.0
 #: Moments that may wait for a slow history.
 MAX_WAITING = 120
@@ -34,7 +34,7 @@ Values = dict[Metric, dict[str, float]]
 
 @dataclass(slots=True)
 class Batch:
-    """One moment in the making."""
+    """The readings of one moment, being collected."""
 
     begun_at: float
     at: float
@@ -43,7 +43,7 @@ class Batch:
 
 
 class Recorder:
-    """`inspect_fleet` asks the controller for `fleet_metrics.read_fleet`; None: nothing but readings is kept.
+    """`inspect_fleet` asks the controller for `fleet_metrics.read_fleet`; None: only readings are recorded.
 
     A sink of readings: `take` only collects, `start` runs the thread that writes.
     """
@@ -69,20 +69,20 @@ class Recorder:
         self._fleet_read_at = 0.0
         self._dropped = 0
         self._is_failing = False
-        # What came while the last was written is written at the end.
+        # Readings that arrived during the last write are written at the end.
         pause = self._patience / 2
         self._worker = Worker("recording", self.record, every_seconds=pause, first_after=pause, at_end=self.record)
 
     @property
     def dropped(self) -> int:
-        """Moments that were not kept because the history failed or was too slow."""
+        """Moments that were not recorded because the history failed or was too slow."""
         return self._dropped
 
     def start(self) -> None:
         self._worker.start()
 
     def stop(self) -> None:
-        """What was taken until now is written."""
+        """Write all readings so far."""
         self._worker.stop(_STOP_SECONDS)
 
     def take(self, taken: Round) -> None:
@@ -103,10 +103,10 @@ class Recorder:
                 _add(self._batch.values, host.node, host_values(host))
 
     def record(self) -> None:
-        """Write what is whole, or has waited long enough, and the state of the fleet when it is due."""
+        """Write moments that are complete or have waited long enough, and the totals of the fleet when they are due."""
         now = self._clock.now()
         with self._lock:
-            # Both ways: a clock that was set back must not keep a batch waiting.
+            # In both directions: a clock that was set back must not delay a batch.
             if self._batch is not None and (
                 self._worker.is_stopping or abs(now - self._batch.begun_at) >= self._patience
             ):
@@ -134,8 +134,8 @@ class Recorder:
     def _write(self, batch: Batch) -> None:
         at = batch.at
         if at < self._last_at <= at + STALE_INTERVALS * self._interval:
-            # A slow collector told late what others have overtaken: a little later is better than never. From a clock
-            # that was set back it comes much earlier, and the history says what it thinks of that.
+            # A slow collector delivers readings that are older than others': they get a slightly later time. Much older
+            # times come from a clock that was set back; the history handles those.
             at = self._last_at
         try:
             self._history.append(at, batch.values)
@@ -143,21 +143,21 @@ class Recorder:
             self._dropped += 1
             if not self._is_failing:
                 self._is_failing = True
-                log.error("readings are not kept until the metric history works again: %s", error)
+                log.error("readings are not recorded until the metric history works again: %s", error)
             return
         self._last_at = at
         if self._is_failing:
             self._is_failing = False
-            log.warning("the metric history works again; %d moments were not kept since the start", self._dropped)
+            log.warning("the metric history works again; %d moments were not recorded since the start", self._dropped)
 
     def _fleet_values(self, now: float) -> Values:
-        # The same in both directions, for clocks that are set back.
+        # In both directions, because the clock may be set back.
         if self._inspect_fleet is None or abs(now - self._fleet_read_at) < 0.9 * self._interval:
             return {}
         try:
             fleet = self._inspect_fleet().result(timeout=_STATE_SECONDS)
         except Exception as error:  # noqa: BLE001 - busy or stopping: these numbers are missing for a moment
-            log.debug("the fleet was not asked: %r", error)
+            log.debug("the totals of the fleet could not be read: %r", error)
             return {}
         self._fleet_read_at = now
         oldest = now - STALE_INTERVALS * self._interval
@@ -195,8 +195,8 @@ def host_values(reading: HostReading) -> dict[Metric, float]:
 
 
 def fleet_values(fleet: FleetFacts, latest: Mapping[str, GpuReading], now: float) -> Values:
-    """The installation in a few numbers. What no reading tells is absent, not zero. A queue's wait: how long the job
-    that has waited longest waits so far."""
+    """Totals of the installation. A value without readings is absent, not zero. A queue's wait is that of the job that
+    has waited longest so far."""
     totals = totals_of([gpu for node in fleet.nodes for gpu in node.gpus], fleet.asked_milli, latest)
     cluster: dict[Metric, float | None] = {
         Metric.CLUSTER_ALLOCATION: totals.allocation,

@@ -1,8 +1,8 @@
-"""Reading the fleet at a regular pace, and handing what was read to everybody who wants it.
+"""Reads the fleet at a regular interval and passes the readings to all sinks.
 
-Each collector has a thread of its own, so that one that hangs holds up nobody: what it should have read grows stale.
-One more thread hands the rounds to the sinks, one after the other. Whoever is too slow loses the oldest rounds, which
-are counted, and never holds up the reading. What a reading means is decided by the sinks.
+Each collector has a thread of its own, so that a collector that hangs delays no other: only its readings become stale.
+One more thread passes the rounds to the sinks, one after the other. If the sinks are too slow, the oldest rounds are
+dropped and counted; reading is never delayed. The sinks decide what a reading means.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from corral.control.ports import Clock, Collected, Collector, GpuReading, Holder
 
 log = logging.getLogger("corral.server.monitoring.sampling")
 
-#: A reading that is older than so many intervals says nothing about now.
+#: A reading that is older than so many intervals is stale.
 STALE_INTERVALS = 3
-#: How many looks of all collectors together may wait for the sinks.
+#: Rounds of all collectors together that may wait for the sinks.
 MAX_WAITING = 256
 _STOP_SECONDS = 5.0
-#: for collectors that hang: they are left behind
+#: timeout for collectors that hang; they are not waited for any longer
 _STOP_COLLECTOR_SECONDS = 1.0
 
 Holders = Callable[[], Mapping[str, Sequence[Holder]]]
@@ -39,7 +39,7 @@ class _Look:
 
 
 class Sampling:
-    """`holders` is asked once per round who holds which GPU. Sinks are called in their order, on one thread."""
+    """`holders` is called once per round for the holder of each GPU. Sinks are called in their order, on one thread."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Sampling:
                 f"read-{collector.name}",
                 _Pace(partial(self._look, number, collector), interval_seconds).step,
                 every_seconds=interval_seconds,
-                # By the thread that used it: not every library may be left by another.
+                # Closed by the thread that used it: not every library may be closed by another one.
                 at_end=collector.close,
             )
             for number, collector in enumerate(self._collectors)
@@ -75,7 +75,7 @@ class Sampling:
 
     @property
     def dropped(self) -> int:
-        """Looks that no sink ever saw because the sinks were too slow."""
+        """Rounds that were dropped because the sinks were too slow."""
         return self._dropped
 
     def start(self) -> None:
@@ -84,7 +84,7 @@ class Sampling:
             reader.start()
 
     def stop(self) -> None:
-        """No sink is called after this. A collector that hangs is left to itself."""
+        """No sink is called after this. Does not wait for a collector that hangs."""
         for reader in self._readers:
             reader.ask_to_stop()
         self._dispatcher.stop(_STOP_SECONDS)
@@ -97,7 +97,7 @@ class Sampling:
             self._news.notify_all()
 
     def sample(self) -> None:
-        """Read everything once and hand it on, in the caller's thread: instead of `start`, not beside it."""
+        """Read everything once and pass it to the sinks, in the caller's thread; instead of `start`."""
         for number, collector in enumerate(self._collectors):
             self._look(number, collector)
         while looks := self._next_looks():
@@ -120,7 +120,7 @@ class Sampling:
                 self._dropped += 1
             self._news.notify()
 
-    # -------------------------------------------------------------------------------------------- handing on
+    # -------------------------------------------------------------------------------------------- sinks
 
     def _dispatch(self) -> None:
         with self._news:
@@ -130,7 +130,7 @@ class Sampling:
             self._hand_on(self._next_looks())
 
     def _next_looks(self) -> list[_Look]:
-        """The oldest of each collector: with many collectors one round serves them all."""
+        """The oldest reading of each collector: one round has the readings of all collectors."""
         with self._news:
             found: dict[int, _Look] = {}
             for look in self._waiting:
@@ -166,8 +166,8 @@ class Sampling:
                 if seen is None or seen.at <= host.at:
                     hosts[host.node] = host
         newest = max(look.at for look in looks)
-        # A slow collector comes with an older time: rounds never go back in time, its readings keep theirs. Unless it
-        # comes from so long ago that the clock was set back.
+        # A slow collector's readings are older: rounds never go back in time, but readings keep their times. A much
+        # older time means that the clock was set back.
         if newest > self._last_at or self._last_at - newest > STALE_INTERVALS * self._interval:
             self._last_at = newest
         return Round(at=self._last_at, gpus=tuple(gpus.values()), hosts=tuple(hosts.values()), holders=self._held_now())
@@ -177,14 +177,14 @@ class Sampling:
             self._last_holders = self._holders()
         except Exception as error:  # noqa: BLE001 - who held it a moment ago is the best guess
             if not self._dispatcher.is_stopping:
-                self._complaints.failed("who holds which GPU", error)
+                self._complaints.failed("the holders of GPUs", error)
         else:
-            self._complaints.worked("who holds which GPU")
+            self._complaints.worked("the holders of GPUs")
         return self._last_holders
 
 
 class _Pace:
-    """A step at a steady pace; one that took too long makes the next ones fall out, not pile up."""
+    """A step at a regular interval; after a slow step the missed ones are skipped."""
 
     def __init__(self, look: Callable[[], None], interval_seconds: float) -> None:
         self._take = look
@@ -199,7 +199,8 @@ class _Pace:
 
 
 class _Complaints:
-    """Says once that something fails, and once that it works again: every few seconds would bury everything else."""
+    """Logs once that a part fails, and once that it works again: a line every few seconds would hide everything
+    else."""
 
     def __init__(self) -> None:
         self._failing: set[str] = set()
@@ -221,20 +222,20 @@ class _Complaints:
 
 
 class NodeLoads:
-    """Tells the measured load of nodes, for the placement policy that goes by it."""
+    """Sends the measured load of nodes to the controller, for the placement policy that uses it."""
 
-    def __init__(self, node_of: Callable[[], Mapping[str, str]], tell: Callable[[Mapping[str, float]], None]) -> None:
+    def __init__(self, node_of: Callable[[], Mapping[str, str]], send: Callable[[Mapping[str, float]], None]) -> None:
         self._node_of = node_of
-        self._tell = tell
+        self._send = send
 
     def take(self, taken: Round) -> None:
         loads = loads_of(taken.gpus, self._node_of())
         if loads:
-            self._tell(loads)
+            self._send(loads)
 
 
 def loads_of(readings: Sequence[GpuReading], node_of: Mapping[str, str]) -> dict[str, float]:
-    """The load of each node: the mean use of its GPUs."""
+    """The load of each node: the mean utilisation of its GPUs."""
     by_node: dict[str, list[float]] = defaultdict(list)
     for reading in readings:
         if reading.utilization is not None and reading.gpu_id in node_of:

@@ -1,7 +1,7 @@
-"""What the server measures about itself: requests, cycles, waits and ends of jobs, and its own process.
+"""The server's own metrics: requests, cycles, waits and ends of jobs, and its process.
 
-Decides names, labels and buckets; they are listed in docs/reference/metrics.md. The fleet's numbers are read from the
-controller's state when somebody asks, in `fleet_metrics`.
+Decides names, labels and buckets; they are listed in docs/reference/metrics.md. `fleet_metrics` reads the fleet's
+numbers from the controller's state on request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.server.monitoring.exposition import Counter, Family, Histogram, counter, gauge, labels
 
 SECONDS_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-#: From "at once" to "next week": a second, a minute, an hour, a day and what lies between.
+#: From a second to three days.
 WAIT_BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 10_800.0, 21_600.0, 43_200.0, 86_400.0, 259_200.0)
 
 _ENDED_ACTIONS = {f"job.{state.value}": state for state in (JobState.COMPLETED, JobState.FAILED, JobState.STOPPED)}
@@ -51,11 +51,11 @@ class ServerMetrics:
         )
         rules = [(rule.value,) for rule in PreemptionRule]
         self.preemptions = Counter(
-            "corral_preemptions_total", "Jobs that gave way to another one.", labels=("rule",), known=rules
+            "corral_preemptions_total", "Jobs that were preempted.", labels=("rule",), known=rules
         )
         self.lost = Counter(
             "corral_preemption_lost_gpu_seconds_total",
-            "Work of jobs that gave way, in GPU-seconds, that was saved nowhere.",
+            "Unsaved work of preempted jobs, in GPU-seconds.",
             labels=("rule",),
             known=rules,
         )
@@ -69,7 +69,7 @@ class ServerMetrics:
         self.cycles.observe(seconds)
 
     def observe_events(self, events: Sequence[EventRecord]) -> None:
-        """Events that were just committed: they tell when jobs were planned and how they ended."""
+        """Events that were just committed: they show when jobs were planned and how they ended."""
         for event in events:
             detail = event.detail
             if event.action == "job.planned":
@@ -99,7 +99,7 @@ class ServerMetrics:
         ]
 
     def _process_families(self) -> list[Family]:
-        """Under the names that every Prometheus client gives them, so that common dashboards know them."""
+        """With the standard names of Prometheus clients, so that common dashboards work."""
         with self._process.oneshot():
             times = self._process.cpu_times()
             return [
@@ -123,7 +123,7 @@ class ServerMetrics:
 
 
 def _known_ends() -> list[tuple[str, str]]:
-    """How jobs usually end."""
+    """The usual ends of jobs."""
     ends = [(JobState.COMPLETED, EndReason.EXIT_CODE)]
     ends += [(JobState.STOPPED, reason) for reason in sorted(BY_PERSONS)]
     ends += [(JobState.FAILED, reason) for reason in EndReason if reason not in BY_PERSONS | REQUEUED]

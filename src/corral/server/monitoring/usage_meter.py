@@ -1,7 +1,7 @@
-"""Counts what every attempt uses, reading by reading, and has it kept every few seconds.
+"""Measures the use of every attempt from readings, and stores it every few seconds.
 
-What was measured is a growing sum per attempt, so a write that fails is made good by the next one, and after a restart
-counting goes on from what is stored; only the few seconds that were not written yet are lost.
+The use is a growing sum per attempt, so a failed write is repaired by the next one, and after a restart counting
+continues from the stored sum; only the few seconds that were not written yet are lost.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from corral.core.monitoring.attempt_usage import NOTHING_MEASURED, Measured, Sam
 
 log = logging.getLogger("corral.server.monitoring.usage_meter")
 
-#: A reading counts for the time since the one before, if that was not more than so many intervals ago.
+#: A reading counts for the time since the previous one, if that was at most so many intervals ago.
 LONGEST_GAP_INTERVALS = 3
 FLUSH_SECONDS = 15.0
-#: An attempt that is held no more may only have been out of sight, and then its sum must go on growing.
+#: An attempt without readings may come back, and then its sum must continue to grow: it is kept for so long.
 REMEMBER_SECONDS = 600.0
 _STOP_SECONDS = 10.0
 
@@ -39,19 +39,19 @@ class UsageMeter:
         interval_seconds: float,
         flush_seconds: float = FLUSH_SECONDS,
     ) -> None:
-        """Made before the first reading, at `now`; what was stored until then is what counting goes on from."""
+        """Created before the first reading, at `now`; counting continues from the stored sums."""
         self._controller = controller
         self._longest_gap = LONGEST_GAP_INTERVALS * interval_seconds
         self._flush_seconds = flush_seconds
         self._flushed_at = 0.0
         self._before: dict[str, Sample] = {}
-        #: who held each GPU when it was last read
+        #: the holder of each GPU at its last reading
         self._holders_before: dict[str, frozenset[str]] = {}
         with store.read() as tx:
             self._measured = {record.attempt_id: record.measured for record in tx.usage.open()}
         self._held_until = dict.fromkeys(self._measured, now)
         self._held: set[str] = set()
-        #: what grew since it was last handed over; shared with the thread that hears of a failed write
+        #: sums that grew since they were last sent; shared with the thread that handles a failed write
         self._unsaved: dict[str, Measured] = {}
         self._lock = threading.Lock()
 
@@ -61,33 +61,34 @@ class UsageMeter:
         held = {holder.attempt_id for holders in taken.holders.values() for holder in holders}
         over = self._held - held
         self._held = held
-        # Both ways, for clocks that are set back.
+        # In both directions, because the clock may be set back.
         if over or abs(taken.at - self._flushed_at) >= self._flush_seconds:
             self._flushed_at = taken.at
             self._flush()
             self._forget(taken.at)
 
     def stop(self) -> None:
-        """Have the rest written. No `take` must follow."""
+        """Store the rest. `take` must not be called afterwards."""
         answer = self._flush()
         if answer is not None:
             try:
                 answer.result(_STOP_SECONDS)
             except Exception as error:  # noqa: BLE001 - the server stops; a few seconds of usage are not worth more
-                log.warning("the last of what jobs used could not be kept: %s", error)
+                log.warning("the last use of jobs could not be stored: %s", error)
 
     def _count(self, reading: GpuReading, taken: Round) -> None:
         holders = taken.holders.get(reading.gpu_id, ())
         before = self._before.get(reading.gpu_id)
         if before and before.at - reading.at > self._longest_gap:
-            before = None  # the clock was set back: nobody knows how long ago that was
+            before = None  # the clock was set back: the elapsed time is unknown
         if reading.lost or taken.at - reading.at > self._longest_gap or (before and reading.at <= before.at):
             return
         sample = attempt_usage.sample_of(reading)
         held_before = self._holders_before.get(reading.gpu_id, frozenset())
         held_milli = sum(holder.gpu_milli for holder in holders)
         for holder in holders:
-            # Somebody new has held it since some moment after the reading before: at the latest since it runs.
+            # A new attempt has held the GPU since some moment after the previous reading: at the latest since its
+            # start.
             since = before.at if before and holder.attempt_id in held_before else _known_since(holder, reading.at)
             seconds = countable_seconds(before, sample, self._longest_gap, since)
             if before is not None and seconds > 0:
@@ -123,9 +124,9 @@ class UsageMeter:
         if error is None:
             return
         if not isinstance(error, ControllerStopped):
-            log.warning("what jobs used could not be kept, and is tried again: %s", error)
+            log.warning("the use of jobs could not be stored, and is stored again: %s", error)
         with self._lock:
-            # What has grown meanwhile includes it.
+            # Sums that have grown meanwhile include it.
             self._unsaved = {**saving, **self._unsaved}
 
 

@@ -1,6 +1,6 @@
-"""Makes reports: one thread that takes those that were asked for, one by one, and looks each minute which are due.
+"""Creates reports: one worker makes requested reports one by one, and checks every minute which schedules are due.
 
-Reading, drawing and writing happen outside of every transaction; only what came of it is told to the controller.
+Reading, drawing and writing happen outside of every transaction; only the result is sent to the controller.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ReportWorker:
         cluster: str,
         tick_seconds: float = TICK_SECONDS,
     ) -> None:
-        """`cluster` is the name that stands on every report."""
+        """`cluster` is the name that is printed on every report."""
         self.files = files
         self._controller = controller
         self._store = store
@@ -60,11 +60,11 @@ class ReportWorker:
         self._worker.start()
 
     def stop(self) -> None:
-        """A report that is being made is finished, or made again at the next start."""
+        """The present report is finished, or made again at the next start."""
         self._worker.stop()
 
     def wake(self) -> None:
-        """A report was asked for."""
+        """A report was requested."""
         self._worker.wake()
 
     # ---------------------------------------------------------------- the thread
@@ -76,7 +76,7 @@ class ReportWorker:
         self.look()
 
     def look(self) -> None:
-        """Ask for what is due, then make what was asked for."""
+        """Request reports of due schedules, then make requested reports."""
         if self._clock.monotonic() >= self._ticked_at + self._tick_seconds:
             self._ticked_at = self._clock.monotonic()
             self._tick()
@@ -90,13 +90,13 @@ class ReportWorker:
         with self._store.read() as tx:
             schedules = tx.reports.schedules()
         if schedules:
-            # One id more than schedules are known: somebody may add one in this moment.
+            # One id more than there are schedules: another one may be added at this moment.
             fresh = [new_report_id() for _ in range(len(schedules) + 1)]
             self._controller.execute(reports.run_schedules, fresh).result(_ANSWER_SECONDS)
             self.files.remove(self._controller.execute(reports.drop_old).result(_ANSWER_SECONDS))
 
     def _sweep(self) -> None:
-        """Files whose report is gone: their server died between the two."""
+        """Remove files without a report: the server died between writing and committing."""
         with self._store.read() as tx:
             known = tx.reports.ids()
         self.files.remove(self.files.ids() - known)
@@ -108,7 +108,7 @@ class ReportWorker:
         except (ControllerStopped, StoreUnavailable):
             raise
         except Exception as error:
-            log.exception("report %s could not be made", report.id)
+            log.exception("report %s failed", report.id)
             reason = f"{type(error).__name__}: {error}"
             self._controller.execute(reports.fail, report.id, reason).result(_ANSWER_SECONDS)
             return

@@ -1,8 +1,8 @@
 """Keeps estimated starts current, on a thread of its own.
 
-Whenever the picture has changed, and now and then because time has passed, a copy of it is taken between two turns of
-the controller, and everything else happens here. How often depends on what it costs: this thread works for a small part
-of the time only, and lets others go on between two steps.
+Whenever the snapshot has changed, and regularly as time passes, a copy of it is taken between two turns of the
+controller, and the estimates are computed here. The frequency depends on the cost: this thread works for a small share
+of the time only, and lets other threads run between two steps.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from corral.core.snapshot.replica import SnapshotCopy
 
 log = logging.getLogger("corral.server.scheduling.estimate_worker")
 
-#: At least so long between two rounds, and so many times what a round took.
+#: Minimum pause between two rounds, and its multiple of the last round's duration.
 REST_SECONDS = 2.0
 REST_FACTOR = 9.0
-#: Estimates grow old although nothing happens: what should have ended has not.
+#: Estimates become stale even without changes, because running jobs take longer than predicted.
 LONGEST_SECONDS = 30.0
 #: Rows that share one request to the controller.
 BATCH = 500
-#: Work at one go, and how long others are let go on.
+#: Work without a pause, and the length of the pause for other threads.
 _STRETCH_SECONDS = 0.004
 _BREATH_SECONDS = 0.0005
 _ASK_SECONDS = 30.0
 
 
 class Stopped(WorkerStopped):
-    """The server stops: nobody waits for the rest of the forecast."""
+    """The server stops: the forecast is not needed any more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,23 +55,23 @@ class EstimateWorker:
     def __init__(
         self, *, controller: Controller, store: Store, clock: Clock, announce: Callable[[float], None]
     ) -> None:
-        """`announce` is told when there are new estimates, and must be quick."""
+        """`announce` is called when there are new estimates, and must be quick."""
         self._controller = controller
         self._store = store
         self._clock = clock
         self._announce = announce
         self._forecaster = Forecaster()
-        #: for whoever uses the forecaster
+        #: held while the forecaster is used
         self._lock = threading.Lock()
         self._forecast = Forecast(at=0.0)
         self._waits: frozenset[Wait] = frozenset()
         self._revision: int | None = None
-        #: what is looked back at, the oldest first
-        self._told: list[PastEstimate] = []
-        #: who came lately, and comes again
+        #: past estimates, from which the accuracy is computed, the oldest first
+        self._past: list[PastEstimate] = []
+        #: recent arrivals, for the prediction of further ones
         self._arrivals = estimates.Arrivals((), since=clock.now())
         self._recent = NO_RECENT_JOBS
-        #: of every wait whose outcome is open, the horizon of what was kept last
+        #: for every open wait, the horizon of the estimate that was stored last
         self._kept: dict[Wait, int] = {}
         self._worker = Worker("estimates", self._round, every_seconds=REST_SECONDS, first_after=REST_SECONDS)
 
@@ -79,7 +79,7 @@ class EstimateWorker:
 
     def start(self) -> None:
         with self._store.read() as tables:
-            self._told = tables.estimates.latest(estimates.LOOKED_BACK)
+            self._past = tables.estimates.latest(estimates.LOOKED_BACK)
             still_open = tables.estimates.open()
             self._arrivals = estimates.arrivals_known(tables, self._clock.now())
         for one in still_open:
@@ -90,35 +90,35 @@ class EstimateWorker:
         self._worker.stop()
 
     def of(self, job: Job) -> Current | None:
-        """Of a job that waits; None while nothing can be told."""
+        """The estimate for a waiting job; None if there is none."""
         return self.of_wait(estimates.wait_of(job)) if job.state is JobState.QUEUED else None
 
     def of_wait(self, wait: Wait) -> Current | None:
-        """Of a job by its id and the attempt that it waits for."""
+        """The estimate for a job id and the attempt that it waits for."""
         forecast = self._forecast
         found = forecast.estimates.get(wait[0]) if wait in self._waits else None
         return None if found is None else Current(estimate=found, made_at=forecast.at)
 
-    def foresee(self, picture: SnapshotCopy, job: Job, now: float) -> Estimate | None:
-        """When one more job would start. Takes as long as a round; nothing is kept of it."""
+    def foresee(self, snapshot: SnapshotCopy, job: Job, now: float) -> Estimate | None:
+        """When one more job would start. Takes as long as a round; the result is not stored."""
         with self._lock:
-            return self._made(replace(picture, jobs={**picture.jobs, job.id: job}), now).estimates.get(job.id)
+            return self._made(replace(snapshot, jobs={**snapshot.jobs, job.id: job}), now).estimates.get(job.id)
 
     def look(self) -> float:
         """One round; how long it took."""
         begun = time.monotonic()
-        picture = self._controller.inspect(estimates.copy_snapshot).result(_ASK_SECONDS)
+        snapshot = self._controller.inspect(estimates.take_picture).result(_ASK_SECONDS)
         now = self._clock.now()
-        self._settle(picture)
+        self._settle(snapshot)
         is_old = abs(now - self._forecast.at) >= LONGEST_SECONDS
-        if picture.revision == self._revision and not is_old:
+        if snapshot.revision == self._revision and not is_old:
             return 0.0
-        self._recent = self._arrivals.see(picture, now)
+        self._recent = self._arrivals.see(snapshot, now)
         with self._lock:
-            forecast = self._made(picture, now)
-        had_any, self._forecast, self._revision = bool(self._forecast.estimates), forecast, picture.revision
-        self._waits = frozenset(estimates.wait_of(picture.jobs[job_id]) for job_id in forecast.estimates)
-        self._keep(estimates.worth_keeping(forecast, picture, self._kept))
+            forecast = self._made(snapshot, now)
+        had_any, self._forecast, self._revision = bool(self._forecast.estimates), forecast, snapshot.revision
+        self._waits = frozenset(estimates.wait_of(snapshot.jobs[job_id]) for job_id in forecast.estimates)
+        self._keep(estimates.worth_keeping(forecast, snapshot, self._kept))
         if forecast.estimates or had_any:
             self._announce(now)
         return time.monotonic() - begun
@@ -129,42 +129,42 @@ class EstimateWorker:
         try:
             took = self.look()
         except Exception:
-            # Those who ask are told nothing that is old.
+            # Old estimates are not shown.
             self._forecast, self._revision = Forecast(at=0.0), None
             raise
         return max(REST_SECONDS, REST_FACTOR * took)
 
-    def _made(self, picture: SnapshotCopy, now: float) -> Forecast:
+    def _made(self, snapshot: SnapshotCopy, now: float) -> Forecast:
         return self._forecaster.forecast(
-            picture,
+            snapshot,
             now,
-            calibration=calibrate(self._told, now),
+            calibration=calibrate(self._past, now),
             recent=self._recent,
             pause=_Breathing(self._worker).pause,
         )
 
-    def _settle(self, picture: SnapshotCopy) -> None:
-        over = [wait for wait in self._kept if not estimates.is_waiting(picture, wait)]
+    def _settle(self, snapshot: SnapshotCopy) -> None:
+        over = [wait for wait in self._kept if not estimates.is_waiting(snapshot, wait)]
         for begin in range(0, len(over), BATCH):
             batch = over[begin : begin + BATCH]
             started = self._controller.execute(estimates.settle, batch).result(_ASK_SECONDS)
-            self._told = estimates.with_outcomes(self._told, batch, started)
+            self._past = estimates.with_outcomes(self._past, batch, started)
             for wait in batch:
                 del self._kept[wait]
 
-    def _keep(self, told: list[PastEstimate]) -> None:
-        for begin in range(0, len(told), BATCH):
-            batch = told[begin : begin + BATCH]
+    def _keep(self, made: list[PastEstimate]) -> None:
+        for begin in range(0, len(made), BATCH):
+            batch = made[begin : begin + BATCH]
             self._controller.execute(estimates.keep, batch).add_done_callback(
                 log_failure(log, "estimates could not be stored")
             )
-        self._told = [*self._told, *told][-estimates.LOOKED_BACK :]
-        for one in told:
+        self._past = [*self._past, *made][-estimates.LOOKED_BACK :]
+        for one in made:
             self._kept[one.job_id, one.attempt] = horizon_of(one.p50 - one.made_at)
 
 
 class _Breathing:
-    """Lets the other threads of the process go on."""
+    """Pause, so that other threads of the process can run."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker

@@ -1,7 +1,7 @@
 """`corral.yaml` as plain values, with the line of every key, so that an error can name it.
 
-Reads a small and safe part of YAML: mappings, lists and scalars; no aliases, tags or merge keys, so a file means what
-it shows. What the keys mean is decided by the settings.
+Reads a safe subset of YAML: mappings, lists and scalars; no aliases, tags or merge keys. The settings decide what the
+keys mean.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ MAX_FILE_BYTES = 1_048_576
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConfigProblem:
-    """One thing that is wrong in the configuration: where it came from, and what is allowed."""
+    """One error in the configuration: its source, and the allowed values."""
 
     #: such as "corral.yaml:12" or "environment CORRAL_PORT"
     origin: str
-    #: dotted path of the key; "" when the whole file is meant
+    #: dotted path of the key; "" for the whole file
     key: str
     message: str
 
     @property
     def line(self) -> int:
-        """The line in the file, or 0 when it came from elsewhere."""
+        """The line in the file, or 0 if the value has another source."""
         number = self.origin.rpartition(":")[2]
         return int(number) if number.isdecimal() else 0
 
@@ -53,7 +53,7 @@ class ConfigTree:
     lines: Mapping[Location, int] = field(default_factory=dict)
 
     def origin(self, location: Location) -> str:
-        """The file and the line of a place, or of the nearest key around it."""
+        """The file and the line of a key, or of the nearest key above it."""
         for length in range(len(location), 0, -1):
             line = self.lines.get(location[:length])
             if line is not None:
@@ -62,7 +62,7 @@ class ConfigTree:
 
 
 def read_config(path: Path) -> ConfigTree:
-    """The file's values. Raises ConfigError when it cannot be read or is not what it should be."""
+    """The file's values. Raises ConfigError if the file cannot be read or is not valid."""
     name = str(path)
     try:
         data = path.read_bytes()
@@ -79,7 +79,7 @@ def read_config(path: Path) -> ConfigTree:
 
 
 def parse_config(text: str, name: str, *, like: str = "sections such as `cluster:` and `policies:`") -> ConfigTree:
-    """The values of a YAML text. `name` stands in front of line numbers in errors; `like` is what it should hold."""
+    """The values of a YAML text. `name` precedes line numbers in errors; `like` describes the expected content."""
     try:
         _refuse_aliases(text, name)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -101,7 +101,7 @@ def parse_config(text: str, name: str, *, like: str = "sections such as `cluster
 
 
 def scalar(text: str) -> Any:
-    """A single value as a file would have it, for environment variables: "8470" is a number."""
+    """A single value, parsed like one in a file, for environment variables: "8470" is a number."""
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -143,7 +143,7 @@ class _Reader:
             key = key_node.value
             place = (*location, str(key))
             if not isinstance(key_node, yaml.ScalarNode) or not isinstance(key, str) or key == "<<":
-                self._complain(key_node, location, "keys must be plain words")
+                self._complain(key_node, location, "keys must be plain text")
                 continue
             if key in values:
                 self._complain(key_node, place, f"is given twice; the first one is on line {self.lines[place]}")

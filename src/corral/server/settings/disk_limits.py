@@ -1,4 +1,4 @@
-"""What jobs may take of the disk, by the settings and by how large the disk is."""
+"""Limits on the jobs' use of the disk, from the settings and the size of the disk."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from corral.server.settings.settings import Settings
 
-#: Of the disk: what one job may have, and what stays free.
+#: Shares of the disk: the limit of one job, and the free space that is kept.
 _JOB_PART = 0.5
 _FREE_PART = 0.05
 _FREE_BYTES = 2 * 2**30
@@ -15,12 +15,12 @@ _FREE_BYTES = 2 * 2**30
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiskLimits:
-    #: what one job may have; None means no limit
+    #: limit of one job; None means no limit
     job_bytes: int | None
     job_files: int | None
-    #: with less free than this nothing is launched
+    #: with less free space no job is launched
     min_free_bytes: int
-    #: of the file that is given up when the disk is full
+    #: size of the file that is removed when the disk is full
     reserve_bytes: int
 
 

@@ -1,6 +1,6 @@
 """A GPU manager's `gpu_manager_config.json`, turned into the text of a `corral.yaml`.
 
-Decides which old key means which new one. Nothing is dropped silently: what has no counterpart is reported.
+Decides which old key maps to which new one. Nothing is dropped silently: keys without a counterpart are reported.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportedConfig:
-    """The new file's text, and what a person should know about the way there."""
+    """The new file's text, and notes for the user about the conversion."""
 
     yaml_text: str
     #: one line per mapped key: "monitor_interval -> monitoring.interval_seconds"
     mapped: tuple[str, ...]
     #: keys that have no counterpart and were left out
     unknown: tuple[str, ...]
-    #: where the meaning is not quite the same
+    #: keys whose meaning differs slightly
     remarks: tuple[str, ...]
 
 
 def import_config(text: str, name: str) -> ImportedConfig:
-    """Read its JSON, `//` comments included. Raises ConfigError when it is not JSON or a value cannot be used."""
+    """Read the JSON, which may have `//` comments. Raises ConfigError if it is not JSON or a value is not valid."""
     old = _load(text, name)
     mapping = _Mapping()
     for key, value in old.items():
@@ -84,14 +84,14 @@ def _load(text: str, name: str) -> dict[str, Any]:
 
 
 class _Mapping:
-    """The new values as they come together."""
+    """Collects the new values."""
 
     def __init__(self) -> None:
         self.new: dict[str, dict[str, Any]] = {}
         self.mapped: list[str] = []
         self.unknown: list[str] = []
         self.remarks: list[str] = []
-        #: new key to old key, so that an error can name what the person wrote
+        #: new key to old key, so that an error can name the old key
         self.origins: dict[tuple[str, str], str] = {}
 
     def take(self, key: str, value: Any) -> None:
@@ -117,7 +117,7 @@ class _Mapping:
 
 
 def _notification(mapping: _Mapping, value: dict[str, Any]) -> None:
-    """003 knows one e-mail address and a switch; here a channel that is listed is switched on."""
+    """The old file has one e-mail address and a switch; here, a listed channel is switched on."""
     enabled = value.get("enabled", True)
     for key, inner in value.items():
         if key == "email" and enabled:

@@ -1,4 +1,4 @@
-"""What the values of `corral.yaml` must be like, and the words for those that are not: shared by its sections."""
+"""Validators of values of `corral.yaml` and their error messages, shared by its sections."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def matching(pattern: re.Pattern[str], example: str) -> AfterValidator:
 
 
 def readable_by(parse: Callable[[str], object]) -> AfterValidator:
-    """Keep the text, but only one that its reader will understand."""
+    """A text that `parse` accepts; the text itself is kept."""
 
     def check(value: str) -> str:
         parse(value)
@@ -68,7 +68,7 @@ def public_address(url: str) -> str:
 
 
 def workbench_address(url: str) -> str:
-    """Each workbench must have an origin of its own: in one that several share, each could use the others."""
+    """Each workbench must have an origin of its own: pages of one origin could use each other's workbenches."""
     example = "https://{workbench}.wb.example.org or https://gpu.example.org:{port}"
     is_one = url.count("{workbench}") + url.count("{port}") == 1
     head, _, rest = url.partition("://")

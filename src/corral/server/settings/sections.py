@@ -1,7 +1,7 @@
 """The sections of `corral.yaml`: their keys, defaults and ranges.
 
-Decides what a valid configuration is. Where values come from, and which source wins, is decided in `settings`.
-The defaults limit nobody: a single user on one machine needs no configuration at all.
+Decides what a valid configuration is. `settings` decides where values come from and which source wins.
+The defaults set no limits: a single user on one machine needs no configuration at all.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*")
 
 
 class Section(BaseModel):
-    """Strict: `port: "8470"` is a mistake worth telling, not something to guess at."""
+    """Strict: `port: "8470"` is reported as an error, not converted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -60,17 +60,17 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class SlurmRestSettings(Section):
-    """slurmrestd, and the token with which it is asked."""
+    """slurmrestd, and the token for its requests."""
 
     #: http://login1:6820, or unix:/run/slurmrestd.socket
     url: Annotated[str, readable_by(parse_place)]
-    #: a file with the token, which somebody keeps up to date
+    #: a file with the token, which the operator keeps up to date
     token_file: Annotated[str, AfterValidator(absolute_path)] | None = None
-    #: a command that prints one: [scontrol, token, lifespan=3600]
+    #: a command that prints a token: [scontrol, token, lifespan=3600]
     token_command: Texts = ()
-    #: whose token it is; null: whom it names itself
+    #: user of the token; null: the user named in the token
     user: Annotated[str, Field(max_length=64), matching(_ACCOUNT_NAME, "corral")] | None = None
-    #: null: the newest that slurmrestd and corral both know
+    #: null: the newest version that slurmrestd and corral both support
     api_version: Annotated[str, one_of(VERSIONS, "api_version")] | None = None
 
     @model_validator(mode="after")
@@ -83,33 +83,33 @@ class SlurmRestSettings(Section):
 
 
 class SlurmSettings(Section):
-    """An existing Slurm cluster, and how corral's jobs are given to it."""
+    """An existing Slurm cluster, and how corral submits its jobs."""
 
-    #: Slurm is asked through slurmrestd; null: by its programs
+    #: requests go through slurmrestd; null: through Slurm's programs
     rest: SlurmRestSettings | None = None
-    #: Slurm's own settings; null: where its programs look for them
+    #: Slurm's configuration file; null: the default of its programs
     conf: Annotated[str, AfterValidator(absolute_path)] | None = None
-    #: where its programs are; null: on the PATH
+    #: directory of Slurm's programs; null: on the PATH
     programs: Annotated[str, AfterValidator(absolute_path)] | None = None
     #: a directory that this server and all nodes share; null: below CORRAL_HOME, which must then be shared
     root: Annotated[str, AfterValidator(absolute_path)] | None = None
-    #: whose nodes corral uses, and where it submits, the best first; empty: all of them, the default one first
+    #: partitions that corral uses, in order of preference; empty: all, the default partition first
     partitions: Texts = ()
-    #: the longest that Slurm lets a job run, where accounts or QOS allow less than the partition: 2d
+    #: longest run time that Slurm allows, if accounts or QOS allow less than the partition: 2d
     max_time: Duration | None = None
     account: Annotated[str, Field(max_length=64)] = ""
     qos: Annotated[str, Field(max_length=64)] = ""
-    #: Slurm accounts of users who have another one
+    #: Slurm accounts by user, for users who have another one than the default
     accounts: dict[str, str] = {}
-    #: for jobs that ask for no CPUs
+    #: CPUs of jobs that request none
     cpus_per_gpu: Annotated[int, Field(ge=1, le=1024)] = 1
-    #: what corral calls GPUs of a type: {a100: A100-80G}
+    #: GPU models by Slurm's GPU types: {a100: A100-80G}
     models: dict[str, str] = {}
     #: more options for every sbatch, such as --reservation=corral
     options: Texts = ()
     #: the PATH of jobs
     path: str = "/usr/local/bin:/usr/bin:/bin"
-    #: a job that others keep waiting in Slurm for so long goes back to corral's queue
+    #: a job that waits in Slurm for other jobs for so long is requeued in corral
     pending_seconds: Annotated[float, Field(ge=1, le=3600)] = 20.0
 
     @model_validator(mode="after")
@@ -126,7 +126,7 @@ class ClusterSettings(Section):
     engine: Engine = "local"
     #: of a Slurm cluster
     slurm: SlurmSettings = SlurmSettings()
-    #: how many GPUs there should be; the server warns at the start when it finds another number
+    #: expected number of GPUs; the server warns at its start if it finds another number
     total_gpus: GpuCount | None = None
 
 
@@ -134,17 +134,17 @@ class AllocationSettings(Section):
     strategy: Literal["static", "dynamic", "hybrid"] = "hybrid"
     reserved_ratio: Fraction = 0.3
     placement: PlacementPolicy = "fragmentation"
-    #: the label of nodes that tells their rack; empty: gangs go wherever there is room
+    #: the node label with the rack; empty: gangs are placed without regard to racks
     rack_label: Annotated[str, Field(max_length=253)] = DEFAULT_RACK_LABEL
 
 
 class WeightSettings(Section):
-    """What counts how much under `weighted`."""
+    """Weights of the policy `weighted`."""
 
     priority: Weight = 1.0
     size: Weight = 1.0
     runtime: Weight = 1.0
-    #: never nothing: age is what keeps jobs from starving
+    #: above 0: the weight of the waiting time prevents starvation
     age: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
 
 
@@ -155,15 +155,15 @@ class SchedulingSettings(Section):
     default_priority: Annotated[int, Field(ge=0, le=100)] = 5
     score_settling_hours: Annotated[float, Field(gt=0, le=8760)] = 6.0
     weights: WeightSettings = Field(default_factory=WeightSettings)
-    #: under `shortest`: GPU-hours of work that an hour of waiting makes up for
+    #: under `shortest`: GPU-hours of work that one hour of waiting compensates
     ageing: Annotated[float, Field(ge=0.001, le=1_000_000)] = 4.0
-    #: under `shortest`: the power of its GPUs with which a job's size counts; 1 is GPU-time
+    #: under `shortest`: exponent of the number of GPUs in a job's cost; 1 is GPU-time
     size_power: Annotated[float, Field(ge=0, le=2)] = 1.0
-    #: jobs of each line whose start is protected: nothing that passes them may delay it
+    #: jobs of each waiting line with a planned start, which backfilled jobs must not delay
     protected_starts: Annotated[int, Field(ge=1, le=100)] = 4
-    #: what a job without a time limit is expected to run while nothing is known of its like
+    #: predicted run time of a job without a time limit and without similar completed jobs
     unknown_run_hours: Annotated[float, Field(gt=0, le=8760)] = 24.0
-    #: the smallest share of a GPU that a job may ask for: thousands of tiny jobs on one GPU help nobody
+    #: smallest share of a GPU that a job may request, so that one GPU is not split into thousands of shares
     smallest_share: Annotated[float, Field(ge=0.001, le=1)] = 0.01
 
 
@@ -174,40 +174,40 @@ class AlertThresholds(Section):
 
 
 class HealthSettings(Section):
-    """When a GPU is not trusted any more. It is too hot above `alert_thresholds.temperature`."""
+    """When a GPU becomes suspect or failed. It is too hot above `alert_thresholds.temperature`."""
 
-    #: bad readings in a row that turn a suspicion into a failure
+    #: bad readings in a row after which a suspect GPU counts as failed
     confirm_readings: Annotated[int, Field(ge=1, le=1000)] = 3
-    #: how long a GPU under a running job may do nothing before it is suspected, and twice that before it has failed;
-    #: null: idleness says nothing about health
+    #: idle time of a GPU under a running job after which it is suspect; after twice that time it has failed;
+    #: null: idleness does not affect health
     idle_grace_minutes: Annotated[float, Field(gt=0, le=10_080)] | None = 30
-    #: how long a suspected GPU must be without fault to be trusted again; doubled with each relapse within a day
+    #: time without faults after which a suspect GPU is healthy again; doubled with each relapse within a day
     recover_minutes: Annotated[float, Field(gt=0, le=10_080)] = 5
 
 
 class IdleReclaimSettings(Section):
-    """What happens to a job that holds GPUs and does nothing. Off unless switched on."""
+    """Handling of jobs that hold GPUs and do not use them. Off by default."""
 
     enabled: bool = False
-    #: how far back is looked
+    #: length of the observed period
     window_minutes: Annotated[float, Field(gt=0, le=10_080)] = 30
-    #: mean use of its GPUs below which a job is idle
+    #: a job is idle if the mean utilisation of its GPUs is below this
     utilization: Fraction = 0.02
     #: from the warning to the stop
     warning_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
-    #: what its owner gets by asking, once per warning
+    #: extra time that the owner can request once per warning
     extension_minutes: Annotated[float, Field(gt=0, le=10_080)] = 60
-    #: workbenches are idle while their owner thinks
+    #: workbenches are often idle while their user thinks
     include_workbenches: bool = False
 
 
 class MonitoringSettings(Section):
     interval_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 5
-    #: readings as they were taken
+    #: retention of raw readings
     raw_retention_hours: Annotated[float, Field(gt=0, le=8760)] = 24
-    #: their means per minute
+    #: retention of means per minute
     metrics_retention_days: Annotated[float, Field(gt=0, le=3650)] = 30
-    #: their means per hour
+    #: retention of means per hour
     hourly_retention_days: Annotated[float, Field(gt=0, le=36_500)] = 365
     #: addresses of exporters on other nodes, or NODE=ADDRESS: corral's own or NVIDIA's DCGM exporter
     scrape: Annotated[Texts, each_readable_by(readable_target)] = ()
@@ -230,7 +230,7 @@ class VolumeQuotaSettings(Section):
 
 
 class DefaultQuotaSettings(Section):
-    """What a new user may hold; what is left out has no limit. Those who are there already keep their quotas."""
+    """Quota of new users; limits that are left out are none. Existing users keep their quotas."""
 
     workbench: KindQuotaSettings = KindQuotaSettings()
     training: KindQuotaSettings = KindQuotaSettings()
@@ -245,13 +245,13 @@ class PolicySettings(Section):
     max_total_gpus: GpuCount | None = None
     max_job_duration_hours: Annotated[float, Field(gt=0, le=87_600)] | None = None
     enable_preemption: bool = True
-    #: how long an attempt runs at least before it may be preempted
+    #: minimum run time of an attempt before it may be preempted
     preemption_min_run_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
-    #: in queues whose order preempts: by which part of the other's cost a job must be ahead
+    #: in queues whose order preempts: the margin, as a share of the victim's cost, by which a job must be ahead
     preemption_margin: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    #: in queues whose order preempts: whether jobs that save may be moved, so that what is free lies together
+    #: in queues whose order preempts: whether jobs with checkpoints may be moved to defragment free GPUs
     preemption_moves: bool = False
-    #: GPUs that `corral allocate TASK` takes without --gpus, and the most that --gpus may ask for
+    #: GPUs that `corral allocate TASK` takes without --gpus, and the maximum of --gpus
     max_auto_gpus: GpuCount = 2
     max_manual_gpus: GpuCount = 6
     default_quota: DefaultQuotaSettings = DefaultQuotaSettings()
@@ -270,9 +270,9 @@ class ScalingSettings(Section):
     max_gpus: Annotated[int, Field(ge=1, le=1_000_000)] = 4
     scale_up_threshold: Fraction = 0.8
     scale_down_threshold: Fraction = 0.3
-    #: over how long the use of a job's GPUs is measured
+    #: period over which the utilisation of a job's GPUs is measured
     window_minutes: Annotated[float, Field(gt=0, le=10_080)] = 5
-    #: at least so long between two resizes of a job, unless others need its GPUs
+    #: minimum time between two resizes of a job, unless other jobs need its GPUs
     interval_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
 
     @model_validator(mode="after")
@@ -288,7 +288,7 @@ class ProgramTemplateSettings(Section):
     command: Annotated[str, Field(min_length=1), readable_by(shlex.split)] = "python train.py"
     args: Texts = ("--gpus", "{gpu_list}")
     env_vars: Annotated[dict[str, str], AfterValidator(environment)] = {"CUDA_VISIBLE_DEVICES": "{gpu_list}"}
-    #: stands before a task's name in the name of its job
+    #: prefix of the names of tasks' jobs
     task_prefix: Annotated[str, Field(max_length=32), matching(_JOB_NAME_PART, "task_")] = "task_"
 
 
@@ -300,70 +300,70 @@ class NotificationSettings(Section):
 class StorageSettings(Section):
     database: Annotated[str, AfterValidator(database_place)] = "sqlite"
     metrics: Annotated[str, AfterValidator(metrics_place)] = "embedded"
-    #: where volumes are kept; empty: in the home directory
+    #: directory of volumes; empty: in the home directory
     volumes: Annotated[str, AfterValidator(whole_path)] = ""
-    #: where jobs get room on the node's own disk; empty: in the home directory
+    #: directory of jobs' local disk space on the node; empty: in the home directory
     scratch: Annotated[str, AfterValidator(whole_path)] = ""
-    #: where nodes keep what they fetched of buckets; empty: in the home directory
+    #: cache of buckets on the nodes; empty: in the home directory
     object_cache: Annotated[str, AfterValidator(whole_path)] = ""
-    #: how much that may be; 0: 50 GiB, or a tenth of the disk where that is less
+    #: size of that cache; 0: 50 GiB, or a tenth of the disk if that is less
     object_cache_size: Annotated[int, BeforeValidator(parse_bytes), Field(ge=0)] = 0
-    #: where the built-in dataset target keeps its files; empty: in the home directory
+    #: directory of the built-in dataset target; empty: in the home directory
     datasets: Annotated[str, AfterValidator(whole_path)] = ""
-    #: where nodes keep versions that jobs have mounted; empty: in the home directory
+    #: cache of mounted dataset versions on the nodes; empty: in the home directory
     dataset_cache: Annotated[str, AfterValidator(whole_path)] = ""
-    #: how much those may take before unused ones go
+    #: size of that cache; unused versions are removed beyond it
     dataset_cache_size: Annotated[int, BeforeValidator(parse_bytes), Field(ge=0)] = 100 * 2**30
 
 
 class ServerSettings(Section):
     host: Annotated[str, Field(min_length=1, max_length=253)] = "127.0.0.1"
-    #: 0 takes any free port, which the server then prints
+    #: 0: any free port, which the server prints
     port: Annotated[int, Field(ge=0, le=65_535)] = 8470
-    #: let monitoring read /metrics without signing in
+    #: /metrics can be read without signing in
     metrics_open: bool = False
-    #: label some metrics with the user; it tells who works how much to whoever may read /metrics
+    #: some metrics have a label with the user; every reader of /metrics then sees each user's usage
     metrics_per_user: bool = False
     session_hours: Annotated[float, Field(gt=0, le=8760)] = 12
     token_days: Annotated[float, Field(gt=0, le=3650)] = 90
-    #: wrong passwords for a user from one address before pauses follow; strangers' addresses may fail four times as
-    #: often over all users
+    #: wrong passwords for a user from one address before pauses follow; an address from which the user never
+    #: signed in may fail four times as often over all users
     login_attempts: Annotated[int, Field(ge=1, le=1000)] = 5
-    #: the longest pause between two attempts; the first one is a second, each further one twice as long
+    #: longest pause between two attempts; the first pause is one second, each further one is twice as long
     login_window_seconds: Annotated[float, Field(ge=1, le=86_400)] = 60
-    #: how long the head of a request may take to arrive, and a new connection may say nothing
+    #: time within which the header of a request must arrive, also the first one of a new connection
     header_seconds: Annotated[float, Field(ge=1, le=600)] = 10
-    #: a body brings at least 256 bytes a second, on average over so many seconds
+    #: a body must arrive with at least 256 bytes per second, on average over so many seconds
     body_seconds: Annotated[float, Field(ge=1, le=600)] = 30
-    #: how long a connection stays open between two requests
+    #: time that a connection stays open between two requests
     idle_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
-    #: connections at a time of one address, which may be a whole institute's; trusted_proxies have no limit
+    #: simultaneous connections of one address, which may be that of a whole institute; trusted_proxies have no limit
     max_connections_per_address: Annotated[int, Field(ge=4, le=1_000_000)] = 512
     #: send the session cookie over HTTPS only; switch on behind a TLS proxy
     secure_cookie: bool = False
-    #: the address that people type, when a reverse proxy stands in front; sign-in providers send them back to it
+    #: the server's public address, if it is behind a reverse proxy; sign-in providers redirect to it
     public_url: Annotated[str, AfterValidator(public_address)] | None = None
-    #: addresses of reverse proxies whose X-Forwarded-For is believed
+    #: addresses of reverse proxies whose X-Forwarded-For is trusted
     trusted_proxies: Texts = ()
-    #: who signs licence tokens (Ed25519, 32 bytes in base64url), instead of the key that corral comes with
+    #: public key for licence tokens (Ed25519, 32 bytes in base64url), instead of the built-in one
     licence_public_key: Annotated[str, readable_by(check_public_key)] | None = None
     log_format: Literal["plain", "json"] = "plain"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
 
 class WorkbenchSettings(Section):
-    #: the name or address under which people reach the nodes by SSH; null: that of this server
+    #: the host name or address for SSH to the nodes; null: that of this server
     ssh_host: Annotated[str, Field(min_length=1, max_length=253), matching(_HOST_NAME, "gpu1.example.org")] | None = (
         None
     )
-    #: where a workbench's SSH server listens
+    #: ports for the SSH servers of workbenches
     ssh_ports: Annotated[str, readable_by(parse_ports)] = "40000-49999"
     #: the origin of each workbench's pages, with {workbench} in its host name or {port} as its port; null: a name below
-    #: localhost for those who come to this machine itself, and a port of this server for others
+    #: localhost for browsers on this machine, and a port of this server for others
     url: Annotated[str, AfterValidator(workbench_address)] | None = None
-    #: the ports of this server at which pages of workbenches are found, one for each
+    #: ports of this server for the pages of workbenches, one for each workbench
     ports: Annotated[str, readable_by(parse_ports)] = "8471-8670"
-    #: let operators open others' workbenches in a browser
+    #: operators may open other users' workbenches in a browser
     operators_open: bool = False
 
     @property
@@ -377,34 +377,34 @@ class WorkbenchSettings(Section):
 
 
 class RunAsSettings(Section):
-    """Whose account of this machine jobs get, when the server runs as root."""
+    """The operating system accounts of jobs, if the server runs as root."""
 
-    #: `{user}` is the user's own name: who has an account of that name gets it, system accounts excepted
+    #: `{user}` is the user's name: a user with an account of that name gets it, except for system accounts
     account: Annotated[str, Field(min_length=1, max_length=64)] = "{user}"
-    #: users whose account has another name
+    #: accounts by user, for users whose account has another name
     users: dict[str, str] = {}
-    #: the account of users who have none, with share_default
+    #: the account of users without an account, with share_default
     default: Annotated[str, Field(min_length=1, max_length=64)] | None = "nobody"
-    #: let all users without an account share the default one: they can read and change each other's files and
-    #: processes. false: their jobs are refused
+    #: all users without an account share the default one: they can read and change each other's files and processes.
+    #: false: their jobs are refused
     share_default: bool = False
 
 
 class LocalSettings(Section):
-    """The local engine: virtual GPUs replace the real ones; without real ones there are eight virtual ones."""
+    """The local engine: virtual GPUs replace the real ones; a machine without GPUs gets eight virtual ones."""
 
     virtual_gpus: Annotated[str, readable_by(parse_virtual_gpus)] | None = None
     virtual_nodes: Annotated[str, readable_by(parse_virtual_nodes)] | None = None
     log_limit_bytes: Annotated[Size, Field(ge=4096)] = 64 * 1024 * 1024
     run_as: RunAsSettings = RunAsSettings()
-    #: when the server runs as root. true: jobs do too, unless run_as says otherwise; false: none ever does; null: those
-    #: of the first operator do, whose server it is
+    #: if the server runs as root: true: jobs run as root, too, unless run_as sets an account; false: no job does;
+    #: null: only jobs of the first operator, who owns the server, run as root
     allow_root: bool | None = None
-    #: setuid programs and file capabilities, such as sudo, give a job no privileges, where jobs have accounts
+    #: setuid programs and file capabilities, such as sudo, give a job no privileges, if jobs have accounts
     no_new_privileges: bool = True
-    #: processes and threads of one instance together; null: no limit
+    #: limit on processes and threads of one instance together; null: no limit
     max_processes: Annotated[int, Field(ge=16, le=4_194_304)] | None = 8192
-    #: let NVIDIA's MPS hold jobs to their shares of a GPU; all jobs must then have the same account
+    #: NVIDIA's MPS limits jobs to their shares of a GPU; all jobs must then have the same account
     mps: bool = False
 
     @model_validator(mode="after")

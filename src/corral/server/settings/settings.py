@@ -1,7 +1,7 @@
 """Settings: the only reader of the configuration file and of the environment.
 
-Decides which source wins (command line, environment, file, default) and remembers where every value came from, so that
-errors and `corral config show` can say it. What is valid is decided by the sections.
+Decides which source wins (command line, environment, file, default) and records the source of every value for errors
+and `corral config show`. The sections decide which values are valid.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ ENVIRONMENT_KEYS: Mapping[str, tuple[str, str]] = {
     "CORRAL_VIRTUAL_NODES": ("local", "virtual_nodes"),
 }
 _MIN_PASSWORD_LENGTH = 8
-#: The operator whom the first start makes: whoever started the server knows the password.
+#: The operator that the first start creates; its password is printed.
 FIRST_USER = "operator"
 
 
 class SettingsFile(BaseModel):
-    """Everything that `corral.yaml` may hold."""
+    """All sections of `corral.yaml`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -94,14 +94,14 @@ class SettingsFile(BaseModel):
 class Settings(SettingsFile):
     """The effective settings of one server."""
 
-    #: where state lives: store, logs of jobs, lock
+    #: directory of the state: store, logs of jobs, lock
     home: Annotated[Path, Field(strict=False)]
     config_file: Annotated[Path | None, Field(strict=False)] = None
     #: the first password of user `operator`, for unattended set-up
     bootstrap_password: SecretStr | None = None
-    #: dotted key to where its value came from; what is not here is a default
+    #: source of each value by dotted key; keys that are missing have their default
     sources: Mapping[str, str] = Field(default_factory=dict)
-    #: started with --demo: some users are made up, and their jobs are the demo's own
+    #: started with --demo: some users are invented, and their jobs are the demo's own
     is_demo: bool = False
 
     @property
@@ -112,17 +112,17 @@ class Settings(SettingsFile):
 
     @property
     def datasets_path(self) -> Path:
-        """Where the built-in dataset target keeps its files."""
+        """The directory of the built-in dataset target."""
         return Path(self.storage.datasets) if self.storage.datasets else self.home / "datasets"
 
     @property
     def dataset_cache_path(self) -> Path:
-        """Where versions of datasets are that jobs have mounted."""
+        """The cache of dataset versions that jobs have mounted."""
         return Path(self.storage.dataset_cache) if self.storage.dataset_cache else self.home / "dataset-cache"
 
     @property
     def helper_path(self) -> Path:
-        """Where programs find the checkpoint helper: a directory for PYTHONPATH."""
+        """The directory of the checkpoint helper, for PYTHONPATH."""
         return self.home / "helper"
 
     @property
@@ -191,7 +191,7 @@ class Settings(SettingsFile):
 
     @property
     def control_policies(self) -> Policies:
-        """The same settings as the use cases know them."""
+        """The same settings in the form of the use cases."""
         template = self.program_template
         return Policies(
             limits=self.limits,
@@ -237,7 +237,7 @@ class Settings(SettingsFile):
 
     @property
     def alert_thresholds(self) -> Thresholds:
-        """News about free GPUs are for those who ask for them: only when the configuration names the number."""
+        """The rule about free GPUs exists only if the configuration sets its number."""
         given = self.monitoring.alert_thresholds
         wants_free = "notification.gpu_available_threshold" in self.sources
         return Thresholds(
@@ -249,7 +249,7 @@ class Settings(SettingsFile):
 
     @property
     def default_quota(self) -> dict[JobKind, Quota]:
-        """Of new users, per kind that has a limit."""
+        """Quotas of new users, by kind with a limit."""
         given = {kind: getattr(self.policies.default_quota, kind.value) for kind in JobKind}
         quotas = {
             kind: Quota(
@@ -287,9 +287,9 @@ def load_settings(
     overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Settings:
-    """The effective settings. `overrides` are dotted keys from the command line, `home` among them.
+    """The effective settings. `overrides` are dotted keys from the command line, including `home`.
 
-    Raises ConfigError with everything that is wrong at once.
+    Raises ConfigError with all errors at once.
     """
     env = os.environ if environ is None else environ
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
@@ -314,7 +314,7 @@ def load_settings(
 
 
 def check_config(path: Path) -> list[ConfigProblem]:
-    """What is wrong with a file; an empty list means that a server would start with it."""
+    """The errors in a file; an empty list means that a server would start with it."""
     try:
         _Merged(read_config(path)).checked()
     except ConfigError as error:
@@ -383,7 +383,7 @@ class _Merged:
         self._tree = tree
         self._values: dict[str, Any] = dict(tree.values)
         self._origins: dict[Location, str] = {}
-        # One cluster needs no list; inside it always is one.
+        # A file with one cluster needs no list; the settings always have a list.
         self._single_cluster = isinstance(self._values.get("cluster"), dict)
         if self._single_cluster:
             self._values["cluster"] = [self._values["cluster"]]
@@ -397,7 +397,7 @@ class _Merged:
         place[last] = value
         self._origins[key] = origin
         if key[0] == "local" and last.startswith("virtual_"):
-            # A nearer source replaces the other way to say it, too.
+            # A source with precedence also replaces the alternative key.
             other = "virtual_nodes" if last == "virtual_gpus" else "virtual_gpus"
             if ("local", other) not in self._origins:
                 place.pop(other, None)
@@ -410,7 +410,7 @@ class _Merged:
                 ConfigProblem(origin=self._origin(found.location), key=self._key(found.location), message=found.message)
                 for found in findings(error.errors(), SettingsFile)
             ]
-            # as they stand in the file, from top to bottom; those from elsewhere first
+            # in the order of the file; errors of other sources first
             raise ConfigError(sorted(problems, key=lambda problem: problem.line)) from None
         self._check_clusters(settings)
         return settings
@@ -427,7 +427,7 @@ class _Merged:
             raise ConfigError([ConfigProblem(origin=self._origin(("cluster",)), key="cluster", message=message)])
 
     def _file_place(self, location: Location) -> Location:
-        """The place as it stands in the file, where a single cluster is no list."""
+        """The key as in the file, where a single cluster is no list."""
         if self._single_cluster and location[:2] == ("cluster", 0):
             return ("cluster", *location[2:])
         return location
@@ -454,5 +454,5 @@ def _leaves(value: Any, key: Location) -> list[tuple[Location, Any]]:
 
 
 def _source(sources: Mapping[str, str], key: Location) -> str:
-    """Where a value came from; a list or mapping given as a whole counts for its parts."""
+    """The source of a value; the source of a list or mapping applies to its items."""
     return sources.get(dotted(key), "default")

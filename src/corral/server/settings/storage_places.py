@@ -1,4 +1,4 @@
-"""Where this machine keeps what its jobs mount, as the settings say it."""
+"""Directories of this machine for storage that jobs mount, from the settings."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from corral.engines.storage.storage_specs import StoragePlaces
 from corral.server.settings.settings import Settings
 
 _GIB = 1 << 30
-#: Of a cache whose size nobody set: this much, or this part of the disk where that is less.
+#: Default size of a cache: this size, or this share of the disk if that is less.
 _CACHE_BYTES = 50 * _GIB
 _CACHE_PART = 0.1
 
 
 def storage_places(settings: Settings) -> StoragePlaces:
-    """The cache's directory is made: how large it may be depends on its disk."""
+    """Creates the cache's directory, because its size depends on its disk."""
     storage, home = settings.storage, settings.home
     cache = Path(storage.object_cache or home / "object-cache")
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Heavy reading for requests: checksums, archives, downloads and searches of what jobs and users have written.
+"""Heavy reading for requests: checksums, archives, downloads and searches of files of jobs and users.
 
-It has threads of its own, so that nothing else of the server waits for it, and every user has the same share of them
-(`stores/fair_pool`). A request whose client has left is given up.
+It has threads of its own, so that no other part of the server waits for it, and every user has the same share of them
+(`stores/storage/fair_pool.py`). A request whose client has disconnected is cancelled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from corral.stores.storage.fair_pool import DeadlinePassed, FairPool, Steps, Tas
 
 T = TypeVar("T")
 
-#: How often it is looked whether the client is still there.
+#: How often the connection of the client is checked.
 _LOOK_SECONDS = 0.5
 _RETRY_SECONDS = 5
 
@@ -36,13 +36,13 @@ class Readers:
         self._pool.close()
 
     async def run(self, user: str, steps: Steps[T], request: Request | None = None) -> T:
-        """What the generator returns. Raises a 503 problem if the user has too much under way or it takes too long."""
+        """The generator's result. Raises a 503 problem if the user has too many tasks, or the task takes too long."""
         task = self._submit(user, steps)
         ended = _event_of(task)
         try:
             while request is not None and not await _happens(ended):
                 if await request.is_disconnected():
-                    # Nobody reads this answer; the number is the one that proxies use for it.
+                    # No client reads this answer; 499 is the status that proxies use for this case.
                     raise Problem(499, "Client left", "The client closed the connection.", slug="client-left")
             return await _answer(task, ended)
         except DeadlinePassed:
@@ -52,11 +52,11 @@ class Readers:
             task.cancel()
 
     async def call(self, user: str, function: Callable[[], T]) -> T:
-        """The same for a function that cannot be interrupted: it holds one of the user's threads."""
+        """The same for a function that cannot be interrupted: it occupies one of the user's threads."""
         return await self.run(user, _called(function))
 
     def pieces(self, user: str, source: Iterator[bytes], close: Callable[[], None] = lambda: None) -> PieceStream:
-        """What the iterator has, to be sent; `close` is called once nothing is read any more."""
+        """The iterator's pieces, to be sent; `close` is called when reading has ended."""
         submit = partial(self._pool.submit, is_limited=False)
         return PieceStream(submit, user, source, close)
 
@@ -74,8 +74,8 @@ class Readers:
 
 
 class PieceStream:
-    """An asynchronous iterator over what heavy reading finds. No thread is held while the client is slow. Empty pieces
-    are places where other tasks may go first."""
+    """An asynchronous iterator over pieces from the pool. No thread is occupied while the client is slow. At an empty
+    piece another task may run first."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class PieceStream:
         return piece
 
     def close(self) -> None:
-        """What is read is closed after the slice that reads it now."""
+        """The file is closed after the present slice."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -123,17 +123,17 @@ def _event_of(task: Task[Any]) -> asyncio.Event:
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
 
-    def tell(_: object) -> None:
-        # The loop may be gone when the server stops.
+    def notify(_: object) -> None:
+        # The loop may be closed when the server stops.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(ended.set)
 
-    task.future.add_done_callback(tell)
+    task.future.add_done_callback(notify)
     return ended
 
 
 async def _happens(event: asyncio.Event) -> bool:
-    """Whether it happens within a moment."""
+    """Whether the event is set within the timeout."""
     try:
         async with asyncio.timeout(_LOOK_SECONDS):
             await event.wait()
@@ -151,7 +151,7 @@ async def _answer(task: Task[T], ended: asyncio.Event) -> T:
 
 
 def checksum_steps(pieces: Iterable[bytes]) -> Steps[str]:
-    """The checksum of all pieces."""
+    """The checksum over all pieces."""
     found = new_checksum()
     for piece in pieces:
         found.update(piece)
@@ -165,7 +165,7 @@ def _called(function: Callable[[], T]) -> Steps[T]:
 
 
 def _next_piece(source: Iterator[bytes]) -> Steps[bytes]:
-    """The next that has something in it; empty at the end."""
+    """The next non-empty piece; empty at the end."""
     for piece in source:
         if piece:
             return piece

@@ -1,7 +1,7 @@
-"""Files of volumes from outside of jobs: who may reach them, where they are kept, and how much room is left.
+"""Access to files of volumes from outside of jobs: permissions, places and remaining space.
 
-What is done to files is left to the storages (`stores/volume_directory`, `stores/volume_bucket`) and to
-`stores/uploads`.
+The storages (`stores/storage/volume_directory.py`, `stores/storage/volume_bucket.py`) and `stores/storage/uploads.py`
+read and write the files.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from corral.stores.storage.uploads import STALE_SECONDS, Uploads
 from corral.stores.storage.volume_bucket import BucketFiles
 from corral.stores.storage.volume_directory import DirectoryFiles
 
-#: Buckets that are kept open: signing in takes longer than most requests.
+#: Buckets that are kept open: authentication takes longer than most requests.
 _OPEN_BUCKETS = 16
 _SWEEP_SECONDS = 3600.0
-_TELL_SECONDS = 5.0
+_NOTIFY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reached:
-    """A volume, and the way to its files."""
+    """A volume, and the storage of its files."""
 
     volume: VolumeRecord
     files: VolumeFiles
@@ -45,24 +45,24 @@ class Reached:
 
 @dataclass(kw_only=True)
 class _Tally:
-    """What came to a volume since it was measured, and what is announced."""
+    """Bytes written to a volume since its last measurement, and bytes that uploads have announced."""
 
     measured_at: float | None
     landed_bytes: int = 0
-    #: by upload: how much of it has not come yet
+    #: by upload: bytes that have not arrived yet
     announced: dict[str, int] = field(default_factory=dict)
 
 
 class VolumeRoom:
-    """Keeps uploads within a volume's size between two measurements. Known to this process only: after a restart the
-    next measurement counts."""
+    """Keeps uploads within a volume's size between two measurements. Kept in memory only: after a restart the next
+    measurement counts."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tallies: dict[str, _Tally] = {}
 
     def announce(self, volume: VolumeRecord, upload: str, missing_bytes: int) -> None:
-        """So much will come. Raises OverLimit if there is no room for it."""
+        """Reserve space for an upload. Raises OverLimit if there is not enough."""
         if not volume.size_bytes:
             return
         with self._lock:
@@ -81,7 +81,7 @@ class VolumeRoom:
             tally.announced[upload] = missing_bytes
 
     def land(self, volume: VolumeRecord, upload: str, size_bytes: int) -> None:
-        """So much of it has come."""
+        """So many bytes of an upload have arrived."""
         with self._lock:
             tally = self._tally(volume)
             tally.landed_bytes += size_bytes
@@ -89,7 +89,7 @@ class VolumeRoom:
                 tally.announced[upload] = max(0, tally.announced[upload] - size_bytes)
 
     def end(self, volume: VolumeRecord, upload: str) -> None:
-        """It is complete, or nothing more comes."""
+        """The upload is complete or was cancelled."""
         with self._lock:
             self._tally(volume).announced.pop(upload, None)
 
@@ -101,7 +101,7 @@ class VolumeRoom:
 
 
 class VolumeStorage:
-    """`driver` knows where directories are; buckets are staged for in a directory of the server's."""
+    """`driver` knows the directories of volumes; uploads to buckets are staged in the server's home."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class VolumeStorage:
         guard: DiskGuard,
         changed: Callable[[str], None] = lambda volume_id: None,
     ) -> None:
-        """`changed` hears of a volume in which something is another by now."""
+        """`changed` is called with a volume whose files have changed."""
         self._driver = driver
         self._guard = guard
         self._changed = changed
@@ -127,7 +127,7 @@ class VolumeStorage:
         self.room = VolumeRoom()
 
     def find(self, tables: Transaction, caller: Caller, word: str, *, writes: bool) -> Reached:
-        """The volume that somebody means, if they may use it so."""
+        """The named volume, if the caller may read or write it."""
         volume = volumes.find_volume(tables, caller, word)
         if writes and not volumes.may_write(tables, caller, volume):
             why = "it is read-only" if volume.read_only else f"it is {volume.owner}'s, who shares it to be read"
@@ -139,23 +139,24 @@ class VolumeStorage:
         return self._directory(volume)
 
     def announce(self, reached: Reached, upload: str, missing_bytes: int) -> None:
-        """So much will come. Raises OverLimit if there is no room for it, in the volume or on the way to a bucket."""
+        """Reserve space for an upload. Raises OverLimit if there is not enough, in the volume or in the staging
+        directory."""
         is_staged = reached.volume.type is VolumeType.OBJECT
         place = self._staging if is_staged else self._driver.path_of(reached.volume.id)
         self._guard.check_room(missing_bytes, place)
         self.room.announce(reached.volume, upload, missing_bytes)
 
     def tell_change(self, volume: VolumeRecord) -> None:
-        """Once for many files that come together: measuring a volume may take long."""
+        """Report a change once for many files: measuring a volume may take long."""
         with self._lock:
             if volume.id in self._to_tell or volume.type is VolumeType.OBJECT:
                 return
             self._to_tell.add(volume.id)
-        timer = threading.Timer(_TELL_SECONDS, self._tell, [volume.id])
+        timer = threading.Timer(_NOTIFY_SECONDS, self._notify_changed, [volume.id])
         timer.daemon = True
         timer.start()
 
-    def _tell(self, volume_id: str) -> None:
+    def _notify_changed(self, volume_id: str) -> None:
         with self._lock:
             self._to_tell.discard(volume_id)
         self._changed(volume_id)
@@ -196,8 +197,8 @@ class VolumeStorage:
 
 
 def check_size(volume: VolumeRecord, size_bytes: int) -> None:
-    """A file whose length is more than its volume may hold is mostly a hole, and reading it takes as long as somebody
-    cared to write down. Raises FileRefused."""
+    """A file that is larger than its volume is sparse, and reading it takes time for its nominal length. Raises
+    FileRefused."""
     if volume.size_bytes and size_bytes > volume.size_bytes:
         raise FileRefused(
             f"it says that it has {format_bytes(size_bytes)}, and its volume may hold {format_bytes(volume.size_bytes)}"
@@ -205,7 +206,7 @@ def check_size(volume: VolumeRecord, size_bytes: int) -> None:
 
 
 def check_unwritten(state: State, volume: VolumeRecord) -> None:
-    """What has one writer has no second one outside."""
+    """A volume for one writer cannot be written from outside while a job writes to it."""
     writers = state.snapshot.active.mounted.writers(volume.id)
     if writers:
         job = state.snapshot.jobs[writers[0]]

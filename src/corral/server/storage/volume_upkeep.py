@@ -1,12 +1,12 @@
-"""Making volumes real: directories are made and removed as their rows say, sizes are applied, and use is measured.
+"""Reconciles volumes with their rows: creates and removes directories, applies sizes, and measures use.
 
-The rows are the truth about which volumes there should be; the driver knows which there are. Every round brings the
-second to the first, and every step can be done again, so a crash anywhere costs nothing but the time until the next
-round. What has a directory and no row is told and never removed: it may be somebody's only copy.
+The rows are the desired state; the driver reports the actual state. Every round reconciles both, and every step is
+idempotent, so after a crash the next round continues. A directory without a row is logged and never removed: it may be
+the only copy of a user's data.
 
-Measuring has threads of its own, which owners share fairly, since it may take long. What is mounted by jobs that run is
-measured every minute, once more when the last of them has ended, and rarely else; a large volume less often than a
-small one. Only what changed is written.
+Measuring has threads of its own, which owners share fairly, since it may take long. Volumes that running jobs mount are
+measured every minute, once more when the last of these jobs has ended, and otherwise rarely; a large volume less often
+than a small one. Only changes are written.
 """
 
 from __future__ import annotations
@@ -31,37 +31,37 @@ from corral.stores.storage.fair_pool import FairPool, Steps, Task
 log = logging.getLogger("corral.server.storage.volume_upkeep")
 
 LOOK_SECONDS = 1.0
-#: How often rows are read that look finished: their sizes may have changed.
+#: How often finished rows are read again: their sizes may have changed.
 REREAD_SECONDS = 5.0
-#: What could not be made or removed is tried again after this long.
+#: A failed step is tried again after this time.
 AGAIN_SECONDS = 30.0
 MEASURE_SECONDS = 60.0
 MEASURE_IDLE_SECONDS = 900.0
-#: One whose last job has just ended is worth a look.
+#: How soon a volume is measured whose last job has just ended.
 MEASURE_LEFT_SECONDS = 2.0
-#: Measuring a volume may take at most this part of the time.
+#: Maximum share of the time for measuring one volume.
 _MEASURE_PART = 0.05
 #: Volumes that are measured at the same time, each of another owner, and how long a round waits for them.
 _MEASURERS = 4
 _VOLUMES_PER_USER = 1_000_000
 _MEASURE_WAIT_SECONDS = 5.0
 _ASK_SECONDS = 10.0
-#: The types that are directories here.
+#: Types of volumes that are directories here.
 _OURS = (VolumeType.BLOCK, VolumeType.FILESYSTEM)
 
 
 @dataclass(kw_only=True, slots=True)
 class _Known:
-    """What is remembered of volumes between rounds."""
+    """State of volumes between rounds."""
 
-    #: the sizes that the driver was told
+    #: the sizes that were applied
     sizes: dict[str, int] = field(default_factory=dict)
-    #: those that failed, and when they are tried again
+    #: volumes with a failed step, and the time of the next attempt
     again_at: dict[str, float] = field(default_factory=dict)
     measured_at: dict[str, float] = field(default_factory=dict)
     #: how long measuring took
     cost_seconds: dict[str, float] = field(default_factory=dict)
-    #: what jobs held in the last round, and what they let go of since it was measured
+    #: volumes mounted in the last round, and volumes unmounted since they were measured
     mounted: set[str] = field(default_factory=set)
     left: set[str] = field(default_factory=set)
 
@@ -85,9 +85,9 @@ class Storing:
         self._lock = threading.Lock()
         self._launched: set[str] = set()
         self._reread_at = 0.0
-        #: one owner's volume of millions of files delays no other's
+        #: a volume with millions of files delays no other owner's volumes
         self._pool = FairPool("measuring", threads=_MEASURERS, per_user=1, waiting_per_user=_VOLUMES_PER_USER)
-        #: what was used before, and the task
+        #: the previous use, and the task
         self._measuring: dict[str, tuple[int | None, Task[VolumeUse]]] = {}
         self._workers = [
             Worker(name, work, every_seconds=LOOK_SECONDS, first_after=LOOK_SECONDS)
@@ -107,12 +107,11 @@ class Storing:
             worker.stop()
 
     def changed(self, volume_id: str) -> None:
-        """Something was put into a volume, or removed: measure it soon."""
+        """Files of a volume have changed: measure it soon."""
         self._known.measured_at.pop(volume_id, None)
 
-    def prepare(self, cluster: str, order: LaunchOrder) -> LaunchOrder:
-        """Launch step: note the volumes that the job can write, so that they are measured even if the job ends before
-        the next measurement."""
+    def noticed(self, order: LaunchOrder) -> LaunchOrder:
+        """A job with mounts is launched: its volumes are measured even if the job ends before the next round."""
         volume_ids = {item.id for item in order.storage if item.kind is StorageKind.VOLUME and not item.read_only}
         with self._lock:
             self._launched |= volume_ids
@@ -121,7 +120,7 @@ class Storing:
     # -------------------------------------------------------------------------------------------- making and removing
 
     def look(self) -> None:
-        """One round: what is not as its row says is made so."""
+        """One round: reconcile volumes that differ from their rows."""
         now = self._monotonic()
         if not self._controller.inspect(_has_unfinished).result(_ASK_SECONDS) and now < self._reread_at:
             return
@@ -149,14 +148,14 @@ class Storing:
             self._report(volumes.note_failed, row.id, str(error))
 
     def _reconcile(self) -> None:
-        """After a start: what was cut short is done by the rounds; what fits nowhere is told."""
+        """After a start: rounds finish interrupted steps; directories without a row are logged."""
         rows = {row.id: row for row in self._rows()}
         there = self.driver.volumes()
         strangers = sorted(there - rows.keys())
         if strangers:
             log.warning(
-                "%d volumes have files and no row, so nobody can mount them: %s. They are left alone; an operator "
-                "looks at them and removes them by hand",
+                "%d volumes have files and no row, so no job can mount them: %s. They are not changed; an operator "
+                "checks them and removes them by hand",
                 len(strangers),
                 ", ".join(strangers[:10]),
             )
@@ -171,13 +170,13 @@ class Storing:
     # -------------------------------------------------------------------------------------------- measuring
 
     def measure(self) -> None:
-        """Those that are due, one after the other; what changed is written together."""
-        # Taken before the look: whoever was launched before it and is not seen by it has ended.
+        """Measure due volumes one after the other; changes are written together."""
+        # Taken before the state is read: a job that was launched before and is not in the state has ended.
         with self._lock:
             launched, self._launched = self._launched, set()
         mounted = self._controller.inspect(_mounted).result(_ASK_SECONDS)
         left = (self._known.mounted | launched) - mounted
-        # Looked at here: a disk that does not answer must not hold up the controller.
+        # Read here: a disk that does not answer must not block the controller.
         let_in = [volume_id for volume_id in sorted(left) if self._is_let_in(volume_id)]
         if let_in:
             self._controller.inspect(_let_go, self.driver, let_in).result(_ASK_SECONDS)
@@ -215,7 +214,7 @@ class Storing:
     def _begin_measuring(self, row: VolumeRecord) -> None:
         if row.id in self._measuring:
             return
-        # Before it is measured: what changes meanwhile is measured again.
+        # Before measuring: changes during the measurement cause another one.
         self._known.measured_at[row.id] = self._monotonic()
         self._known.left.discard(row.id)
         self._measuring[row.id] = (row.used_bytes, self._pool.submit(row.owner, self._usage(row.id)))
@@ -228,7 +227,7 @@ class Storing:
         return use
 
     def _measurements(self) -> dict[str, VolumeUse]:
-        """What changed, of those that are measured. One that takes long is asked for again in the next round."""
+        """Changes of measured volumes. A measurement that takes long is collected in a later round."""
         wait([task.future for _, task in self._measuring.values()], timeout=_MEASURE_WAIT_SECONDS)
         changed: dict[str, VolumeUse] = {}
         for volume_id, (before, task) in list(self._measuring.items()):
@@ -244,7 +243,7 @@ class Storing:
                 changed[volume_id] = task.future.result()
         return changed
 
-    # -------------------------------------------------------------------------------------------- inside
+    # -------------------------------------------------------------------------------------------- helpers
 
     def _rows(self) -> list[VolumeRecord]:
         with self._store.read() as tables:
@@ -252,7 +251,7 @@ class Storing:
         return [row for row in found if row.type in _OURS and row.cluster in self._clusters]
 
     def _report(self, use_case: Callable[..., None], *args: Any) -> None:
-        """Waited for: the next round must see what this one did."""
+        """Waits for the controller: the next round must see the changes."""
         self._controller.execute(use_case, *args).result(_ASK_SECONDS)
 
     def _forget(self, volume_id: str) -> None:
@@ -271,7 +270,7 @@ def _ready_ids(state: State, clusters: Collection[str]) -> list[str]:
 
 
 def _let_go(state: State, driver: VolumeDriver, volume_ids: list[str]) -> None:
-    """In the controller's own thread, where nobody can be about to start with one of them."""
+    """Runs on the controller's thread, where no job can start with one of them at the same time."""
     held = _mounted(state)
     for volume_id in volume_ids:
         if volume_id not in held:

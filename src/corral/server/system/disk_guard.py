@@ -1,8 +1,8 @@
-"""The server's disk: how much is free, what is refused when little is, and a reserve for when nothing is.
+"""The server's disk: its free space, what is refused when little is free, and a reserve for a full disk.
 
-Jobs can fill the disk that the server's home is on. Before that nothing is launched and no upload begins any more. When
-it is full, a file that holds a reserve is given up bit by bit, so that records of what ends can be written; the store
-has room of its own (`stores/room`).
+Jobs can fill the disk of the server's home. Before that, no job is launched and no upload begins any more. When the
+disk is full, a file with reserved space is shortened step by step, so that records of ended jobs can be written; the
+store has a reserve of its own (`stores/database/disk_reserve.py`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ log = logging.getLogger("corral.server.disk")
 
 RESERVE = "reserve"
 LOOK_SECONDS = 1.0
-#: How often it is looked whether the store still has its room.
+#: How often the store's reserve is checked.
 _ROOM_SECONDS = 600.0
-#: With less than this the server's own records are in danger.
+#: With less free space the server's own records are in danger.
 _DANGER_BYTES = 8 << 20
-#: The reserve is given up in so many parts: whatever fills the disk takes them, too.
+#: The reserve is freed in so many parts, because the process that fills the disk takes freed space, too.
 _PARTS = 8
 #: A launch makes some files; a disk can be full of those, too.
 _MIN_FREE_FILES = 1000
@@ -36,16 +36,16 @@ _MIN_FREE_FILES = 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Free:
-    #: for jobs, and for the server, which may have blocks that others may not take
+    #: free for jobs, and free for the server, which may use blocks reserved for root
     bytes: int
     own_bytes: int
-    #: None where the file system does not count them
+    #: None if the file system does not count files
     files: int | None
 
 
 class DiskGuard:
     def __init__(self, *, home: Path, limits: DiskLimits, keep_room: Callable[[], None]) -> None:
-        """`keep_room` makes sure that the store has its own."""
+        """`keep_room` makes sure that the store has its reserve."""
         self._home = home
         self._limits = limits
         self._keep_room = keep_room
@@ -71,7 +71,7 @@ class DiskGuard:
         )
 
     def problem(self) -> str:
-        """Why nothing is launched; "" if there is room."""
+        """Why no job is launched; "" if there is enough space."""
         free = self.free()
         if free.bytes < self._limits.min_free_bytes:
             least = format_bytes(self._limits.min_free_bytes)
@@ -87,7 +87,8 @@ class DiskGuard:
         return order
 
     def check_room(self, size_bytes: int, place: str | Path | None = None) -> None:
-        """Before so much is brought to a place, by default the home directory. Raises OverLimit."""
+        """Check the free space before so many bytes are written to a directory, by default the home. Raises
+        OverLimit."""
         free = self.free(place)
         if free.bytes - size_bytes < self._limits.min_free_bytes:
             raise OverLimit(
@@ -99,7 +100,7 @@ class DiskGuard:
             )
 
     def look(self) -> None:
-        """One round: give up a part of the reserve, or make it again."""
+        """One round: free a part of the reserve, or create it again."""
         free = self.free()
         held = _size(self._reserve)
         if free.own_bytes < _DANGER_BYTES and held:
@@ -122,7 +123,7 @@ class DiskGuard:
     def _make_reserve(self) -> None:
         descriptor = os.open(self._reserve, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            # Without blocks of its own it would be no reserve: not all file systems can give them at once.
+            # The file must own its blocks: not all file systems can allocate them at once.
             with contextlib.suppress(OSError):
                 os.posix_fallocate(descriptor, 0, self._limits.reserve_bytes)
         finally:
@@ -132,8 +133,8 @@ class DiskGuard:
         try:
             self.look()
         except Exception:
-            # The worker tries again: a server whose disk cannot be looked at starts all the same.
-            log.exception("the disk could not be looked after")
+            # The worker tries again: the server starts even if its disk cannot be read.
+            log.exception("the disk could not be checked")
 
 
 def _size(path: Path) -> int:

@@ -1,7 +1,7 @@
-"""What running jobs have on the disk, measured again and again; one that has too much is stopped.
+"""Measures the disk use of running jobs regularly; a job above its limit is stopped.
 
-Users share the measuring fairly (`stores/fair_pool`): one with millions of files delays only their own. A directory
-that takes long to measure is measured less often.
+The threads are shared fairly by users (`stores/storage/fair_pool.py`): a user with millions of files delays only the
+user's own jobs. A directory that takes long to measure is measured less often.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from corral.stores.storage.fair_pool import FairPool, TaskCancelled
 log = logging.getLogger("corral.server.disk")
 
 LOOK_SECONDS = 1.0
-#: How often a job is measured, and at most which part of the time.
+#: How often a job is measured, and the maximum share of the time that measuring may take.
 MEASURE_SECONDS = 5.0
 _MEASURE_PART = 0.1
 _THREADS = 2
@@ -44,7 +44,7 @@ class DiskWatch:
         limits: DiskLimits,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`home_of` says where a job's directory is."""
+        """`home_of` returns a job's directory."""
         self._controller = controller
         self._engines = engines
         self._home_of = home_of
@@ -52,7 +52,7 @@ class DiskWatch:
         self._monotonic = monotonic
         self._pool = FairPool("disk", threads=_THREADS, per_user=_PER_USER, waiting_per_user=_TASKS_PER_USER)
         self._lock = threading.Lock()
-        #: by attempt: when it is measured next; infinite while it is
+        #: by attempt: when it is measured next; infinite while it is being measured
         self._due: dict[str, float] = {}
         self._worker = Worker("disk-watch", self.look, every_seconds=LOOK_SECONDS, first_after=LOOK_SECONDS)
 
@@ -66,7 +66,7 @@ class DiskWatch:
         self._worker.stop()
 
     def look(self) -> None:
-        """Begin to measure those that are due."""
+        """Begin to measure the attempts that are due."""
         found = self._controller.inspect(writers).result(_ASK_SECONDS)
         now = self._monotonic()
         with self._lock:
@@ -105,7 +105,7 @@ class DiskWatch:
             )
 
     def _judged(self, writer: Writer, use: DiskUse) -> OverDisk | None:
-        """None if the job has no more than it may."""
+        """None if the job is within its limits."""
         limits = self._limits
         if limits.job_bytes is not None and use.bytes > limits.job_bytes + writer.local_bytes:
             message = (

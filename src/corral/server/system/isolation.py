@@ -1,9 +1,9 @@
-"""How far jobs are kept apart on this machine: whose account they get, and what of the server's home they can reach.
+"""Isolation of jobs on this machine: the accounts of jobs, and the parts of the server's home that they can reach.
 
-A server that does not run as root gives jobs its own account, whatever the settings say: such an installation is for
-one user, because its jobs can change everything that the server stores. One that runs as root gives each user an
-account of the machine, and root's own only where that is allowed. Where nothing was said, only the first operator has
-root's, who has started this server as root; jobs of other users that could only run as root are refused.
+A server that does not run as root runs jobs with its own account, whatever the settings say: such an installation is
+for one user, because jobs can change everything that the server stores. A server that runs as root runs each user's
+jobs with an account of the machine, and with root's only if that is allowed. By default, only the first operator, who
+has started this server as root, has root's account; jobs of other users that could only run as root are refused.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from corral.server.settings.settings import FIRST_USER, Settings
 
 log = logging.getLogger("corral.server")
 
-#: What of the home jobs have to reach: their directories, their run directories, what they mount.
+#: Parts of the home that jobs need: their directories, their run directories, their mounts.
 _PASSABLE = ("jobs", *ENGINES, "volumes", "scratch", "objects", "dataset-cache")
 
 
 class Separation(StrEnum):
-    """How far jobs of different users are kept apart from each other and from the server."""
+    """How jobs of different users are isolated from each other and from the server."""
 
     #: every user has an account of the machine
     ACCOUNTS = "accounts"
     #: jobs have other accounts than the server, and some users share one
     SHARED_ACCOUNTS = "shared_accounts"
-    #: jobs have the server's own account: for one user, or for users who trust each other with everything
+    #: jobs have the server's own account: for one user, or for users who trust each other completely
     SINGLE_USER = "single_user"
 
 
@@ -65,7 +65,7 @@ def isolation_of(settings: Settings, *, is_root: bool | None = None) -> Isolatio
 
 
 def _warn(settings: Settings, rules: AccountRules) -> None:
-    """Of what an operator may not expect."""
+    """Warnings about configurations that an operator may not expect."""
     if rules.barrier:
         log.warning(
             "jobs of all users but %s are refused, because other accounts than root cannot reach %s: set CORRAL_HOME "
@@ -81,7 +81,7 @@ def _warn(settings: Settings, rules: AccountRules) -> None:
 
 
 def account_rules(settings: Settings) -> AccountRules | None:
-    """Of a server that runs as root; None means that jobs run as root too."""
+    """The rules of a server that runs as root; None means that jobs run as root, too."""
     local = settings.local
     run_as = local.run_as
     is_set = _is_set(settings)
@@ -105,14 +105,14 @@ def account_rules(settings: Settings) -> AccountRules | None:
 
 
 def _accounts_of_demo(settings: Settings, blocked: str) -> dict[str, str]:
-    """The demo's people are made up: no account of the machine is theirs, and none of them can sign in. Only the
-    demo itself submits their jobs."""
+    """The demo's users are invented: they have no account of the machine and cannot sign in. Only the demo itself
+    submits their jobs."""
     account = own_account().name if blocked else settings.local.run_as.default or "nobody"
     return {name: account for name, _ in PEOPLE}
 
 
 def _out_of_reach(settings: Settings) -> str | None:
-    """What keeps other accounts from a job's directories, or from the Python that jobs find."""
+    """The directory that other accounts cannot pass on the way to a job's directories or to Python; "" if none."""
     interpreter = os.path.realpath(sys.executable)
     for needed in (settings.home.parent, sys.executable, interpreter):
         blocked = barrier(str(needed))
@@ -126,12 +126,12 @@ def _is_set(settings: Settings) -> bool:
 
 
 def keep_private() -> None:
-    """From now on nothing that the server writes can be read by other accounts."""
+    """Set the umask: files that the server writes from now on cannot be read by other accounts."""
     os.umask(0o077)
 
 
 def close_home(settings: Settings) -> None:
-    """No other account of the machine reads what this server stores, where jobs have the server's own account."""
+    """Close the home to other accounts of the machine, if jobs have the server's own account."""
     mode = settings.home.stat().st_mode & 0o777
     if not mode & 0o077:
         return
@@ -142,7 +142,7 @@ def close_home(settings: Settings) -> None:
 
 
 def let_jobs_in(settings: Settings) -> None:
-    """Let jobs' accounts pass through the home to what is theirs, and see nothing else of it."""
+    """Let jobs' accounts pass through the home to their own directories, without access to anything else."""
     helper = settings.helper_path
     for entry in settings.home.iterdir():
         if entry.name not in (*_PASSABLE, helper.name) and not entry.is_symlink():
@@ -154,7 +154,7 @@ def let_jobs_in(settings: Settings) -> None:
     if blocked is not None:
         log.warning(
             "jobs run as accounts that cannot pass %s, and so cannot use their directories: set CORRAL_HOME to a place "
-            "that everybody can pass, such as /var/lib/corral, or run chmod o+x %s",
+            "that every account can pass, such as /var/lib/corral, or run chmod o+x %s",
             blocked,
             blocked,
         )

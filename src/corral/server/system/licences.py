@@ -1,4 +1,4 @@
-"""The licence of this server: which key decides, and the warnings before it runs out."""
+"""The licence of this server: the key that verifies it, and warnings before it expires."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corral.server.http.problems import Problem
 
 log = logging.getLogger("corral.server")
 
-#: A day's warning more or less does not matter.
+#: Warnings need not be more precise than this.
 CHECK_SECONDS = 3600.0
 
 
@@ -25,14 +25,14 @@ async def current_licence(context: ServerContext) -> licence.Licence:
 
 
 async def watch_licence(context: ServerContext) -> None:
-    """Look at the licence from time to time, until cancelled."""
+    """Check the licence regularly, until cancelled."""
     while True:
         try:
             warned = await context.execute(licence.warn, public_key_of(context))
         except Problem:
             return  # the server stops
-        except Exception:  # a warning that cannot be given must not end the next ones
-            log.exception("the licence could not be looked at")
+        except Exception:  # a warning that fails must not prevent the next ones
+            log.exception("the licence could not be checked")
         else:
             if warned is not None:
                 log.warning("%s", warned.detail)

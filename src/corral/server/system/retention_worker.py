@@ -1,7 +1,7 @@
-"""Drops finished jobs with their files, and events, that are older or more than the installation keeps.
+"""Removes ended jobs with their files, and events, beyond the retention limits.
 
-In the background and in small batches: a turn of the controller deletes some rows, and the files of those jobs are
-removed here, outside of every transaction. A crash leaves a note of the files that are still to be removed.
+This happens in the background and in small batches: a turn of the controller deletes some rows, and the worker removes
+the files of those jobs outside of every transaction. After a crash, the store still lists the files to be removed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from corral.stores.jobs.job_directories import DirectoryWorkspace
 
 log = logging.getLogger("corral.server.system.retention_worker")
 
-#: A server that starts has other things to do first.
+#: A server that starts has more urgent work first.
 FIRST_SECONDS = 60.0
 EVERY_SECONDS = 600.0
 MEASURE_SECONDS = 6 * 3600.0
@@ -73,12 +73,12 @@ class Retention:
             dropped = self._ask(retention.drop, batch)
             self.remove_files()
             if dropped:
-                log.info("%d finished jobs were dropped: they are older or more than are kept", dropped)
+                log.info("%d ended jobs were removed by retention", dropped)
             self._pause(_PAUSE_SECONDS)
         self._prune_events()
 
     def remove_files(self) -> None:
-        """Of jobs whose rows are gone. Doing it again changes nothing."""
+        """Remove the files of jobs whose rows were deleted. Idempotent."""
         with self._store.read() as tables:
             files = retention.files_to_remove(tables)
         for batch in _batches(iter(files), BATCH):
@@ -88,10 +88,10 @@ class Retention:
             self._workspace.remove(batch)
             self._ask(retention.note_removed, batch)
 
-    # -------------------------------------------------------------------------------------------- what is due
+    # -------------------------------------------------------------------------------------------- jobs to remove
 
     def _due(self) -> Iterator[str]:
-        """Ids of jobs that go, the one that was created first before the others."""
+        """Ids of jobs to remove, the oldest first."""
         rules = self._rules
         surplus = self._count() - rules.job_count if rules.job_count is not None else 0
         too_large = self._excess_bytes()
@@ -103,7 +103,7 @@ class Retention:
             is_old = ended_at is not None and ended_at < before
             if not is_old and surplus <= 0 and too_large <= 0:
                 if record.job.created_at >= before:
-                    return  # none of those that were created later can have ended earlier
+                    return  # no job that was created later can have ended earlier
                 continue
             if too_large > 0:
                 too_large -= self._measured(self._places(record)).bytes
@@ -126,7 +126,7 @@ class Retention:
             return tables.jobs.count_ended()
 
     def _excess_bytes(self) -> int:
-        """How much more than they may all finished jobs have on the disk. Measured seldom: it takes long."""
+        """Bytes on the disk of all ended jobs beyond the limit. Measured seldom, because it takes long."""
         now = time.monotonic()
         if self._rules.job_bytes is None or now < self._measure_at:
             return 0
@@ -154,7 +154,7 @@ class Retention:
                 return DiskUse(bytes=0, files=0)
             self._pause(_PAUSE_SECONDS)
 
-    # -------------------------------------------------------------------------------------------- inside
+    # -------------------------------------------------------------------------------------------- helpers
 
     def _prune_events(self) -> None:
         if self._rules.event_seconds is None:

@@ -1,6 +1,6 @@
-"""Whether the server can write now: to its store, and to its home. For `/readyz`.
+"""Whether the server can write to its store and to its home, for `/readyz`.
 
-Done at most once a second, on a thread of its own: a disk or a database that hangs is reported, and not waited for.
+Tested at most once a second, on a thread of its own: the request does not wait for a disk or a database that hangs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class WriteProof:
             return "the store or the disk does not answer"
 
     def _attempt(self) -> Future[str]:
-        """The last one while it is fresh, or not over: one that hangs gets no second one beside it."""
+        """The last test while it is fresh or still running: a test that hangs is not started a second time."""
         with self._lock:
             last = self._last
             if last is not None and (not last.done() or self._monotonic() < self._fresh_until):
@@ -52,7 +52,7 @@ class WriteProof:
         try:
             with self._store.write() as tables:
                 tables.meta.put("ready", "")
-        except Exception:  # noqa: BLE001 - whatever ails the store, the answer is the same
+        except Exception:  # noqa: BLE001 - the answer is the same for every error of the store
             answer.set_result("the store cannot be written")
             return
         try:
@@ -69,7 +69,7 @@ class WriteProof:
 
 
 def _shielded(answer: Future[str]) -> Future[str]:
-    """A future of the caller's own: one who gives up cancels nobody else's."""
+    """A future for one caller: cancelling it does not cancel the test for others."""
     own: Future[str] = Future()
 
     def pass_on(done: Future[str]) -> None:

@@ -1,7 +1,7 @@
-"""Runs the shadow policy beside the live one: a thread that hands the journal's new entries to a process of its own,
-and writes down what that would have decided otherwise.
+"""Runs the shadow policy in parallel to the live one: a worker passes new journal entries to a process, and records the
+process's differing decisions.
 
-The controller knows nothing of it. When the process falls behind, entries are followed without deciding, and counted.
+The controller is not involved. If the process falls behind, entries are applied without planning, and counted.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from corral.server.whatif.shadow_worker import Begin, Follow
 
 log = logging.getLogger("corral.server.whatif.shadow_runner")
 
-#: Between two looks at the journal.
+#: Between two polls of the journal.
 LOOK_SECONDS = 1.0
-#: Entries that are handed over at once, and from how many on they are only followed.
+#: Entries that are sent at once, and the backlog from which on they are only applied.
 PORTION = 20
 BEHIND = 200
 #: After a process has died.
 REST_SECONDS = 5.0
-#: While there is no shadow; whatever was missed is found then.
+#: Poll interval without a shadow policy, in case that a `wake` was missed.
 IDLE_SECONDS = 60.0
 _ANSWER_SECONDS = 30.0
 
@@ -46,7 +46,7 @@ class ShadowStanding:
 
 
 class WorkerFailed(Exception):
-    """The process has died, or could not follow an entry."""
+    """The process has died, or could not apply an entry."""
 
 
 class ShadowRunner:
@@ -55,12 +55,12 @@ class ShadowRunner:
         *,
         controller: Controller,
         store: Store,
-        tell: Callable[[str, str, Mapping[str, Any]], None] = lambda key, name, data: None,
+        notify: Callable[[str, str, Mapping[str, Any]], None] = lambda key, name, data: None,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._controller = controller
         self._store = store
-        self._tell = tell
+        self._notify = notify
         self._look_seconds = look_seconds
         self._changed = threading.Event()
         self._guard = threading.Lock()
@@ -77,7 +77,7 @@ class ShadowRunner:
         self._worker.stop()
 
     def wake(self) -> None:
-        """A shadow was started or stopped."""
+        """The shadow policy was started or stopped."""
         self._changed.set()
         self._worker.wake()
 
@@ -93,7 +93,7 @@ class ShadowRunner:
     # ---------------------------------------------------------------- the thread
 
     def _round(self) -> float:
-        """Follow the shadow that there is, until it is changed."""
+        """Run the present shadow policy until it is changed."""
         self._changed.clear()
         try:
             with self._store.read() as tx:
@@ -104,7 +104,7 @@ class ShadowRunner:
             self._follow(record, counts)
         except WorkerFailed as error:
             if not self._worker.is_stopping:
-                log.warning("the shadow begins anew: %s", error)
+                log.warning("the shadow policy starts again: %s", error)
                 counts = replace(self.standing.counts, failed=self.standing.counts.failed + 1)
                 self._controller.execute(shadow.note, [], counts).result(_ANSWER_SECONDS)
                 return REST_SECONDS
@@ -113,7 +113,7 @@ class ShadowRunner:
         return 0.0
 
     def _follow(self, record: ShadowRecord, counts: Counts) -> None:
-        """Until the shadow is changed. Raises WorkerFailed."""
+        """Runs until the shadow policy is changed. Raises WorkerFailed."""
         with self._store.read() as tx:
             entries = tx.cycles.since_base()
         self._ask(Begin(changes=record.changes, entries=[entry.changes for entry in entries]))
@@ -127,13 +127,13 @@ class ShadowRunner:
             decides = behind <= BEHIND
             found = self._ask(Follow(cycles=cycles, decides=decides)) if cycles else []
             if self._changed.is_set():
-                # What was found under rules that are not wanted any more is of no interest.
+                # Differences of rules that were replaced meanwhile are dropped.
                 return
             counts = _counted(counts, found, decides)
             last = cycles[-1] if cycles else last
             if cycles:
                 self._note([item for item in found if item is not None], counts)
-            # After that: what is counted can be read.
+            # After the commit: counted differences can be read.
             self._stand(ShadowStanding(counts=counts, behind=max(0, behind - len(cycles)), last=last))
             if len(cycles) < PORTION:
                 self._changed.wait(self._look_seconds)
@@ -142,7 +142,7 @@ class ShadowRunner:
         self._controller.execute(shadow.note, differences, counts).result(_ANSWER_SECONDS)
         if differences:
             newest = differences[-1]
-            self._tell("shadow", "shadow.differed", {"cycle": newest.cycle, "words": list(newest.words)})
+            self._notify("shadow", "shadow.differed", {"cycle": newest.cycle, "words": list(newest.words)})
 
     def _stand(self, standing: ShadowStanding) -> None:
         with self._guard:
@@ -178,7 +178,7 @@ class ShadowRunner:
             worker.kill()
             worker.wait()
             for pipe in (worker.stdin, worker.stdout):
-                # What it was still to be told, a dead process does not take any more.
+                # A dead process does not read the rest of its input.
                 with suppress(BrokenPipeError):
                     if pipe is not None:
                         pipe.close()

@@ -1,7 +1,7 @@
-"""Decides in the shadow, in a process of its own: `python -m corral.server.whatif.shadow_worker`.
+"""Plans with the shadow policy, in a process of its own: `python -m corral.server.whatif.shadow_worker`.
 
-It reads orders from its input and answers each with one: what goes between the two is only ours. It ends when its input
-does, hence with the server.
+It reads orders from its input and writes one answer to each; the format is private to both sides. It ends when its
+input ends, hence with the server.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NICENESS = 19
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Begin:
-    """From here on, with these rules in place of the real ones."""
+    """Start from this snapshot, with these rules instead of the live ones."""
 
     changes: Mapping[str, Any]
     entries: Sequence[bytes]
@@ -31,11 +31,11 @@ class Begin:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Follow:
     cycles: Sequence[CycleRecord]
-    #: False to catch up
+    #: False: only apply the entry, to catch up
     decides: bool
 
 
-#: One for each cycle; a text is why it could not be followed.
+#: One for each cycle; a text is the reason why it could not be applied.
 Answer = Sequence[DifferenceRecord | None] | str
 
 
@@ -55,14 +55,14 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
             else:
                 assert shadow is not None
                 answer = [shadow.follow(cycle, decides=order.decides) for cycle in order.cycles]
-        except Exception as error:  # noqa: BLE001 - whoever asked shall hear what it was, and begin anew
+        except Exception as error:  # noqa: BLE001 - the error is reported to the server, which starts again
             answer = f"{type(error).__name__}: {error}"
         pickle.dump(answer, answers)
         answers.flush()
 
 
 if __name__ == "__main__":
-    # Under its own name, so that both sides mean the same values.
+    # Imported under its own name, so that both sides pickle the same classes.
     from corral.server.whatif import shadow_worker
 
     os.nice(NICENESS)

@@ -1,7 +1,7 @@
-"""The folder of one what-if question: what the server asks for, and what the worker has found out.
+"""The folder of one simulation: the server's order, and the worker's progress and result.
 
-`order.jsonl` has one line of what is asked and one for each job; `progress.json` and `result.json` are replaced as a
-whole, so that nobody ever reads half of one.
+`order.jsonl` has one line with the order and one line per job; `progress.json` and `result.json` are replaced
+atomically, so that no reader sees half of one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def write_order(
     learned: Iterable[tuple[Features, float]] = (),
     rest: Callable[[], None] = lambda: None,
 ) -> int:
-    """How many jobs were written. `rest` is called after each: the writer may live where others have work to do."""
+    """Returns the number of jobs written. `rest` is called after each job, so that other threads can run."""
     head = {
         "since": since,
         "until": until,
@@ -97,7 +97,7 @@ def write_result(folder: Path, result: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """None while there is none, or none that can be read."""
+    """None if there is none, or it cannot be read."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Answers what-if questions beside the live system: one thread that takes them one by one, and a process for each.
+"""Runs simulations beside the live system: one worker takes them one by one, and starts a process for each.
 
-The server reads the history in small portions and rests in between, then hands it over in a file; all the work is done
-by a process that steps behind everything else. It ends with the question, with the server, or after `LONGEST_SECONDS`.
+The server reads the history in small portions with pauses in between, and passes it to the process in a file. The
+process runs with a low priority; it ends with the simulation, with the server, or after `LONGEST_SECONDS`.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ Params = ParamSpec("Params")
 Answer = TypeVar("Answer")
 
 TRACE = "trace.jsonl"
-#: How long one question may take.
+#: Time limit of one simulation.
 LONGEST_SECONDS = 3600.0
-#: As polite as a process can be.
+#: The lowest priority.
 NICENESS = 19
-#: Between two looks at a process, and two words about it to followers.
+#: Between two polls of a process, and between two notifications of progress.
 LOOK_SECONDS = 0.2
-TELL_SECONDS = 1.0
+NOTIFY_SECONDS = 1.0
 #: Rows that are read at once.
 PORTION = 500
-#: Whatever was missed is found then.
+#: Poll interval, in case that a `wake` was missed.
 IDLE_SECONDS = 60.0
 _ANSWER_SECONDS = 30.0
-_LAST_WORDS = 400
+_LAST_CHARACTERS = 400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """How far a question is."""
+    """Progress of a simulation."""
 
     phase: str = "waiting"
     fraction: float = 0.0
@@ -66,7 +66,7 @@ class Standing:
 
 
 class Unwanted(Exception):
-    """It was cancelled or deleted, or the server stops."""
+    """The simulation was cancelled or deleted, or the server stops."""
 
 
 class SimulationRunner:
@@ -77,15 +77,15 @@ class SimulationRunner:
         store: Store,
         clock: Clock,
         folder: Path,
-        tell: Callable[[str, str, Mapping[str, Any]], None] = lambda key, name, data: None,
+        notify: Callable[[str, str, Mapping[str, Any]], None] = lambda key, name, data: None,
         longest_seconds: float = LONGEST_SECONDS,
     ) -> None:
-        """`tell(key, name, data)` says something to followers that is kept nowhere."""
+        """`notify(key, name, data)` sends an event that is not stored to the followers of the stream."""
         self._controller = controller
         self._store = store
         self._clock = clock
         self._folder = folder
-        self._tell = tell
+        self._notify = notify
         self._longest_seconds = longest_seconds
         self._guard = threading.Lock()
         self._current: str | None = None
@@ -100,15 +100,15 @@ class SimulationRunner:
         self._worker.start()
 
     def stop(self) -> None:
-        """The question that is being answered is begun again at the next start."""
+        """The running simulation starts again with the next server."""
         self._worker.stop()
 
     def wake(self) -> None:
-        """A question was asked."""
+        """A simulation was requested."""
         self._worker.wake()
 
     def drop(self, simulation_id: str, *, remove: bool = False) -> None:
-        """Nobody wants this answer any more; with `remove`, not what came with the question either."""
+        """Cancel a simulation; with `remove`, delete its trace, too."""
         with self._guard:
             if simulation_id == self._current:
                 self._unwanted.add(simulation_id)
@@ -116,12 +116,12 @@ class SimulationRunner:
             shutil.rmtree(self._of(simulation_id), ignore_errors=True)
 
     def standing(self, simulation_id: str) -> Standing | None:
-        """How far it is, while it is being answered."""
+        """The progress of a running simulation."""
         with self._guard:
             return self._standing if simulation_id == self._current else None
 
     def keep_trace(self, simulation_id: str, jobs: Iterable[PastJob]) -> None:
-        """Jobs that came with the question."""
+        """Store the jobs of a trace."""
         folder = self._of(simulation_id)
         folder.mkdir(parents=True, exist_ok=True)
         fresh = folder / f"{TRACE}.new"
@@ -130,7 +130,7 @@ class SimulationRunner:
         fresh.replace(folder / TRACE)
 
     def copy_trace(self, before: str, after: str) -> bool:
-        """What came with one question, for another; False if it is gone."""
+        """Copy the trace of one simulation to another; False if it does not exist any more."""
         trace = self._of(before) / TRACE
         if not trace.is_file():
             return False
@@ -152,19 +152,19 @@ class SimulationRunner:
         self.look()
 
     def _sweep(self) -> None:
-        """Folders whose question is gone: their server died between the two."""
+        """Remove folders without a simulation: the server died between the two steps."""
         with self._store.read() as tx:
             known = set(tx.simulations.ids())
             unfinished = tx.simulations.unfinished()
         for record in unfinished:
             if not self._can_begin(record):
-                self._execute(simulations.interrupt, record.id, "the jobs that came with it are gone")
+                self._execute(simulations.interrupt, record.id, "the jobs of its trace do not exist any more")
         for folder in self._folder.iterdir() if self._folder.is_dir() else ():
             if folder.name not in known:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def look(self) -> None:
-        """Answer everything that was asked, one after the other."""
+        """Run all requested simulations, one after the other."""
         while not self._worker.is_stopping:
             with self._store.read() as tx:
                 unfinished = tx.simulations.unfinished()
@@ -176,7 +176,7 @@ class SimulationRunner:
             shutil.rmtree(self._of(old), ignore_errors=True)
 
     def _can_begin(self, record: SimulationRecord) -> bool:
-        """The jobs of a trace are written after the question was taken."""
+        """The jobs of a trace are written after the simulation was accepted."""
         return record.source is SimulationSource.HISTORY or (self._of(record.id) / TRACE).is_file()
 
     def _answer(self, simulation_id: str) -> None:
@@ -198,11 +198,11 @@ class SimulationRunner:
         except (Unwanted, ControllerStopped):
             pass
         except StoreUnavailable:
-            raise  # it is begun again when the store is back
+            raise  # it starts again when the store is available
         except TooManyJobs as error:
             self._execute(simulations.fail, simulation_id, str(error))
         except Exception as error:
-            log.exception("simulation %s could not be run", simulation_id)
+            log.exception("simulation %s failed", simulation_id)
             self._execute(simulations.fail, simulation_id, f"{type(error).__name__}: {error}")
         finally:
             with self._guard:
@@ -224,7 +224,7 @@ class SimulationRunner:
                 start_new_session=True,
             )
         try:
-            # From outside: it shall not be in the way while it loads either.
+            # Set by the server, so that it applies while the process loads its modules, too.
             os.setpriority(os.PRIO_PROCESS, worker.pid, NICENESS)
             self._follow(simulation_id, folder, worker, begun)
         finally:
@@ -234,13 +234,13 @@ class SimulationRunner:
         self._conclude(simulation_id, folder, worker.returncode, errors)
 
     def _follow(self, simulation_id: str, folder: Path, worker: subprocess.Popen[bytes], begun: float) -> None:
-        """Until it ends. Raises Unwanted when nobody waits for it any more."""
-        told_at = 0.0
+        """Wait until the process ends. Raises Unwanted if the simulation was cancelled."""
+        notified_at = 0.0
         while worker.poll() is None:
             now = time.monotonic()
             self._see(folder, now - begun)
-            if now >= told_at + TELL_SECONDS:
-                told_at = now
+            if now >= notified_at + NOTIFY_SECONDS:
+                notified_at = now
                 self._tell_standing(simulation_id)
             if now - begun > self._longest_seconds:
                 raise RuntimeError(f"it took longer than {self._longest_seconds:.0f} seconds")
@@ -264,7 +264,7 @@ class SimulationRunner:
 
     def _tell_standing(self, simulation_id: str) -> None:
         standing = self._standing
-        self._tell(
+        self._notify(
             "simulation",
             "simulation.progress",
             {
@@ -287,8 +287,8 @@ class SimulationRunner:
         elif code < 0:
             self._execute(simulations.interrupt, simulation_id, f"its process was killed by signal {-code}")
         else:
-            words = errors.read_text(encoding="utf-8", errors="replace").strip()[-_LAST_WORDS:]
-            self._execute(simulations.fail, simulation_id, f"its process ended with code {code}: {words}")
+            text = errors.read_text(encoding="utf-8", errors="replace").strip()[-_LAST_CHARACTERS:]
+            self._execute(simulations.fail, simulation_id, f"its process ended with code {code}: {text}")
 
     def _is_unwanted(self, simulation_id: str) -> bool:
         with self._guard:
@@ -299,7 +299,7 @@ class SimulationRunner:
     ) -> Answer:
         return self._controller.execute(use_case, *args, **kwargs).result(_ANSWER_SECONDS)
 
-    # ---------------------------------------------------------------- what is replayed
+    # ---------------------------------------------------------------- past jobs
 
     def _write_order(self, record: SimulationRecord, folder: Path) -> int:
         cluster = self._controller.inspect(simulations.cluster_now).result(_ANSWER_SECONDS)
@@ -357,9 +357,9 @@ class SimulationRunner:
 
 
 class _Rest:
-    """Rests as long as was worked, so that the threads that answer people always find the interpreter free soon."""
+    """Pauses as long as it worked, so that threads that answer requests get the interpreter soon."""
 
-    #: worked at a stretch
+    #: time of work without a pause
     STRETCH_SECONDS = 0.01
 
     def __init__(self, check: Callable[[], None]) -> None:

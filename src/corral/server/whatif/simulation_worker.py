@@ -1,6 +1,6 @@
-"""Answers one what-if question in its own process: `python -m corral.server.whatif.simulation_worker FOLDER PARENT`.
+"""Runs one simulation in its own process: `python -m corral.server.whatif.simulation_worker FOLDER PARENT`.
 
-The server makes it step behind everything else on the machine; it ends by itself when that server is gone.
+The server gives it a low priority; it ends when the server is gone.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pathlib import Path
 from corral.server.whatif.simulation_orders import read_order, write_progress, write_result
 from corral.simulator.whatif import Progress, compare
 
-#: What it may take of the machine's memory: beyond that it fails rather than somebody's job.
+#: Share of the machine's memory that it may use; beyond, it fails, so that no job does.
 MOST_MEMORY_BYTES = 4 * 2**30
-#: Between two written signs of progress.
+#: Between two writes of the progress.
 PROGRESS_SECONDS = 0.3
 
 
 class Orphaned(Exception):
-    """The server that asked is gone."""
+    """The server is gone."""
 
 
 class Reporter:
-    """Writes the progress now and then, and looks whether anybody still waits for it."""
+    """Writes the progress regularly, and checks whether the server is still running."""
 
     def __init__(self, folder: Path, parent: int) -> None:
         self._folder = folder
@@ -51,7 +51,7 @@ def main(folder: Path, parent: int) -> int:
         result = compare(order, Reporter(folder, parent))
     except Orphaned:
         return 3
-    except Exception as error:  # noqa: BLE001 - whoever asked shall hear what it was
+    except Exception as error:  # noqa: BLE001 - the error is reported to the user
         traceback.print_exc()
         write_result(folder, {"error": f"{type(error).__name__}: {error}"})
         return 1

@@ -1,7 +1,7 @@
-"""Answers of the past for people who ask: out of the journal, one at a time, beside the live system.
+"""Answers questions about the past from the journal, one at a time, beside the live system.
 
-A short stretch of the journal is read back at once. A long one is handed to a process of its own that steps behind
-everything else: whoever looks back holds up nobody who works now.
+A short part of the journal is replayed at once. A long one is replayed by a process with a low priority, so that it
+delays no other request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from corral.server.schemas.scheduling.explain import CycleView, WhyView, why_vie
 
 log = logging.getLogger("corral.server.whatif.time_travel")
 
-#: Of the journal, as it is stored: up to here reading it back takes a few hundredths of a second.
+#: Stored size of the journal up to which a replay takes a few hundredths of a second.
 SHORT_BYTES = 100_000
 LONGEST_SECONDS = 120.0
 _ANSWER_SECONDS = 30.0
@@ -53,11 +53,11 @@ class TimeTravel:
         self._turn = threading.Lock()
 
     async def why(self, caller: Caller, at: float, now: float, find: Callable[[Transaction], JobRecord]) -> WhyView:
-        """`find(tables)` gives the job that is asked about, if the caller may see it."""
+        """`find(tables)` returns the job in question, if the caller may see it."""
         return await asyncio.to_thread(self._why, caller, at, now, find)
 
     def _why(self, caller: Caller, at: float, now: float, find: Callable[[Transaction], JobRecord]) -> WhyView:
-        # Taken before the entries are read: then it can be noticed that one was written in between.
+        # Taken before the entries are read, so that an entry that is written in between is detected.
         tail = self._controller.inspect(time_travel.tail_of).result(_ANSWER_SECONDS)
         with self._turn:
             with self._store.read() as tables:
@@ -66,33 +66,33 @@ class TimeTravel:
             question = Question(run=run, at=at, tail=tail, job=job)
             is_short = sum(len(cycle.changes) for cycle in run) <= self._short_bytes
             try:
-                told = answer(question) if is_short else _answered_elsewhere(question)
+                found = answer(question) if is_short else _answered_elsewhere(question)
             except JournalBroken as error:
                 log.warning("the journal cannot be read back: %s", error)
                 raise Missing(f"the journal cannot be read back to that moment: {error}", field="at") from error
-        veil = Veil(caller=caller, jobs=told.mentioned)
-        shown = why_view(told.job, veil.over(told.explanation), veil)
-        return shown.model_copy(update={"at": rfc3339(at), "cycle": cycle_view(told)})
+        veil = Veil(caller=caller, jobs=found.mentioned)
+        shown = why_view(found.job, veil.over(found.explanation), veil)
+        return shown.model_copy(update={"at": rfc3339(at), "cycle": cycle_view(found)})
 
 
 def answer(question: Question) -> PastAnswer:
     """Raises Refusal or JournalBroken."""
-    picture = time_travel.snapshot_at(question.run, question.at, question.tail)
-    return time_travel.why_then(picture, question.at, question.job)
+    snapshot = time_travel.picture_at(question.run, question.at, question.tail)
+    return time_travel.why_then(snapshot, question.at, question.job)
 
 
-def cycle_view(told: PastAnswer) -> CycleView:
-    words = f"as of cycle {told.cycle_id} at {clock(told.cycle_at)}"
-    if told.known_until > told.cycle_at:
-        words += f", with what happened up to {clock(told.known_until)}"
-    if told.uncertain:
-        words += f"; {told.uncertain} later changes may have been made by then and are not in it"
+def cycle_view(found: PastAnswer) -> CycleView:
+    text = f"as of cycle {found.cycle_id} at {clock(found.cycle_at)}"
+    if found.known_until > found.cycle_at:
+        text += f", with what happened up to {clock(found.known_until)}"
+    if found.uncertain:
+        text += f"; {found.uncertain} later changes may have been made by then and are not in it"
     return CycleView(
-        id=told.cycle_id,
-        at=rfc3339(told.cycle_at),
-        exact=not told.uncertain,
-        known_until=rfc3339(told.known_until),
-        words=words,
+        id=found.cycle_id,
+        at=rfc3339(found.cycle_at),
+        exact=not found.uncertain,
+        known_until=rfc3339(found.known_until),
+        words=text,
     )
 
 
@@ -100,7 +100,7 @@ def cycle_view(told: PastAnswer) -> CycleView:
 
 
 def _answered_elsewhere(question: Question) -> PastAnswer:
-    """The same answer or error, from a process of its own. What goes between the two is only ours."""
+    """The same answer or error from a separate process; the format is private to both sides."""
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-m", "corral.server.whatif.time_travel"],
@@ -123,14 +123,14 @@ def _answered_elsewhere(question: Question) -> PastAnswer:
 def main() -> None:
     os.nice(19)
     question = pickle.load(sys.stdin.buffer)
-    told: object
+    found: object
     try:
-        told = answer(question)
+        found = answer(question)
     except JournalBroken as error:
-        told = error
+        found = error
     except Refusal as refusal:
-        told = (type(refusal), refusal.detail, refusal.field, dict(refusal.numbers))
-    sys.stdout.buffer.write(pickle.dumps(told))
+        found = (type(refusal), refusal.detail, refusal.field, dict(refusal.numbers))
+    sys.stdout.buffer.write(pickle.dumps(found))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A whole server put together from settings, and taken apart again in the right order.
+"""Assembles a whole server from settings, and stops its parts in the right order.
 
-Everything but the network: tests run the same assembly inside their own process.
+Everything except the network: tests run the same assembly in their own process.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from corral.stores.jobs.outputs import DirectoryOutputs
 
 log = logging.getLogger("corral.server")
 
-#: for what is asked of the controller before anybody can reach the server
+#: timeout of requests to the controller before the server listens
 _START_SECONDS = 30.0
 
 
@@ -61,7 +61,7 @@ _START_SECONDS = 30.0
 class Assembly:
     app: FastAPI
     context: ServerContext
-    #: set on the first start only, and kept nowhere else
+    #: set on the first start only, and stored nowhere else
     one_time_password: str | None
 
 
@@ -80,7 +80,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None, take_ov
 
 
 def _context(base: Foundation, workers: Workers, passwords: Passwords) -> ServerContext:
-    """What routes work with."""
+    """The services that routes use."""
     settings, controller, store, clock, box = base.settings, base.controller, base.store, base.clock, base.box
     return ServerContext(
         settings=settings,
@@ -180,7 +180,7 @@ def _count_gpus(state: State, cluster: str) -> int:
 
 
 def _renew_secrets(context: ServerContext, imaging: Imaging, mounting: Mounting) -> None:
-    """What was encrypted with an older key is encrypted with the present one."""
+    """Encrypt secrets with the present key that were encrypted with an older one."""
     with context.store.read() as tables:
         renewed = secret_box.renewed(tables.providers.all(), context.box)
     if renewed:
@@ -194,7 +194,7 @@ def _renew_secrets(context: ServerContext, imaging: Imaging, mounting: Mounting)
 
 
 def _bootstrap(context: ServerContext) -> str | None:
-    """On the first start make the first operator; the password to show, unless the environment gave one."""
+    """On the first start, create the first operator; returns the password to show, unless the environment sets one."""
     with context.store.read() as tables:
         if tables.people.users():
             return None

@@ -16,7 +16,7 @@ class HomeLocked(Exception):
 
 
 class HomeLock:
-    """Held until the process ends, however it ends: the kernel lets go of it."""
+    """Held until the process ends, in whatever way: the kernel releases it."""
 
     def __init__(self, home: Path) -> None:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -28,7 +28,7 @@ class HomeLock:
             pid = os.read(self._file, 32).decode("ascii", "replace").strip()
             os.close(self._file)
             raise HomeLocked(home, pid) from None
-        # Written over before it is cut: a full disk would not give back the block of an empty file.
+        # Overwritten before it is truncated: on a full disk, an empty file might not get its block back.
         written = os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
         os.ftruncate(self._file, written)
 
@@ -37,7 +37,7 @@ class HomeLock:
 
 
 def holder_of(home: Path) -> str:
-    """The process that has a home on this machine; "" if none has, or it cannot be seen."""
+    """The process that uses a home on this machine; "" if there is none, or it cannot be seen."""
     try:
         file = os.open(home / "server.lock", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

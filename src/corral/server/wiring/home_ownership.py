@@ -1,8 +1,8 @@
-"""Which home a server runs in, whether the store is that home's, and where its engines have their places.
+"""Identity of the server's home, ownership of the store, and the directories of its engines.
 
-A store belongs to one home. A server in another one, or in a copy, is refused, because both would run the same jobs;
-with `--take-over` it becomes the one that acts. It then goes on with the places of the former home's engines where it
-can reach them, so that jobs which live there are found again, and says what it cannot see.
+A store belongs to one home. A server in another home, or in a copy, is refused, because both would run the same jobs;
+with `--take-over` it becomes the owner. It then uses the directories of the former home's engines if it can reach them,
+so that jobs which run there are found again, and reports what it cannot reach.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _PLACE_ID = "place-id"
 
 
 class LivingElsewhere(Exception):
-    """Jobs of this store run on this machine in a place that this server does not look after."""
+    """Jobs of this store run on this machine in a directory that this server does not manage."""
 
 
 def claim_of(home: Path, now: float) -> StoreHolder:
-    """This home, as the store is to know it."""
+    """The record of this home for the store."""
     home_id, inode = _identity(home, _HOME_ID)
     return StoreHolder(
         home=home_id,
@@ -44,12 +44,12 @@ def claim_of(home: Path, now: float) -> StoreHolder:
 
 
 def engine_roots(settings: Settings, known: StoreHolder | None) -> dict[str, Path]:
-    """Where the engine of each cluster keeps its attempts: in this home, or where the store says that it did before."""
+    """The directory of each cluster's engine: in this home, or the former one according to the store."""
     return {cluster.name: _root_of(settings, cluster, known) for cluster in settings.cluster}
 
 
 def with_places(claim: StoreHolder, roots: Mapping[str, Path]) -> StoreHolder:
-    """The claim with the places of the engines; they are made where there are none yet."""
+    """The claim with the directories of the engines, which are created if they are missing."""
     places = {}
     for name, root in roots.items():
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -71,13 +71,14 @@ def check_nothing_lives_elsewhere(installation: str, roots: Iterable[Path]) -> N
         shown = [f"process {pid} in {directory}" for directory, pid in sorted(found.items())[:8]]
         more = f" and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
         raise LivingElsewhere(
-            f"jobs of this store run on this machine where this server could not look after them: {'; '.join(shown)}"
-            f"{more}. It would start them a second time. End them, or start the server in the home that they belong to."
+            f"jobs of this store run on this machine in directories that this server does not manage: "
+            f"{'; '.join(shown)}{more}. It would start them a second time. "
+            "End them, or start the server in the home that they belong to."
         )
 
 
-def held_words(holder: StoreHolder, home: Path) -> str:
-    """Why a server may not start here, and what an operator does about it."""
+def held_text(holder: StoreHolder, home: Path) -> str:
+    """Why a server may not start here, and how an operator can fix it."""
     whose = f"the home {holder.path} on {holder.host}"
     if holder.path == str(home.resolve()) and holder.host == socket.gethostname():
         whose = f"another home that was at {holder.path} before: this one is new, or a copy of it that was put back"
@@ -91,21 +92,23 @@ def held_words(holder: StoreHolder, home: Path) -> str:
 
 
 def unseen(former: StoreHolder | None, claim: StoreHolder) -> list[str]:
-    """What a server that took over cannot see of what ran for the home before, in words."""
+    """Messages about jobs and files of the former home that a server cannot reach after a take-over."""
     if former is None or former.is_same(claim):
         return []
     reached = {place.id for place in claim.places.values()}
-    words = [
+    messages = [
         f"{place.path} of cluster {name} on {former.host} cannot be reached from here: jobs that ran there count as "
         "lost, and start again"
         for name, place in former.places.items()
         if place.id not in reached
     ]
     if former.boot_id != claim.boot_id and former.host != claim.host:
-        words.append(f"processes on {former.host} cannot be seen from {claim.host}: make sure that none is left there")
+        messages.append(
+            f"processes on {former.host} cannot be seen from {claim.host}: make sure that none is left there"
+        )
     if former.path != claim.path:
-        words.append(f"the directories of jobs stay in {former.path}/jobs: what jobs saved is not found here")
-    return words
+        messages.append(f"the directories of jobs stay in {former.path}/jobs: what jobs saved is not found here")
+    return messages
 
 
 def _root_of(settings: Settings, cluster: ClusterSettings, known: StoreHolder | None) -> Path:
@@ -125,14 +128,14 @@ def _root_of(settings: Settings, cluster: ClusterSettings, known: StoreHolder | 
 
 
 def _identity(directory: Path, name: str) -> tuple[str, int]:
-    """A random name that is kept in a directory, and the inode of the file that it is kept in."""
+    """A random id, stored in a file of a directory, and the inode of that file."""
     path = directory / name
     if not path.exists():
         draft = directory / f".{name}.{secrets.token_hex(4)}"
         draft.touch(mode=0o600)
         draft.write_text(f"{secrets.token_hex(16)}\n", encoding="ascii")
         try:
-            # A link appears whole or not at all, and never replaces what is there.
+            # A hard link appears atomically, and never replaces an existing file.
             os.link(draft, path)
         except FileExistsError:
             pass

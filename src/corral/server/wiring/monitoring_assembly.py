@@ -1,8 +1,7 @@
-"""The part of a server that watches, put together from settings: collectors, what is kept of their readings, and what
-follows from them.
+"""Assembles monitoring from settings: collectors, the history of their readings, and the workers that act on readings.
 
-Everybody who wants readings is a sink of the same sampling. Sinks stand in the order in which they build on each other:
-the latest readings first, since alerts are judged from those.
+Every part that needs readings is a sink of the same sampling. The order of the sinks matters: the latest readings come
+first, since alerts are computed from them.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from corral.telemetry.virtual import VirtualCollector
 log = logging.getLogger("corral.server.wiring.monitoring_assembly")
 
 HISTORY_FILE = "history.db"
-#: for questions of background threads to the controller
+#: timeout of background threads' requests to the controller
 ANSWER_SECONDS = 30.0
 _DAY = 86_400.0
 
@@ -52,13 +51,13 @@ Fleet = HostFleet | VirtualFleet
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Monitoring:
-    """What the rest of the server asks."""
+    """Parts of monitoring that the rest of the server uses."""
 
     readings: LatestReadings
     history: History
     self_test: SelfTest
     alerting: AlertWorker
-    #: on other nodes, as far as settings name them
+    #: exporters on other nodes, from the settings
     exporters: tuple[ScrapingCollector, ...]
 
 
@@ -73,7 +72,7 @@ def monitored(
     clock: Clock,
     followers: ReadingSink,
 ) -> Iterator[Monitoring]:
-    """Watch until the block ends. The controller must run for longer. `followers` hear of every round."""
+    """Monitor until the block ends. The controller must run for longer. `followers` are notified of every round."""
     interval = settings.monitoring.interval_seconds
     with ExitStack() as parts:
         history = open_history(settings, clock)
@@ -104,7 +103,7 @@ def monitored(
             clock=clock,
             interval_seconds=interval,
         )
-        # Stopped in the opposite order: first nobody reads any more, then what was read is written.
+        # Stopped in the opposite order: first the sampling, then the sinks that write the last readings.
         for part in (recorder, alerting):
             part.start()
             parts.callback(part.stop)
@@ -121,7 +120,7 @@ def monitored(
 
 
 def _watches(settings: Settings, controller: Controller) -> list[ReadingSink]:
-    """Those that act upon what is read."""
+    """The sinks that act on readings."""
     return [
         HealthWatch(controller, settings.health_rules),
         IdleWatch(controller, settings.idle_rules),
@@ -135,11 +134,11 @@ def _watches(settings: Settings, controller: Controller) -> list[ReadingSink]:
 
 
 def _loads(controller: Controller) -> NodeLoads:
-    return NodeLoads(lambda: _ask(controller, _gpu_homes), lambda loads: _tell_loads(controller, loads))
+    return NodeLoads(lambda: _ask(controller, _gpu_homes), lambda loads: _store_loads(controller, loads))
 
 
 def open_history(settings: Settings, clock: Clock) -> History:
-    """The server's own, or that of a Prometheus that reads this server."""
+    """The server's own history, or that of a Prometheus that scrapes this server."""
     monitoring = settings.monitoring
     if settings.storage.metrics != "embedded":
         return PrometheusHistory(settings.storage.metrics)
@@ -174,7 +173,7 @@ def _self_test(fleet: Fleet) -> SelfTest:
 
 
 def _ask(controller: Controller, question: Any) -> Any:
-    """The controller's answer; nothing while it stops."""
+    """The controller's answer; empty while it stops."""
     try:
         return controller.inspect(question).result(ANSWER_SECONDS)
     except ControllerStopped:
@@ -182,7 +181,7 @@ def _ask(controller: Controller, question: Any) -> Any:
 
 
 def _gpu_places(state: State) -> dict[tuple[str, int], str]:
-    """The GPUs by node and index, for exporters that do not tell their ids."""
+    """GPU ids by node and index, for exporters that do not report ids."""
     return {(node.id, gpu.index): gpu.id for node in state.snapshot.nodes.values() for gpu in node.gpus}
 
 
@@ -191,7 +190,7 @@ def _gpu_homes(state: State) -> dict[str, str]:
 
 
 def _held_parts(state: State) -> dict[str, float]:
-    """The held part of every GPU that somebody holds."""
+    """The held share of every held GPU."""
     held: dict[str, float] = {}
     for job in state.snapshot.jobs.values():
         for grant in job.allocation.grants if job.allocation is not None else ():
@@ -200,7 +199,7 @@ def _held_parts(state: State) -> dict[str, float]:
     return held
 
 
-def _tell_loads(controller: Controller, loads: Mapping[str, float]) -> None:
+def _store_loads(controller: Controller, loads: Mapping[str, float]) -> None:
     controller.execute(fleet_use_cases.set_loads, loads).add_done_callback(
         log_failure(log, "the loads of nodes could not be stored")
     )

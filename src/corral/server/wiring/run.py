@@ -1,4 +1,4 @@
-"""The server as a process: one per home directory, on one port, until it is told to stop. Jobs go on without it."""
+"""The server process: one per home directory, on one port, until a signal stops it. Jobs continue without it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from corral.server.http.connections import ConnectionLimits, limited_protocol
 from corral.server.settings.settings import Settings, without_password
 from corral.server.wiring.assembly import Assembly, assembled
 from corral.server.wiring.home_lock import HomeLock, HomeLocked
-from corral.server.wiring.home_ownership import LivingElsewhere, held_words
+from corral.server.wiring.home_ownership import LivingElsewhere, held_text
 from corral.server.wiring.server_log import configure_logging
 from corral.server.wiring.unavailable import Interim
 from corral.server.workbenches.proxy import MAX_MESSAGE_BYTES
@@ -41,11 +41,11 @@ EXIT_STORE = 5
 EXIT_HELD = 6
 EXIT_FAILED = 1
 
-#: After a signal the process is gone within this time, whatever it does.
+#: After a signal the process ends within this time, even if a thread hangs.
 STOP_SECONDS = 5.0
-#: Of that, for answers that are under way.
+#: Part of that time for requests that are being answered.
 DRAIN_SECONDS = 2
-#: Between two tries to open a store that is away at the start.
+#: Between two attempts to open a store that is unavailable at the start.
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
 DEMO_NODES = "6x4xA10,5x4xA100-80G"
@@ -60,7 +60,7 @@ class CannotStart(Exception):
 
 
 class StopAsked(BaseException):
-    """SIGTERM or Ctrl-C before the server listens. Jobs go on; there is nothing to be saved."""
+    """SIGTERM or Ctrl-C before the server listens. Jobs continue; there is nothing to save."""
 
 
 def serve(settings: Settings, *, demo: bool = False, take_over: bool = False) -> None:
@@ -80,7 +80,7 @@ def serve(settings: Settings, *, demo: bool = False, take_over: bool = False) ->
 
 
 def for_demo(settings: Settings) -> Settings:
-    """With the demo's fleet, unless another one is named."""
+    """The settings with the demo's fleet, unless another fleet is configured."""
     local = settings.local
     if not (local.virtual_gpus or local.virtual_nodes):
         local = local.model_copy(update={"virtual_nodes": DEMO_NODES})
@@ -88,9 +88,9 @@ def for_demo(settings: Settings) -> Settings:
 
 
 def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool = False) -> bool:
-    """Serve, and say whether it ended because something failed. Raises CannotStart.
+    """Serve; returns whether the server ended because of a failure. Raises CannotStart.
 
-    With `take_over` a store that is another home's becomes this one's.
+    With `take_over`, a store of another home becomes this home's.
     """
     with ExitStack() as parts:
         parts.enter_context(_stoppable())
@@ -100,7 +100,7 @@ def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool 
             raise CannotStart(str(problem), EXIT_LOCKED) from None
         except OSError as error:
             raise CannotStart(f"cannot use {settings.home}: {error.strerror}", EXIT_LOCKED) from None
-        # Before the store: a server that cannot listen must not take it over from one that can.
+        # Before the store is opened: a server that cannot listen must not take the store over.
         listener = _listen(settings.server.host, settings.server.port)
         parts.callback(listener.close)
         assembly = _assembled(settings, listener, parts, take_over=take_over)
@@ -110,7 +110,7 @@ def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool 
             parts.callback(arrivals.stop)
         server = _Server(settings, assembly)
         _greet(out, listener, assembly)
-        # Uvicorn sends itself the signal again when it is done; by then it must not end the process.
+        # Uvicorn raises the signal again when it has stopped; it must not end the process then.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, server.handle_exit)
         server.run(sockets=[listener])
@@ -118,14 +118,14 @@ def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool 
 
 
 def _assembled(settings: Settings, listener: socket.socket, parts: ExitStack, *, take_over: bool) -> Assembly:
-    """Waits for a store that is away, and answers with 503 meanwhile. Raises CannotStart."""
+    """Waits for a store that is unavailable, and answers requests with 503 meanwhile. Raises CannotStart."""
     place, pause = without_password(settings.database_url), FIRST_PAUSE_SECONDS
     with ExitStack() as waiting:
         while True:
             try:
                 return parts.enter_context(assembled(settings, take_over=take_over))
             except StoreHeld as held:
-                raise CannotStart(held_words(held.holder, settings.home), EXIT_HELD) from None
+                raise CannotStart(held_text(held.holder, settings.home), EXIT_HELD) from None
             except LivingElsewhere as problem:
                 raise CannotStart(str(problem), EXIT_HELD) from None
             except StoreRefused as error:
@@ -146,7 +146,7 @@ def _assembled(settings: Settings, listener: socket.socket, parts: ExitStack, *,
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """Until the server handles signals itself, they end what the main thread does."""
+    """Until the server handles signals itself, a signal raises StopAsked in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield  # a server inside of another program, which handles its signals
         return
@@ -164,8 +164,8 @@ def _stoppable() -> Iterator[None]:
 
 
 def _end_in_time(code: int) -> None:
-    """Whatever still hangs when the time is up is left behind: it could be killed at any moment anyway, and the next
-    server finds everything in the store and at the engines."""
+    """End the process after a time, even if threads hang: the process may be killed at any moment anyway, and the next
+    server finds the whole state in the store and at the engines."""
     timer = threading.Timer(STOP_SECONDS - 0.5, _end_now, (code,))
     timer.daemon = True
     timer.start()
@@ -173,14 +173,16 @@ def _end_in_time(code: int) -> None:
 
 def _end_now(code: int) -> None:
     busy = [worker.name for worker in workers_alive() if worker.health.is_busy]
-    log.warning("the server ends without waiting any longer for: %s", ", ".join(busy) or "answers that are under way")
+    log.warning(
+        "the server ends without waiting any longer for: %s", ", ".join(busy) or "requests that are being answered"
+    )
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code)
 
 
 class _Server(uvicorn.Server):
-    """Ends endless answers when it stops, and stops when the controller has failed."""
+    """Ends event streams when it stops, and stops when the controller has failed."""
 
     def __init__(self, settings: Settings, assembly: Assembly) -> None:
         proxies = list(settings.server.trusted_proxies)

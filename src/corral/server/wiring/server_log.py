@@ -1,6 +1,6 @@
 """The server's own log on standard error: plain lines or JSON, each with the id of the request it belongs to.
 
-Decides the form of a line. Nothing here sees headers or bodies, so no secret can slip in.
+Decides the form of a line. Nothing here sees headers or bodies, so no secret can be logged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PlainFormatter(logging.Formatter):
         )
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        # What users wrote forges no line, and does nothing to the terminal of the operator who reads it.
+        # Text from users must not forge lines, nor send control characters to the operator's terminal.
         return visible_line(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:
@@ -46,7 +46,7 @@ class JsonFormatter(logging.Formatter):
         return visible_json(json.dumps(line, ensure_ascii=False))
 
 
-# Lines of several machines are read together: always UTC.
+# Logs of several machines are read together: always UTC.
 logging.Formatter.converter = time.gmtime
 
 
@@ -58,7 +58,7 @@ def configure_logging(*, log_format: str, level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # Their everyday lines say nothing to an operator.
+    # Their routine messages are useless to an operator.
     for noisy in ("uvicorn", "uvicorn.error", "alembic", "httpx", "httpcore"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 

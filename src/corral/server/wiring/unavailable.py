@@ -1,4 +1,4 @@
-"""Answers while the store cannot be opened: the process lives, and everything else is refused with 503 until later."""
+"""Answers while the store cannot be opened: /healthz is fine, all other requests are refused with 503."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Interim:
             timeout_graceful_shutdown=1,
         )
         self._server = uvicorn.Server(config)
-        # A copy: the server closes what it listened on.
+        # A copy: uvicorn closes its listening socket.
         self._socket = listener.dup()
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, name="interim", daemon=True
@@ -60,7 +60,7 @@ async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _send(send: Send, status: int, media_type: str, body: bytes, headers: dict[str, str]) -> None:
-    # Closed: the next request shall find the real server.
+    # The connection is closed, so that the next request reaches the real server.
     named: dict[str, Any] = {**headers, "Content-Type": media_type, "Content-Length": len(body), "Connection": "close"}
     pairs = [(name.lower().encode(), str(value).encode()) for name, value in named.items()]
     await send({"type": "http.response.start", "status": status, "headers": pairs})

@@ -1,4 +1,4 @@
-"""Those who watch and act by themselves, each on a thread of its own. They stop before the controller does."""
+"""Starts the workers, each on a thread of its own. They stop before the controller does."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _AnyWorker = TypeVar("_AnyWorker", bound=Worker)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workers:
-    """Those whom routes ask."""
+    """Workers that routes use."""
 
     monitoring: Monitoring
     report_worker: ReportWorker
@@ -46,7 +46,7 @@ class Workers:
 
 
 def at_work(base: Foundation, parts: ExitStack) -> Workers:
-    """Whoever leaves `parts` stops them, the last first."""
+    """Start the workers. Closing `parts` stops them, the last one first."""
     settings, controller, store, clock, feed = base.settings, base.controller, base.store, base.clock, base.feed
     _run(parts, base.workbenches)
     if settings.fault_tolerance.enable_checkpointing:
@@ -74,17 +74,17 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
         controller=controller,
         store=store,
         clock=clock,
-        announce=lambda at: feed.tell("estimates", "estimates", {"at": rfc3339(at)}, for_everyone=True),
+        announce=lambda at: feed.notify("estimates", "estimates", {"at": rfc3339(at)}, for_everyone=True),
     )
     simulation_runner = SimulationRunner(
-        controller=controller, store=store, clock=clock, folder=settings.home / "simulations", tell=feed.tell
+        controller=controller, store=store, clock=clock, folder=settings.home / "simulations", notify=feed.notify
     )
     workers = Workers(
         monitoring=monitoring,
         report_worker=_run(parts, report_worker),
         estimate_worker=_run(parts, estimate_worker),
         simulation_runner=_run(parts, simulation_runner),
-        shadow_runner=_run(parts, ShadowRunner(controller=controller, store=store, tell=feed.tell)),
+        shadow_runner=_run(parts, ShadowRunner(controller=controller, store=store, notify=feed.notify)),
         operation_runner=_operation_runner(base),
     )
     _run(parts, base.storing)
@@ -113,7 +113,7 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
 
 
 def _operation_runner(base: Foundation) -> OperationRunner:
-    # Storages of datasets belong to one store: it has a name before anything is committed.
+    # Storages of datasets belong to one store: the store gets its id before the first commit.
     base.controller.execute(datasets.name_store, token_hex(16)).result(_START_SECONDS)
     return OperationRunner(
         controller=base.controller,
@@ -122,7 +122,7 @@ def _operation_runner(base: Foundation) -> OperationRunner:
         box=base.box,
         volume_path=base.storing.driver.path_of,
         workspace=base.workspace,
-        notify=base.feed.tell,
+        notify=base.feed.notify,
     )
 
 

@@ -1,7 +1,7 @@
-"""Passes requests and WebSockets on to the Jupyter of a workbench, piece by piece in both directions.
+"""Forwards requests and WebSockets to the Jupyter of a workbench, piece by piece in both directions.
 
-Decides what of a request its owner's program gets to see, and what of its answer a browser may believe: that program
-is not corral's. `workbench_site` and `server/routes/workbenches/jupyter.py` decide which visitors come this far.
+Decides which headers of a request Jupyter receives, and which headers of its answer the browser receives: Jupyter runs
+its owner's code and is not trusted. `workbench_site` and `server/routes/workbenches/jupyter.py` decide who has access.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from websockets.typing import Origin, Subprotocol
 from corral.server.workbenches.workbench_routes import Way
 
 Header = tuple[bytes, bytes]
-#: The way to a job's Jupyter; reads files, so it is asked on a thread. Raises OSError.
+#: Connects to a job's Jupyter; reads files, so it is called on a thread. Raises OSError.
 WayTo = Callable[[str], Way]
 
-#: In the scope of a request whose answer is not corral's own.
+#: Set in the scope of a request whose answer is forwarded.
 FOREIGN = "corral.foreign"
-#: Of one message in either direction; notebooks with pictures in them are large.
+#: Maximum of one message in either direction; notebooks with images are large.
 MAX_MESSAGE_BYTES = 64 << 20
 
 _HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
     b"upgrade".split()
 )
-#: Corral's own words to the browser, and what would make Jupyter doubt a request that corral has checked.
+#: Headers for corral itself, and headers that would make Jupyter refuse a request that corral has checked.
 _NOT_FOR_JUPYTER = frozenset(
     b"host authorization x-csrf-token expect forwarded x-forwarded-for x-forwarded-host x-forwarded-proto "
     b"x-forwarded-port x-real-ip x-request-id".split()
 )
-#: What holds for more than the path of the workbench, or is said by this server anyway.
+#: Headers that apply to more than the path of the workbench, or that this server sets itself.
 _NOT_FOR_BROWSERS = frozenset(
     b"date server strict-transport-security service-worker-allowed clear-site-data alt-svc www-authenticate nel "
     b"report-to reporting-endpoints x-request-id origin-agent-cluster refresh cross-origin-resource-policy "
@@ -50,7 +50,7 @@ _CORS = b"access-control-"
 _OWN_COOKIE = re.compile(r"(__host-|__secure-)?corral_", re.IGNORECASE)
 _CONNECT_TRIES = 5
 _TIMEOUTS = {"connect": 10.0, "read": 3600.0, "write": 600.0, "pool": 30.0}
-#: Codes that a peer never sends by itself.
+#: Close codes that a peer never sends.
 _UNSENT_CODES = frozenset({1004, 1005, 1006, 1015})
 
 
@@ -62,7 +62,7 @@ class Unreachable(Exception):
 
 
 def request_headers(headers: Iterable[Header], host: str) -> list[Header]:
-    """What Jupyter gets to see of a request: nothing that would let it act in the person's name."""
+    """The request headers for Jupyter: none that would let it act in the name of the user."""
     headers = list(headers)
     dropped = _HOP_BY_HOP | _NOT_FOR_JUPYTER | _named_by_connection(headers)
     kept = [(b"host", host.encode("latin-1", "replace"))]
@@ -77,7 +77,7 @@ def request_headers(headers: Iterable[Header], host: str) -> list[Header]:
 
 
 def response_headers(headers: Iterable[Header], base: str) -> list[Header]:
-    """What a browser gets to see of an answer. Cookies are kept below `base`, the workbench's own path."""
+    """The answer headers for the browser. Cookies are restricted to `base`, the workbench's own path."""
     headers = list(headers)
     dropped = _HOP_BY_HOP | _NOT_FOR_BROWSERS | _named_by_connection(headers)
     kept = []
@@ -92,13 +92,13 @@ def response_headers(headers: Iterable[Header], base: str) -> list[Header]:
 
 
 def foreign_cookies(text: str) -> str:
-    """Without corral's own, of which the session is one."""
+    """The cookies without corral's own, such as the session."""
     return "; ".join(part for part in map(str.strip, text.split(";")) if part and not _OWN_COOKIE.match(part))
 
 
 def confined_cookie(text: str, base: str) -> str | None:
-    """The cookie for the workbench's own path and no other; None for one that bears a name of corral's, or no name:
-    browsers send such a one as its value alone, which may then look like any other."""
+    """The cookie, restricted to the workbench's own path; None for a cookie with one of corral's names, or without a
+    name: browsers send only the value of such a cookie, which may look like any other cookie."""
     pair, *attributes = [part.strip() for part in text.split(";")]
     named = pair.partition("=")[0].strip() if "=" in pair else ""
     if not named or _OWN_COOKIE.match(pair) or pair.lower().startswith("__host-"):
@@ -123,19 +123,19 @@ def _named_by_connection(headers: Iterable[Header]) -> frozenset[bytes]:
 
 
 def host_for(connection: HTTPConnection) -> str:
-    """Jupyter compares the host with the origin, which corral has found to be its own."""
+    """Jupyter compares the host with the origin, which corral has checked."""
     origin = connection.headers.get("origin", "")
     return origin.partition("://")[2] or connection.headers.get("host") or "localhost"
 
 
 def target_of(connection: HTTPConnection) -> bytes:
-    """Path and query exactly as they were asked for, with every escape."""
+    """Path and query exactly as requested, with all escapes."""
     raw: bytes = connection.scope.get("raw_path") or connection.scope["path"].encode()
     query: bytes = connection.scope["query_string"]
     return raw.partition(b"?")[0] + (b"?" + query if query else b"")
 
 
-# ---------------------------------------------------------------- the way there
+# ---------------------------------------------------------------- connections
 
 
 class _Stream(httpcore.AsyncNetworkStream):
@@ -164,12 +164,12 @@ class _Stream(httpcore.AsyncNetworkStream):
         self._writer.close()
 
     def get_extra_info(self, info: str) -> Any:
-        # Asked of a connection that rests: one that has something to say has been closed at the other end.
+        # Checked for an idle connection: if it is readable, the other end has closed it.
         return self._reader.at_eof() if info == "is_readable" else None
 
 
 class _Network(httpcore.AsyncNetworkBackend):
-    """The host of an address is `<attempt>`: the way to its job."""
+    """The host of an address is `<attempt>`, which identifies the job."""
 
     def __init__(self, way_to: WayTo) -> None:
         self._way_to = way_to
@@ -190,7 +190,7 @@ async def opened(way_to: WayTo, job_id: str) -> Way:
         try:
             return await (await asyncio.to_thread(way_to, job_id)).open()
         except BlockingIOError:
-            # Its queue is full at this moment.
+            # Its listen queue is full at this moment.
             await asyncio.sleep(0.05)
     return await (await asyncio.to_thread(way_to, job_id)).open()
 
@@ -209,7 +209,7 @@ class JupyterProxy:
         await self._pool.aclose()
 
     async def forward(self, request: Request, attempt_id: str, base: str) -> Response:
-        """The answer of an attempt's Jupyter, as it comes. Raises Unreachable."""
+        """The streamed answer of an attempt's Jupyter. Raises Unreachable."""
         headers = request_headers(request.scope["headers"], host_for(request))
         has_length, is_chunked = "content-length" in request.headers, "transfer-encoding" in request.headers
         if is_chunked and not has_length:
@@ -231,8 +231,8 @@ class JupyterProxy:
         return _Passed(answer, response_headers(answer.headers, base))
 
     async def open(self, websocket: WebSocket, job_id: str) -> ClientConnection:
-        """A WebSocket to a job's Jupyter, for the same address. Raises Unreachable, or InvalidStatus with the answer
-        of a Jupyter that will not have it."""
+        """A WebSocket to a job's Jupyter, for the same address. Raises Unreachable, or InvalidStatus with Jupyter's
+        answer if it refuses."""
         headers = [
             (name.decode("latin-1"), value.decode("latin-1"))
             for name, value in request_headers(websocket.scope["headers"], "")
@@ -253,7 +253,7 @@ class JupyterProxy:
                 subprotocols=[Subprotocol(name) for name in websocket.scope.get("subprotocols", [])] or None,
                 compression=None,
                 max_size=MAX_MESSAGE_BYTES,
-                # The browser's end is pinged by the server, and a machine that is gone is noticed by the kernel.
+                # The server pings the browser, and the kernel detects a dead machine.
                 ping_interval=None,
                 open_timeout=30.0,
                 close_timeout=5.0,
@@ -286,7 +286,7 @@ async def _pieces(answer: httpcore.Response) -> AsyncIterator[bytes]:
 
 
 async def bridge(websocket: WebSocket, upstream: ClientConnection, until: Callable[[], Awaitable[str]]) -> None:
-    """Messages both ways until one end closes, or `until` returns with a reason. Closes both."""
+    """Forward messages in both directions until one end closes, or `until` returns a reason. Closes both."""
     tasks = {
         asyncio.create_task(_to_jupyter(websocket, upstream)),
         asyncio.create_task(_to_browser(websocket, upstream)),
@@ -304,7 +304,7 @@ async def bridge(websocket: WebSocket, upstream: ClientConnection, until: Callab
         try:
             await websocket.close(code, reason)
         except (RuntimeError, WebSocketDisconnect):
-            return  # it went by itself
+            return  # it is closed already
 
 
 async def _to_jupyter(websocket: WebSocket, upstream: ClientConnection) -> tuple[int, str]:
@@ -339,7 +339,7 @@ async def _until(until: Callable[[], Awaitable[str]]) -> tuple[int, str]:
 
 
 def _ending(closed: ConnectionClosed) -> tuple[int, str]:
-    """The code that Jupyter gave; one that says that it is gone where it gave none."""
+    """Jupyter's close code; 1012 if it gave none."""
     if closed.rcvd is None or closed.rcvd.code in _UNSENT_CODES:
         return 1012, "the workbench is gone"
     return closed.rcvd.code, closed.rcvd.reason

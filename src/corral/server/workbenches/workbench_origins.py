@@ -1,8 +1,8 @@
-"""Where the pages of each workbench are: at an origin that is neither the console's nor any other workbench's.
+"""The origin of each workbench's pages, which differs from the console's and from every other workbench's.
 
-Browsers keep origins apart: what a page of one may do in another is what that other allows, which is nothing. An origin
-is a host name of its own (`j-12.localhost`, or as `workbench.url` says), which keeps cookies apart as well; or, for
-those who know this server by an address only, a port of its own.
+Browsers isolate origins: a page can only do in another origin what that origin allows, which is nothing. An origin is a
+host name of its own (`j-12.localhost`, or by `workbench.url`), which also isolates cookies; or, for browsers that use
+the server's IP address, a port of its own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class WorkbenchOrigins:
             )
 
     def job_at(self, scope: Scope) -> str | None:
-        """Whose origin a request came to; None for the console's own."""
+        """The workbench of the request's origin; None for the console's own."""
         server = scope.get("server")
         job_id = self.ports.job_at(server[1]) if server is not None else None
         if job_id is not None or self._hosts is None:
@@ -48,7 +48,7 @@ class WorkbenchOrigins:
         return None if found is None else found[1].lower()
 
     async def url_of(self, job_id: str, asked: URL) -> str:
-        """The origin for a browser that came to the console at `asked`. Raises Problem."""
+        """The workbench's origin for a browser that uses the console at `asked`. Raises Problem."""
         host = asked.hostname or ""
         if self._pattern is not None and "{workbench}" in self._pattern:
             return self._pattern.replace("{workbench}", job_id)
@@ -65,18 +65,19 @@ class WorkbenchOrigins:
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def own_url(self, job_id: str, scope: Scope, asked: URL) -> str:
-        """The origin of the request itself, which came to this workbench."""
+        """The origin of the request, which is for this workbench."""
         if self._pattern is None:
             return f"{'https' if asked.scheme in ('https', 'wss') else 'http'}://{asked.netloc}"
         return self._pattern.replace("{workbench}", job_id).replace("{port}", str((scope.get("server") or ("", 0))[1]))
 
     def mark(self, scope: Scope) -> str | None:
-        """What tells browsers that the workbench of this port is another than before; None where a name does so."""
+        """A mark by which a browser detects that this port belongs to another workbench than before; None for host
+        names."""
         server = scope.get("server")
         return self.ports.mark_at(server[1]) if server is not None else None
 
     def console_url(self, asked: URL) -> str:
-        """Where the console probably is, for a browser that comes to a workbench and does not say."""
+        """The console's probable address, for a browser without a pass."""
         if self._server.public_url is not None:
             return self._server.public_url
         if _LOOPBACK.fullmatch(asked.netloc):
@@ -86,7 +87,7 @@ class WorkbenchOrigins:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a browser that uses this name is on the machine that it speaks to, or at the end of a tunnel."""
+    """Whether a browser that uses this name runs on this machine, or uses a tunnel."""
     name = host.lower().rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True

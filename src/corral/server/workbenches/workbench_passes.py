@@ -1,8 +1,8 @@
-"""How a browser that is signed in at the console comes to a workbench, whose pages have an origin of their own.
+"""Access of a browser that is signed in at the console to a workbench, whose pages have an origin of their own.
 
-The console hands out a ticket: for one user and one workbench, good once and for some seconds. The workbench's origin
-takes it and sets a cookie that lets this browser into that workbench and nowhere else: it names the session, and ends
-with it, but is no session. Nothing that the workbench serves ever sees the session itself.
+The console issues a ticket: for one user and one workbench, valid once and for some seconds. The workbench's origin
+exchanges it for a cookie that gives this browser access to that workbench only: the cookie names the session and
+expires with it, but is not a session. The workbench never sees the session itself.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from cryptography.fernet import Fernet, InvalidToken
 from corral.server.auth.secret_box import SecretBox
 from corral.server.auth.secrets import secret_hash
 
-#: How long a ticket is good.
+#: Lifetime of a ticket.
 TICKET_SECONDS = 30.0
-#: How long a cookie is good, and when it is replaced by a new one while it is in use.
+#: Lifetime of a cookie, and its age at which a used cookie is renewed.
 COOKIE_SECONDS = 4 * 3600
 RENEW_SECONDS = 600
 _MAX_TICKETS = 10_000
@@ -28,7 +28,7 @@ _MAX_TICKETS = 10_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pass:
-    """A browser's way into one workbench."""
+    """A browser's access to one workbench."""
 
     job_id: str
     #: of the session at the console
@@ -39,7 +39,7 @@ class Pass:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """What a ticket is good for: a pass, and the path to begin with."""
+    """The content of a ticket: a pass, and the first path."""
 
     granted: Pass
     path: str
@@ -53,7 +53,7 @@ class WorkbenchPasses:
         self._now = now
         self._monotonic = monotonic
         self._made: Fernet | None = None
-        #: by the hash of the ticket, with the moment when it is over; the oldest first
+        #: by the hash of the ticket, with its expiry; the oldest first
         self._tickets: dict[str, tuple[float, Entry]] = {}
 
     def issue(self, entry: Entry) -> str:
@@ -65,7 +65,8 @@ class WorkbenchPasses:
         return ticket
 
     def redeem(self, ticket: str, job_id: str) -> Entry | None:
-        """None if it is unknown, used, too old, or for another workbench. Whatever it was, it is used now."""
+        """None if the ticket is unknown, used, expired, or for another workbench. The ticket is used up in every
+        case."""
         until, entry = self._tickets.pop(secret_hash(ticket), (0.0, None))
         if entry is None or until <= self._monotonic() or entry.granted.job_id != job_id:
             return None
@@ -76,7 +77,7 @@ class WorkbenchPasses:
         return self._seal.encrypt_at_time(json.dumps(asdict(granted)).encode(), int(self._now())).decode("ascii")
 
     def opened(self, cookie: str, job_id: str) -> tuple[Pass, float] | None:
-        """The pass and its age in seconds, if it is one of ours for this workbench; it may be too old."""
+        """The pass and its age in seconds, if it is valid for this workbench; it may have expired."""
         data = cookie.encode("ascii", "replace")
         try:
             content = self._seal.decrypt(data)
@@ -88,7 +89,7 @@ class WorkbenchPasses:
 
     @property
     def _seal(self) -> Fernet:
-        # Once: it is needed for every request, and reads a file.
+        # Read once: every request needs it, and it is in a file.
         if self._made is None:
             self._made = Fernet(self._box.key_for("workbench cookies"))
         return self._made

@@ -1,7 +1,8 @@
-"""Ports of this server that belong to workbenches, one each, for browsers that know this machine by one name only.
+"""Ports of this server for workbenches, one each, for browsers that know this machine by one name only.
 
-A workbench keeps its port over restarts of either, so that open pages find it again. A port that was given once stays
-open, so that no job can take it, and goes to another workbench only when no other is left.
+A workbench keeps its port over restarts of the workbench and of the server, so that open pages find it again. An
+assigned port stays open, so that no job can take it, and is assigned to another workbench only if no other port is
+left.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ class NoPortLeft(Exception):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lease:
     job_id: str
-    #: what browsers keep of this port: another mark there is that of an earlier workbench
+    #: stored by browsers for this port: a different mark is that of an earlier workbench
     mark: str
 
 
 class WorkbenchPorts:
-    """All methods are for the event loop. `path` is the file that keeps the leases."""
+    """All methods are for the event loop. `path` is the file of the leases."""
 
     def __init__(self, *, path: Path, host: str, ports: range, live: Live) -> None:
         self._path = path
@@ -49,12 +50,12 @@ class WorkbenchPorts:
         self._live = live
         self._serve: Serve | None = None
         self._lock = asyncio.Lock()
-        #: in the order in which they were asked for, the latest last
+        #: in the order of their last use, the latest last
         self._leases: dict[int, Lease] = {}
         self._open: set[int] = set()
 
     async def start(self, serve: Serve) -> None:
-        """Serve again at the ports that were given before."""
+        """Serve again at the ports that were assigned before."""
         self._serve = serve
         async with self._lock:
             known = await asyncio.to_thread(_read, self._path)
@@ -73,7 +74,7 @@ class WorkbenchPorts:
         return None if lease is None else lease.mark
 
     async def port_of(self, job_id: str) -> int:
-        """Given and opened if it has none. Raises NoPortLeft."""
+        """The workbench's port; assigned and opened if it has none. Raises NoPortLeft."""
         async with self._lock:
             known = next((port for port, lease in self._leases.items() if lease.job_id == job_id), None)
             if known is not None:
@@ -86,7 +87,7 @@ class WorkbenchPorts:
             return port
 
     async def _free_port(self) -> int:
-        """One that no workbench has had yet, or else the one that was last asked for the longest time ago."""
+        """A port that no workbench has had yet, otherwise the one that was used the longest time ago."""
         for port in self._ports:
             if port not in self._leases and await self._opened(port):
                 return port
@@ -96,7 +97,7 @@ class WorkbenchPorts:
                 return port
         raise NoPortLeft(
             f"all ports of workbench.ports ({self._ports.start}-{self._ports.stop - 1}) are in use: "
-            "stop a workbench, or let an operator name more"
+            "stop a workbench, or let an operator configure more"
         )
 
     async def _opened(self, port: int) -> bool:
@@ -130,7 +131,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 async def serve_at(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Let a running server answer at one more socket; it closes this one with the others."""
+    """Let a running server listen on one more socket; the server closes it with the others."""
     config = server.config
 
     def protocol() -> asyncio.Protocol:
@@ -149,7 +150,7 @@ def _read(path: Path) -> dict[int, Lease]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        # Pages that are open are then not found again; workbenches get other ports.
+        # Workbenches get other ports then, and open pages do not find them again.
         log.error("%s cannot be read: %s", path, error)
         return {}
 

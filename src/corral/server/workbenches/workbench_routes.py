@@ -1,7 +1,7 @@
 """How a workbench is reached: on this machine by a socket, on another one through its relay.
 
-Where that other machine is comes from the plan and from the cluster's engine, never from the workbench: whoever runs it
-could name any other place.
+The address of the other machine comes from the plan and from the cluster's engine, never from the workbench: its owner
+could name any other address.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _ASK_SECONDS = 10.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Way:
-    """A connection that does not block, and what is left to do before anything is said on it."""
+    """A non-blocking connection, and the steps that are left before it can be used."""
 
     connection: socket.socket
-    #: where it has yet to be connected to: a machine that does not answer must hold up no thread
+    #: the address to connect to: a machine that does not answer must not block a thread
     address: tuple[str, int] | None = None
-    #: what must be agreed on
+    #: protocols to negotiate
     tls: ssl.SSLContext | None = None
 
     async def open(self) -> Way:
@@ -44,8 +44,8 @@ class Way:
         except OSError as error:
             self.connection.close()
             host, port = self.address
-            words = str(error) or f"no answer within {CONNECT_SECONDS:.0f} s"
-            raise ConnectionError(f"{host} port {port} is not reached: {words}") from error
+            reason = str(error) or f"no answer within {CONNECT_SECONDS:.0f} s"
+            raise ConnectionError(f"{host} port {port} cannot be reached: {reason}") from error
         except asyncio.CancelledError:
             self.connection.close()
             raise
@@ -53,7 +53,7 @@ class Way:
 
     @property
     def agreeing(self) -> dict[str, Any]:
-        """What those need who open streams on it."""
+        """Arguments for opening streams on it."""
         if self.tls is None:
             return {}
         return {"ssl": self.tls, "server_hostname": NAME, "ssl_handshake_timeout": CONNECT_SECONDS}
@@ -61,7 +61,7 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where an attempt was planned."""
+    """The node of an attempt's plan."""
 
     attempt: int
     cluster: str
@@ -86,15 +86,15 @@ class Reaching:
         return engine.address_of(node) if isinstance(engine, NodesElsewhere) else None
 
     def address(self, place: Place) -> str | None:
-        """Where people find it; None for this machine."""
+        """The address for users; None for this machine."""
         try:
             return self.node_address(place.cluster, place.node)
         except EngineUnavailable:
-            return place.node  # as the cluster calls it
+            return place.node  # the cluster's name of the node
 
     def way(self, job_id: str) -> Way:
-        """The way to its Jupyter. Reads files, so it is for a thread. Raises OSError (BlockingIOError: again in a
-        moment)."""
+        """Connect to the workbench's Jupyter. Reads files, so call it on a thread. Raises OSError (BlockingIOError: try
+        again in a moment)."""
         place = self._place(job_id) if self.has_elsewhere() else None
         if place is None or not self.is_elsewhere(place.cluster):
             return Way(connection=self._files.connect(job_id))
@@ -104,7 +104,7 @@ class Reaching:
         try:
             address = self.node_address(place.cluster, place.node)
         except EngineUnavailable as error:
-            raise ConnectionError(f"where node {place.node} is cannot be asked: {error}") from error
+            raise ConnectionError(f"the address of node {place.node} is unknown: {error}") from error
         tls = self._keys.context(job_id)
         family, kind, _, _, found = socket.getaddrinfo(address, status.relay_port, type=socket.SOCK_STREAM)[0]
         connection = socket.socket(family, kind)
@@ -117,7 +117,7 @@ class Reaching:
         try:
             return self._controller.inspect(place_of, job_id).result(_ASK_SECONDS)
         except (ControllerStopped, TimeoutError) as error:
-            raise ConnectionError(f"nobody knows where {job_id} runs: {error}") from error
+            raise ConnectionError(f"the node of {job_id} is unknown: {error}") from error
 
 
 def place_of(state: State, job_id: str) -> Place | None:
@@ -129,8 +129,8 @@ def place_of(state: State, job_id: str) -> Place | None:
 
 
 def listen_address(address: str) -> str:
-    """Where a workbench on another machine listens: at that machine's address, or, if only its name is known, at all
-    of them, since many a machine takes its own name for its loopback."""
+    """The address that a workbench on another machine listens on: the machine's address, or, if only its name is known,
+    all addresses, since many machines resolve their own name to the loopback address."""
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:

@@ -1,7 +1,7 @@
-"""The origin of a workbench: takes tickets, lets its visitors in by cookie, and passes on what they ask.
+"""The origin of a workbench: accepts tickets, checks the visitors' cookies, and forwards their requests.
 
-Nothing of corral's is found here, neither console nor API, and neither a session nor a token is accepted. What the
-workbench answers is its owner's; a browser shows it to whom it belongs to, and lets it reach nothing else.
+Neither the console nor the API is available at this origin, and neither a session nor a token is accepted. The
+workbench's answers are its owner's content; the browser isolates them from all other origins.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from corral.server.routes.workbenches.jupyter import (
 from corral.server.workbenches.proxy import Unreachable
 from corral.server.workbenches.workbench_passes import COOKIE_SECONDS, RENEW_SECONDS, Pass
 
-#: Its own kind of name, and never that of a session: what one is good for, the other is not.
+#: Another name than that of the session cookie: neither is valid in place of the other.
 COOKIE = "corral_workbench"
-#: How long a browser keeps it: one that is too old still says where the console is.
+#: How long a browser keeps the cookie: an expired one still names the console's address.
 _KEPT_SECONDS = 30 * 86400
-#: Of every answer that is passed on. Its own frames are its own; in those of others it does not appear, nor do other
-#: origins load pieces of it.
+#: Headers of every forwarded answer. A workbench may frame its own pages; other origins may neither frame nor load
+#: them.
 _HEADERS = (
     (b"content-security-policy", b"frame-ancestors 'self'"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -55,7 +55,7 @@ def enter_path(job_id: str) -> str:
 
 
 class WorkbenchSites(BaseRoute):
-    """The first of all routes: what comes to the origin of a workbench ends here, whatever its path."""
+    """The first of all routes: handles every request to the origin of a workbench, whatever its path."""
 
     path = "/workbenches/{job}/site"
 
@@ -101,7 +101,7 @@ async def _passed_on(request: Request, context: ServerContext, job_id: str) -> R
     is_change = request.method not in SAFE_METHODS
     _check_page(request, context, job_id, is_change=is_change)
     if "service-worker" in request.headers:
-        # It would answer for this origin in this browser from then on, whatever this server says.
+        # A service worker would answer for this origin in this browser from then on, instead of this server.
         raise Problem(403, "No service workers", "Workbenches cannot register service workers.", slug="forbidden")
     granted, age = _pass_of(request, context, job_id)
     job = await running_workbench(context, await _visitor(context, granted), job_id)
@@ -133,8 +133,8 @@ def _enter(request: Request, context: ServerContext, job_id: str) -> Response:
 
 
 def _cleared(path: str, mark: str) -> Response:
-    """A port may have been another workbench's: what that one left in this browser goes before anything is shown. Only
-    who is let in here learns the mark, so nobody else can have left it."""
+    """The port may have belonged to another workbench: its data in this browser is deleted before a page is shown. Only
+    visitors with access learn the mark, so another workbench cannot have stored it."""
     nonce = secrets.token_urlsafe(16)
     values = json.dumps([mark, path]).replace("<", "\\u003c")
     page = f"""<!doctype html><meta charset="utf-8"><title>corral</title><script nonce="{nonce}">
@@ -156,7 +156,7 @@ const [mark, path] = {values};
 
 
 def _refused(request: Request, context: ServerContext, job_id: str, problem: Problem) -> Response:
-    """People without a pass are sent to the console to get one; a page that is not ready yet is loaded again."""
+    """Redirect browsers without a pass to the console; a page that is not ready yet is reloaded."""
     wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
     if not wants_page:
         return problem.response()
@@ -190,21 +190,21 @@ async def _pass_on_websocket(websocket: WebSocket, context: ServerContext, job_i
 
 
 async def _let_in_no_more(context: ServerContext, granted: Pass, job_id: str) -> str:
-    """Returns once this visitor would not be let in any more."""
+    """Returns once this visitor has lost access."""
     while True:
         await asyncio.sleep(LET_IN_SECONDS)
         try:
             await running_workbench(context, await _visitor(context, granted), job_id)
         except Problem:
-            return "not let in any more"
+            return "access was lost"
 
 
-# ---------------------------------------------------------------- who comes
+# ---------------------------------------------------------------- visitors
 
 
 def _check_page(connection: HTTPConnection, context: ServerContext, job_id: str, *, is_change: bool) -> None:
-    """Only the workbench's own pages may ask, and people who go there. Cookies alone do not tell: a browser sends them
-    with what a page at another port of this machine asks, too. Raises a 403 problem."""
+    """Only the workbench's own pages and navigation to it are allowed. Cookies are not sufficient: a browser also sends
+    them with requests of a page at another port of this machine. Raises a 403 problem."""
     headers = connection.headers
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     is_going = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
@@ -219,7 +219,7 @@ def _check_page(connection: HTTPConnection, context: ServerContext, job_id: str,
 
 
 def _pass_of(connection: HTTPConnection, context: ServerContext, job_id: str) -> tuple[Pass, float]:
-    """The pass in its cookie, and how old it is. Raises a 401 problem."""
+    """The pass in the cookie, and its age. Raises a 401 problem."""
     valid = [found for found in _cookies(connection, context, job_id) if found[1] <= COOKIE_SECONDS]
     if not valid:
         raise Problem(401, "Not let in", "Open the workbench from the console.")
@@ -227,7 +227,7 @@ def _pass_of(connection: HTTPConnection, context: ServerContext, job_id: str) ->
 
 
 async def _visitor(context: ServerContext, granted: Pass) -> Identity:
-    """Who has the session that the pass was given for. Raises a 401 problem."""
+    """The user of the session that the pass was issued for. Raises a 401 problem."""
     identity = await context.identities.of_hash(granted.session_hash, CredentialKind.SESSION)
     if identity is None or identity.must_change_password:
         raise Problem(401, "Not let in", "The session has ended: sign in at the console again.")
@@ -240,14 +240,15 @@ def _console_of(connection: HTTPConnection, context: ServerContext, job_id: str)
 
 
 def _cookies(connection: HTTPConnection, context: ServerContext, job_id: str) -> list[tuple[Pass, float]]:
-    """What the cookies of this workbench say, and how old each is. Pages elsewhere on this host can put others beside
-    the real one, so each is looked at."""
+    """The passes in the cookies of this workbench, and their ages. Other pages of this host can set further cookies of
+    the same name, so each is checked."""
     values = cookie_values(connection, _cookie_name(context.origins.own_url(job_id, connection.scope, connection.url)))
     return [found for value in values if (found := context.passes.opened(value, job_id)) is not None]
 
 
 def _cookie_name(own_url: str) -> str:
-    """Over HTTPS with the prefix that lets no page without HTTPS set it."""
+    """The cookie's name; over HTTPS with the prefix `__Secure-`, so that no page without HTTPS can set
+    it."""
     return f"__Secure-{COOKIE}" if own_url.startswith("https:") else COOKIE
 
 

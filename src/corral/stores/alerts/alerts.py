@@ -16,7 +16,7 @@ from corral.stores.database.statements import CHUNK, count_up, replace_rows
 from corral.stores.schema.monitoring_tables import NOT_RESOLVED, alert_rows, alert_rule_rows, silence_rows
 
 _NEWEST_FIRST = Sort(field="alert", descending=True, type=int)
-#: Kept in the JSON text, because nobody asks for alerts by them.
+#: In the JSON text, because no query filters alerts by them.
 _BODY = (
     "scope",
     "value",
@@ -123,7 +123,7 @@ def _conditions(where: AlertFilter) -> list[ColumnElement[bool]]:
     if where.states:
         conditions.append(alert_rows.c.state.in_([state.value for state in where.states]))
         if AlertState.RESOLVED not in where.states:
-            # In the very words of the partial index, which then answers.
+            # The exact condition of the partial index, so that the index is used.
             conditions.append(text(NOT_RESOLVED))  # type: ignore[arg-type]
     if where.severities:
         conditions.append(alert_rows.c.severity.in_([severity.value for severity in where.severities]))

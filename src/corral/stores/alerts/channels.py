@@ -1,4 +1,4 @@
-"""Channels, and the notices that went or wait to go there. Addresses come in encrypted."""
+"""Channels, and the notices that were sent or wait to be sent. Addresses are stored encrypted."""
 
 from __future__ import annotations
 

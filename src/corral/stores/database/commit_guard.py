@@ -1,8 +1,8 @@
-"""Notes about the transaction of a connection: whether it may still be committed, and how many statements wrote rows.
+"""Whether an open transaction may still be committed.
 
-A batch that turned out stale may have been written in part, and PostgreSQL turns the commit of a failed transaction
-silently into a rollback. So every error is noted with its connection; the transaction can then only be
-rolled back, and says so even when the caller swallowed the error.
+A stale batch may have been written in part, and PostgreSQL silently turns the commit of a failed transaction into a
+rollback. So every error is recorded with its connection; the transaction can then only be rolled back, and its commit
+raises the error even if the caller ignored it.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def changes_made(connection: Connection) -> int:
 
 
 def refuse(connection: Connection, error: BaseException) -> BaseException:
-    """Note that this transaction must not be committed. Gives back the error, to be raised."""
+    """Record that this transaction must not be committed. Returns the error, to be raised."""
     connection.info.setdefault(_KEY, error)
     return error
 
 
 def check_work(connection: Connection) -> None:
-    """Raises what made this transaction unfit for a commit."""
+    """Raises the recorded error, if there is one."""
     refusal: BaseException | None = connection.info.pop(_KEY, None)
     if refusal is not None:
         raise refusal

@@ -1,7 +1,7 @@
-"""Cursors of keyset paging: opaque to people, checked when they come back.
+"""Cursors of keyset paging: opaque to clients, checked when they are used.
 
-A cursor holds the sort it was made for and the key of the last row of its page, so that the next page
-begins right behind that row whatever was inserted or deleted meanwhile.
+A cursor contains its sort order and the key of the last row of its page, so that the next page begins right after that
+row, whatever was inserted or deleted meanwhile.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from corral.stores.database.row_codec import MAX_INTEGER, to_json
 
 Key = str | int | float
 
-#: Longer ones are not ours: the longest holds a name.
+#: No valid cursor is longer: the longest contains a name.
 MAX_CURSOR_LENGTH = 2000
 
 
@@ -59,7 +59,7 @@ def encode_cursor(sort: Sort, position: Position) -> str:
 
 
 def decode_cursor(cursor: str, sort: Sort) -> Position:
-    """Raises ValueError for anything that `encode_cursor` did not make for this very sort."""
+    """Raises ValueError for any text that `encode_cursor` did not make for this sort."""
     document = _read(cursor)
     if not (isinstance(document, list) and len(document) == 3 and isinstance(document[0], str)):
         raise ValueError("not a cursor")

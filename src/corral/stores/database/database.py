@@ -1,4 +1,4 @@
-"""What the store needs to know about the database under it, whichever it is."""
+"""What the store needs to know about its database, SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sqlalchemy import Connection, Engine, ExceptionContext, event, select
 from corral.stores.database.commit_guard import refuse
 from corral.stores.schema.tables import counter_rows
 
-#: How long anybody waits for a connection before the store counts as unreachable.
+#: How long a caller waits for a connection before the store counts as unreachable.
 POOL_TIMEOUT_SECONDS = 10
 
-#: Read connections that are kept, and those added while many read at once.
+#: Read connections that are kept, and additional ones under load.
 READERS = 8
 EXTRA_READERS = 56
 
@@ -23,11 +23,11 @@ class Database:
     """Two engines to one database: writers take turns on one connection, readers see a frozen view each."""
 
     kind: str
-    #: where it is, without secrets
+    #: its address, without secrets
     place: str
     writer: Engine
     reader: Engine
-    #: takes the writers' lock and gives the epoch
+    #: takes the writers' lock and returns the epoch
     lock_epoch: Callable[[Connection], int]
     server_version: Callable[[Connection], str]
 
@@ -36,7 +36,7 @@ class Database:
         self.writer.dispose()
 
 
-# Made once: every write begins with one of them.
+# Built once: every write begins with one of them.
 _EPOCH = select(counter_rows.c.value).where(counter_rows.c.name == "epoch")
 _EPOCH_FOR_UPDATE = _EPOCH.with_for_update()
 
@@ -47,12 +47,13 @@ def read_epoch(connection: Connection, *, for_update: bool) -> int:
 
 
 def explain_errors(engine: Engine, explain: Callable[[ExceptionContext], Exception | None]) -> None:
-    """Raise corral's own errors in place of the driver's, where `explain` has one. Any error spoils its transaction."""
+    """Raise corral's own errors instead of the driver's, if `explain` has one. After any error the transaction cannot
+    be committed."""
 
     @event.listens_for(engine, "handle_error", retval=True)
     def replace(context: ExceptionContext) -> Exception | None:
         if context.is_pre_ping:
-            return None  # the pool looks whether a connection is alive, and makes a new one if not
+            return None  # the pool checks whether a connection is alive, and replaces it if not
         explained = explain(context)
         if context.connection is not None and not context.is_disconnect:
             refuse(context.connection, explained or context.original_exception)

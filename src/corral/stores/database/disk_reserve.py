@@ -1,8 +1,8 @@
-"""Room that an SQLite store keeps for itself, so that it can still write when the disk is full.
+"""Disk space that an SQLite store reserves, so that it can still write when the disk is full.
 
-Two things grow when a store is written to: the file, which takes free pages of its own first, and the write-ahead log,
-which is used from its beginning again. So free pages are kept in the file, and the log's file has blocks to grow into.
-A PostgreSQL store is on a disk of its own.
+Two files grow when a store is written to: the database, which uses its own free pages first, and the write-ahead log,
+which is reused from its beginning. So free pages are kept in the database, and blocks are allocated for the log. A
+PostgreSQL store is on a disk of its own.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_longlong, ctype
 
 
 def missing_bytes(connection: Connection) -> int:
-    """How much room the file lacks; 0 while there is at least half of it."""
+    """Missing bytes of the reserve; 0 while at least half of it is free."""
     pages = int(connection.exec_driver_sql("PRAGMA freelist_count").scalar_one())
     free = pages * int(connection.exec_driver_sql("PRAGMA page_size").scalar_one())
     return 0 if free >= FREE_BYTES // 2 else FREE_BYTES - free
 
 
 def fill(connection: Connection, size_bytes: int) -> None:
-    """Take so much of the disk."""
+    """Allocate so many bytes of the disk."""
     connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS corral_room (zeros BLOB)")
     connection.exec_driver_sql("INSERT INTO corral_room VALUES (zeroblob(?))", (size_bytes,))
 
@@ -42,7 +42,7 @@ def release(connection: Connection) -> None:
 
 
 def allocate_log(path: str) -> None:
-    """Raises OSError if there is no room. Some file systems cannot do it: there the log has what it had before."""
+    """Raises OSError if the disk is full. On file systems that cannot allocate blocks, nothing is reserved."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         if _libc.fallocate(descriptor, _KEEP_SIZE, 0, LOG_BYTES) != 0:
@@ -50,5 +50,5 @@ def allocate_log(path: str) -> None:
             if number != errno.EOPNOTSUPP:
                 raise OSError(number, os.strerror(number), path)
     finally:
-        # No lock of SQLite's is lost with this: they are on the other two files.
+        # Closing this file releases no lock of SQLite: its locks are on the other two files.
         os.close(descriptor)

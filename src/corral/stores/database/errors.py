@@ -1,4 +1,4 @@
-"""What can go wrong with a store as a whole, in words for the operator.
+"""Errors of a store as a whole, with messages for operators.
 
 Errors that belong to a single change (a stale version, a taken name, a newer server) are the port's own and
 live in `corral.control.ports`. Messages here never contain a password.
@@ -18,12 +18,12 @@ class BadStoreUrl(StoreError, ValueError):
 
 
 class StoreUnreachable(StoreError, StoreUnavailable):
-    """The database does not answer, stays locked, or has no room: try again later."""
+    """The database does not answer, stays locked, or its disk is full: try again later."""
 
 
 class StoreRefused(StoreUnreachable):
-    """The database answers, and will not be used: a wrong password, no such database, a damaged file. Without an
-    operator that does not change, so a server that finds it at its start says so and ends."""
+    """The database answers, but cannot be used: a wrong password, no such database, a damaged file. Only an operator
+    can fix this, so a server that finds it at its start reports it and ends."""
 
 
 class SchemaTooNew(StoreError):
@@ -31,7 +31,7 @@ class SchemaTooNew(StoreError):
 
 
 class ReadOnlyTransaction(StoreError):
-    """Something was written inside a `read` block, which is a mistake of the caller."""
+    """A write inside a `read` block, which is a bug in the caller."""
 
 
 class StoreClosed(StoreError):

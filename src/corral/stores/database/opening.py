@@ -1,4 +1,4 @@
-"""From an address to a store that is ready: the right database, at the right schema."""
+"""Opens a store by its address: creates or migrates the database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from corral.stores.database.store_holder import check_holder
 
 
 def _open_postgres(url: URL) -> Database:
-    # The driver needs a client library and memory that an installation with SQLite need not have.
+    # Imported here: an installation with SQLite does not need the driver's client library and memory.
     from corral.stores.database.postgres import open_postgres
 
     return open_postgres(url)
@@ -39,7 +39,7 @@ def open_store(url: str, claim: StoreHolder | None = None, *, take_over: bool = 
     database = _OPENERS[parsed.drivername](parsed)
     try:
         if claim is not None:
-            # Before anything is migrated: the other home's server may be an older one, and alive.
+            # Before migration: the other home's server may be older, and running.
             with database.reader.connect() as connection:
                 check_holder(connection, claim, take_over=take_over)
         bring_up_to_date(database)
@@ -50,7 +50,7 @@ def open_store(url: str, claim: StoreHolder | None = None, *, take_over: bool = 
 
 
 def _parsed(url: str) -> URL:
-    # The address itself is never part of a message: it may hold a password.
+    # The address itself is never part of a message: it may contain a password.
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):

@@ -1,4 +1,4 @@
-"""PostgreSQL by URL, for those who run one.
+"""PostgreSQL by URL.
 
 Writers take turns by locking the epoch's row, so that ids are committed in their order. Readers
 get a repeatable, read-only view.
@@ -27,21 +27,21 @@ from corral.stores.database.errors import ReadOnlyTransaction, StoreRefused, Sto
 CONNECT_TIMEOUT_SECONDS = 10
 #: How long a writer waits for another server's turn to end.
 LOCK_TIMEOUT_SECONDS = 30
-#: A connection over which nothing was acknowledged for so long is dead: the other machine is gone.
+#: A connection without an acknowledgement for so long is dead: the other machine is down.
 UNANSWERED_SECONDS = 20
 #: A server that froze inside a transaction loses it, so that another one can take over. Shorter than the lock timeout:
 #: the other server gets the lock at its first try.
 IDLE_IN_TRANSACTION_SECONDS = 20
 
-#: In the words of a server that answers and lets nobody in: at this point clients get no code. In other languages they
-#: are not found, and corral waits.
+#: Messages of a server that refuses the login: clients get no error code at this point. Messages in other languages are
+#: not recognised, and corral waits.
 _REFUSALS = ("authentication failed", "no pg_hba.conf entry", "does not exist", "no password supplied")
 
 _SECRET_PARAMETERS = ("password", "sslpassword")
 
 
 def open_postgres(url: URL) -> Database:
-    # Secrets leave the URL: an engine shows its URL in its repr, and masks only one kind of password there.
+    # Secrets are removed from the URL: an engine shows its URL in its repr, and masks only one kind of password there.
     secrets = {name: str(url.query[name]) for name in _SECRET_PARAMETERS if name in url.query}
     url = url.set(drivername="postgresql+psycopg").difference_update_query(list(secrets))
     if url.password is not None:
@@ -85,7 +85,7 @@ def _engine(
 
 
 def _connect_arguments(url: URL) -> dict[str, Any]:
-    """Settings for every connection; what the URL itself says comes on top."""
+    """Settings of every connection; options in the URL have precedence."""
     options = (
         f"-c lock_timeout={LOCK_TIMEOUT_SECONDS}s -c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_SECONDS}s"
     )
@@ -112,12 +112,12 @@ def _explain(context: ExceptionContext, place: str, secrets: Sequence[str], read
         return ReadOnlyTransaction("a read transaction cannot write")
     if isinstance(error, psycopg.errors.LockNotAvailable):
         return StoreUnreachable(f"{place} stays locked by another server")
-    # A writer that may only read has met a standby: another server of the database is about to take over.
+    # A read-only writer is connected to a standby: a failover of the database is in progress.
     passing = psycopg.OperationalError | psycopg.InterfaceError | psycopg.errors.ReadOnlySqlTransaction
     if context.is_disconnect or isinstance(error, passing):
-        words = _masked(str(error).strip(), secrets)
-        kind = StoreRefused if context.connection is None and any(sign in words for sign in _REFUSALS) else None
-        return (kind or StoreUnreachable)(f"cannot use {place}: {words}")
+        text = _masked(str(error).strip(), secrets)
+        kind = StoreRefused if context.connection is None and any(sign in text for sign in _REFUSALS) else None
+        return (kind or StoreUnreachable)(f"cannot use {place}: {text}")
     return None
 
 

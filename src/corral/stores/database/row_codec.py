@@ -1,6 +1,6 @@
-"""Values of the core as compact JSON text, and ids as integers; both ways, without loss.
+"""Values of the core as compact JSON text, and ids as integers; in both directions, without loss.
 
-Whatever is empty (None, "", 0, ()) is left out. A missing field always means that empty value and never the
+Empty values (None, "", 0, ()) are left out. A missing field always means that empty value and never the
 model's default, so that a later change of a default does not change jobs that are already stored.
 The text is pure ASCII: it can hold what a text column of PostgreSQL cannot (NUL, lone surrogates).
 """
@@ -37,13 +37,13 @@ def job_id(number: int) -> str:
 
 
 def job_number(text: str) -> int | None:
-    """The integer behind a job's id, or None when this is no job id."""
+    """The integer of a job id, or None if the text is no job id."""
     match = _JOB_ID.fullmatch(text)
     return int(match[1]) if match else None
 
 
 def attempt_key(text: str) -> tuple[int, int] | None:
-    """Job number and attempt number behind an attempt's id, or None when this is no attempt id."""
+    """Job number and attempt number of an attempt id, or None if the text is no attempt id."""
     match = _ATTEMPT_ID.fullmatch(text)
     return (int(match[1][2:]), int(match[2])) if match else None
 
@@ -59,7 +59,8 @@ def required_job_number(text: str) -> int:
 
 
 def storable(text: str) -> str:
-    """The text with what PostgreSQL cannot hold replaced, so that odd input is a miss and not a failure."""
+    """The text with characters replaced that PostgreSQL cannot store, so that such a query finds nothing instead of
+    failing."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
@@ -127,7 +128,7 @@ def _load_grant(document: Mapping[str, Any]) -> Grant:
 
 
 def encode_spec(spec: JobSpec) -> str:
-    """What has its default is left out: there are many specs, and most are short."""
+    """Fields with their default are left out: there are many specs, and most are short."""
     kept = {name: getattr(spec, name) for name, default in _SPEC_DEFAULTS.items() if getattr(spec, name) != default}
     if spec.mounts:
         kept["mounts"] = [to_plain(mount) for mount in spec.mounts]
@@ -143,15 +144,7 @@ def decode_spec(text: str) -> JobSpec:
     return JobSpec(**{name: value for name, value in document.items() if name in _SPEC_DEFAULTS})
 
 
-def _move_task(document: dict[str, Any]) -> None:
-    """Rows of earlier versions have a task's name and mode among the labels."""
-    labels = dict(document["labels"])
-    document["task"] = labels.pop(TASK_LABEL)
-    document["task_mode"] = labels.pop(TASK_MODE_LABEL, "")
-    document["labels"] = labels
-
-
-#: What a field of a spec is when it is not kept; a command is always kept.
+#: Defaults of the fields of a spec that are left out; a command is always stored.
 _SPEC_DEFAULTS = {
     field.name: field.default_factory() if field.default_factory is not MISSING else field.default
     for field in fields(JobSpec)
@@ -159,7 +152,7 @@ _SPEC_DEFAULTS = {
 
 
 def encode_names(names: Iterable[str]) -> str:
-    """Words of one kind, such as kinds of jobs or names of groups, in their order."""
+    """A list of texts, such as kinds of jobs or names of groups, in their order."""
     return to_json([str(name) for name in names])
 
 

@@ -1,4 +1,4 @@
-"""Rows as records, one by one: a row that is damaged is left out and named, and harms no other."""
+"""Rows as records, one by one: a damaged row is left out and logged, and does not affect other rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def begin_rows(connection: Connection) -> None:
 
 
 def unreadable_rows(connection: Connection) -> list[UnreadableRow]:
-    """Those that were left out since the transaction began."""
+    """Rows that were left out since the transaction began."""
     found: list[UnreadableRow] = connection.info.get(_KEY, [])
     return list(found)
 
@@ -34,7 +34,7 @@ def readable(
     decode: Callable[[Any], Record],
     key: Callable[[Any], str] = lambda row: str(row[0]),
 ) -> list[Record]:
-    """What the rows say, in their order."""
+    """The records of the rows, in their order."""
     records = []
     for row in rows:
         try:

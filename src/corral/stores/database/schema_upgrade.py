@@ -1,7 +1,7 @@
 """Brings a database to the schema of this corral, with the migrations in `migrations/versions`.
 
 Each revision is a file with a number as its id; `NEWEST` names the last. A database at `NEWEST` is opened without
-touching Alembic; one at a revision that this corral does not have is left alone.
+touching Alembic; a database at a revision that this corral does not know is not changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from corral.stores.database.errors import SchemaTooNew
 
 NEWEST = "0011"
 
-#: A number of our own for PostgreSQL's advisory locks: one server migrates, others wait for it.
+#: Key of the advisory lock in PostgreSQL: one server migrates, others wait for it.
 _MIGRATION_LOCK = 0x636F7272616C
 
 
@@ -31,7 +31,7 @@ def bring_up_to_date(database: Database) -> None:
     with database.writer.connect() as connection, connection.begin():
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-        # Somebody else may have migrated it while this one waited for the lock.
+        # Another server may have migrated the database while this one waited for the lock.
         revision = current_revision(connection)
         if revision != NEWEST:
             _upgrade(connection, revision, database.place)

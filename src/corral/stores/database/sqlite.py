@@ -1,7 +1,7 @@
-"""SQLite: one file beside the server, nothing to install.
+"""SQLite: one file in the server's home, nothing to install.
 
 Write-ahead logging lets readers work beside the writer. The write connection syncs every commit to the disk, because an
-accepted job is a promise; readers have nothing to sync.
+accepted job must not be lost; readers have nothing to sync.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from corral.stores.database.database import (
 )
 from corral.stores.database.errors import BadStoreUrl, ReadOnlyTransaction, StoreRefused, StoreUnreachable
 
-#: How long a writer waits for another process that has the file locked. Short: everybody waits behind that writer.
+#: How long a writer waits for another process that has locked the file. Short: all other requests wait for the writer.
 LOCK_TIMEOUT_SECONDS = 5
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-#: what does not pass by itself
+#: errors that only an operator can fix
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_PERM}
 _PASSING = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ESTALE}
 _WRITER_PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", f"journal_size_limit = {64 << 20}")
@@ -56,7 +56,7 @@ def open_sqlite(url: URL) -> Database:
 
 
 def _create_privately(path: Path) -> None:
-    """Only the owner may read it: it holds password hashes. SQLite gives its side files the same mode."""
+    """Only the owner may read the file: it contains password hashes. SQLite gives its side files the same mode."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
@@ -67,7 +67,7 @@ def _create_privately(path: Path) -> None:
 def _engine(path: Path, *, begin: str, pragmas: tuple[str, ...], connections: int, extra: int) -> Engine:
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
-        # isolation_level None: transactions begin where this module says, and nowhere else.
+        # isolation_level None: only this module begins transactions.
         connect_args={"isolation_level": None, "timeout": LOCK_TIMEOUT_SECONDS, "check_same_thread": False},
         pool_size=connections,
         max_overflow=extra,
@@ -93,7 +93,7 @@ def _explain(context: ExceptionContext, path: Path) -> Exception | None:
     error = context.original_exception
     if not isinstance(error, sqlite3.Error):
         return None
-    # The low byte is the kind of error, the rest its variety.
+    # The low byte is the primary error code.
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_CONSTRAINT:
         return StoreConflict("a row that this change builds on was added or removed meanwhile")
@@ -104,7 +104,7 @@ def _explain(context: ExceptionContext, path: Path) -> Exception | None:
     if code in _DAMAGED:
         return StoreRefused(f"cannot use {path}: {error}")
     if isinstance(error, sqlite3.OperationalError) and code == sqlite3.SQLITE_ERROR:
-        return None  # a wrong statement is a mistake in corral, not a broken store
+        return None  # a wrong statement is a bug in corral, not a broken store
     if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError) and code:
         return StoreUnreachable(f"cannot use {path}: {error}")
     return None

@@ -1,4 +1,4 @@
-"""The one place that runs compiled SQL through the driver's own `executemany`.
+"""Runs compiled SQL through the driver's own `executemany`.
 
 Statements are built with SQLAlchemy and compiled once per database; a batch of rows then costs one call, in
 place of one round of parameter processing per row. Also here: how the two databases spell an upsert.
@@ -32,9 +32,9 @@ _DIALECTS: dict[str, Dialect] = {
 
 
 class BatchStatement:
-    """An INSERT, UPDATE or DELETE for many rows; `names` says which parameter each place of a row is for.
+    """An INSERT, UPDATE or DELETE for many rows; `names` are the parameters in the order of a row's values.
 
-    Names of columns that are not bound in the statement itself are those that are set.
+    Columns that are not bound in the statement itself are set.
     """
 
     def __init__(self, build: Callable[[str], Executable], names: Sequence[str]) -> None:
@@ -43,7 +43,7 @@ class BatchStatement:
         self._compiled: dict[str, tuple[str, Callable[[Row], Row] | None]] = {}
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> int:
-        """How many rows were changed, over the whole batch."""
+        """The number of rows that the whole batch changed."""
         if not rows:
             return 0
         sql, arrange = self._compiled_for(connection.dialect.name)
@@ -64,7 +64,7 @@ def _arrangement(compiled: SQLCompiler, names: list[str]) -> Callable[[Row], Row
     order = [names.index(name) for name in compiled.positiontup or ()]
     if order == list(range(len(names))):
         return None
-    # itemgetter with a single place gives a bare value, and a row must stay a tuple.
+    # itemgetter with a single index returns a bare value, but a row must be a tuple.
     return itemgetter(*order) if len(order) > 1 else lambda row: (row[order[0]],)
 
 
@@ -88,8 +88,8 @@ def upsert(table: Table) -> BatchStatement:
 
 
 def replace_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert, or replace by primary key, the slow way: for small tables whose texts come from outside and may be
-    anything. Every row has every column."""
+    """Insert, or replace by primary key, through SQLAlchemy's slower path: for small tables with arbitrary texts of
+    users. Every row has every column."""
     if not rows:
         return
     statement = insert_into(connection.dialect.name, table)
@@ -107,6 +107,6 @@ _COUNT_UP = (
 
 
 def count_up(connection: Connection, counter: str, step: int) -> int:
-    """The counter's new value; it never goes back, so what it numbers is never numbered twice."""
+    """The counter's new value; it never decreases, so no number is used twice."""
     value: int = connection.execute(_COUNT_UP, {"counter": counter, "step": step}).scalar_one()
     return value

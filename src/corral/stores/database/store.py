@@ -1,4 +1,4 @@
-"""The store: who may write, when, and what a transaction is on either database."""
+"""The store: fencing, turns of writers, and transactions on either database."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from corral.stores.database.transaction import SqlTransaction
 class SqlStore:
     """Implements `corral.control.ports.Store` over SQLite or PostgreSQL.
 
-    Fencing: a store on which `take_over` was called writes only as long as nobody took over after it. A store
-    on which it was never called (a tool, a test) may always write; it takes turns with the others.
+    Fencing: a store on which `take_over` was called can write only until another server calls `take_over`. A store on
+    which it was never called (a tool, a test) may always write; it takes turns with the others.
     A view of `read` is fixed by the first query in the block.
     """
 
     def __init__(self, database: Database, claim: StoreHolder | None = None, *, may_take_over: bool = False) -> None:
-        """`claim` is the home of the server; a tool or a test has none, and asks nobody."""
+        """`claim` is the home of the server; a tool or a test has none, and skips the check."""
         self._database = database
         self._claim = claim
         self._may_take_over = may_take_over
         self._turn = threading.Lock()
-        #: the thread whose turn it is, to refuse a second `write` inside the first in place of waiting for ever
+        #: the thread that writes now, to refuse a nested `write` instead of a deadlock
         self._holder: int | None = None
         self._epoch: int | None = None
         self._closed = False
@@ -50,7 +50,7 @@ class SqlStore:
         with self._writing() as connection:
             before = self._database.lock_epoch(connection)
             if self._claim is not None:
-                # Looked at again, with the lock: two homes may have been started at one moment.
+                # Checked again under the lock: two homes may have been started at the same time.
                 check_holder(connection, self._claim, take_over=self._may_take_over)
                 keep_holder(connection, self._claim)
             installation = installation_of(connection)
@@ -59,17 +59,17 @@ class SqlStore:
         return Leadership(term=epoch, installation=installation)
 
     def claim(self, claim: StoreHolder) -> None:
-        """The home of the server, with what has become known of it since the store was opened."""
+        """Store the home of the server, with details that were not known when the store was opened."""
         self._claim = claim
 
     def installation(self) -> str:
-        """Which installation this store is; "" while nobody has taken it over."""
+        """The installation's id; "" while no server has taken the store over."""
         self._check_open()
         with self._database.reader.connect() as connection:
             return known_installation(connection) or ""
 
     def holder(self) -> StoreHolder | None:
-        """The home that has the store; None while none has."""
+        """The home that owns the store; None if there is none."""
         self._check_open()
         with self._database.reader.connect() as connection:
             return read_holder(connection)
@@ -97,7 +97,7 @@ class SqlStore:
         return {"kind": self._database.kind, "version": version, "place": self._database.place, "schema": schema}
 
     def keep_room(self) -> None:
-        """See that the store can write for a while when its disk is full. Quick when there is room already."""
+        """Make sure that the store can write for a while when its disk is full. Quick if the reserve exists already."""
         if self._database.kind != "sqlite":
             return
         with self._database.reader.connect() as connection:
@@ -111,7 +111,7 @@ class SqlStore:
 
     def close(self) -> None:
         self._closed = True
-        # A transaction under way is finished first.
+        # An open transaction is finished first.
         with self._turn:
             self._database.dispose()
 
@@ -138,8 +138,8 @@ class SqlStore:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """What SQLAlchemy itself says of a store that is away: no connection becomes free, or the one that was used is
-    lost. What the driver says is explained where the database is opened."""
+    """SQLAlchemy's own errors of an unavailable store: no free connection, or a lost one. Errors of the driver are
+    explained in the module of the database."""
     try:
         yield
     except PoolTimeout as error:

@@ -1,4 +1,4 @@
-"""The store's word on who has it: which home, since when, and which installation it is."""
+"""The owner of the store: its home, since when, and the id of the installation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INSTALLATION = "installation"
 
 
 def read_holder(connection: Connection) -> StoreHolder | None:
-    """None while no home has it; also of a store that is empty or comes from an older corral."""
+    """None if no home owns the store; also for an empty store or one of an older corral."""
     if not inspect(connection).has_table(meta_rows.name):
         return None
     text = SqlMetaTable(connection).get(_HOLDER)
@@ -26,7 +26,7 @@ def read_holder(connection: Connection) -> StoreHolder | None:
 
 
 def check_holder(connection: Connection, claim: StoreHolder, *, take_over: bool) -> StoreHolder | None:
-    """The other home that has the store. Raises StoreHeld, unless this one takes over."""
+    """The other home that owns the store. Raises StoreHeld, unless this home takes over."""
     holder = read_holder(connection)
     if holder is None or holder.is_same(claim):
         return None
@@ -36,14 +36,14 @@ def check_holder(connection: Connection, claim: StoreHolder, *, take_over: bool)
 
 
 def keep_holder(connection: Connection, claim: StoreHolder) -> None:
-    """From now on the store is this home's."""
+    """Make this home the owner of the store."""
     known = read_holder(connection)
     since = known.since if known is not None and known.is_same(claim) else claim.started_at
     SqlMetaTable(connection).put(_HOLDER, json.dumps(_dumped(replace(claim, since=since))))
 
 
 def installation_of(connection: Connection) -> str:
-    """Random, and never changed; made when the store is first written to."""
+    """A random id that never changes; created with the first write."""
     known = known_installation(connection)
     if known is None:
         known = secrets.token_hex(8)

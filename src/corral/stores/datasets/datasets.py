@@ -27,7 +27,7 @@ from corral.stores.database.cursors import Position, Sort, check_limit, decode_c
 from corral.stores.database.statements import CHUNK, count_up, insert_into, replace_rows
 from corral.stores.schema.dataset_tables import (
     NOT_OVER,
-    dataset_errand_rows,
+    dataset_operation_rows,
     dataset_rows,
     dataset_tag_rows,
     dataset_target_rows,
@@ -39,7 +39,7 @@ from corral.stores.schema.tables import NOT_ENDED, job_rows
 PREFIX, OPERATION_PREFIX = "d-", "e-"
 _NEWEST_FIRST = Sort(field="id", descending=True, type=int, id_type=int)
 _DATASETS, _VERSIONS, _TAGS = dataset_rows.c, dataset_version_rows.c, dataset_tag_rows.c
-_USES, _OPERATIONS = dataset_use_rows.c, dataset_errand_rows.c
+_USES, _OPERATIONS = dataset_use_rows.c, dataset_operation_rows.c
 
 
 class SqlDatasetTable:
@@ -107,8 +107,8 @@ class SqlDatasetTable:
         return None if row is None else _version_of(row)
 
     def versions_like(self, dataset_id: str, prefix: str, limit: int) -> list[VersionRecord]:
-        # As a range, which the primary key answers: what comes after every id that begins so is "prefix" and a letter
-        # behind all digits.
+        # As a range, which uses the primary key: after all ids with this prefix comes the prefix with a letter that
+        # sorts after all digits.
         where = and_(_VERSIONS.dataset == _number(dataset_id), _VERSIONS.id >= prefix, _VERSIONS.id < f"{prefix}g")
         return self._versions(where, limit)
 
@@ -144,7 +144,7 @@ class SqlDatasetTable:
         where = and_(_TAGS.dataset == _number(dataset_id), _TAGS.tag == tag)
         self._connection.execute(delete(dataset_tag_rows).where(where))
 
-    # ---------------------------------------------------------------- who used them
+    # ---------------------------------------------------------------- uses
 
     def add_uses(self, uses: Sequence[DatasetUse]) -> None:
         rows = [_use_row(use) for use in uses]
@@ -169,27 +169,27 @@ class SqlDatasetTable:
         return [_version_of(row) for row in self._connection.execute(statement)]
 
     def mounted_by(self, dataset_id: str) -> list[str]:
-        # Over the few jobs that are not over, by their index. Specs are compact JSON, in which quotes are escaped: no
-        # other text of a job can look like this.
+        # Searches only unfinished jobs, by their index. Specs are compact JSON, in which quotes are escaped: no other
+        # text of a job can match.
         wanted = f'%"dataset_id":{row_codec.to_json(dataset_id)}%'
         where = and_(literal_column(NOT_ENDED), job_rows.c.spec.like(wanted))
         numbers = self._connection.execute(select(job_rows.c.id).where(where).order_by(job_rows.c.id)).scalars()
         return [row_codec.job_id(number) for number in numbers]
 
-    # ---------------------------------------------------------------- long work
+    # ---------------------------------------------------------------- operations
 
     def next_operation_id(self) -> str:
         return f"{OPERATION_PREFIX}{count_up(self._connection, 'dataset_errand', 1)}"
 
     def operation(self, operation_id: str) -> OperationRecord | None:
         where = _OPERATIONS.id == _number(operation_id, OPERATION_PREFIX)
-        row = self._connection.execute(select(dataset_errand_rows).where(where)).one_or_none()
+        row = self._connection.execute(select(dataset_operation_rows).where(where)).one_or_none()
         return None if row is None else _operation_of(row)
 
     def operations(
         self, *, target: str | None, dataset: str | None, cursor: str | None, limit: int
     ) -> Page[OperationRecord]:
-        statement = select(dataset_errand_rows).order_by(_OPERATIONS.id.desc())
+        statement = select(dataset_operation_rows).order_by(_OPERATIONS.id.desc())
         if target is not None:
             statement = statement.where(_OPERATIONS.target == target)
         if dataset is not None:
@@ -202,7 +202,7 @@ class SqlDatasetTable:
         return Page(items=tuple(_operation_of(row) for row in rows[:limit]), next_cursor=following)
 
     def unfinished_operations(self) -> list[OperationRecord]:
-        statement = select(dataset_errand_rows).where(literal_column(NOT_OVER)).order_by(_OPERATIONS.id)
+        statement = select(dataset_operation_rows).where(literal_column(NOT_OVER)).order_by(_OPERATIONS.id)
         return [_operation_of(row) for row in self._connection.execute(statement)]
 
     def save_operation(self, operation: OperationRecord) -> None:
@@ -215,7 +215,7 @@ class SqlDatasetTable:
             "state": operation.state.value,
             "body": row_codec.to_json({**body, "kind": operation.kind.value, "order": dict(operation.order)}),
         }
-        replace_rows(self._connection, dataset_errand_rows, [row])
+        replace_rows(self._connection, dataset_operation_rows, [row])
 
     def keep_operations(self, most: int) -> int:
         over = _OPERATIONS.state.in_([state.value for state in OperationState if state.is_over])
@@ -223,11 +223,11 @@ class SqlDatasetTable:
         last = self._connection.execute(oldest).scalar_one_or_none()
         if last is None:
             return 0
-        return self._connection.execute(delete(dataset_errand_rows).where(over, _OPERATIONS.id <= last)).rowcount
+        return self._connection.execute(delete(dataset_operation_rows).where(over, _OPERATIONS.id <= last)).rowcount
 
 
 def _number(text: str, prefix: str = PREFIX) -> int:
-    """-1, which nobody has, for what is no id."""
+    """The number of an id; -1, which no row has, if the text is no id."""
     digits = text.removeprefix(prefix)
     is_id = text.startswith(prefix) and digits.isascii() and digits.isdigit() and len(digits) < 19
     return int(digits) if is_id and not digits.startswith("0") else -1

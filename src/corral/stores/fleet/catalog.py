@@ -1,4 +1,4 @@
-"""What users pick from: flavors, which are kinds of hardware, and packages, which are sizes."""
+"""The catalog: flavors (kinds of hardware) and packages (sizes)."""
 
 from __future__ import annotations
 

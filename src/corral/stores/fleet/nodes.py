@@ -58,7 +58,7 @@ class SqlFleetTable:
 
     def save_nodes(self, nodes: Sequence[Node]) -> None:
         _SAVE_NODE.run(self._connection, [_node_row(node) for node in nodes])
-        # First all of their old GPUs, so that one that moved between two of these nodes ends at its new place.
+        # First delete all old GPUs, so that a GPU that moved between two of these nodes is stored with its new node.
         _DELETE_GPUS.run(self._connection, [(node.id,) for node in nodes])
         _SAVE_GPU.run(self._connection, [_gpu_row(gpu, node.id) for node in nodes for gpu in node.gpus])
 
@@ -69,7 +69,7 @@ class SqlFleetTable:
         self.save_gpus([gpu])
 
     def save_gpus(self, gpus: Sequence[Gpu]) -> None:
-        """All of them, or StoreConflict when one is not known (any more)."""
+        """Save all of them. Raises StoreConflict if one does not exist (any more)."""
         changed = _CHANGE_GPU.run(self._connection, [(gpu.health.value, gpu.pool, gpu.id) for gpu in gpus])
         if changed != len(gpus):
             known = {gpu.id for node in self.nodes() for gpu in node.gpus}
@@ -85,7 +85,7 @@ class SqlFleetTable:
         replace_rows(self._connection, pool_rows, [row])
 
     def delete_pool(self, name: str) -> None:
-        """A group that had it has none. GPUs and queues that name it are the use case's business."""
+        """Delete a pool; its group has none then. The use case handles its GPUs and queues."""
         self._connection.execute(delete(pool_rows).where(pool_rows.c.name == name))
 
     def queues(self) -> list[Queue]:

@@ -1,4 +1,4 @@
-"""The table of attempts: who held what, when, and how it ended."""
+"""The table of attempts: allocations, times and ends."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from corral.stores.database.rows import readable
 from corral.stores.database.statements import CHUNK, BatchStatement
 from corral.stores.schema.tables import attempt_rows
 
-_COURSE = ["started_at", "ended_at", "end_reason", "exit_code", "message"]
-_COLUMNS = ["job_id", "number", "planned_at", "allocation", *_COURSE]
+_OUTCOME = ["started_at", "ended_at", "end_reason", "exit_code", "message"]
+_COLUMNS = ["job_id", "number", "planned_at", "allocation", *_OUTCOME]
 _ATTEMPT = [attempt_rows.c[name] for name in _COLUMNS]
 
 
@@ -32,7 +32,7 @@ def _build_save(_: str) -> Update:
 
 
 _INSERT = BatchStatement(_build_insert, _COLUMNS)
-_SAVE = BatchStatement(_build_save, [*_COURSE, "of_job", "of_number"])
+_SAVE = BatchStatement(_build_save, [*_OUTCOME, "of_job", "of_number"])
 
 _OF_JOB = select(*_ATTEMPT).where(attempt_rows.c.job_id == bindparam("of_job")).order_by(attempt_rows.c.number)
 _ALL = select(*_ATTEMPT).order_by(attempt_rows.c.planned_at, attempt_rows.c.job_id, attempt_rows.c.number)
@@ -51,7 +51,7 @@ class SqlAttemptTable:
                 attempt.number,
                 attempt.planned_at,
                 row_codec.to_json(row_codec.dump_allocation(attempt.allocation)),
-                *_course(attempt),
+                *_outcome(attempt),
             )
             for attempt in attempts
         ]
@@ -59,7 +59,7 @@ class SqlAttemptTable:
 
     def save(self, attempts: Sequence[AttemptRecord]) -> None:
         rows = [
-            (*_course(attempt), row_codec.required_job_number(attempt.job_id), attempt.number) for attempt in attempts
+            (*_outcome(attempt), row_codec.required_job_number(attempt.job_id), attempt.number) for attempt in attempts
         ]
         saved = _SAVE.run(self._connection, rows)
         if saved != len(rows):
@@ -83,12 +83,12 @@ class SqlAttemptTable:
         return readable(self._connection, "attempts", rows, _record_of, _name_of)
 
     def all_allocations(self) -> Iterator[AttemptRecord]:
-        """Read piece by piece, as there may be very many: use it up before the transaction ends."""
+        """Read in portions, as there may be very many: iterate before the transaction ends."""
         for row in self._connection.execute(_ALL, execution_options={"yield_per": 1000}):
             yield _record_of(row)
 
 
-def _course(attempt: AttemptRecord) -> tuple[Any, ...]:
+def _outcome(attempt: AttemptRecord) -> tuple[Any, ...]:
     return (
         attempt.started_at,
         attempt.ended_at,

@@ -22,11 +22,11 @@ log = logging.getLogger("corral.stores.jobs.checkpoints")
 _READERS = 4
 _READERS_PER_USER = 2
 _LOOKUPS_PER_USER = 1_000_000
-#: So many entries of formats that are not ours are looked at: more says nothing new.
+#: Maximum number of entries that are checked in a directory of another format.
 _LOOKS = 1000
-#: Of a directory with more names, the others are not looked at for something to resume from.
+#: Maximum number of names that are checked for a checkpoint to resume from.
 _NAMES = 100_000
-#: There is no such directory, or the job has put something else in its place.
+#: The directory does not exist, or the job has replaced it.
 _MISSING = (FileNotFoundError, NotADirectoryError, NotPlain)
 
 
@@ -36,7 +36,7 @@ class DirectoryCheckpoints:
     def __init__(self, workspace: DirectoryWorkspace, *, verify_seconds: float = 900.0) -> None:
         self._workspace = workspace
         self._verify_seconds = verify_seconds
-        # Daemons: a server that stops does not wait for gigabytes to be read; reconciling finds the launch again.
+        # A server that stops does not wait for gigabytes to be read; reconciliation finds the launch again.
         self._pool = FairPool(
             "checkpoints", threads=_READERS, per_user=_READERS_PER_USER, waiting_per_user=_LOOKUPS_PER_USER
         )
@@ -75,7 +75,7 @@ class DirectoryCheckpoints:
         return task
 
     def latest_good(self, job_id: str) -> Generator[None, None, SavedWork | None]:
-        """The newest of which every byte is as it was saved, step by step."""
+        """The newest checkpoint whose every byte is valid; a generator that yields between reads."""
         try:
             with self._opened(job_id) as directory:
                 found = yield from catalog.latest_good_steps(directory.path, thorough=True)
@@ -90,16 +90,16 @@ class DirectoryCheckpoints:
         if isinstance(error, DeadlinePassed):
             found(self._unverified(job_id))
         elif error is not None:
-            # The attempt can look for itself: that it runs is worth more.
+            # The attempt is launched anyway: its program can search for a checkpoint itself.
             log.warning("the checkpoints of %s cannot be read: %s", job_id, error)
             found(None)
         else:
             if done.result() is None:
-                log.warning("no checkpoint of %s is good: its next attempt begins anew", job_id)
+                log.warning("no checkpoint of %s is valid: its next attempt starts from the beginning", job_id)
             found(done.result())
 
     def _unverified(self, job_id: str) -> SavedWork | None:
-        """The newest whose files have their lengths."""
+        """The newest checkpoint whose files have the right lengths."""
         try:
             found = next((saved for saved in self.list(job_id) if saved.is_good), None)
         except OSError as error:
@@ -119,7 +119,8 @@ class DirectoryCheckpoints:
             directory.write(REQUEST, b"")
 
     def _newest_entry_at(self, job_id: str) -> float | None:
-        """Of a program with a format of its own: it renames what is complete, which is when the entry is seen here."""
+        """For programs with a format of their own: they rename a complete checkpoint, and the new name is detected
+        here."""
         newest: float | None = None
         try:
             with self._opened(job_id) as directory, scan(directory.descriptor) as entries:
@@ -130,20 +131,20 @@ class DirectoryCheckpoints:
                     if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
                         newest = max(newest or 0.0, found.st_mtime)
         except _MISSING:
-            pass  # removed while we looked
+            pass  # removed meanwhile
         return None if newest is None else min(newest, time.time())
 
     def _opened(self, job_id: str) -> Place:
-        """Not a link that a job has put in its place: it would lead the server into another's directory."""
+        """Refuses a link that a job has created: it could lead the server into another user's directory."""
         return self._workspace.opened(job_id, CHECKPOINTS)
 
     def _saved_work(self, job_id: str, checkpoint: catalog.Checkpoint) -> SavedWork:
         return SavedWork(
             name=checkpoint.path.name,
-            # It was read through a descriptor; the job sees it by its name.
+            # It was read through a descriptor; the job uses its path.
             path=str(self._workspace.checkpoint_dir(job_id) / checkpoint.path.name),
             step=checkpoint.step,
-            # The clock of another node may be ahead, and a manifest may say anything.
+            # The clock of another node may be ahead, and a manifest may contain any time.
             at=min(checkpoint.at, time.time()) if checkpoint.at else None,
             size_bytes=checkpoint.bytes,
             attempt=checkpoint.attempt,

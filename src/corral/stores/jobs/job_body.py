@@ -1,7 +1,7 @@
 """The JSON column of a job: all fields that have no column of their own.
 
-A field with its default value is left out, so that rows stay small and rows from before a field was added can be read.
-A new plain field is one name in `_PLAIN`.
+Empty fields are left out, so that rows stay small and rows from before a field was added can be read. A new plain field
+is one name in `_PLAIN`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from corral.core.snapshot.codec import from_plain, to_plain
 from corral.core.storage.volumes import VolumeMount
 from corral.stores.database import row_codec
 
-#: Written as they are, and left out if they have their default.
+#: Written as they are, unless they are empty.
 _PLAIN = (
     "user_order",
     "time_limit_seconds",
@@ -40,7 +40,7 @@ _PLAIN = (
     "reached_seconds",
 )
 
-#: How the others are written; they are left out if they have their default, too.
+#: How the others are written, unless they are empty.
 _WRITERS: Mapping[str, Callable[[Any], Any]] = {
     "allocation": row_codec.dump_allocation,
     "next_allocation": row_codec.dump_allocation,
@@ -77,6 +77,9 @@ _READERS: Mapping[str, Callable[[Any], Any] | None] = {
 _NAMES = (*_PLAIN, *_WRITERS)
 _DEFAULTS = tuple({field.name: field.default for field in fields(Job)}[name] for name in _NAMES)
 _values = attrgetter(*_NAMES)
+# A missing field means an empty value (None, "", 0, ()). If one of these defaults in `Job` became another value, stored
+# jobs would change.
+assert not any(_DEFAULTS)
 
 
 def encode_body(job: Job) -> str:

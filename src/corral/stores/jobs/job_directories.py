@@ -60,8 +60,8 @@ class DirectoryWorkspace:
             return {job_id: self._launches[job_id] for job_id in job_ids}
 
     def fold(self, launches: Mapping[str, int]) -> None:
-        """Remove the directories of jobs that left nothing in them. `launches` was asked for before it was known that
-        the jobs are over: one that was launched since then keeps them."""
+        """Remove the empty directories of ended jobs. `launches` was read before the jobs were found to be over: a job
+        that was launched since then keeps its directories."""
         for job_id, count in launches.items():
             with self._lock:
                 if self._launches[job_id] != count:
@@ -75,15 +75,15 @@ class DirectoryWorkspace:
                 del self._launches[job_id]
 
     def checkpoint_dir(self, job_id: str) -> Path:
-        """What all attempts of a job share; there once the job was launched."""
+        """The checkpoint directory, shared by all attempts of a job; it exists once the job was launched."""
         return self.home(job_id) / CHECKPOINTS
 
     def output_dir(self, job_id: str) -> Path:
-        """Where a job's program leaves what its owner wants to have; there once the job was launched."""
+        """The directory for the job's output files; it exists once the job was launched."""
         return self.home(job_id) / OUTPUTS
 
     def opened(self, job_id: str, *names: str) -> Place:
-        """The job's directory, or one below it. Raises OSError, and NotPlain where the job has put something else."""
+        """The job's directory, or one below it. Raises OSError, and NotPlain if the job has replaced it."""
         home = self.home(job_id)
         return Place.at(home.parent, home.name, *names)
 
@@ -97,7 +97,7 @@ class DirectoryWorkspace:
             self.key_file(job_id).unlink(missing_ok=True)
 
     def highest_job(self) -> int:
-        """The number of the latest job that ever had a directory here, as far as can be told; 0 without any."""
+        """The highest job number of which a trace is found here; 0 without any."""
         for shard in sorted((name for name in _names(self._root) if name.isdigit()), reverse=True):
             numbers = [int(name[2:]) for name in _names(self._root / shard) if name[:2] == "j-" and name[2:].isdigit()]
             if numbers:
@@ -105,11 +105,11 @@ class DirectoryWorkspace:
         return 0
 
     def key_file(self, job_id: str) -> Path:
-        """The server's own, beside the job's directory: not even the job's account can write there."""
+        """A file of the server beside the job's directory: the job's account cannot write there."""
         return self.home(job_id).with_name(f"{job_id}.key")
 
     def home(self, job_id: str) -> Path:
-        """A job's directory, whether it is there or not."""
+        """The path of a job's directory, whether it exists or not."""
         # A few hundred jobs per directory keeps listing and deleting quick.
         shard = f"{int(job_id.removeprefix('j-')) // 1000:06d}"
         return self._root / shard / job_id

@@ -1,7 +1,7 @@
-"""Which jobs a list shows, in the words of SQL, and in the order that databases find quickest.
+"""Filters of job lists as SQL, in a form that databases execute quickest.
 
-Without an index a text has to be looked for in every name. That is quick as long as only names are read, or rows in the
-order in which they lie: `needs_scan` says when, and `unindexed` keeps databases from hopping through an index instead.
+A text search without an index must read every name. That is quick if only names are read, or rows in their physical
+order: `needs_scan` decides when, and `unindexed` prevents databases from walking an index instead.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from corral.core.model import CLUSTER_LABEL, JobState
 from corral.stores.database.row_codec import to_json
 from corral.stores.schema.tables import PlainText, attempt_rows, job_rows, node_rows
 
-#: Behind every name that begins with another: nothing sorts after it.
+#: Appended to a prefix, sorts after every name with that prefix.
 _LAST = "\U0010ffff"
-#: Of a job's number; there will never be more.
+#: Maximum number of digits of a job's number.
 MAX_DIGITS = 12
-#: What can be a part of an id. Only then it is looked for there: to write out every id takes half of the time.
+#: Texts that can be a part of an id. Only these are searched in ids, because formatting every id takes half of the
+#: time.
 _PART_OF_ID = re.compile(r"j?-?[0-9]*")
 
 
@@ -60,24 +61,25 @@ def job_conditions(where: JobFilter) -> list[ColumnElement[bool]]:
 
 
 def needs_scan(where: JobFilter) -> bool:
-    """Whether matches may be rare anywhere in the table. Databases expect to meet them soon when they read in the order
-    of an index, and then look up all rows one by one; read as they lie and sorted afterwards takes a third of that."""
+    """Whether matches may be rare in the whole table. Databases expect to find matches soon when they read in the order
+    of an index, and then look up all rows one by one; reading in physical order and sorting takes a third of that
+    time."""
     has_time = where.since is not None or where.until is not None
     return bool(where.text or where.name_contains or where.array or where.cluster or has_time)
 
 
 def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The same values in the same order, but not as an index has them."""
+    """The same values in the same order, as an expression that no index matches."""
     return column.concat("") if isinstance(column.type, PlainText) else column + 0
 
 
 def contains(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
-    """Whatever the case of the letters from A to Z."""
+    """Case-insensitive for the letters from A to Z."""
     return _Contains(column, literal(f"%{_MARKS.sub(_mark, text)}%", PlainText()))
 
 
 class _Contains(FunctionElement[bool]):
-    """SQLite's LIKE does not care about capitals; to make all names small first would take three times as long."""
+    """SQLite's LIKE is case-insensitive; lower() on all names would take three times as long."""
 
     name = "contains"
     type = Boolean()
@@ -96,7 +98,7 @@ def _ilike(element: _Contains, compiler: SQLCompiler, **options: Any) -> str:
     return f"({compiler.process(column, **options)} ILIKE {compiler.process(pattern, **options)} ESCAPE '/')"
 
 
-#: What LIKE gives a meaning to.
+#: Special characters of LIKE.
 _MARKS = re.compile(r"[%_/]")
 
 
@@ -122,7 +124,8 @@ def _has_text(text: str) -> ColumnElement[bool]:
 
 
 def _is_of_array(array: str) -> list[ColumnElement[bool]]:
-    """Called as its members are, and made as one of it: a clone has another name, and a namesake another making."""
+    """Members of an array by name and by the array's label: a clone has another name, another job of the name no
+    label."""
     index = func.substr(job_rows.c.name, len(array) + 2)
     made = to_json({"array_name": array})[1:-1]
     return [
@@ -133,8 +136,8 @@ def _is_of_array(array: str) -> list[ColumnElement[bool]]:
 
 
 def _is_of_cluster(cluster: str, models: Sequence[str]) -> ColumnElement[bool]:
-    """By the node of its last attempt; a job without one by the label that binds it, if one does, and by the models
-    that it asks for. No gang is on two clusters, so its first node tells."""
+    """By the node of the last attempt; for a job without attempts by the label that binds it to a cluster, if any, and
+    by its requested models. No gang spans two clusters, so its first node is sufficient."""
     there = select(node_rows.c.id).where(node_rows.c.cluster == cluster)
     ran = select(attempt_rows.c.job_id).where(
         attempt_rows.c.job_id == job_rows.c.id,
@@ -150,7 +153,7 @@ def _is_of_cluster(cluster: str, models: Sequence[str]) -> ColumnElement[bool]:
 
 
 class _FirstNode(FunctionElement[str]):
-    """Of an allocation, which is JSON."""
+    """The first node of an allocation, which is JSON."""
 
     name = "first_node"
     type = PlainText()

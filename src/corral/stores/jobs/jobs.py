@@ -61,7 +61,7 @@ _COLUMNS = [
 ]
 _JOB = [job_rows.c[name] for name in _COLUMNS]
 _RECORD = [*_JOB, job_rows.c.spec]
-#: what `save` sets: everything but the id
+#: columns that `save` sets: all except the id
 _SET = [name for name in _COLUMNS if name != "id"]
 
 

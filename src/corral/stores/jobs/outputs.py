@@ -1,4 +1,4 @@
-"""What jobs left in their output directories, read without trusting any of it."""
+"""Files in jobs' output directories, read as untrusted data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How GPUs are, with the evidence for it, and which jobs were told that they do nothing."""
+"""Health of GPUs with evidence, and warnings about idle jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of what attempts held and used. Its rows outlive their jobs."""
+"""The table of the usage of attempts. Its rows outlive their jobs."""
 
 from __future__ import annotations
 

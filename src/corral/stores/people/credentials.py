@@ -1,4 +1,4 @@
-"""How people prove who they are: tokens, browser sessions and SSH keys. No secret itself is kept."""
+"""Credentials: tokens, browser sessions and SSH keys. Only hashes of secrets are stored."""
 
 from __future__ import annotations
 

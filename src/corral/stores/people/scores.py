@@ -37,7 +37,7 @@ class SqlScoreTable:
     def history(self, user: str, model: str, since: float) -> list[ScorePoint]:
         points = score_point_rows.c
         mine = (points.user_name == user, points.model == model)
-        # The one before tells what the score was at `since`.
+        # The previous point has the score at `since`.
         before = select(func.max(points.at)).where(*mine, points.at < since).scalar_subquery()
         rows = self._connection.execute(
             select(score_point_rows).where(*mine, points.at >= func.coalesce(before, since)).order_by(points.at)

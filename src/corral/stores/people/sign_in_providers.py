@@ -1,4 +1,4 @@
-"""Sign-in providers and the people whom they know. Their secrets arrive here encrypted."""
+"""Sign-in providers and their accounts. Their secrets are encrypted before they reach this module."""
 
 from __future__ import annotations
 

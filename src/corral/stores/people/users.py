@@ -1,4 +1,4 @@
-"""Users, the groups they are in, and what they may hold and do."""
+"""Users, their groups, quotas and permissions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SqlPeopleTable:
         return None if row is None else _user_of(row)
 
     def add_user(self, user: UserRecord) -> None:
-        """A provider's subject is a name too: it belongs to one user only."""
+        """A provider's subject is unique, too: it belongs to one user only."""
         statement = insert_into(self._connection.dialect.name, user_rows)
         statement = statement.values(_user_row(user)).on_conflict_do_nothing().returning(user_rows.c.name)
         if self._connection.execute(statement).first() is None:
@@ -115,7 +115,7 @@ class SqlPeopleTable:
         replace_rows(self._connection, group_rows, [row])
 
     def delete_group(self, name: str) -> None:
-        """Whoever was in it is in no group."""
+        """Its users are in no group afterwards."""
         self._connection.execute(update(user_rows).where(user_rows.c.group_name == name).values(group_name=None))
         self._connection.execute(delete(group_rows).where(group_rows.c.name == name))
 
@@ -141,7 +141,7 @@ class SqlPeopleTable:
         replace_rows(self._connection, permission_group_rows, [row])
 
     def delete_permission_group(self, name: str) -> None:
-        """Whoever was in it may do what everyone may."""
+        """Its users have the default permissions afterwards."""
         self._connection.execute(
             update(user_rows).where(user_rows.c.permission_group == name).values(permission_group=EVERYONE)
         )

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")
-#: What stands before the id of a report that is being written; nothing reads it.
+#: Prefix of the directory of a report that is being written; it is never read.
 _DRAFT = ".draft-"
 
 
@@ -23,14 +23,14 @@ class DirectoryReportFiles:
         home = self._home(report_id)
         draft = self._root / f"{_DRAFT}{report_id}"
         shutil.rmtree(draft, ignore_errors=True)
-        # Who runs how much is nobody's business on a shared machine.
+        # Other accounts of a shared machine must not read the users' usage.
         draft.mkdir(mode=0o700, parents=True)
         for name, content in files.items():
             with (draft / name).open("wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        # Only a report that nobody has heard of yet is written twice, after a crash: nobody misses it in between.
+        # Only a report that is not announced yet is written twice, after a crash: no reader misses it in between.
         shutil.rmtree(home, ignore_errors=True)
         draft.rename(home)
         _sync_directory(self._root)

@@ -1,4 +1,4 @@
-"""Reports that were made, and the schedules by which they are made. Their files are kept beside the store."""
+"""Reports and their schedules. The files of reports are stored outside of the database."""
 
 from __future__ import annotations
 

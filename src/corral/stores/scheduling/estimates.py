@@ -1,4 +1,4 @@
-"""The table of estimated starts and of what became of them. Its rows outlive their jobs."""
+"""The table of estimated starts and their outcomes. Its rows outlive their jobs."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class SqlEstimateTable:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def add(self, told: Sequence[PastEstimate]) -> None:
-        _ADD.run(self._connection, [_row(one) for one in told])
+    def add(self, made: Sequence[PastEstimate]) -> None:
+        _ADD.run(self._connection, [_row(one) for one in made])
 
     def open(self) -> list[PastEstimate]:
         return [_told_of(row) for row in self._connection.execute(_OPEN)]

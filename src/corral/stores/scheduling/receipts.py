@@ -1,4 +1,4 @@
-"""The table of receipts: who was preempted for whom, by which rule, and what came of it. Its rows outlive both jobs."""
+"""The table of preemption receipts: victim, preempting job, rule and outcome. Its rows outlive both jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from corral.stores.database.statements import count_up, replace_rows
 from corral.stores.schema.receipt_tables import receipt_rows
 
 _NEWEST_FIRST = Sort(field="receipt", descending=True, type=int)
-#: Kept in the JSON text, because nobody asks for receipts by them.
+#: In the JSON text, because no query filters receipts by them.
 _BODY = (
     "detail",
     "job_name",

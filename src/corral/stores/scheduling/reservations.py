@@ -1,4 +1,4 @@
-"""GPUs that are set aside for users and groups."""
+"""Reservations of GPUs for users and groups."""
 
 from __future__ import annotations
 

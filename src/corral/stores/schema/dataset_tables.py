@@ -15,7 +15,7 @@ from corral.stores.schema.tables import (
     time_column,
 )
 
-#: Written out, because SQLite uses a partial index only for a query with the very same words.
+#: A literal text, because SQLite uses a partial index only for a query with exactly the same condition.
 NOT_OVER = "state IN ('waiting', 'working')"
 
 
@@ -71,7 +71,7 @@ dataset_tag_rows = Table(
     PrimaryKeyConstraint("dataset", "tag"),
 )
 
-# Without a foreign key: what was used is known longer than what used it, and than what was used.
+# Without a foreign key: the row outlives the job and the version.
 dataset_use_rows = Table(
     "dataset_uses",
     metadata,
@@ -86,7 +86,7 @@ dataset_use_rows = Table(
     Index(None, "job_id"),
 )
 
-dataset_errand_rows = Table(
+dataset_operation_rows = Table(
     "dataset_errands",
     metadata,
     row_id(),

@@ -1,4 +1,4 @@
-"""The part of the schema for estimated starts and what became of them. See `tables`."""
+"""The part of the schema for estimated starts and their outcomes. See `tables`."""
 
 from __future__ import annotations
 

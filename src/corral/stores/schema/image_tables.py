@@ -1,4 +1,4 @@
-"""The part of the schema for what jobs run in: images, logins to registries, presets. See `tables`."""
+"""The part of the schema for images, logins to registries and presets. See `tables`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of the schema for what is seen: usage, health, alerts, channels and reports. See `tables`."""
+"""The part of the schema for usage, health, alerts, channels and reports. See `tables`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from corral.stores.schema.tables import (
     time_column,
 )
 
-#: Written out, because SQLite uses a partial index only for a query with the very same words.
+#: A literal text, because SQLite uses a partial index only for a query with exactly the same condition.
 NOT_RESOLVED = "state <> 'resolved'"
 STILL_WAITING = "state = 'waiting'"
 NOT_OVER = "ended_at IS NULL"
@@ -23,7 +23,7 @@ NOT_OVER = "ended_at IS NULL"
 usage_rows = Table(
     "usage",
     metadata,
-    # No foreign key: what a job has used is counted when the job itself is gone.
+    # No foreign key: a job's usage is kept after the job is deleted.
     number("job_id"),
     number("number"),
     text_column("job_name"),

@@ -6,7 +6,7 @@ from sqlalchemy import Boolean, Column, Index, Table, text
 
 from corral.stores.schema.tables import json_column, metadata, number, row_id, text_column, time_column
 
-#: A receipt outlives both jobs, so it names them and hangs on neither.
+#: A receipt outlives both jobs, so it has no foreign keys.
 receipt_rows = Table(
     "receipts",
     metadata,

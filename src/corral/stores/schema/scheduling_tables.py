@@ -1,4 +1,4 @@
-"""The part of the schema for what scheduling keeps beside jobs: reservations. See `tables`."""
+"""The part of the schema for reservations. See `tables`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The schema: every table, once, for SQLite and PostgreSQL alike.
+"""The schema: every table, for SQLite and PostgreSQL.
 
-A field that is filtered, sorted or joined by is a column; the rest of a thing is one JSON text (see `codec`).
+A field that queries filter, sort or join by is a column; the other fields are one JSON text (see `row_codec`).
 The migrations create exactly this; a test compares the two on both databases.
 """
 
@@ -38,10 +38,10 @@ metadata = MetaData(
     }
 )
 
-#: Users whom somebody else signs in: nobody comes from there twice.
+#: Users of sign-in providers: a provider's account belongs to one user only.
 FROM_PROVIDER = "provider <> 'local'"
 
-#: Written out, because SQLite uses a partial index only for a query with the very same words.
+#: A literal text, because SQLite uses a partial index only for a query with exactly the same condition.
 NOT_ENDED = "state NOT IN ('stopped', 'completed', 'failed')"
 
 
@@ -80,12 +80,12 @@ def json_column(name: str, *, default: str | None = None) -> Column[str]:
 
 
 def _of_user() -> Column[str]:
-    """Whose it is; it goes with the user."""
+    """The owner; the row is deleted with the user."""
     return Column("user_name", PlainText, ForeignKey("users.name", ondelete="CASCADE"), nullable=False)
 
 
 def row_id() -> Column[int]:
-    # SQLite's row id, which costs nothing, must be called INTEGER.
+    # INTEGER, so that SQLite uses its row id, which needs no further index.
     return Column(
         "id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False, nullable=False
     )
@@ -93,7 +93,7 @@ def row_id() -> Column[int]:
 
 # ------------------------------------------------------------------------------------------------ the store itself
 
-#: `epoch` (which server may write), and the last id given to a job, an event and a cycle
+#: `epoch` (the server that may write), and the last ids of jobs, events and cycles
 counter_rows = Table("counters", metadata, Column("name", PlainText, primary_key=True), number("value"))
 
 meta_rows = Table("meta", metadata, Column("key", PlainText, primary_key=True), text_column("value"))
@@ -143,7 +143,7 @@ attempt_rows = Table(
     text_column("end_reason", nullable=True),
     number("exit_code", nullable=True),
     Column("allocation", Text, nullable=False),
-    # JSON, as an engine's message may hold any character
+    # JSON, as an engine's message may contain any character
     Column("message", Text, nullable=False),
     PrimaryKeyConstraint("job_id", "number"),
     Index(None, "planned_at", "job_id", "number"),
@@ -161,7 +161,7 @@ node_rows = Table(
     number("memory_bytes"),
     Column("labels", Text, nullable=False),
     time_column("load", nullable=True),
-    # what an operator has said about it: it outlasts a time of being down
+    # the state set by an operator: it is kept while the node is down
     text_column("withheld", default="ready"),
 )
 
@@ -175,7 +175,7 @@ gpu_rows = Table(
     number("memory_bytes"),
     text_column("health"),
     text_column("pool"),
-    # GPUs of a node with the same name here are linked to each other; empty while nothing is known
+    # GPUs of a node with the same value are linked; empty if no link is known
     text_column("link_group", default=""),
     Index(None, "node_id", "gpu_index"),
 )
@@ -222,7 +222,7 @@ package_rows = Table(
     number("gpu_milli"),
     number("cpu_milli"),
     number("memory_bytes"),
-    # Without its flavor a package would fit everywhere: a flavor stays as long as a package names it.
+    # Without its flavor a package would fit everywhere: a flavor cannot be deleted while a package uses it.
     Column("flavor", PlainText, ForeignKey("flavors.name"), nullable=True),
     Column("rdma", Boolean, nullable=False),
     json_column("kinds"),
@@ -353,7 +353,7 @@ identity_rows = Table(
     text_column("name"),
     text_column("email"),
     time_column("seen_at"),
-    # Somebody whose user was deleted is known as before, and can be on-boarded again.
+    # The account stays known when its user is deleted, and can be on-boarded again.
     Column("user_name", PlainText, ForeignKey("users.name", ondelete="SET NULL"), nullable=True),
     PrimaryKeyConstraint("provider", "subject"),
     Index(None, "user_name"),
@@ -370,7 +370,7 @@ score_rows = Table(
     PrimaryKeyConstraint("user_name", "model"),
 )
 
-#: what `scores` was at every change
+#: the history of `scores`
 score_point_rows = Table(
     "score_points",
     metadata,

@@ -1,4 +1,4 @@
-"""The part of the schema for what jobs mount: volumes and object stores. See `tables`."""
+"""The part of the schema for volumes and object stores. See `tables`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of the schema for what-if questions and the shadow policy. See `tables`."""
+"""The part of the schema for simulations and the shadow policy. See `tables`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sqlalchemy import BigInteger, Column, Index, Table, Text, text
 
 from corral.stores.schema.tables import json_column, metadata, row_id, text_column, time_column
 
-#: Written out, because SQLite uses a partial index only for a query with the very same words.
+#: A literal text, because SQLite uses a partial index only for a query with exactly the same condition.
 NOT_FINISHED = "state IN ('waiting', 'working')"
 
 simulation_rows = Table(
@@ -15,7 +15,7 @@ simulation_rows = Table(
     row_id(),
     text_column("state"),
     json_column("body"),
-    # Large, and only read for the one that is looked at.
+    # Large, and only read for a single simulation.
     Column("result", Text, nullable=True),
     Index("ix_simulations_unfinished", "id", sqlite_where=text(NOT_FINISHED), postgresql_where=text(NOT_FINISHED)),
 )

@@ -1,10 +1,10 @@
 """Threads for heavy reading, shared fairly by users.
 
-A task is a generator: each `yield` is a place where another task may go first. Users are served in turn, a slice of
-time each, and no user has more than a few threads at once. So neither many requests nor one enormous file of a user
-delays the others, and a task whose deadline has passed, or whose caller has left, ends after its slice.
+A task is a generator: at each `yield` another task may run. Users are served in turn, a slice of time each, and no user
+has more than a few threads at once. So neither many requests nor one huge file of a user delays the others, and a task
+whose deadline has passed, or whose client has disconnected, ends after its slice.
 
-The work within a slice is the generator's own: it yields often, after some hundred kilobytes.
+A generator must yield often, after some hundred kilobytes.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ T = TypeVar("T")
 Steps = Generator[None, None, T]
 
 SLICE_SECONDS = 0.1
-#: Heavy reading is done with what the rest of the server leaves.
+#: Heavy reading has a lower priority than the rest of the server.
 _NICENESS = 5
 
 
 class TooManyTasks(Exception):
-    """A user has as many tasks as may wait."""
+    """The user has too many waiting tasks."""
 
 
 class DeadlinePassed(Exception):
-    """The task has taken longer than it may."""
+    """The task has exceeded its deadline."""
 
 
 class TaskCancelled(Exception):
@@ -49,12 +49,12 @@ class Task(Generic[T]):
         self.steps = steps
         self.deadline = deadline
         self.future: Future[T] = Future()
-        # Only the pool ends it: a future that was cancelled from outside takes no result.
+        # Only the pool ends the future: a future that was cancelled from outside takes no result.
         self.future.set_running_or_notify_cancel()
         self.is_cancelled = False
 
     def cancel(self) -> None:
-        """It ends after its present slice, and closes what it holds."""
+        """The task ends after its present slice, and closes its generator."""
         self.is_cancelled = True
 
 
@@ -77,7 +77,7 @@ class FairPool:
         self._slice_seconds = slice_seconds
         self._monotonic = monotonic
         self._changed = threading.Condition()
-        #: those with waiting tasks, in the order in which they are served
+        #: waiting tasks by user, in the order in which users are served
         self._waiting: OrderedDict[str, deque[Task[Any]]] = OrderedDict()
         self._running: Counter[str] = Counter()
         self._workers: list[Worker] = []
@@ -86,7 +86,8 @@ class FairPool:
     def submit(
         self, user: str, steps: Steps[T], *, deadline_seconds: float | None = None, is_limited: bool = True
     ) -> Task[T]:
-        """Raises TooManyTasks, unless it is a part of what was begun already; the generator is closed then."""
+        """Raises TooManyTasks and closes the generator, unless `is_limited` is False (for the continuation of a
+        task)."""
         deadline = None if deadline_seconds is None else self._monotonic() + deadline_seconds
         task = Task(user, steps, deadline)
         with self._changed:
@@ -99,7 +100,7 @@ class FairPool:
         return task
 
     def close(self) -> None:
-        """Nothing more is begun; threads end after their slices, and waiting tasks are cancelled."""
+        """No further task is started; threads end after their slices, and waiting tasks are cancelled."""
         with self._changed:
             self._is_closed = True
             left = [task for tasks in self._waiting.values() for task in tasks]
@@ -149,7 +150,7 @@ class FairPool:
             raise WorkerStopped
 
     def _slice(self, task: Task[Any]) -> bool:
-        """Run the task for a while; whether it is over."""
+        """Run the task for one slice; returns whether it is over."""
         until = self._monotonic() + self._slice_seconds
         try:
             while True:

@@ -1,8 +1,8 @@
-"""The way down from a directory whose files are not trusted: what jobs wrote, and volumes that jobs write to.
+"""Opens files below a directory that is not trusted: outputs of jobs, and volumes that jobs write to.
 
-A job can change its directory while it is looked at: names become links, directories move. So every name is opened
-from the directory that holds it, without following links; where a link leads is worked out here, and never above
-the directory that the way began in. What was opened is then asked what it is.
+A job can change its directory while it is read: names become links, directories move. So every name is opened relative
+to its directory's descriptor, without following links; links are resolved here, and never lead above the first
+directory. The type of a file is checked after it was opened.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from corral.files.descriptors import open_file, scan
 CHUNK_BYTES = 256 * 1024
 #: As many links as the kernel follows in one path.
 _MAX_LINKS = 40
-#: Each level of a directory that is read as a whole is held open.
+#: Each level of a recursive read keeps a descriptor open.
 MAX_DEPTH = 64
 
 
@@ -38,7 +38,7 @@ class OpenedPath:
     size_bytes: int
     modified_at: float
     tag: str
-    #: the way to it from the output directory, and the number of the account that owns that directory
+    #: the path relative to the output directory, and the uid of that directory's owner
     path: tuple[str, ...]
     owner: int
 
@@ -53,12 +53,13 @@ class OpenedPath:
 
 
 class Descent:
-    """The directories on the way down, held open."""
+    """The directories of a path, kept open."""
 
     def __init__(
         self, root: int, root_path: str, place: str = "the output directory", *, is_shared: bool = False
     ) -> None:
-        """Takes the descriptor over. `place` names the directory for people; in a shared one several accounts write."""
+        """Takes ownership of the descriptor. `place` is the directory's name in messages; several accounts write to a
+        shared one."""
         self._stack = [root]
         self._root_path = root_path
         self._place = place
@@ -76,7 +77,7 @@ class Descent:
         self._stack = []
 
     def open(self, path: Sequence[str]) -> OpenedPath:
-        """From the output directory on."""
+        """The path relative to the output directory."""
         with as_output_errors():
             self._back_to_root()
             descriptor = self._walk(deque(path))
@@ -104,7 +105,7 @@ class Descent:
         try:
             found = os.stat(name, dir_fd=directory, follow_symlinks=False)
         except OSError:
-            return None  # gone since
+            return None  # deleted meanwhile
         kind = _kind(found.st_mode)
         if kind is OutputKind.LINK:
             with contextlib.suppress(OutputMissing, OutputRefused):
@@ -117,7 +118,7 @@ class Descent:
         return OutputEntry(name=name, kind=kind, size_bytes=_size(kind, found.st_size), modified_at=found.st_mtime)
 
     def _walk(self, names: deque[str]) -> int:
-        """A descriptor of what the names lead to."""
+        """A descriptor of the named file or directory."""
         links = 0
         while names:
             name = names.popleft()
@@ -143,7 +144,7 @@ class Descent:
         return os.dup(self._stack[-1])
 
     def _target(self, text: str) -> list[str]:
-        """Where a link leads to, from the directory that holds it; an absolute one from the output directory."""
+        """The target of a link, relative to its directory; an absolute link is relative to the output directory."""
         if not text.startswith("/"):
             return text.split("/")
         inside = text.removeprefix(self._root_path)
@@ -163,8 +164,9 @@ class Descent:
 
 
 def _open_file(name: str, directory: int, owner: int, *, is_shared: bool = False) -> int:
-    """A descriptor of a plain file; refused if it is no file, or another's that was only linked here. In a shared
-    directory files are everybody's: there a second name is suspect only of a file that not everybody may read."""
+    """A descriptor of a regular file; refused if it is not a file, or a hard link to a file of another account. In a
+    shared directory, where several accounts own files, a hard link is refused only if not all accounts may read the
+    file."""
     try:
         descriptor = open_file(directory, name)
     except NotPlain as error:
@@ -202,7 +204,7 @@ def _members(directory: int, prefix: str, depth: int, owner: int) -> Iterator[Ou
             is_directory = kind is OutputKind.DIRECTORY
             descriptor = open_below(directory, (name,)) if is_directory else _open_file(name, directory, owner)
         except (OSError, OutputRefused):
-            continue  # gone, changed or closed to us since it was listed
+            continue  # deleted, changed or made unreadable since it was listed
         try:
             opened = os.fstat(descriptor)
             yield OutputMember(
@@ -220,7 +222,7 @@ def _members(directory: int, prefix: str, depth: int, owner: int) -> Iterator[Ou
 
 
 def _stays_inside(name: str, target: str) -> bool:
-    """Whether a relative link stays below the directory that is read; by its words alone, nothing is opened."""
+    """Whether a relative link stays below the directory; decided by its text, nothing is opened."""
     place = name.split("/")[:-1]
     if target.startswith("/"):
         return False
@@ -261,7 +263,7 @@ def as_output_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # A link where none was a moment ago is as good as nothing.
+        # A new link in place of a directory counts as missing.
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL):
             raise OutputMissing(str(error)) from error
         raise OutputRefused(f"it cannot be read: {error.strerror}") from error

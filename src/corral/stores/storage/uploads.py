@@ -1,12 +1,11 @@
-"""Files on their way in, part by part, so that what was interrupted goes on where it was.
+"""Uploads in parts, so that an interrupted upload can be continued.
 
-An upload is a directory of its own: `upload.json` says what it will be, `data` is the file that grows, and `have`
-lists the parts that are in it. A part is listed only after its checksum was right; whatever dies before that leaves
-bytes that the next try writes over. Nothing here is visible as a file of the volume until it is whole, verified, and
-renamed.
+An upload is a directory: `upload.json` describes the file, `data` is the growing file, and `have` lists its parts. A
+part is listed only after its checksum was verified; if a process dies before that, the next attempt overwrites the
+bytes. The file is not visible in the volume until it is complete, verified and renamed.
 
-An upload's id is made of what is uploaded, so the same request finds the same upload, also after a restart of either
-side.
+An upload's id is computed from its description, so the same request finds the same upload, also after a restart of
+either side.
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ _ABOUT = "upload.json"
 _DATA = "data"
 _HAVE = "have"
 _DRAFT = "draft-"
-#: One line of `have`: the number of a part. A line that was cut short is no line.
+#: One line of `have`: the number of a part. A truncated line is ignored.
 _LINE_BYTES = 11
-#: How often an upload is tried that another request completes.
+#: How often a request retries an upload that another request completes.
 _LOCK_SECONDS = 0.02
 
 Published = TypeVar("Published")
 
 
 class ChecksumMismatch(Exception):
-    """What arrived is not what was sent."""
+    """The checksum does not match."""
 
 
 class PartsMissing(Exception):
@@ -64,12 +63,12 @@ class PartsMissing(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UploadOrder:
-    """What will be uploaded. All of it makes the id: another size or time is another upload."""
+    """Description of an upload. The id is computed from all fields: another size or time is another upload."""
 
     path: str
     size_bytes: int
     part_bytes: int
-    #: of the whole, if it is known before
+    #: checksum of the whole file, if it is known before
     checksum: str | None
     modified_ms: int | None
     user: str
@@ -90,7 +89,7 @@ class UploadOrder:
 class Upload:
     id: str
     order: UploadOrder
-    #: the parts that are there
+    #: the received parts
     have: frozenset[int]
 
     @property
@@ -103,14 +102,14 @@ class Upload:
 
 
 class Uploads:
-    """The open uploads below one directory: a volume's root, or a directory of the server's for storages that take
-    whole files only."""
+    """The open uploads below one directory: a volume's root, or a staging directory of the server for storages that
+    accept whole files only."""
 
     def __init__(self, root: str) -> None:
         self._root = root
 
     def begin(self, order: UploadOrder) -> Upload:
-        """A new one, or the open one of the same order."""
+        """A new upload, or the open one of the same order."""
         with _as_upload_errors(), self._directory(make=True) as directory:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(order.id, 0o700, dir_fd=directory)
@@ -139,12 +138,13 @@ class Uploads:
     def complete(
         self, upload_id: str, checksum: str, publish: Callable[[StagedFile, UploadOrder], Published]
     ) -> Generator[None, None, Published]:
-        """Verify the whole, step by step, and publish it. Two who ask at once: the second finds nothing any more."""
+        """Verify the whole file, step by step, and publish it. Of two simultaneous requests, the second finds no
+        upload."""
         with self._opened(upload_id) as (upload, _), contextlib.ExitStack() as stack:
             while not _try_lock(upload, stack):
                 yield
                 time.sleep(_LOCK_SECONDS)
-            # Read now: another may have completed it while this one waited.
+            # Read now: another request may have completed the upload meanwhile.
             order = _order(upload)
             missing = Upload(id=upload_id, order=order, have=_have(upload, order)).missing
             if missing:
@@ -157,7 +157,7 @@ class Uploads:
     def put(
         self, order: UploadOrder, content: bytes, publish: Callable[[StagedFile, UploadOrder], Published]
     ) -> Published:
-        """A small file in one go. Its draft is swept like an upload should this process die on the way."""
+        """A small file in one request. If this process dies, its draft is removed like an upload."""
         found = checksum_of([content])
         if order.checksum != found:
             raise ChecksumMismatch(f"it has the checksum {found}, not {order.checksum}")
@@ -168,18 +168,18 @@ class Uploads:
                     draft.write(content)
                 return publish(self._staged(directory, name, name, order), order)
             finally:
-                # Under its own name by now, unless something went wrong.
+                # Renamed already, unless an error occurred.
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=directory)
 
     def abort(self, upload_id: str) -> None:
-        """Forget it. One that is not there is forgotten already."""
+        """Remove an upload, if it exists."""
         with contextlib.suppress(FileMissing), _as_upload_errors(), self._directory(make=False) as directory:
             _check_id(upload_id)
             remove_below(directory, upload_id)
 
     def sweep(self, before: float) -> list[str]:
-        """Forget those that nothing arrived for since then; their ids."""
+        """Remove uploads without new parts since then; returns their ids."""
         swept = []
         with contextlib.suppress(FileMissing), _as_upload_errors(), self._directory(make=False) as directory:
             with scan(directory) as found:
@@ -214,7 +214,7 @@ class Uploads:
             os.close(data)
         found = whole.hexdigest()
         if checksum != found or order.checksum not in (None, found):
-            # Which part is wrong cannot be known: the next try begins anew.
+            # It is unknown which part is wrong: the next attempt starts from the beginning.
             self.abort(upload_id)
             raise ChecksumMismatch(f"the whole has the checksum {found}, not {checksum}")
 
@@ -250,7 +250,7 @@ class PartWriter:
         self._at = number * order.part_bytes
         self._left = order.bytes_of(number)
         self._checksum = new_checksum()
-        #: it came before: looked at again, and not written over what was right
+        #: the part was received before: it is only verified, so that valid bytes are not overwritten
         self._is_there = number in _have(upload, order)
 
     def write(self, piece: bytes | bytearray) -> None:
@@ -265,7 +265,7 @@ class PartWriter:
             self._at += written
 
     def finish(self, checksum: str) -> None:
-        """It counts from now on, if it is what was sent."""
+        """List the part, if its checksum matches."""
         if self._left:
             raise FileRefused(f"part {self._number} is shorter than it should be, by {self._left} bytes")
         found = self._checksum.hexdigest()
@@ -310,7 +310,7 @@ def _last_change(directory: int, upload_id: str) -> float:
 
 
 def _write_whole(directory: int, name: str, content: bytes) -> None:
-    """Beside it first: two who begin the same upload at once never read half of it."""
+    """Write a draft and rename it, so that simultaneous requests never read half of the file."""
     draft = f"{name}.{os.urandom(6).hex()}"
     descriptor = make_file(directory, draft)
     with os.fdopen(descriptor, "wb") as file:

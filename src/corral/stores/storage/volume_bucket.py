@@ -1,5 +1,5 @@
-"""The files of a volume that is a bucket, or a part of one. Every object appears at once and whole, so what is staged
-on the server is put there in one go; interrupted, it is put again."""
+"""The files of a volume that is a bucket, or a part of one. Objects are written atomically: a staged file is uploaded
+in one request, which is repeated if it is interrupted."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from corral.core.storage.checksums import checksum_of
 from corral.core.storage.volumes import UPLOADS_DIRECTORY
 from corral.objects.access import NotReachable, ObjectAccess, open_filesystem, reaching
 
-#: How much of an object is asked for, or sent, at once.
+#: Size of one request for a part of an object.
 CHUNK_BYTES = 8 * 1024 * 1024
 #: S3 takes 10,000 parts of an object.
 _MAX_CHUNKS = 9_000
 #: Google's chunks are multiples of this.
 _CHUNK_STEP = 256 * 1024
-#: Buckets cannot be asked for a page after a name through every library: the whole list is kept for the next pages.
+#: Not every library can list a page after a name: the whole list is cached for the next pages.
 _LISTING_SECONDS = 300.0
 _LISTINGS = 4
 
@@ -38,8 +38,8 @@ Info = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenedObject:
-    """Implements `corral.control.ports.volume_files.OpenedFile`. Whether it is replaced meanwhile cannot be seen here:
-    who reads it verifies it."""
+    """Implements `corral.control.ports.volume_files.OpenedFile`. A replacement of the object during reading is not
+    detected here: the reader verifies the checksum."""
 
     read: Callable[[int, int], bytes]
     size_bytes: int
@@ -56,7 +56,7 @@ class OpenedObject:
             start += len(piece)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to close."""
 
 
 class BucketFiles:
@@ -125,7 +125,7 @@ class BucketFiles:
         if not is_file and not recursive:
             raise FileRefused("the directory is not empty")
         with self._reached() as filesystem:
-            # Never `rm`: it takes * and ? for more than letters.
+            # Never `rm`: it treats * and ? as wildcards.
             for name in [key] if is_file else filesystem.find(key):
                 filesystem.rm_file(name)
 
@@ -159,7 +159,7 @@ class BucketFiles:
         if len(infos) == 1 and infos[0]["name"] == key and infos[0].get("type") == "file":
             raise FileRefused("it is a file, not a directory")
         for info in infos:
-            # An object with the name of a directory marks that directory, for programs that want one.
+            # An object with the name of a directory marks the directory, for programs that need one.
             if not str(info["name"]).endswith("/") and str(info["name"]).strip("/") != key.strip("/"):
                 yield self._stored(info)
 
@@ -184,7 +184,7 @@ class BucketFiles:
         try:
             with reaching(self._access):
                 with self._lock:
-                    # Once: each one signs in anew.
+                    # Once: each instance authenticates again.
                     if self._filesystem is None:
                         self._filesystem = open_filesystem(self._access)
                 yield self._filesystem

@@ -1,7 +1,7 @@
-"""The files of a volume that is a directory. Jobs write to it: nothing in it is trusted (see `descent`).
+"""The files of a volume that is a directory. Jobs write to it: nothing in it is trusted (see `untrusted_tree`).
 
-What is written goes through no link at all, and belongs to whom the volume's root belongs to, with its permissions: who
-may use the volume was decided when that directory was made.
+Writes follow no links, and new files get the owner and the permissions of the volume's root: access to the volume was
+decided when that directory was created.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from corral.files.descriptors import open_file, scan
 from corral.files.removal import remove_below
 from corral.stores.storage.untrusted_tree import Descent, OpenedPath
 
-#: Each level of a walk is held open.
+#: Each level of a walk keeps a descriptor open.
 _MAX_DEPTH = 128
-#: There is no room, by the disk or by a quota.
+#: Errors of a full disk or quota.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -119,7 +119,7 @@ class DirectoryFiles:
                     self._give_away(descriptor, is_directory=False)
                     if staged.modified_ms is not None:
                         os.utime(descriptor, ns=(staged.modified_ms * 1_000_000,) * 2)
-                    # What has its name must be whole, also after a power cut.
+                    # The file must be complete under its final name, also after a power failure.
                     os.fsync(descriptor)
                     os.rename(staged.name, name, src_dir_fd=staged.directory, dst_dir_fd=directory)
                     return _stored(path, os.fstat(descriptor))
@@ -139,7 +139,7 @@ class DirectoryFiles:
                 os.rmdir(name, dir_fd=directory)
 
     def open_root(self) -> int:
-        """A descriptor of the volume's root, which is not the job's to replace."""
+        """A descriptor of the volume's root, which jobs cannot replace."""
         try:
             return open_trusted(self.root)
         except OSError as error:
@@ -150,7 +150,7 @@ class DirectoryFiles:
 
     @contextlib.contextmanager
     def _writable_directory(self, path: Sequence[str], *, make: bool) -> Iterator[int]:
-        """Through no link, not even through one that leads to somewhere inside."""
+        """Follows no link, not even one that leads to a place inside."""
         _check_visible(path)
         descriptor = self.open_root()
         try:
@@ -174,13 +174,13 @@ class DirectoryFiles:
             if make and error.errno in (errno.ENOTDIR, errno.ELOOP):
                 raise FileRefused(f"{name!r} on the way to it is no directory") from error
             raise
-        # Only what was made here: a job may have put another directory in its place.
+        # Only directories that were created here: a job may have replaced one.
         if made and os.fstat(descriptor).st_uid == os.geteuid():
             self._give_away(descriptor, is_directory=True)
         return descriptor
 
     def _give_away(self, descriptor: int, *, is_directory: bool) -> None:
-        """To the account that the volume belongs to: its jobs must be able to use what was brought."""
+        """Give the file to the volume's account, so that its jobs can use it."""
         root = self.open_root()
         try:
             like = os.fstat(root)
@@ -195,7 +195,7 @@ class DirectoryFiles:
 def _walk(
     descent: Descent, directory: int, path: tuple[str, ...], after: Sequence[str], recursive: bool
 ) -> Iterator[tuple[tuple[str, ...], StoredFile]]:
-    """By name, each directory before what is in it. `after` is where the page before ended, from `path` on."""
+    """By name, each directory before its entries. `after` is the end of the previous page, relative to `path`."""
     if len(path) > _MAX_DEPTH:
         raise FileRefused(f"{'/'.join(path[:3])}/… has more than {_MAX_DEPTH} directories in each other")
     with scan(directory) as found:
@@ -214,7 +214,7 @@ def _walk(
             try:
                 inner = open_below(directory, (name,))
             except OSError:
-                continue  # gone or changed since it was listed
+                continue  # deleted or changed since it was listed
             try:
                 yield from _walk(descent, inner, way, after[1:] if is_continued else (), recursive)
             finally:
@@ -222,11 +222,11 @@ def _walk(
 
 
 def _entry(descent: Descent, directory: int, way: tuple[str, ...]) -> tuple[StoredFile | None, bool]:
-    """What a name stands for, and whether it is a directory itself and not a link to one."""
+    """The entry of a name, and whether it is a directory itself and not a link to one."""
     try:
         found = os.stat(way[-1], dir_fd=directory, follow_symlinks=False)
     except OSError:
-        return None, False  # gone since
+        return None, False  # deleted meanwhile
     if not stat.S_ISLNK(found.st_mode):
         return _stored(way, found), stat.S_ISDIR(found.st_mode)
     with contextlib.suppress(OutputMissing, OutputRefused):
@@ -247,7 +247,7 @@ def _stored(path: Sequence[str], found: os.stat_result) -> StoredFile:
         kind = FileKind.DIRECTORY
     shown = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     if shown != text and kind is FileKind.FILE:
-        # It has no name by which it could be asked for.
+        # Its name is not valid text, so no request can name it.
         kind = FileKind.OTHER
     size = found.st_size if kind is FileKind.FILE else 0
     return StoredFile(path=shown, kind=kind, size_bytes=size, modified_ms=found.st_mtime_ns // 1_000_000)

@@ -1,4 +1,4 @@
-"""Volumes and object stores. Secrets arrive here encrypted."""
+"""Volumes and object stores. Secrets are encrypted before they reach this module."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class SqlVolumeTable:
 
 
 def _number(volume_id: str) -> int:
-    """-1, which nobody has, for what is no id."""
+    """The number of an id; -1, which no row has, if the text is no id."""
     digits = volume_id.removeprefix(PREFIX)
     is_id = volume_id.startswith(PREFIX) and digits.isascii() and digits.isdigit() and len(digits) < 19
     return int(digits) if is_id and not digits.startswith("0") else -1

@@ -1,7 +1,7 @@
-"""What happened: the audit log of events, and the scheduler's journal of cycles.
+"""The audit log of events, and the scheduler's journal of cycles.
 
-Ids come from counters. Writers take turns, so an id that is larger was also committed later, and whoever reads
-on after the last id it saw misses nothing.
+Ids come from counters. Writers take turns, so a larger id was also committed later, and a reader that continues after
+its last id misses nothing.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _conditions(where: EventFilter) -> list[ColumnElement[bool]]:
     if where.until is not None:
         conditions.append(event_rows.c.at < where.until)
     if where.text is not None:
-        # The detail is JSON, where quotes and letters beyond ASCII are written otherwise.
+        # The detail is JSON, where quotes and non-ASCII characters are escaped.
         sought = dict.fromkeys(("actor", "action", "subject"), where.text)
         sought["detail"] = row_codec.to_json(where.text)[1:-1]
         conditions.append(or_(*(event_rows.c[name].icontains(text, autoescape=True) for name, text in sought.items())))
@@ -106,7 +106,7 @@ def _conditions(where: EventFilter) -> list[ColumnElement[bool]]:
 
 
 def _event_row(event: EventRecord) -> tuple[Any, ...]:
-    # A failed sign-in is an event too, so these texts may be anything that somebody sent.
+    # A failed sign-in is an event, too, so these texts may contain any input.
     return (
         event.id,
         event.at,
@@ -180,7 +180,7 @@ class SqlCycleTable:
 
     def run_until(self, at: float) -> list[CycleRecord]:
         table = cycle_rows.c
-        # Along the index of times; several entries of one moment are told apart by their ids.
+        # Uses the index of times; entries of the same moment are distinguished by their ids.
         last = self._connection.execute(
             select(table.id).where(table.at <= at).order_by(table.at.desc(), table.id.desc()).limit(1)
         ).scalar_one_or_none()
@@ -193,7 +193,7 @@ class SqlCycleTable:
         return [*map(_cycle_of, self._connection.execute(run)), *self.since(last, 1)]
 
     def prune(self, before: float) -> int:
-        """The newest run has not ended, so it always stays."""
+        """The newest run has not ended, so it is always kept."""
         keep_from = self._connection.execute(_NEWEST_BASE).scalar_one()
         if keep_from is None:
             return 0
@@ -201,7 +201,7 @@ class SqlCycleTable:
             select(func.min(cycle_rows.c.id)).where(cycle_rows.c.at >= before)
         ).scalar_one()
         if still_wanted is not None and still_wanted < keep_from:
-            # None where entries stand before the first base: they belong to no run that could be kept whole.
+            # None for entries before the first base: they belong to no complete run.
             base = self._connection.execute(_NEWEST_BASE.where(cycle_rows.c.id <= still_wanted)).scalar_one()
             keep_from = still_wanted if base is None else base
         return self._connection.execute(delete(cycle_rows).where(cycle_rows.c.id < keep_from)).rowcount

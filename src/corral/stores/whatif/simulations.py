@@ -1,4 +1,4 @@
-"""What-if questions with their results, and where the shadow would have differed."""
+"""Simulations with their results, and differences of the shadow policy."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class SqlShadowTable:
 
 
 def _number(simulation_id: str) -> int:
-    """-1, which nobody has, for what is no id."""
+    """The number of an id; -1, which no row has, if the text is no id."""
     digits = simulation_id.removeprefix(PREFIX)
     is_id = simulation_id.startswith(PREFIX) and digits.isascii() and digits.isdigit() and len(digits) < 19
     return int(digits) if is_id and not digits.startswith("0") else -1

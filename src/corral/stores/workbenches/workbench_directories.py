@@ -33,12 +33,12 @@ _HOST_KEY = re.compile(r"ssh-ed25519 [A-Za-z0-9+/=]{1,200}")
 
 
 class NotTheWorkbench(ConnectionError):
-    """Something else than the workbench answers at its socket."""
+    """Another program than the workbench answers at its socket."""
 
 
 class DirectoryWorkbenches:
-    """Implements `corral.control.ports.WorkbenchFiles`. `home_of` gives a job's directory, and `programs` are the files
-    that run in a workbench, by the names that they have there."""
+    """Implements `corral.control.ports.WorkbenchFiles`. `home_of` returns a job's directory, and `programs` are the
+    files that run in a workbench, by their names there."""
 
     def __init__(self, home_of: Callable[[str], Path], programs: Mapping[str, Path]) -> None:
         self._home_of = home_of
@@ -79,9 +79,9 @@ class DirectoryWorkbenches:
             return None
 
     def connect(self, job_id: str) -> socket.socket:
-        """A connection to its Jupyter that does not block. Raises OSError (BlockingIOError: again in a moment), and
-        NotTheWorkbench for a socket of somebody else: whoever runs the workbench could have put a link to any other
-        one there."""
+        """A non-blocking connection to the workbench's Jupyter. Raises OSError (BlockingIOError: try again in a
+        moment), and NotTheWorkbench for a socket of another account: the workbench's owner could have linked to any
+        socket."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         connection.setblocking(False)
         try:
@@ -90,7 +90,7 @@ class DirectoryWorkbenches:
                 connection.connect(f"{run.path}/{SOCKET}")
                 owners = {run.stat().st_uid}
             with self._home(job_id) as home:
-                # Of what lies in it only the account's own counts: another's directory could have been moved there.
+                # Only files of the job's account count: a directory of another account could have been moved there.
                 owners.add(home.stat().st_uid)
             credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             if owners != {_CREDENTIALS.unpack(credentials)[1]}:
@@ -110,22 +110,23 @@ class DirectoryWorkbenches:
 
 
 def parse_status(data: bytes) -> WorkbenchStatus | None:
-    """What the program in the workbench told, or None: its owner can write anything there."""
+    """The status that the workbench's program reported, or None if it is not valid: its owner can write anything
+    there."""
     try:
-        told = json.loads(data)
-        port, key, relay_port = told["ssh_port"], told["ssh_host_key"], told.get("relay_port")
+        reported = json.loads(data)
+        port, key, relay_port = reported["ssh_port"], reported["ssh_host_key"], reported.get("relay_port")
         status = WorkbenchStatus(
-            attempt=int(told["attempt"]),
-            at=float(told["at"]),
-            account=_matched(_ACCOUNT, told["account"]),
-            jupyter_ready=told["jupyter_ready"] is True,
-            ssh_ready=told["ssh_ready"] is True,
+            attempt=int(reported["attempt"]),
+            at=float(reported["at"]),
+            account=_matched(_ACCOUNT, reported["account"]),
+            jupyter_ready=reported["jupyter_ready"] is True,
+            ssh_ready=reported["ssh_ready"] is True,
             ssh_port=None if port is None else int(port),
             ssh_host_key=None if key is None else _matched(_HOST_KEY, key),
-            ssh_sessions=int(told["ssh_sessions"]),
+            ssh_sessions=int(reported["ssh_sessions"]),
             relay_port=None if relay_port is None else _unprivileged(int(relay_port)),
-            is_busy=told["busy"] is True,
-            used_at=float(told["used_at"]),
+            is_busy=reported["busy"] is True,
+            used_at=float(reported["used_at"]),
         )
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None
@@ -133,14 +134,14 @@ def parse_status(data: bytes) -> WorkbenchStatus | None:
 
 
 def _unprivileged(port: int) -> int:
-    """The server connects to this one: at the low ports are services that jobs cannot have."""
+    """The server connects to this port: low ports belong to system services and are refused."""
     if not 1024 <= port < 65536:
         raise ValueError(f"{port} is no port of a workbench")
     return port
 
 
 def _matched(pattern: re.Pattern[str], value: Any) -> str:
-    """These two become part of a command that people copy."""
+    """These two values become part of a command that users copy."""
     if not isinstance(value, str) or pattern.fullmatch(value) is None:
         raise ValueError(f"{value!r} is not of the form {pattern.pattern}")
     return value

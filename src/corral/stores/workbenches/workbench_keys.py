@@ -1,6 +1,6 @@
-"""The keys by which the server and workbenches on other machines know each other: one for each workbench, made once.
+"""Keys for mutual authentication between the server and workbenches on other machines: one per workbench.
 
-Both ends hold the same key, show its certificate and take no other. The server's own file lies beside the job's
+Both ends have the same key, present its certificate and accept no other. The server's file is beside the job's
 directory, where no job can write; the workbench gets a copy that only its account can read.
 """
 
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-#: Whom the certificate names: the same for all, as it is the key that counts.
+#: Subject of all certificates; only the key is checked.
 NAME = "workbench.corral.internal"
 #: A workbench may run for years, and the clocks of nodes may be wrong.
 _FROM = datetime(2000, 1, 1, tzinfo=UTC)
@@ -26,13 +26,13 @@ _UNTIL = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 class WorkbenchKeys:
-    """`path_of` gives the server's own file for a job."""
+    """`path_of` returns the server's file for a job."""
 
     def __init__(self, path_of: Callable[[str], Path]) -> None:
         self._path_of = path_of
 
     def of(self, job_id: str) -> bytes:
-        """The key with its certificate; made at the first call. Raises OSError."""
+        """The key with its certificate; created by the first call. Raises OSError."""
         path = self._path_of(job_id)
         try:
             return path.read_bytes()
@@ -42,7 +42,7 @@ class WorkbenchKeys:
             return path.read_bytes()
 
     def context(self, job_id: str) -> ssl.SSLContext:
-        """For a connection to that workbench and to nobody else. Raises OSError."""
+        """The TLS context for a connection to that workbench only. Raises OSError."""
         path = self._path_of(job_id)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -63,7 +63,7 @@ def new_key() -> bytes:
         .not_valid_before(_FROM)
         .not_valid_after(_UNTIL)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
-        # It vouches for nobody but itself.
+        # It cannot sign other certificates.
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
@@ -73,7 +73,7 @@ def new_key() -> bytes:
 
 
 def _write_once(path: Path, content: bytes) -> None:
-    """Whole or not at all, and never over one that is there."""
+    """Written atomically; an existing file is not replaced."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     with contextlib.suppress(FileNotFoundError):
         draft.unlink()

@@ -64,8 +64,8 @@ def test_an_address_that_tries_many_users_is_slowed_down_too() -> None:
     throttle = LoginThrottle(attempts=2, longest_seconds=60, monotonic=Hand())
     throttle.know("ann", "1.1.1.1")
     assert [throttle.begin(f"user{n}", "1.1.1.1") for n in range(8)] == [0] * 8
-    assert throttle.begin("somebody", "1.1.1.1") > 0
-    assert throttle.begin("somebody", "3.3.3.3") == 0
+    assert throttle.begin("another", "1.1.1.1") > 0
+    assert throttle.begin("another", "3.3.3.3") == 0
     assert throttle.begin("ann", "1.1.1.1") == 0, "has signed in from there before"
 
 
@@ -110,7 +110,7 @@ def test_passwords_are_kept_as_slowly_as_they_should_be() -> None:
     assert PasswordHasher().verify(kept, "open sesame")
 
 
-def test_passwords_match_only_themselves_and_no_password_matches_without_a_hash() -> None:
+def test_passwords_match_only_themselves_and_no_user_matches_none() -> None:
     passwords = Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
 
     async def story() -> None:
@@ -186,7 +186,7 @@ def test_an_identity_is_read_once_and_forgotten_on_change() -> None:
         assert found.scopes == {Scope.FULL}
         assert await identities.current(found) == found
         store.group = PermissionGroupRecord(name=EVERYONE, functions=(Function.TASKS,))
-        assert await identities.current(found) == found, "it is remembered until somebody says that it changed"
+        assert await identities.current(found) == found, "it is cached until a change is reported"
         identities.forget_all()
         now = await identities.current(found)
         assert now is not None
@@ -205,7 +205,7 @@ def test_an_identity_is_read_once_and_forgotten_on_change() -> None:
     asyncio.run(story())
 
 
-def test_an_expired_credential_is_refused_even_while_it_is_cached() -> None:
+def test_an_expired_credential_has_no_user_even_while_it_is_cached() -> None:
     store, clock = one_credential(expires_at=1005.0), Hand()
     identities = Identities(store, touch=lambda cid, at: None, now=clock)  # type: ignore[arg-type]
 

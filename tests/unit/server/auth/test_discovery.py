@@ -75,13 +75,13 @@ def test_an_issuer_must_be_spelt_as_the_provider_does(forge: ForgeServer) -> Non
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/api/v3/user", "/login/oauth/authorize?response_type=code"])
-def test_what_is_no_good_answer_is_told(forge: ForgeServer, path: str) -> None:
+def test_a_bad_answer_is_reported(forge: ForgeServer, path: str) -> None:
     with pytest.raises(ProviderFailed):
         asyncio.run(fetch_json(forge.url + path))
 
 
 @pytest.mark.parametrize(
-    ("date", "state", "told"),
+    ("date", "state", "detail"),
     [
         (formatdate(1_000_030, usegmt=True), "ok", "30 s apart"),
         (formatdate(1_000_120, usegmt=True), "fail", "120 s behind"),
@@ -90,17 +90,17 @@ def test_what_is_no_good_answer_is_told(forge: ForgeServer, path: str) -> None:
         ("tomorrow", "warn", "does not say"),
     ],
 )
-def test_clocks_that_differ_are_told(date: str, state: str, told: str) -> None:
+def test_clocks_that_differ_are_reported(date: str, state: str, detail: str) -> None:
     check = clock_check(date, 1_000_000.0)
     assert check.state == state
-    assert told in check.detail
+    assert detail in check.detail
 
 
-def test_an_open_door_at_a_public_service_is_told() -> None:
+def test_a_public_provider_open_to_all_accounts_is_reported() -> None:
     record = ProviderRecord(
         id="hub", kind=ProviderKind.GITHUB, issuer="https://github.com", client_id="x", allow=("*",)
     )
     (check,) = _allow_checks(record)
-    assert (check.state, "everybody" in check.detail) == ("warn", True)
+    assert (check.state, "every account" in check.detail) == ("warn", True)
     assert _allow_checks(replace(record, allow=("ann",))) == []
     assert _allow_checks(replace(record, issuer="https://github.example.org")) == []

@@ -50,12 +50,12 @@ def test_without_its_key_a_secret_is_unreadable_and_the_message_says_what_to_do(
         box.decrypt(locked)
 
 
-@pytest.mark.parametrize(("content", "reported"), [("not a key\n", "not a key"), ("# empty\n", "no key")])
-def test_a_broken_key_file_is_reported_and_left_alone(tmp_path: Path, content: str, reported: str) -> None:
+@pytest.mark.parametrize(("content", "reason"), [("not a key\n", "not a key"), ("# empty\n", "no key")])
+def test_a_broken_key_file_is_reported_and_not_changed(tmp_path: Path, content: str, reason: str) -> None:
     box = SecretBox(tmp_path)
     box.path.write_text(content)
     box.path.chmod(0o600)
-    with pytest.raises(SecretUnreadable, match=reported):
+    with pytest.raises(SecretUnreadable, match=reason):
         box.encrypt("s3cret")
     assert box.path.read_text() == content
 

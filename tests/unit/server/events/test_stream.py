@@ -11,7 +11,7 @@ from corral.control.live.unit_of_work import Caller
 from corral.control.ports import Round
 from corral.control.records import EventRecord, Function
 from corral.server.events import stream as stream_module
-from corral.server.events.stream import EventFeed, News, sse
+from corral.server.events.stream import EventFeed, Update, sse
 from corral.server.events.visibility import may_see_event
 
 
@@ -41,8 +41,8 @@ def test_followers_at_different_places_get_everything_after_theirs_once_and_in_o
 
         async def take(after: int, until: int) -> list[int]:
             got: list[int] = []
-            async for news in feed.follow(after, ping_seconds=5):
-                got.extend(e.id for e in news.events)
+            async for update in feed.follow(after, ping_seconds=5):
+                got.extend(e.id for e in update.events)
                 await asyncio.sleep(0)
                 if got and got[-1] >= until:
                     return got
@@ -73,8 +73,8 @@ def test_recent_news_need_no_store() -> None:
         feed.attach(asyncio.get_running_loop())
         feed.publish([event(10), event(11), event(12)])
         await asyncio.sleep(0)
-        news = await anext(aiter(feed.follow(10)))
-        assert [e.id for e in news.events] == [11, 12]
+        update = await anext(aiter(feed.follow(10)))
+        assert [e.id for e in update.events] == [11, 12]
         assert log.reads == 0
 
     asyncio.run(story())
@@ -85,14 +85,14 @@ def test_silence_brings_pings_and_closing_ends_followers() -> None:
         feed = EventFeed(Log().read_after)
         feed.attach(asyncio.get_running_loop())
         stream = feed.follow(0, ping_seconds=0.01)
-        assert await anext(aiter(stream)) == News()
+        assert await anext(aiter(stream)) == Update()
         feed.close()
-        assert [news async for news in stream] == []
+        assert [update async for update in stream] == []
 
     asyncio.run(story())
 
 
-def test_new_readings_are_told_once_to_those_who_follow_and_never_to_those_who_come_later() -> None:
+def test_followers_are_notified_of_new_readings_once_and_later_followers_never() -> None:
     log = Log()
     log.events = [event(1)]
 
@@ -100,17 +100,17 @@ def test_new_readings_are_told_once_to_those_who_follow_and_never_to_those_who_c
         feed = EventFeed(log.read_after)
         feed.attach(asyncio.get_running_loop())
         stream = feed.follow(1, ping_seconds=0.05)
-        assert await anext(stream) == News()
+        assert await anext(stream) == Update()
         feed.take(Round(at=5.0))
-        assert await anext(stream) == News(readings_at=5.0)
-        assert await anext(stream) == News()
+        assert await anext(stream) == Update(readings_at=5.0)
+        assert await anext(stream) == Update()
         late = feed.follow(1, ping_seconds=0.05)
-        assert await anext(late) == News()
+        assert await anext(late) == Update()
 
     asyncio.run(story())
 
 
-def test_rounds_that_come_quickly_are_told_as_one_and_the_last_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_that_come_quickly_are_sent_as_one_and_the_last_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_module, "TICK_SECONDS", 0.2)
     log = Log()
 
@@ -121,11 +121,11 @@ def test_rounds_that_come_quickly_are_told_as_one_and_the_last_is_not_lost(monke
         hearing = asyncio.ensure_future(anext(stream))
         await asyncio.sleep(0.05)
         feed.take(Round(at=1.0))
-        assert await hearing == News(readings_at=1.0)
+        assert await hearing == Update(readings_at=1.0)
         begun = asyncio.get_running_loop().time()
         for at in (2.0, 3.0, 4.0):
             feed.take(Round(at=at))
-        assert await anext(stream) == News(readings_at=4.0)
+        assert await anext(stream) == Update(readings_at=4.0)
         assert asyncio.get_running_loop().time() - begun > 0.1
 
     asyncio.run(story())
@@ -139,11 +139,11 @@ def test_a_slow_follower_hears_events_and_readings_together() -> None:
         feed = EventFeed(log.read_after)
         feed.attach(asyncio.get_running_loop())
         stream = feed.follow(1, ping_seconds=0.05)
-        assert await anext(stream) == News()
+        assert await anext(stream) == Update()
         feed.publish([event(2)])
         feed.take(Round(at=9.0))
         await asyncio.sleep(0.05)
-        assert await anext(stream) == News(events=(event(2),), readings_at=9.0)
+        assert await anext(stream) == Update(events=(event(2),), readings_at=9.0)
 
     asyncio.run(story())
 

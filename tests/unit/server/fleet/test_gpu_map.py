@@ -75,7 +75,7 @@ def test_a_scientist_sees_whose_it_is_but_not_which_job() -> None:
     assert body["owners"] == ["ann", "bob"]
 
 
-def test_gpus_that_others_hold_are_shown_and_have_no_user() -> None:
+def test_gpus_used_outside_of_corral_are_shown_without_an_owner() -> None:
     columns = shown(state_of(replace(node("n1", 2), taken=Taken(gpus=("n1/1",)))), read())["gpus"]
     assert (columns["taken"], columns["owner"], columns["allocated"]) == ([False, True], [None, None], [0, 0])
 

@@ -18,7 +18,7 @@ from corral.server.http.console_files import ConsoleFiles, accepted_encodings, m
 INDEX = b'<!doctype html><script type="module" src="/assets/index-1a2b3c4d.js"></script>'
 SCRIPT = b"export const words = 'fair, shared and seen';\n" * 50
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
-SECRET = b"nobody may read this"
+SECRET = b"no one may read this"
 
 
 @pytest.fixture
@@ -268,7 +268,7 @@ def test_a_new_build_is_served_without_a_restart(built: Path) -> None:
     changed = INDEX.replace(b"1a2b3c4d", b"9999")
     os.unlink(built / "index.html")
     (built / "index.html").write_bytes(changed)
-    assert console.get("assets/index-9999.js") is None, "until somebody loads the page that names it"
+    assert console.get("assets/index-9999.js") is None, "until the page that names it is loaded"
     second = console.index()
     assert second is not None
     assert second.content == changed

@@ -80,7 +80,7 @@ def ask(method: str, path: str, **options: Any) -> httpx.Response:
     return asyncio.run(go())
 
 
-def test_a_bug_is_logged_in_full_and_reported_in_short(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_is_logged_in_full_and_answered_in_short(caplog: pytest.LogCaptureFixture) -> None:
     answer = ask("GET", "/fails/bug")
     assert (answer.status_code, answer.json()["type"]) == (500, "/problems/internal-error")
     assert "secret" not in answer.text

@@ -177,7 +177,7 @@ def _fail() -> int | None:
     raise OSError(116, "Stale file handle")
 
 
-def given_way(watched: Watched, job_id: str) -> tuple[bool | None, float]:
+def loss_of(watched: Watched, job_id: str) -> tuple[bool | None, float]:
     with watched.store.read() as tx:
         (receipt,) = tx.receipts.of_job(job_id, 10)
     return receipt.saved, receipt.lost_gpu_seconds
@@ -197,7 +197,7 @@ def over(watched: Watched, job_id: str) -> None:
     eventually(lambda: watched.job(job_id).attempt != 1 or watched.job(job_id).state is JobState.QUEUED)
 
 
-def test_whether_victims_have_saved_is_always_found_out(watched: Watched) -> None:
+def test_whether_preempted_jobs_have_saved_is_always_found_out(watched: Watched) -> None:
     """Also when it had saved moments before, and the last one would not be noted for a while."""
     now = watched.clock.time = time.time() - 60.0
     job_id, other = watched.running("training"), watched.running("urgent")
@@ -205,23 +205,23 @@ def test_whether_victims_have_saved_is_always_found_out(watched: Watched) -> Non
     watched.look()
     preempted(watched, job_id, other)
     watched.look()
-    assert given_way(watched, job_id) == (None, 100.0), "it has not ended yet"
+    assert loss_of(watched, job_id) == (None, 100.0), "it has not ended yet"
     watched.save(job_id, 2, now + 1.0)  # too soon after the last one to be noted as a save
     watched.clock.time = now + 2.0
     over(watched, job_id)
     watched.look()
-    assert given_way(watched, job_id) == (True, 1.0)
+    assert loss_of(watched, job_id) == (True, 1.0)
     assert watched.controller.inspect(undecided).result(10) == []
 
 
-def test_one_that_did_not_save_is_reported_by_the_next_server(watched: Watched) -> None:
+def test_the_next_server_records_that_a_preempted_job_did_not_save(watched: Watched) -> None:
     job_id, other = watched.running("training"), watched.running("urgent")
     preempted(watched, job_id, other)
     watched.clock.time += 3.0
     over(watched, job_id)
     watched.watch = watched.new_watch()  # the one before died without a look
     watched.look()
-    assert given_way(watched, job_id) == (False, 3.0)
+    assert loss_of(watched, job_id) == (False, 3.0)
 
 
 def test_only_what_was_saved_before_the_end_counts(watched: Watched) -> None:
@@ -234,4 +234,4 @@ def test_only_what_was_saved_before_the_end_counts(watched: Watched) -> None:
     Keeper(Surroundings(directory=directory)).save({"weights": 1}, step=5)
     assert watched.checkpoints.list(job_id)
     watched.look()
-    assert given_way(watched, job_id)[0] is False
+    assert loss_of(watched, job_id)[0] is False

@@ -1,4 +1,4 @@
-"""Measured use of elastic jobs: over a whole window, told when it is news, and never guessed."""
+"""Measured utilisation of elastic jobs: over a whole window, sent when it has changed, and never estimated."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from corral.server.jobs.elastic_measurement import UseWatch
 
 
 class StubController:
-    """Knows one elastic attempt, and keeps what it is told."""
+    """Knows one elastic attempt, and records the values that it receives."""
 
     def __init__(self) -> None:
         self.elastic = frozenset({"j-1.1"})
-        self.told: list[dict[str, float]] = []
+        self.sent: list[dict[str, float]] = []
 
     def inspect(self, question: Any) -> Future[Any]:
         return _done(self.elastic)
 
     def execute(self, use_case: Any, used: dict[str, float]) -> Future[Any]:
-        self.told.append(used)
+        self.sent.append(used)
         return _done(None)
 
 
@@ -50,25 +50,25 @@ def a_round(at: float, *uses: float | None, attempt: str = "j-1.1", since: float
     )
 
 
-def test_the_mean_of_all_its_gpus_is_reported_after_a_whole_window() -> None:
+def test_the_mean_of_all_its_gpus_is_sent_after_a_whole_window() -> None:
     controller, watch = watching()
     for at in range(0, 60, 5):
         watch.take(a_round(float(at), 0.8, 1.0))
-    assert controller.told == []
+    assert controller.sent == []
     watch.take(a_round(60.0, 0.8, 1.0))
-    (reported,) = controller.told
-    assert list(reported) == ["j-1.1"]
-    assert round(reported["j-1.1"], 6) == 0.9
+    (sent,) = controller.sent
+    assert list(sent) == ["j-1.1"]
+    assert round(sent["j-1.1"], 6) == 0.9
 
 
-def test_only_changes_are_reported() -> None:
+def test_only_changes_are_sent() -> None:
     controller, watch = watching()
     for at in range(0, 600, 5):
         watch.take(a_round(float(at), 0.82 + (at % 2) * 0.02))
-    assert len(controller.told) == 1
+    assert len(controller.sent) == 1
     for at in range(600, 700, 5):
         watch.take(a_round(float(at), 0.78))
-    assert len(controller.told) == 2, "a threshold was crossed"
+    assert len(controller.sent) == 2, "a threshold was crossed"
 
 
 def test_what_is_not_known_is_not_judged() -> None:
@@ -79,7 +79,7 @@ def test_what_is_not_known_is_not_judged() -> None:
         watch.take(a_round(float(at), 0.9, since=None))
     for at in range(300, 600, 40):
         watch.take(a_round(float(at), 0.9))
-    assert controller.told == []
+    assert controller.sent == []
 
 
 def test_a_new_attempt_begins_anew() -> None:
@@ -89,13 +89,13 @@ def test_a_new_attempt_begins_anew() -> None:
     controller.elastic = frozenset({"j-1.2"})
     for at in range(65, 120, 5):
         watch.take(a_round(float(at), 0.9, attempt="j-1.2"))
-    assert [list(reported) for reported in controller.told] == [["j-1.1"]]
+    assert [list(sent) for sent in controller.sent] == [["j-1.1"]]
     watch.take(a_round(125.0, 0.9, attempt="j-1.2"))
-    assert [list(reported) for reported in controller.told] == [["j-1.1"], ["j-1.2"]]
+    assert [list(sent) for sent in controller.sent] == [["j-1.1"], ["j-1.2"]]
 
 
 def test_switched_off_it_measures_nothing() -> None:
     controller, watch = watching(ScalingRules(enabled=False))
     for at in range(0, 200, 5):
         watch.take(a_round(float(at), 0.9))
-    assert controller.told == []
+    assert controller.sent == []

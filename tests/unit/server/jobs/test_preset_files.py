@@ -30,7 +30,7 @@ env: {MODE: "m-{size}"}
     ("text", "problem"),
     [
         ("", "preset:1: name: is required"),
-        ("- a list", "preset:1: must be a mapping of what a preset says"),
+        ("- a list", "preset:1: must be a mapping of keys such as `name:`"),
         ("name: [", "is not valid YAML"),
         (GOOD.replace("type: path", "type: file"), "preset:4: parameters[1].type: must be one of"),
         (GOOD.replace("default: 8", "default: 9"), "preset:3: parameters[0].default: must be one of 8, 16, got '9'"),
@@ -51,7 +51,7 @@ def test_wrong_files(text: str, problem: str) -> None:
     assert problem in str(refused.value)
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_every_problem_is_reported_at_once() -> None:
     with pytest.raises(ConfigError) as refused:
         read_preset(GOOD.replace("default: 8", "default: 9").replace("{where}", "{there}"))
     assert [problem.line for problem in refused.value.problems] == [3, 6, 4]

@@ -1,4 +1,4 @@
-"""Somebody sets the clock, back and forth by hours: no reading is lost, no cycle comes late, nobody waits for hours."""
+"""The clock is set back and forth by hours: no reading is lost, no cycle is late, no job waits for hours."""
 
 from __future__ import annotations
 

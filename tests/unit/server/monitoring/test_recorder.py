@@ -47,7 +47,7 @@ FULL = GpuReading(
 
 
 class Notebook(NoHistory):
-    """Remembers what was appended; fails or blocks when told to."""
+    """Remembers what was appended; fails or blocks on request."""
 
     def __init__(self) -> None:
         self.moments: list[tuple[float, Mapping[Metric, Mapping[str, float]]]] = []
@@ -88,7 +88,7 @@ def recorder(notebook: History, clock: SetClock, fleet: FleetFacts | None = None
     )
 
 
-def test_every_field_of_a_reading_is_kept(clock: SetClock) -> None:
+def test_everything_in_a_reading_is_recorded(clock: SetClock) -> None:
     notebook = Notebook()
     host = HostReading(
         node="n1",
@@ -110,7 +110,7 @@ def test_every_field_of_a_reading_is_kept(clock: SetClock) -> None:
     assert values[Metric.NODE_CPU] == {"n1": 0.25}
 
 
-def test_missing_readings_are_absent(clock: SetClock) -> None:
+def test_a_value_that_is_not_reported_is_absent(clock: SetClock) -> None:
     notebook = Notebook()
     keeper = recorder(notebook, clock)
     keeper.take(Round(at=T, gpus=[reading("g0", T), GpuReading(gpu_id="g1", at=T, lost=True)]))
@@ -155,7 +155,7 @@ def test_a_clock_that_was_set_back_is_left_to_the_history(clock: SetClock) -> No
     assert [at for at, _ in notebook.moments] == [T, T - 3600]
 
 
-def test_a_history_that_fails_is_reported_once_and_counted(clock: SetClock, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_history_that_fails_is_logged_once_and_counted(clock: SetClock, caplog: pytest.LogCaptureFixture) -> None:
     notebook = Notebook()
     notebook.failure = HistoryUnavailable("disk full")
     keeper = recorder(notebook, clock)
@@ -170,7 +170,7 @@ def test_a_history_that_fails_is_reported_once_and_counted(clock: SetClock, capl
     assert [at for at, _ in notebook.moments] == [T + 15]
 
 
-def test_a_history_that_hangs_delays_no_other(clock: SetClock) -> None:
+def test_a_history_that_hangs_delays_no_reading(clock: SetClock) -> None:
     notebook = Notebook()
     notebook.go_on.clear()
     keeper = recorder(notebook, clock)
@@ -226,7 +226,7 @@ def test_the_fleet_in_a_few_numbers() -> None:
     values = fleet_values(fleet, latest, T)
     assert {metric: values[metric][CLUSTER] for metric in CLUSTER_METRICS} == {
         Metric.CLUSTER_ALLOCATION: 1.0,
-        # what a GPU does that nobody holds is not use
+        # activity of a GPU that no job holds is not use
         Metric.CLUSTER_UTILIZATION: pytest.approx(0.3),
         Metric.CLUSTER_POWER: 400.0,
         Metric.CLUSTER_TEMPERATURE: 75.0,

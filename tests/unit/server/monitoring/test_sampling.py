@@ -133,7 +133,7 @@ def test_what_a_hanging_collector_should_read_grows_stale(running: list[Sampling
     assert {gpu: each.stale for gpu, each in latest.items()} == {"good": False, "other": True}
 
 
-def test_a_sink_that_fails_costs_the_others_nothing_and_is_reported_once(
+def test_a_sink_that_fails_costs_the_others_nothing_and_is_logged_once(
     running: list[Sampling], caplog: pytest.LogCaptureFixture
 ) -> None:
     broken, good = Sink(fails=True), Sink()
@@ -141,8 +141,8 @@ def test_a_sink_that_fails_costs_the_others_nothing_and_is_reported_once(
     running.append(sampling)
     sampling.start()
     good.wait_for("a", times=5)
-    reported = [record for record in caplog.records if "disk full" in record.getMessage()]
-    assert len(reported) == 1
+    logged = [record for record in caplog.records if "disk full" in record.getMessage()]
+    assert len(logged) == 1
     broken.fails = False
     broken.wait_for("a", times=len(broken.rounds) + 2)
 
@@ -221,8 +221,8 @@ def test_the_load_of_a_node_is_the_mean_use_of_its_gpus() -> None:
         GpuReading(gpu_id="unknown", at=1.0, utilization=1.0),
     ]
     assert loads_of(readings, {"a0": "a", "a1": "a", "b0": "b"}) == {"a": pytest.approx(0.4)}
-    reported: list[object] = []
-    loads = NodeLoads(lambda: {"a0": "a"}, reported.append)
+    logged: list[object] = []
+    loads = NodeLoads(lambda: {"a0": "a"}, logged.append)
     loads.take(Round(at=1.0, gpus=readings))
     loads.take(Round(at=2.0))
-    assert reported == [{"a": 0.2}]
+    assert logged == [{"a": 0.2}]

@@ -26,7 +26,7 @@ from corral.telemetry.readings import LatestHost, LatestReading
 from tests.unit.core.builders import node, running, waiting
 
 NOW = 10_000.0
-#: One exposed name for everything that a history keeps, and the label that tells the subject.
+#: One exposed name for everything that a history keeps, and the label with the subject.
 NAME_OF = {metric: (named.name, named.label) for metric, named in EXPOSED.items()}
 
 
@@ -203,7 +203,7 @@ def test_the_fleet_in_numbers() -> None:
     assert seen["corral_alerts_firing", of(severity="warning")] == 0
 
 
-def test_what_is_stale_is_left_out_and_reported() -> None:
+def test_stale_readings_are_left_out_and_counted() -> None:
     seen = exposed()
     read = {dict(own)["gpu"] for name, own in seen if name == "corral_gpu_temperature_celsius"}
     assert read == {"n1/0", "n1/1", "n2/0"}
@@ -216,7 +216,7 @@ def test_what_is_stale_is_left_out_and_reported() -> None:
     assert nothing["corral_node_gpus_stale", of(node="n1")] == 2
 
 
-def test_a_lost_gpu_reports_only_that() -> None:
+def test_a_lost_gpu_has_only_that_metric() -> None:
     gone = LatestReading(reading=GpuReading(gpu_id="n1/0", at=NOW, lost=True), stale=False)
     seen = exposed(measured={"n1/0": gone})
     about = {name for name, own in seen if ("gpu", "n1/0") in own}

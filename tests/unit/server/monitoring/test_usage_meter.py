@@ -23,7 +23,7 @@ GPUS = ("n1/0", "n1/1")
 
 
 class Ledger:
-    """A controller and a store in one: keeps what is saved, and fails when told to."""
+    """A controller and a store in one: keeps what is saved, and fails on request."""
 
     def __init__(self) -> None:
         self.saved: dict[str, Measured] = {}
@@ -168,7 +168,7 @@ rounds = st.lists(
 
 
 def naive(looks: Sequence[Round]) -> dict[str, float]:
-    """Joules by attempt: power times time between two looks at a GPU, for whoever held it at both."""
+    """Joules by attempt: power times time between two readings of a GPU, for the attempt that held it at both."""
     sums: dict[str, float] = {}
     last: dict[str, Round] = {}
     for taken in looks:
@@ -205,7 +205,7 @@ def test_sums_are_those_of_a_naive_recount_and_a_restart_changes_nothing_else(st
         for taken in part:
             meter.take(taken)
         meter.stop()
-    # Nobody knows what happened while the meter was away: the time between the two parts counts for nobody.
+    # It is unknown what happened while the meter was away: the time between the two parts counts for no attempt.
     expected = naive(looks[:cut])
     for attempt, joules in naive(looks[cut:]).items():
         expected[attempt] = expected.get(attempt, 0.0) + joules

@@ -78,13 +78,13 @@ def watched(store: Store, tmp_path: Path) -> Iterator[Watched]:
     watched.controller.stop()
 
 
-def test_waiting_jobs_have_an_estimate_and_running_ones_have_none(watched: Watched) -> None:
+def test_a_waiting_job_has_an_estimate_and_a_running_one_has_none(watched: Watched) -> None:
     first, second = watched.submit("first"), watched.submit("second")
     watched.estimating.look()
     assert watched.estimating.of(watched.job(first)) is None
-    reported = watched.estimating.of(watched.job(second))
-    assert reported is not None
-    assert reported.made_at == watched.clock.time < reported.estimate.p50 <= reported.estimate.p90
+    expected = watched.estimating.of(watched.job(second))
+    assert expected is not None
+    assert expected.made_at == watched.clock.time < expected.estimate.p50 <= expected.estimate.p90
     assert watched.announced == [watched.clock.time]
 
 
@@ -103,8 +103,8 @@ def test_nothing_is_worked_out_again_until_something_changes_or_it_is_old(watche
 def test_what_became_of_an_estimate_is_kept(watched: Watched) -> None:
     first, second = watched.submit("first"), watched.submit("second")
     watched.estimating.look()
-    [reported] = watched.kept()
-    assert (reported.job_id, reported.attempt, reported.user, reported.started_at) == (second, 1, "ann", None)
+    [expected] = watched.kept()
+    assert (expected.job_id, expected.attempt, expected.user, expected.started_at) == (second, 1, "ann", None)
     watched.clock.time += 600.0
     watched.end(first)
     eventually(lambda: watched.job(second).state is not JobState.QUEUED)
@@ -163,7 +163,7 @@ def test_one_more_job_can_be_foreseen(watched: Watched) -> None:
     watched.estimating.look()
     known = watched.estimating.of(watched.job(second))
     assert known is not None
-    picture = watched.controller.inspect(lambda state: copy_of(state.snapshot)).result(10)
+    snapshot = watched.controller.inspect(lambda state: copy_of(state.snapshot)).result(10)
     job = watched.job(second)
     later = Job(
         id="j-999",
@@ -176,7 +176,7 @@ def test_one_more_job_can_be_foreseen(watched: Watched) -> None:
         queued_at=watched.clock.time,
         time_limit_seconds=HOUR,
     )
-    found = watched.estimating.foresee(picture, later, watched.clock.time)
+    found = watched.estimating.foresee(snapshot, later, watched.clock.time)
     assert found is not None
     assert found.p50 > known.estimate.p50
     assert watched.estimating.of(watched.job(second)) == known

@@ -1,4 +1,4 @@
-"""Settings: which source wins, and what a person is told about a mistake."""
+"""Settings: which source wins, and the messages for mistakes."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_every_problem_of_a_file_is_reported_at_once(tmp_path: Path) -> None:
     assert {problem.key for problem in check_config(path)} == {"server.port", "policies.max_gpus_per_user", "nonsense"}
 
 
-def test_show_prints_the_source_of_every_value_and_hides_passwords(tmp_path: Path) -> None:
+def test_show_has_the_source_of_every_value_and_hides_passwords(tmp_path: Path) -> None:
     settings = load(
         tmp_path,
         "policies:\n  max_gpus_per_user: 8\nstorage: {database: 'postgresql://corral:secret@db/corral'}\n",

@@ -1,4 +1,5 @@
-"""What an order mounts when it is launched: secrets unlocked at the last moment, and nobody gets what is not theirs."""
+"""What an order mounts when it is launched: secrets decrypted at the last moment, and no user gets another user's
+storage."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def mount(volume: str, kind: StorageKind = StorageKind.OBJECT, *, read_only: boo
     return StorageOrder(kind=kind, name="images", path="/images", read_only=read_only, id=volume)
 
 
-def test_a_bucket_is_told_with_its_secret_and_nothing_shows_it(desk: Desk, box: SecretBox, bucket: str) -> None:
+def test_a_bucket_is_passed_with_its_secret_and_nothing_shows_it(desk: Desk, box: SecretBox, bucket: str) -> None:
     local = StorageOrder(kind=StorageKind.LOCAL, name="local", path="/scratch", read_only=False, size_bytes=5)
     done = Mounting(store=desk.store, box=box).prepare("local", order("ann", mount(bucket), local))
     assert done.storage[1] is local
@@ -86,7 +87,7 @@ def test_who_may_not_have_it_any_more_is_refused_in_words(desk: Desk, box: Secre
         mounting.prepare("local", order("ann", mount(data.id, StorageKind.VOLUME)))
 
 
-def test_a_secret_that_nobody_can_read_any_more_is_told_to_the_operator(
+def test_a_secret_that_cannot_be_read_any_more_is_reported_to_the_operator(
     desk: Desk, box: SecretBox, bucket: str
 ) -> None:
     box.path.unlink()

@@ -25,7 +25,7 @@ def desk(store: Store) -> Desk:
     return desk
 
 
-def test_only_the_team_has_its_node(desk: Desk) -> None:
+def test_the_team_has_its_node_and_no_other_user_has_it(desk: Desk) -> None:
     desk.do(set_up)
     with desk.store.read() as tx:
         users = {user.name: user.group for user in tx.people.users()}

@@ -1,4 +1,4 @@
-"""What is told about a look back: which cycle it is, and how exact."""
+"""Answers about the past: their cycle, and how exact they are."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def question(at: float) -> Question:
 
 
 def test_it_says_which_cycle_it_is_and_how_exact() -> None:
-    reported = answer(question(150.0))
-    view = cycle_view(reported)
+    found = answer(question(150.0))
+    view = cycle_view(found)
     assert (view.id, view.exact) == (2, True)
     assert view.words == ("as of cycle 2 at 1970-01-01 00:01:41 UTC, with what happened up to 1970-01-01 00:02:10 UTC")
-    vague = cycle_view(replace(reported, uncertain=2))
+    vague = cycle_view(replace(found, uncertain=2))
     assert not vague.exact
     assert vague.words.endswith("; 2 later changes may have been made by then and are not in it")

@@ -146,7 +146,7 @@ def ports_of(path: Path, live: set[str], ports: range) -> WorkbenchPorts:
 
 
 def free_range(count: int) -> range:
-    """Ports in a row that nobody uses at this moment."""
+    """Consecutive ports that no program uses at this moment."""
     import socket
 
     for first in range(20_000, 30_000, count):

@@ -17,7 +17,7 @@ from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches
 from corral.stores.workbenches.workbench_keys import WorkbenchKeys
 from tests.unit.server.far_nodes import Desk
 
-TOLD = {
+REPORTED = {
     "attempt": 2,
     "at": 100.0,
     "account": "ann",
@@ -40,8 +40,8 @@ class World:
         files.prepare("j-1", {}, [], keys.of("j-1"))
         self.reaching = Reaching(controller=cast("Controller", self.desk), files=files, keys=keys)
 
-    def tell(self, **reported: object) -> None:
-        (self.run / "status.json").write_text(json.dumps({**TOLD, **reported}))
+    def report(self, **reported: object) -> None:
+        (self.run / "status.json").write_text(json.dumps({**REPORTED, **reported}))
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def port() -> Iterator[int]:
 
 
 def test_on_another_machine_it_is_reached_at_its_nodes_address(world: World, port: int) -> None:
-    world.tell(relay_port=port, host="192.0.2.1", relay_host="192.0.2.1", address="192.0.2.1")
+    world.report(relay_port=port, host="192.0.2.1", relay_host="192.0.2.1", address="192.0.2.1")
     way = asyncio.run(world.reaching.way("j-1").open())
     with way.connection:
         assert way.connection.getpeername() == ("127.0.0.1", port), "no host that it names counts"
@@ -78,24 +78,24 @@ def test_on_another_machine_it_is_reached_at_its_nodes_address(world: World, por
     ],
 )
 def test_what_it_says_leads_nowhere_else(world: World, reported: dict[str, object]) -> None:
-    world.tell(**reported)
+    world.report(**reported)
     with pytest.raises(ConnectionError, match="does not say where"):
         world.reaching.way("j-1")
     assert world.desk.far.asked == []
 
 
-def test_a_port_without_a_listener_is_reported(world: World) -> None:
+def test_a_port_at_which_no_program_listens_is_reported(world: World) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    world.tell(relay_port=port)
+    world.report(relay_port=port)
     way = world.reaching.way("j-1")
-    with pytest.raises(ConnectionError, match=f"127.0.0.1 port {port} is not reached"):
+    with pytest.raises(ConnectionError, match=f"127.0.0.1 port {port} cannot be reached"):
         asyncio.run(way.open())
     assert way.connection.fileno() == -1
 
 
-def test_while_its_place_is_unknown_it_is_not_reached(world: World, port: int) -> None:
-    world.tell(relay_port=port)
+def test_a_workbench_at_an_unknown_address_is_not_reached(world: World, port: int) -> None:
+    world.report(relay_port=port)
     world.desk.far.is_there = False
     with pytest.raises(ConnectionError, match="no answer"):
         world.reaching.way("j-1")

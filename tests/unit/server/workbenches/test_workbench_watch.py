@@ -87,7 +87,7 @@ def test_on_another_machine_it_listens_there_and_has_a_key(world: World, tmp_pat
     assert world.settings()["ssh_listen"] == "127.0.0.1"
     key = world.home / "relay.pem"
     assert key.stat().st_mode & 0o777 == 0o600
-    # Prepared once more, as after a launch of which nobody knows whether it got through: it may be running already.
+    # Prepared once more, as after a launch with an unknown outcome: it may be running already.
     before = key.read_bytes()
     world.workbenching.prepare("hpc", ORDER)
     assert key.read_bytes() == before == (tmp_path / "j-1.key").read_bytes()

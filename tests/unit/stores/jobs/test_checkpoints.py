@@ -1,4 +1,4 @@
-"""The platform's look into checkpoint directories, in which whoever runs a job can put anything."""
+"""Reading of checkpoint directories, in which a job can put anything."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_program_may_have_a_format_of_its_own(place: Place) -> None:
     os.utime(place.directory / "epoch-2", (4e9, 4e9))
     latest = place.checkpoints.last_saved_at(JOB)
     assert latest is not None
-    assert latest <= time.time(), "nobody saves in the future"
+    assert latest <= time.time(), "no checkpoint is from the future"
     assert not place.checkpoints.has_any(JOB), "the platform cannot know whether these are whole"
     assert last_of(place.checkpoints.latest_good(JOB)) is None
 

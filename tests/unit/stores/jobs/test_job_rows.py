@@ -10,13 +10,13 @@ from corral.stores.jobs.jobs import decode_job, encode_job
 
 @pytest.mark.parametrize("kind", JobKind)
 @pytest.mark.parametrize("preemptible", [True, False])
-def test_preemptible_is_stored_and_loaded(kind: JobKind, preemptible: bool) -> None:
+def test_whether_a_job_is_preemptible_comes_back(kind: JobKind, preemptible: bool) -> None:
     job = Job(id="j-1", name="mine", user="ann", kind=kind, preemptible=preemptible)
     assert decode_job(encode_job(job)) == job
 
 
 def test_jobs_of_earlier_versions_are_preemptible_but_workbenches_are_not() -> None:
-    """Nothing was said about it then: somebody may sit at a workbench."""
+    """The field did not exist then: a user may work at a workbench."""
     for kind in JobKind:
         (*row, body) = encode_job(Job(id="j-1", name="mine", user="ann", kind=kind, preemptible=kind.is_preemptible))
         assert "preemptible" not in body

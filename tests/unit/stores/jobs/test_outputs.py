@@ -18,7 +18,7 @@ from corral.stores.jobs.job_directories import DirectoryWorkspace
 from corral.stores.jobs.outputs import DirectoryOutputs
 
 JOB = "j-7"
-SECRET = "the secret of somebody else"
+SECRET = "the secret of another user"
 
 
 class House:

@@ -19,7 +19,7 @@ def test_files_come_together_and_are_replaced_together(tmp_path: Path) -> None:
     assert path is not None
     assert path.read_bytes() == b"three"
     assert files.path("r-1", "a.csv") is None
-    assert path.parent.stat().st_mode & 0o077 == 0, "nobody else may read it"
+    assert path.parent.stat().st_mode & 0o077 == 0, "no other account may read it"
     assert files.ids() == {"r-1"}
     files.remove(["r-1", "unknown"])
     assert files.ids() == set()

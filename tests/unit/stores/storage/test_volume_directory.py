@@ -15,12 +15,12 @@ from corral.datasets.work.scan import scan
 from corral.stores.storage.uploads import ChecksumMismatch, PartsMissing, UploadOrder, Uploads
 from corral.stores.storage.volume_directory import DirectoryFiles
 
-SECRET = "the secret of somebody else"
+SECRET = "the secret of another user"
 PART = 4
 
 
 class House:
-    """One volume, and a file of somebody else's beside it."""
+    """One volume, and a file of another user beside it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root / "volume"
@@ -273,7 +273,7 @@ def test_names_that_are_no_text_are_shown_and_not_offered(house: House) -> None:
 def test_what_is_on_its_way_is_no_part_of_a_version_of_the_volume(house: House) -> None:
     house.uploads.begin(house.order("x", b"12345678"))
     house.put("kept", b"x")
-    house.put(f"below/{UPLOADS_DIRECTORY}", b"a file of somebody who likes that name")
+    house.put(f"below/{UPLOADS_DIRECTORY}", b"a file of a user who likes that name")
     root = house.files.open_root()
     try:
         assert [file.path for file in scan(root).all_files()] == ["kept", f"below/{UPLOADS_DIRECTORY}"]

@@ -125,7 +125,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_whatever_an_owner_writes_there_hurts_no_other_user(value: Any) -> None:
+def test_whatever_an_owner_writes_there_harms_no_one_else(value: Any) -> None:
     parse_status(json.dumps(value).encode())
 
 

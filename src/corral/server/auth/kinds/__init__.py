@@ -1,4 +1,4 @@
-"""The kinds of providers: one small module each, one line here."""
+"""The kinds of sign-in providers: one small module and one line here for each."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from corral.server.auth.outside import Person
 
 
 class Kind(Protocol):
-    """How one kind of provider is asked. Every method may raise ProviderFailed."""
+    """Requests to one kind of provider. Every method may raise ProviderFailed."""
 
-    #: what is asked for at sign-in
+    #: scopes that are requested at sign-in
     scope: str
 
     async def endpoints(self, provider: ProviderRecord) -> Endpoints: ...
 
     async def person(self, provider: ProviderRecord, grant: Grant) -> Person:
-        """Who has signed in, after everything that vouches for it was checked."""
+        """The person who signed in, after all checks."""
 
     async def people(self, provider: ProviderRecord, api_token: str) -> list[Person] | None:
-        """Everyone who could sign in, or None if this kind cannot tell."""
+        """All accounts that could sign in, or None if this kind cannot list them."""
 
     async def checks(self, provider: ProviderRecord) -> list[Check]:
-        """What is wrong with the settings as far as the kind can see without anybody signing in. Never raises."""
+        """Checks of the settings that are possible without a user signing in. Never raises."""
 
     async def date(self, provider: ProviderRecord) -> str:
-        """The provider's clock, as a Date header; "" if it does not say."""
+        """The provider's time, as a Date header; "" if unknown."""
 
 
 def kinds_with(discovery: Discovery) -> Mapping[ProviderKind, Kind]:

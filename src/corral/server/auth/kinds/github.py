@@ -1,4 +1,4 @@
-"""GitHub, and GitHub Enterprise Server: plain OAuth without ID tokens, so the API is asked who has signed in."""
+"""GitHub, and GitHub Enterprise Server: plain OAuth without ID tokens, so the user is read from the API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GitHub:
         )
 
     async def person(self, provider: ProviderRecord, grant: Grant) -> Person:
-        """GitHub has no nonce: the code, bound to this browser by state and PKCE, is what vouches."""
+        """GitHub has no nonce: the code, bound to this browser by state and PKCE, proves the sign-in."""
         headers = {**_HEADERS, "Authorization": f"Bearer {grant.access_token}"}
         user = await fetch_json(f"{_api(provider)}/user", headers=headers)
         if not isinstance(user, dict) or not text(user, "id") or not text(user, "login"):
@@ -57,7 +57,7 @@ class GitHub:
         return str((await fetch(f"{_api(provider)}/meta", headers=_HEADERS)).headers.get("date", ""))
 
     async def _verified_email(self, provider: ProviderRecord, headers: dict[str, str]) -> str:
-        """The primary address; the one in the profile says nothing about who reads it."""
+        """The primary address; the address in the profile is not verified."""
         emails = await fetch_json(f"{_api(provider)}/user/emails", headers=headers)
         for item in emails if isinstance(emails, list) else ():
             if isinstance(item, dict) and item.get("primary") is True and item.get("verified") is True:

@@ -1,4 +1,4 @@
-"""GitLab: OpenID Connect for signing in, its REST API for listing people."""
+"""GitLab: OpenID Connect for sign-in, its REST API to list accounts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class GitLab(OpenIdConnect):
     login_claims = ("preferred_username", "nickname")
 
     async def people(self, provider: ProviderRecord, api_token: str) -> list[Person] | None:
-        """The members of the group when one is given, else everyone whom the token may see."""
+        """The members of the configured group, otherwise all accounts that the token may see."""
         if not api_token:
             return None
         api = f"{provider.issuer}/api/v4"

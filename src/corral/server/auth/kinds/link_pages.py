@@ -1,4 +1,4 @@
-"""Lists that come in pages with a Link header, as those of GitHub and GitLab do."""
+"""Lists in pages with a Link header, as GitHub and GitLab have them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from corral.server.auth.outside import ProviderFailed, fetch, json_of
 
-#: A hundred people each.
+#: A hundred accounts each.
 MAX_PAGES = 100
 
 
@@ -25,7 +25,7 @@ async def all_pages(url: str, *, headers: Mapping[str, str]) -> list[dict[str, A
         following = answer.links.get("next", {}).get("url")
         if not following:
             break
-        # The token goes along: never to another host, whatever the answer says.
+        # The token is sent, too: never to another host, even if the answer names one.
         if urlsplit(following)[:2] != host:
             raise ProviderFailed(f"{url} continues on another host")
         url = following

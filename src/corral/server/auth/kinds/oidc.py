@@ -1,6 +1,6 @@
 """Any provider that speaks OpenID Connect, with discovery: Keycloak, Authentik, Dex, Google, …
 
-Who signed in is what a verified ID token says. User info only adds a login, a name and an address to it.
+The verified ID token identifies the person. User info only adds a login, a name and an e-mail address.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from corral.server.auth.discovery import Discovery, Metadata
 from corral.server.auth.kinds.provider_kind import Check, Endpoints, Grant
 from corral.server.auth.outside import Person, ProviderFailed, fetch_json, text
 
-#: Signatures with a key pair only: with a shared secret everyone who knows it could vouch for anybody.
+#: Signatures with a key pair only: every holder of a shared secret could sign a token for any account.
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
 LEEWAY_SECONDS = 60
 MAX_SKEW_SECONDS = 60
@@ -49,7 +49,7 @@ class OpenIdConnect:
             headers = {"Authorization": f"Bearer {grant.access_token}"}
             info = await fetch_json(metadata.userinfo_endpoint, headers=headers)
             if not isinstance(info, dict) or info.get("sub") != claims["sub"]:
-                raise ProviderFailed("the user info is about somebody else than the ID token")
+                raise ProviderFailed("the user info is about another account than the ID token")
             claims = {**info, **claims}
         email = text(claims, "email") if claims.get("email_verified") is True else ""
         login = next((found for name in self.login_claims if (found := text(claims, name))), "")
@@ -74,7 +74,7 @@ class OpenIdConnect:
         return [*found, _algorithm_check(metadata), _pkce_check(metadata)]
 
     async def date(self, provider: ProviderRecord) -> str:
-        """The provider's clock, as it was when it was last asked."""
+        """The provider's time in its last answer."""
         return (await self._discovery.metadata(provider.issuer)).date
 
     async def _verified(self, provider: ProviderRecord, grant: Grant) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class OpenIdConnect:
             try:
                 claims = _decoded(token, await self._discovery.keys(provider.issuer))
             except InvalidKeyIdError:
-                # Providers change their keys; the new ones are where the old ones were.
+                # Providers change their keys: fetch them again.
                 claims = _decoded(token, await self._discovery.keys(provider.issuer, fresh=True))
             _check_claims(claims, provider, grant)
         except ExpiredTokenError:
@@ -150,7 +150,7 @@ def _pkce_check(metadata: Metadata) -> Check:
 
 
 def clock_check(date: str, now: float) -> Check:
-    """Whether both machines agree on the time: ID tokens are valid for minutes only."""
+    """Whether both clocks agree: ID tokens are valid for minutes only."""
     try:
         skew = parsedate_to_datetime(date).timestamp() - now
     except ValueError:

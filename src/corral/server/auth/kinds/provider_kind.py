@@ -1,4 +1,4 @@
-"""What all kinds of providers give and take."""
+"""Types that all kinds of providers use."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any, Literal
 class Endpoints:
     authorization: str
     token: str
-    #: how the client names itself at the token endpoint
+    #: authentication method of the client at the token endpoint
     auth_method: str = "client_secret_basic"
-    #: the only one who may be named as the sender of the answer (RFC 9207)
+    #: the issuer that the answer must name (RFC 9207)
     issuer: str | None = None
-    #: whether the answer must name its sender
+    #: whether the answer must name its issuer
     names_itself: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grant:
-    """What a code was exchanged for."""
+    """The token endpoint's answer to a code."""
 
     access_token: str
     #: the token endpoint's whole answer

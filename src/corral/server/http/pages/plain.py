@@ -6,7 +6,7 @@ from html import escape
 
 
 def failure_page(title: str, detail: str, back: str = "/signin", label: str = "Back to the sign-in page") -> str:
-    """Why something that a browser was sent to did not work."""
+    """A page with an error for a browser."""
     return _page(
         title,
         f'<p role="alert">{escape(detail)}</p>\n<p><a class="button" href="{escape(back)}">{escape(label)}</a></p>',
@@ -14,7 +14,7 @@ def failure_page(title: str, detail: str, back: str = "/signin", label: str = "B
 
 
 def not_built_page() -> str:
-    """For a source checkout: the server runs, and what is missing is one command away."""
+    """For a source checkout without a built console: shows the command that builds it."""
     return _page(
         "The console is not built",
         """<p>This server runs from a source checkout without its console. Build it there:</p>

@@ -53,7 +53,7 @@ async def list_alerts(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[AlertView]:
-    """Newest first. Scientists see those about their own jobs and volumes."""
+    """Alerts, newest first. Scientists see alerts about their own jobs and volumes."""
     try:
         begin = None if since is None else parse_time(since)
     except ValueError as error:
@@ -79,7 +79,7 @@ async def get_alert(alert: AlertId, caller: AnyCaller, context: Context) -> Aler
 
 @router.post("/alerts/{alert}/acknowledge", operation_id="acknowledge_alert", responses=problems(403, 404, 409))
 async def acknowledge_alert(alert: AlertId, body: Acknowledgement, caller: Operator, context: Context) -> AlertView:
-    """Say that somebody takes care of it; until it is over."""
+    """Mark the alert as being taken care of, until it is resolved."""
     await context.execute(alerts.acknowledge, caller, alert, body.note)
     return await context.read(_shown, caller, alert)
 
@@ -88,7 +88,7 @@ async def acknowledge_alert(alert: AlertId, body: Acknowledgement, caller: Opera
 async def list_silences(
     caller: Operator, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[SilenceView]:
-    """Those that are not over."""
+    """Silences that are not over."""
     now = context.clock.now()
     found = await context.read(lambda tables: [item for item in tables.alerts.silences() if item.ends_at > now])
     views = [silence_view(item) for item in found]
@@ -97,7 +97,8 @@ async def list_silences(
 
 @router.post("/silences", status_code=201, operation_id="create_silence", responses=problems(403))
 async def create_silence(body: SilenceCreate, caller: Operator, context: Context) -> SilenceView:
-    """Tell nobody about what matches for a while. It is still recorded, and told if it outlasts the silence."""
+    """Send no notices about matching alerts for a while. Alerts are still recorded; a notice is sent if an alert fires
+    longer than the silence."""
     silence = Silence(
         id=secrets.token_hex(4),
         rule=body.rule,
@@ -116,7 +117,7 @@ async def delete_silence(silence: str, caller: Operator, context: Context) -> Re
 
 @router.get("/alert-signals", operation_id="list_alert_signals", responses=problems(403))
 async def list_alert_signals(caller: Operator) -> ListView[SignalView]:
-    """What rules can watch."""
+    """The signals that rules can watch."""
     return ListView(items=[signal_view(name, signal) for name, signal in SIGNALS.items()])
 
 
@@ -148,14 +149,14 @@ async def edit_alert_rule(name: str, body: RuleEdit, caller: Operator, context: 
     "/alert-rules/{name}", status_code=204, operation_id="delete_alert_rule", responses=problems(403, 404, 409)
 )
 async def delete_alert_rule(name: str, caller: Operator, context: Context) -> Response:
-    """Those that came with corral can be switched off, not deleted."""
+    """Delete a rule. Built-in rules can be switched off, but not deleted."""
     await context.execute(alerts.delete_rule, caller, name)
     return Response(status_code=204)
 
 
 @router.post("/alert-rules/{name}/reset", operation_id="reset_alert_rule", responses=problems(403, 404, 409))
 async def reset_alert_rule(name: str, caller: Operator, context: Context) -> RuleView:
-    """A rule that came with corral, as its settings would have it."""
+    """Reset a built-in rule to its default settings."""
     return rule_view(await context.execute(alerts.reset_rule, caller, name))
 
 

@@ -31,7 +31,7 @@ from corral.telemetry.notices import AppriseNotifier
 
 router = resource_router("", "channels")
 
-#: How long a test is waited for; one that takes longer is answered as it is then.
+#: How long a request waits for a test notice; after that, the delivery's present state is returned.
 TEST_SECONDS = 25.0
 _LOOK_SECONDS = 0.1
 
@@ -57,21 +57,21 @@ async def get_channel(name: str, caller: Operator, context: Context) -> ChannelV
 
 @router.patch("/channels/{name}", operation_id="edit_channel", responses=problems(403, 404, 409, 503))
 async def edit_channel(name: str, body: ChannelEdit, caller: Operator, context: Context) -> ChannelView:
-    """Change what is given; the address stays unless a new one is given."""
+    """Change the given fields; the address is kept unless a new one is given."""
     values = await _values(context, body.model_dump(include=body.model_fields_set))
     return channel_view(await context.execute(channels.edit, caller, name, values))
 
 
 @router.delete("/channels/{name}", status_code=204, operation_id="delete_channel", responses=problems(403, 404, 409))
 async def delete_channel(name: str, caller: Operator, context: Context) -> Response:
-    """The record of what went there stays."""
+    """Delete a channel. Its deliveries stay recorded."""
     await context.execute(channels.delete, caller, name)
     return Response(status_code=204)
 
 
 @router.post("/channels/{name}/test", operation_id="test_channel", responses=problems(403, 404))
 async def test_channel(name: str, caller: Operator, context: Context) -> DeliveryView:
-    """Send a test message and wait for how it goes; it is tried once."""
+    """Send a test notice and wait for the result; it is tried once."""
     delivery = await context.execute(channels.test, caller, name)
     for _ in range(round(TEST_SECONDS / _LOOK_SECONDS)):
         seen = await context.read(lambda tables: tables.channels.delivery(delivery.id))
@@ -89,7 +89,7 @@ async def list_deliveries(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[DeliveryView]:
-    """What was sent, waits to be sent, or was given up; newest first."""
+    """Notices that were sent, wait to be sent, or failed for good; newest first."""
     try:
         page = await context.read(lambda tables: tables.channels.deliveries(channel, cursor=cursor, limit=limit))
     except ValueError as error:
@@ -99,7 +99,7 @@ async def list_deliveries(
 
 @router.post("/deliveries/{delivery}/resend", operation_id="resend_delivery", responses=problems(403, 404, 409))
 async def resend_delivery(delivery: Annotated[int, Path(ge=1)], caller: Operator, context: Context) -> DeliveryView:
-    """Try one that was given up again, from the beginning."""
+    """Try a notice that failed for good again, from the beginning."""
     return delivery_view(await context.execute(channels.resend, caller, delivery))
 
 
@@ -109,7 +109,7 @@ async def _values(context: ServerContext, given: dict[str, Any]) -> dict[str, An
     if "min_severity" in values:
         values["min_severity"] = Severity(values["min_severity"])
     if "url" in values:
-        # Loading the service behind an address for the first time takes a moment.
+        # Loading the module of a service for the first time takes a moment.
         values["url"], values["shown"] = await asyncio.to_thread(_locked, context, values["url"])
     return values
 

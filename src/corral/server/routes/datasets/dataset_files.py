@@ -1,4 +1,4 @@
-"""What is in versions of datasets: files, differences, and the pieces that programs send and fetch."""
+"""Content of dataset versions: files, differences, and the pieces that clients send and fetch."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from corral.server.schemas.datasets.dataset_files import (
 
 router = resource_router("/datasets", "datasets")
 
-Path = Annotated[str, Query(max_length=4096, description="From the top of the version on; empty: the top itself.")]
-#: Longer than others: it holds the name of a file, with every letter spelt out.
+Path = Annotated[str, Query(max_length=4096, description="Path relative to the root of the version; empty: the root.")]
+#: Longer than other cursors: it contains a file name with escaped characters.
 Cursor = Annotated[str | None, Query(max_length=2560, description="`next_cursor` of the page before.")]
 VersionQuery = Annotated[str, Query(min_length=1, max_length=64)]
 
@@ -67,14 +67,14 @@ async def list_dataset_files(
     response_class=Response,
     responses={
         200: {"description": "The file.", "content": {downloads.OCTETS: {}}},
-        206: {"description": "The part that a Range header wants.", "content": {downloads.OCTETS: {}}},
+        206: {"description": "The range that the Range header asks for.", "content": {downloads.OCTETS: {}}},
         **problems(404, 416, 503),
     },
 )
 async def download_dataset_file(
     dataset: str, version: str, request: Request, caller: AnyCaller, context: Context, path: Path
 ) -> downloads.Download:
-    """A file of a version, whole or a range of it. What is damaged is never sent."""
+    """A file of a version, or a range of it. Damaged data is never sent."""
     found, meant = await _read_by(caller, context, dataset, version)
     inner = _plain(path)
     entry = await looked_up(context.library.entry, found.target, meant, inner)
@@ -105,7 +105,7 @@ async def diff_dataset(
         Query(alias="from", min_length=1, max_length=64, description="Left out: the version before `to`."),
     ] = None,
 ) -> DiffView:
-    """What changed from one version to another; the first version is compared with nothing."""
+    """The changes from one version to another; the first version is compared with an empty one."""
 
     def read(tx: Transaction) -> tuple[DatasetRecord, VersionRecord | None, VersionRecord]:
         found = datasets.found(tx, caller, dataset)
@@ -124,8 +124,8 @@ async def diff_dataset(
 
 @router.post("/{dataset}/objects:missing", operation_id="find_missing_objects", responses=problems(403, 404, 503))
 async def find_missing_objects(dataset: str, body: ObjectIds, caller: AnyCaller, context: Context) -> MissingView:
-    """Which pieces have to be sent before a commit can need them: all but those that the caller has sent, and those of
-    the newest version. What other datasets have makes no difference."""
+    """The pieces that must be sent before a commit can use them: all except those that the caller has sent before, and
+    those of the newest version. Pieces of other datasets make no difference."""
 
     def read(tx: Transaction) -> tuple[DatasetRecord, VersionRecord | None]:
         found = datasets.writable(tx, caller, dataset)
@@ -149,9 +149,11 @@ async def put_dataset_object(
     request: Request,
     caller: AnyCaller,
     context: Context,
-    index_bytes: Annotated[int, Query(ge=1, le=MOST_INDEX_BYTES, description="How long the index in front is.")],
+    index_bytes: Annotated[
+        int, Query(ge=1, le=MOST_INDEX_BYTES, description="Length of the index at the beginning of the body.")
+    ],
 ) -> ObjectTakenView:
-    """A pack of pieces: its index, then the pieces one behind the other. Every piece is checked before it counts."""
+    """Send a pack of pieces: its index, followed by the pieces. Every piece is checked before the pack is stored."""
     if len(pack) != 64 or not all(digit in "0123456789abcdef" for digit in pack):
         raise invalid_field("pack", "must be 64 hexadecimal digits")
     found = await context.read(datasets.writable, caller, dataset)
@@ -170,7 +172,7 @@ async def put_dataset_object(
 async def get_object_lengths(
     dataset: str, version: str, body: ObjectIds, caller: AnyCaller, context: Context
 ) -> LengthsView:
-    """How long each piece of a version is, so that fetching them can be planned."""
+    """The length of each piece of a version, so that a client can plan its requests."""
     found, meant = await _read_by(caller, context, dataset, version)
     digests = [bytes.fromhex(text) for text in body.ids]
     return LengthsView(lengths=await looked_up(context.library.lengths, found.target, meant, digests))
@@ -181,7 +183,7 @@ async def get_object_lengths(
     operation_id="read_objects",
     response_class=Response,
     responses={
-        200: {"description": "The pieces one behind the other.", "content": {downloads.OCTETS: {}}},
+        200: {"description": "The pieces, concatenated.", "content": {downloads.OCTETS: {}}},
         **problems(404, 503),
     },
 )
@@ -196,7 +198,7 @@ async def read_objects(
 
 
 async def _received(request: Request, pack: str, index_bytes: int) -> tuple[bytes, bytes]:
-    """The index, and as many bytes behind it as it says. What is longer is not read."""
+    """Read the index and as many bytes as it lists. Further bytes are not read."""
     received = bytearray()
     limit = index_bytes + MOST_PACK_BYTES
     size: int | None = None
@@ -214,13 +216,13 @@ async def _received(request: Request, pack: str, index_bytes: int) -> tuple[byte
     return bytes(received[:index_bytes]), bytes(received[index_bytes:])
 
 
-# ------------------------------------------------------------------------------------------------ in common
+# ------------------------------------------------------------------------------------------------ shared functions
 
 
 async def _read_by(
     caller: Caller, context: ServerContext, dataset: str, version: str
 ) -> tuple[DatasetRecord, VersionRecord]:
-    """The version whose files are read; a read by an operator of another's dataset is in the audit log."""
+    """The version whose files are read; an operator's reads of others' datasets are recorded in the audit log."""
     found, meant = await context.read(_meant, caller, dataset, version)
     context.audit.read(caller, "files.read", found.id, owner=found.owner, item=meant.id)
     return found, meant
@@ -239,5 +241,5 @@ def _plain(path: str) -> str:
 
 
 def _sortable(name: str) -> str:
-    """A name as a cursor can hold it."""
+    """A name in a form that a cursor can contain."""
     return name.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""Where datasets are kept. Everybody may know which targets there are; operators manage them."""
+"""Targets, which datasets are stored in. All users see which targets exist; operators manage them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from corral.server.schemas.datasets.dataset_targets import (
 
 router = resource_router("/dataset-targets", "datasets")
 
-#: How long somebody waits who tests a target.
+#: How long a request waits for the test of a target.
 TEST_SECONDS = 60.0
 
 
@@ -59,7 +59,7 @@ async def get_dataset_target(target: str, caller: AnyCaller, context: Context) -
 async def edit_dataset_target(
     target: str, body: DatasetTargetEdit, caller: Operator, context: Context
 ) -> DatasetTargetView:
-    """The token can always be given anew; where things are kept only while there are no datasets."""
+    """Change a target. The token can always be replaced; the places only while the target has no datasets."""
     before = await context.read(targets.existing, target)
     if (body.url is not None or body.token is not None) and not before.git_url:
         raise invalid_field("url" if body.url is not None else "token", f"target {target} is not kept in Git")
@@ -70,21 +70,21 @@ async def edit_dataset_target(
 
 @router.delete("/{target}", status_code=204, operation_id="delete_dataset_target", responses=problems(403, 404, 409))
 async def delete_dataset_target(target: str, caller: Operator, context: Context) -> Response:
-    """Refused while it keeps datasets. What is stored there stays there."""
+    """Delete a target. Refused while it has datasets. Stored objects are not removed."""
     await context.execute(targets.delete, caller, target)
     return Response(status_code=204)
 
 
 @router.post("/{target}/test", operation_id="test_dataset_target", responses=problems(403, 404))
 async def test_dataset_target(target: str, caller: Operator, context: Context) -> TargetTestView:
-    """Try whether it can be reached; what is wrong is the answer."""
+    """Test whether the target can be reached; an error is part of the answer."""
     await context.read(targets.existing, target)
     try:
         async with asyncio.timeout(TEST_SECONDS):
             return TargetTestView(ok=True, detail=await asyncio.to_thread(context.library.try_out, target))
     except TimeoutError:
         return TargetTestView(ok=False, detail=f"no answer within {TEST_SECONDS:g} s")
-    except Exception as error:  # noqa: BLE001 - every provider has its own; the person who tests has to see it
+    except Exception as error:  # noqa: BLE001 - every provider has its own errors; the caller must see them
         return TargetTestView(ok=False, detail=f"{error}"[:500] or type(error).__name__)
 
 

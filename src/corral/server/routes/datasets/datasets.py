@@ -1,4 +1,4 @@
-"""Datasets: their versions, tags and lineage. Files are in `dataset_files`, long work in `operations`."""
+"""Datasets: their versions, tags and lineage. Files are in `dataset_files`, long operations in `operations`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def list_datasets(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[DatasetView]:
-    """One's own and those that are shared with one; operators see all."""
+    """The caller's own and those that are shared with the caller; operators see all."""
     wanted = {"name": name, "owner": owner, "target": target}
 
     def read(tx: Transaction) -> ListView[DatasetView]:
@@ -74,12 +74,12 @@ async def list_datasets(
 
 @router.post("", status_code=201, operation_id="create_dataset", responses=problems(403, 404, 409))
 async def create_dataset(body: DatasetCreate, caller: AnyCaller, context: Context) -> DatasetView:
-    """An empty one: `commits` fill it."""
+    """Create an empty dataset; `commits` add versions."""
     made = await context.execute(
         datasets.create, caller, name=body.name, target=body.target, description=body.description
     )
     if await context.read(_is_in_git, made.target):
-        # There may be a history of that name already: it is taken over.
+        # The repository may already have a history of that name: it is imported.
         await context.execute(operations.request_pull, caller, made.id)
         context.operation_runner.wake()
     return await context.read(_shown, caller, made.id)
@@ -87,7 +87,7 @@ async def create_dataset(body: DatasetCreate, caller: AnyCaller, context: Contex
 
 @router.get("/{dataset}", operation_id="get_dataset", responses=problems(404))
 async def get_dataset(dataset: str, caller: AnyCaller, context: Context) -> DatasetView:
-    """By its id or its name: one's own, or the only one of that name that one sees."""
+    """A dataset by its id or its name: the caller's own, or the only one of that name that the caller sees."""
     return await context.read(_shown, caller, dataset)
 
 
@@ -99,7 +99,7 @@ async def edit_dataset(dataset: str, body: DatasetEdit, caller: AnyCaller, conte
 
 @router.put("/{dataset}/shares", operation_id="share_dataset", responses=problems(403, 404))
 async def share_dataset(dataset: str, body: DatasetSharesPut, caller: AnyCaller, context: Context) -> DatasetView:
-    """With these and nobody else. `rw` may commit and tag."""
+    """Share the dataset with exactly these users and groups. `rw` may commit and tag."""
     shared = await context.execute(datasets.share, caller, dataset, shares_of(body))
     return await context.read(_shown, caller, shared.id)
 
@@ -122,7 +122,7 @@ async def list_dataset_versions(
 
 @router.get("/{dataset}/versions/{version}", operation_id="get_dataset_version", responses=problems(404))
 async def get_dataset_version(dataset: str, version: str, caller: AnyCaller, context: Context) -> VersionView:
-    """By a tag, the first digits of its id (at least 4), or `latest`."""
+    """A version by a tag, the first digits of its id (at least 4), or `latest`."""
 
     def read(tx: Transaction) -> VersionView:
         found = datasets.found(tx, caller, dataset)
@@ -133,7 +133,7 @@ async def get_dataset_version(dataset: str, version: str, caller: AnyCaller, con
 
 @router.put("/{dataset}/tags/{tag}", operation_id="tag_dataset", responses=problems(403, 404, 409))
 async def tag_dataset(dataset: str, tag: str, body: TagPut, caller: AnyCaller, context: Context) -> TagView:
-    """Let a tag mean a version; one that there is already means another one from now on."""
+    """Set a tag to a version; a tag that exists already is moved."""
 
     def read(tx: Transaction) -> tuple[DatasetRecord, VersionRecord]:
         found = datasets.writable(tx, caller, dataset)
@@ -141,7 +141,7 @@ async def tag_dataset(dataset: str, tag: str, body: TagPut, caller: AnyCaller, c
         return found, datasets.version_meant(tx, found, body.version)
 
     found, meant = await context.read(read)
-    # The repository first, where there is one: what is there counts.
+    # The Git repository first, if there is one: it is authoritative.
     await looked_up(context.library.tag, found, tag, meant.id)
     record = await context.execute(datasets.tag, caller, found.id, tag, meant.id)
     return TagView(tag=record.tag, version=record.version)
@@ -157,8 +157,8 @@ async def untag_dataset(dataset: str, tag: str, caller: AnyCaller, context: Cont
 
 @router.delete("/{dataset}", status_code=204, operation_id="delete_dataset", responses=problems(403, 404, 409))
 async def delete_dataset(dataset: str, caller: AnyCaller, context: Context) -> Response:
-    """With all its versions. Refused while a job mounts it. Of a Git repository it is taken from the branch; Git's own
-    history still has it."""
+    """Delete a dataset with all its versions. Refused while a job mounts it. In a Git repository it is removed from the
+    branch; Git's own history keeps it."""
     gone = await context.execute(datasets.delete, caller, dataset)
     await looked_up(context.library.forget, gone)
     return Response(status_code=204)
@@ -173,7 +173,7 @@ async def get_dataset_lineage(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> LineageView:
-    """Which job made each version, and which jobs used it; the newest version first."""
+    """The job that made each version, and the jobs that used it; the newest version first."""
     before = _before(cursor)
 
     def read(tx: Transaction) -> LineageView:
@@ -190,7 +190,7 @@ async def get_dataset_lineage(
 
 @job_router.get("/{job}/datasets", operation_id="get_job_datasets", responses=problems(403, 404))
 async def get_job_datasets(job: str, caller: AnyCaller, context: Context) -> JobLineageView:
-    """Which versions a job's attempts used, and which it made."""
+    """The versions that a job's attempts used, and those that the job made."""
 
     def read(tx: Transaction) -> JobLineageView:
         job_id = own_record(tx, caller, job).job.id

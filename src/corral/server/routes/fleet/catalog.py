@@ -1,4 +1,4 @@
-"""Flavors and packages: what operators offer, and what the caller could pick now."""
+"""Flavors and packages: those that operators offer, and those that the caller could use now."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ from corral.server.schemas.fleet.catalog import (
 
 router = resource_router("", "catalog")
 
-Kind = Annotated[JobKind | None, Query(description="Only what the caller could pick now for a job of this kind.")]
-Nodes = Annotated[int | None, Query(ge=1, le=10_000, description="On so many nodes; only with a kind.")]
+Kind = Annotated[
+    JobKind | None, Query(description="Only packages that the caller could use now for a job of this kind.")
+]
+Nodes = Annotated[int | None, Query(ge=1, le=10_000, description="Number of nodes; only with a kind.")]
 
 
 @router.get("/flavors", operation_id="list_flavors", responses=problems())
@@ -62,14 +64,14 @@ async def get_flavor(name: str, caller: AnyCaller, context: Context) -> FlavorVi
 
 @router.patch("/flavors/{name}", operation_id="edit_flavor", responses=problems(403, 404, 409))
 async def edit_flavor(name: str, body: FlavorEdit, caller: Operator, context: Context) -> FlavorView:
-    """Change what is given. Jobs that were submitted with it keep what they asked for."""
+    """Change the given fields. Jobs that were submitted with the flavor keep their requests."""
     await context.execute(_edit_flavor, caller, name, flavor_changes(body))
     return await _flavor(context, name)
 
 
 @router.delete("/flavors/{name}", status_code=204, operation_id="delete_flavor", responses=problems(403, 404, 409))
 async def delete_flavor(name: str, caller: Operator, context: Context) -> Response:
-    """Refused while a package is made of it."""
+    """Delete a flavor. Refused while a package uses it."""
     await context.execute(catalog.delete_flavors, caller, [name])
     return Response(status_code=204)
 
@@ -89,7 +91,8 @@ async def list_packages(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[PackageView]:
-    """All of them; with a kind only those that the caller could have now, with how many, and how long it takes."""
+    """All packages; with a kind, only those that the caller could use now, with the number of jobs that would start and
+    the estimated start of the next one."""
     known = await context.read(catalog.load_catalog)
     if kind is None:
         if nodes is not None:
@@ -115,14 +118,14 @@ async def get_package(name: str, caller: AnyCaller, context: Context) -> Package
 
 @router.patch("/packages/{name}", operation_id="edit_package", responses=problems(403, 404))
 async def edit_package(name: str, body: PackageEdit, caller: Operator, context: Context) -> PackageView:
-    """Change what is given. Jobs that were submitted with it keep their size."""
+    """Change the given fields. Jobs that were submitted with the package keep their size."""
     await context.execute(_edit_package, caller, name, package_changes(body))
     return await _package(context, name)
 
 
 @router.delete("/packages/{name}", status_code=204, operation_id="delete_package", responses=problems(403, 404))
 async def delete_package(name: str, caller: Operator, context: Context) -> Response:
-    """Jobs that were submitted with it are not touched."""
+    """Delete a package. Jobs that were submitted with it are not changed."""
     await context.execute(catalog.delete_packages, caller, [name])
     return Response(status_code=204)
 

@@ -1,4 +1,4 @@
-"""Clusters, nodes and GPUs: how they are, and what operators do with them."""
+"""Clusters, nodes and GPUs: their state, and the actions of operators."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def get_node(node: str, caller: AnyCaller, context: Context) -> NodeView:
 
 @router.post("/nodes/{node}/cordon", operation_id="cordon_node", responses=problems(403, 404, 409))
 async def cordon_node(node: str, caller: Operator, context: Context) -> NodeView:
-    """Take nothing new; what runs goes on."""
+    """Cordon the node: it gets no new jobs; running jobs continue."""
     await context.execute(fleet_use_cases.cordon, caller, node)
     return await _node(context, node, caller)
 
@@ -101,7 +101,7 @@ async def uncordon_node(node: str, caller: Operator, context: Context) -> NodeVi
 
 @router.post("/nodes/{node}/drain", operation_id="drain_node", responses=problems(403, 404, 409))
 async def drain_node(node: str, caller: Operator, context: Context) -> NodeView:
-    """Take nothing new and empty."""
+    """Drain the node: it gets no new jobs, and becomes empty as its jobs end."""
     await context.execute(fleet_use_cases.drain, caller, node)
     return await _node(context, node, caller)
 
@@ -111,16 +111,18 @@ async def preview_drain(
     node: str,
     caller: Operator,
     context: Context,
-    at: Annotated[str | None, Query(max_length=100, description="When; left out, or in the past: now.")] = None,
+    at: Annotated[
+        str | None, Query(max_length=100, description="Time of the drain; left out, or in the past: now.")
+    ] = None,
 ) -> DrainPreviewView:
-    """What draining the node at that time would displace; nothing is changed."""
+    """The jobs that a drain of the node at that time would displace; nothing is changed."""
     found = await context.inspect(drain_preview, node, time_of("at", at), context.clock.now())
     return drain_preview_view(found)
 
 
 @router.delete("/nodes/{node}", status_code=204, operation_id="remove_node", responses=problems(403, 404, 409))
 async def remove_node(node: str, caller: Operator, context: Context) -> Response:
-    """Forget a node that is gone for good. One that its engine still reports, or that has jobs, is refused."""
+    """Remove a node that no longer exists. Refused if its engine still reports the node, or if it has jobs."""
     await context.execute(fleet_use_cases.remove, caller, node)
     return Response(status_code=204)
 
@@ -135,28 +137,28 @@ async def list_gpus(caller: AnyCaller, context: Context, limit: Limit = 50, curs
 
 @router.get("/gpus/map", operation_id="get_gpu_map", response_model=GpuMapView, responses=problems())
 async def get_gpu_map(caller: AnyCaller, context: Context) -> Response:
-    """All GPUs in columns, small and quick enough to be fetched every few seconds."""
+    """All GPUs in columns, small enough to be fetched every few seconds."""
     fleet = await context.inspect(fleet_now)
     return Response(map_of(fleet, measured_now(context), caller, context.clock.now()), media_type="application/json")
 
 
 @router.post("/gpus/{gpu:path}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404))
 async def reset_gpu_health(gpu: str, caller: Operator, context: Context) -> GpuView:
-    """An operator's word that it may be used again."""
+    """Declare a GPU healthy: it can be used again."""
     await context.execute(gpu_health.reset, caller, gpu)
     return await _gpu(context, gpu, caller)
 
 
 @router.post("/gpus/{gpu:path}/mark", operation_id="mark_gpu", responses=problems(403, 404, 409))
 async def mark_gpu(gpu: str, body: GpuMark, caller: Operator, context: Context) -> GpuView:
-    """An operator's word that it is not to be trusted: suspect takes no new work, failed sends its jobs elsewhere."""
+    """Declare a GPU suspect (it gets no new jobs) or failed (its jobs are moved, too)."""
     await context.execute(gpu_health.mark, caller, gpu, GpuHealth(body.health), body.reason)
     return await _gpu(context, gpu, caller)
 
 
 @router.post("/gpus/{gpu:path}/self-test", operation_id="self_test_gpu", responses=problems(403, 404, 409))
 async def self_test_gpu(gpu: str, caller: Operator, context: Context) -> GpuView:
-    """Put a free GPU to the test, which can take a minute. It is healthy again if it passes, and failed if not."""
+    """Run the self-test on a free GPU, which can take a minute. Afterwards the GPU is healthy, or failed."""
     await _gpu(context, gpu, caller)
     if context.self_test is None:
         raise WrongState("GPUs of this installation cannot be tested from here", state="no self-test")
@@ -179,7 +181,9 @@ async def get_gpu(gpu: str, caller: AnyCaller, context: Context) -> GpuView:
 async def get_overview(
     caller: AnyCaller,
     context: Context,
-    cluster: Annotated[str | None, Query(max_length=253, description="Only this one; alerts are of all.")] = None,
+    cluster: Annotated[
+        str | None, Query(max_length=253, description="Only this cluster; alerts are counted for all clusters.")
+    ] = None,
 ) -> OverviewView:
     check_cluster(context, cluster)
     now = context.clock.now()

@@ -1,4 +1,4 @@
-"""The resource panel, and everybody's score with its history."""
+"""The resource panel, and the users' scores with their history."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from corral.server.schemas.fleet.panel import (
 router = resource_router("", "fleet")
 
 MAX_POINTS = 500
-#: What the fair-share order looks back on.
-DEFAULT_COURSE_SECONDS = 86_400.0
+#: The time constant of the fair-share scores.
+DEFAULT_HISTORY_SECONDS = 86_400.0
 
 
 @router.get("/panel", operation_id="get_panel", responses=problems())
@@ -71,11 +71,11 @@ async def get_score_history(
     context: Context,
     model: Filter = None,
     since: Annotated[str | None, Query(max_length=64, description="Default: 24 hours ago.")] = None,
-    points: Annotated[int, Query(ge=2, le=MAX_POINTS, description="At most so many per model.")] = 200,
+    points: Annotated[int, Query(ge=2, le=MAX_POINTS, description="Maximum number of points per model.")] = 200,
 ) -> ListView[ScorePointView]:
-    """How a user's score went, per GPU model, oldest first; exact at every point."""
+    """The history of a user's score per GPU model, oldest first; exact at every point."""
     now = context.clock.now()
-    begin = now - DEFAULT_COURSE_SECONDS
+    begin = now - DEFAULT_HISTORY_SECONDS
     if since is not None:
         try:
             begin = parse_time(since)
@@ -83,12 +83,12 @@ async def get_score_history(
             raise invalid_field("since", str(error)) from None
     histories = await context.read(_histories, user, model, begin)
     constant = context.settings.control_policies.score_time_constant
-    courses = [panel.score_history(history, begin, now, constant, points) for history in histories]
-    return ListView(items=[score_point_view(point) for course in courses for point in course])
+    series = [panel.score_course(history, begin, now, constant, points) for history in histories]
+    return ListView(items=[score_point_view(point) for points_of_model in series for point in points_of_model])
 
 
 def _histories(tables: Transaction, user: str, model: str | None, since: float) -> list[list[ScorePoint]]:
-    """Of each model that the user ever had, or of one."""
+    """The history for each model that the user ever used, or for one model."""
     models = sorted(known for name, known in tables.scores.all() if name == user and model in (None, known))
     if not models and tables.people.user(user) is None:
         raise NotFound(f"there is no user {user!r}", field="user")

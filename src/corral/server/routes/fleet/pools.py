@@ -1,4 +1,4 @@
-"""Pools: which GPUs belong together, and what is in use of them."""
+"""Pools of GPUs, and their use."""
 
 from __future__ import annotations
 
@@ -43,34 +43,35 @@ async def list_pools(
 
 @router.post("", status_code=201, operation_id="create_pool", responses=problems(403, 409))
 async def create_pool(body: PoolCreate, caller: Operator, context: Context) -> PoolDetailView:
-    """With a queue of the same name. Its GPUs leave the pool that they are in."""
+    """Create a pool, with a queue of the same name. Its GPUs are removed from their present pools."""
     await context.execute(pools.create, caller, body.name, description=body.description, gpus=body.gpus)
     return await _shown(context, body.name, caller)
 
 
 @router.get("/{name}", operation_id="get_pool", responses=problems(404))
 async def get_pool(name: str, caller: AnyCaller, context: Context) -> PoolDetailView:
-    """With its GPUs and what runs on them."""
+    """A pool with its GPUs and the jobs on them."""
     return await _shown(context, name, caller)
 
 
 @router.patch("/{name}", operation_id="edit_pool", responses=problems(403, 404, 409))
 async def edit_pool(name: str, body: PoolEdit, caller: Operator, context: Context) -> PoolDetailView:
-    """Change the description, or say exactly which GPUs it has. A GPU with a running job stays where it is."""
+    """Change the description, or replace the list of GPUs. A GPU with a running job cannot be moved."""
     await context.execute(pools.edit, caller, name, description=body.description, gpus=body.gpus)
     return await _shown(context, name, caller)
 
 
 @router.post("/{name}/gpus", operation_id="move_gpus", responses=problems(403, 404, 409))
 async def move_gpus(name: str, body: GpuMove, caller: Operator, context: Context) -> PoolDetailView:
-    """Move these GPUs into the pool from wherever they are: all of them or none."""
+    """Move these GPUs into the pool from their present pools: all of them or none."""
     await context.execute(pools.move_gpus, caller, name, body.gpus)
     return await _shown(context, name, caller)
 
 
 @router.delete("/{name}", status_code=204, operation_id="delete_pool", responses=problems(403, 404, 409))
 async def delete_pool(name: str, caller: Operator, context: Context) -> Response:
-    """Its GPUs go to the pool default and its queues go; what waits in them stays, and says that its queue is gone."""
+    """Delete a pool. Its GPUs move to the pool default and its queues are deleted; jobs that wait in them stay, and
+    show that their queue was deleted."""
     await context.execute(pools.delete, caller, name)
     return Response(status_code=204)
 

@@ -1,4 +1,4 @@
-"""What a job's program has saved, and asking it to save now."""
+"""Checkpoints of a job, and the request to save one now."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ router = resource_router("/jobs", "jobs")
 
 @router.get("/{job}/checkpoints", operation_id="list_checkpoints", responses=problems(404, 503))
 async def list_checkpoints(job: str, caller: AnyCaller, context: Context) -> ListView[CheckpointView]:
-    """What the job's program has saved with the checkpoint helper, the newest first."""
+    """Checkpoints that the job's program has saved with the checkpoint helper, the newest first."""
     found = (await context.read(find_job, caller, job)).job
     try:
         saved = await context.readers.call(caller.name, lambda: context.checkpoints.list(found.id))

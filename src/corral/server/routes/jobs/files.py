@@ -1,4 +1,4 @@
-"""What a job wrote into its output directory: listed and downloaded by its owner and by operators."""
+"""Files in a job's output directory: listed and downloaded by the job's owner and by operators."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ from corral.server.schemas.jobs.files import FileView, file_view
 
 router = resource_router("/jobs", "files")
 
-Path = Annotated[str, Query(max_length=4096, description="From the output directory on; empty: the directory itself.")]
+Path = Annotated[
+    str, Query(max_length=4096, description="Path relative to the output directory; empty: the directory itself.")
+]
 
-#: Longer than others: it holds the name of a file, with every letter spelt out.
+#: Longer than other cursors: it contains a file name with escaped characters.
 Cursor = Annotated[str | None, Query(max_length=2560, description="`next_cursor` of the page before.")]
 
 
@@ -33,7 +35,7 @@ Cursor = Annotated[str | None, Query(max_length=2560, description="`next_cursor`
 async def list_files(
     job: str, caller: AnyCaller, context: Context, path: Path = "", limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[FileView]:
-    """The files and directories in one directory of what the job wrote, by name."""
+    """The files and directories in one directory of the job's output, by name."""
     parts = parts_of(path)
     found = (await context.read(own_record, caller, job)).job
     context.audit.read(caller, "files.read", found.id, owner=found.user, item="/".join(parts))
@@ -57,14 +59,14 @@ async def list_files(
             "description": "The file; a directory as .tar.gz.",
             "content": {downloads.OCTETS: {}, archives.MEDIA_TYPE: {}},
         },
-        206: {"description": "The part that a Range header wants.", "content": {downloads.OCTETS: {}}},
+        206: {"description": "The range that the Range header asks for.", "content": {downloads.OCTETS: {}}},
         **problems(403, 404, 416),
     },
 )
 async def download_file(
     job: str, request: Request, caller: AnyCaller, context: Context, path: Path = ""
 ) -> downloads.Download:
-    """A file, whole or a range of it, or everything in a directory."""
+    """A file, a range of a file, or a directory as .tar.gz."""
     parts = parts_of(path)
     found = (await context.read(own_record, caller, job)).job
     context.audit.read(caller, "files.read", found.id, owner=found.user, item="/".join(parts))
@@ -80,8 +82,8 @@ async def download_file(
             return downloads.directory_download(opened, name, limit, through)
         if limit is not None and opened.size_bytes > limit:
             size = format_bytes(opened.size_bytes)
-            words = f"{path}: it says that it has {size}, and a job may have {format_bytes(limit)} on the disk"
-            raise Forbidden(words, field="path")
+            message = f"{path}: it says that it has {size}, and a job may have {format_bytes(limit)} on the disk"
+            raise Forbidden(message, field="path")
         wanted = request.headers.get("range")
         return downloads.file_download(opened, name, wanted, request.headers.get("if-range"), through)
     except BaseException:
@@ -90,9 +92,9 @@ async def download_file(
 
 
 def parts_of(path: str) -> list[str]:
-    """The names on the way. What would lead out is refused at once, by its words."""
+    """The path components. A path that leads outside is refused, whether or not it exists."""
     if path.startswith("/"):
-        raise invalid_field("path", "must not begin with /: it is meant from the output directory on")
+        raise invalid_field("path", "must not begin with /: it is relative to the output directory")
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if ".." in parts:
         raise invalid_field("path", "must not contain ..")

@@ -28,16 +28,16 @@ from corral.server.schemas.jobs.images import (
 
 router = resource_router("", "images")
 
-#: Of several images with the same name; empty means the platform's. Without it one's own goes first.
+#: Owner, if several images have the same name; empty means the platform. Without it, the caller's own image is used.
 Owner = Annotated[str | None, Query(max_length=253)]
-Platform = Annotated[bool, Query(description="The platform's instead of one's own; by operators.")]
+Platform = Annotated[bool, Query(description="The platform's login instead of the caller's own; only for operators.")]
 
 
 @router.get("/images", operation_id="list_images", responses=problems())
 async def list_images(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[ImageView]:
-    """One's own, the public ones, and those that are shared with one; operators see all."""
+    """The caller's own, the public ones, and those that are shared with the caller; operators see all."""
     found = await context.read(images.visible, caller)
     views = [_view(image, caller) for image in found]
     return page_of(views, key=lambda view: (view.name, view.owner), limit=limit, cursor=cursor)
@@ -62,7 +62,7 @@ async def edit_image(
 
 @router.delete("/images/{image}", status_code=204, operation_id="delete_image", responses=problems(403, 404))
 async def delete_image(image: str, caller: AnyCaller, context: Context, owner: Owner = None) -> Response:
-    """Only the name goes; what a registry has stays there."""
+    """Remove an image from the list; the registry is not changed."""
     await context.execute(images.delete, caller, image, owner)
     return Response(status_code=204)
 
@@ -71,7 +71,7 @@ async def delete_image(image: str, caller: AnyCaller, context: Context, owner: O
 async def list_registry_logins(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[RegistryLoginView]:
-    """One's own, without their secrets; operators also see the platform's."""
+    """The caller's own logins, without their secrets; operators also see the platform's."""
     found = await context.read(images.logins, caller)
     views = [login_view(login) for login in found]
     return page_of(views, key=lambda view: (view.name, int(view.platform)), limit=limit, cursor=cursor)
@@ -79,7 +79,7 @@ async def list_registry_logins(
 
 @router.put("/registry-logins/{login}", operation_id="put_registry_login", responses=problems(403, 409, 503))
 async def put_registry_login(login: str, body: LoginPut, caller: AnyCaller, context: Context) -> RegistryLoginView:
-    """Keep a login, or replace the one of that name."""
+    """Store a login, or replace the one of that name."""
     try:
         secret = context.box.encrypt(body.secret)
     except SecretUnreadable as error:

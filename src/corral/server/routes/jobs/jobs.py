@@ -1,4 +1,4 @@
-"""Jobs: submit, look, start, stop, order, delete."""
+"""Jobs: submit, list, show, start, stop, order, delete."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from corral.server.schemas.scheduling.explain import PlanView, WhyView, plan_vie
 router = resource_router("", "jobs")
 
 Sort = Literal["id", "-id", "name", "-name", "priority", "-priority", "created_at", "-created_at"]
-#: How long the controller may look for advice; everybody else waits meanwhile.
+#: How long the controller may search for suggestions; other requests wait meanwhile.
 ADVICE_SECONDS = 0.15
 
 FilterText = Annotated[str, Field(min_length=1, max_length=253)]
@@ -77,7 +77,7 @@ async def submit_jobs(body: JobBatch, caller: AnyCaller, context: Context) -> Li
 
 @router.post("/jobs:plan", operation_id="plan_job", responses=problems(403))
 async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> PlanView:
-    """What would happen to this job now. Nothing is changed."""
+    """Dry run: what would happen to this job now. Nothing is changed."""
     [whole] = await filled(context, [body])
     trial, now = await context.execute(_try_out, caller, _planned_draft(whole))
     expected = None
@@ -88,7 +88,7 @@ async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> Plan
 
 
 def _planned_draft(body: JobCreate) -> jobs.JobDraft:
-    """A workbench can be tried out here, too. It runs what corral gives it, whatever command is named."""
+    """The draft of a dry run. For a workbench, corral's own command replaces any given one."""
     if body.kind != "workbench":
         return draft_of(body)
     draft = draft_of(body.model_copy(update={"kind": None, "command": list(HOST_COMMAND)}))
@@ -107,9 +107,11 @@ async def where_of(
     since: Annotated[FilterText | None, Query(description="Created at this time or later.")] = None,
     until: Annotated[FilterText | None, Query(description="Created before this time.")] = None,
     array: Annotated[FilterText | None, Query(description="Members of arrays of this name.")] = None,
-    cluster: Annotated[FilterText | None, Query(description="That ran there last, or wait and may run there.")] = None,
+    cluster: Annotated[
+        FilterText | None, Query(description="Jobs that ran in this cluster last, or that wait and may run there.")
+    ] = None,
 ) -> JobFilter:
-    """What the caller asks for, among what the caller may see."""
+    """The caller's filters, limited to jobs that the caller may see."""
     models = () if cluster is None else await _models_of(context, cluster)
     return JobFilter(
         states=tuple(state),
@@ -152,7 +154,7 @@ async def list_jobs(
 
 @router.get("/jobs:counts", operation_id="count_jobs", responses=problems())
 async def count_jobs(caller: AnyCaller, context: Context, where: Where) -> JobCountsView:
-    """How many jobs match the same filters, in all and by state."""
+    """The number of jobs that match the same filters, in total and by state."""
     counts = await context.read(lambda tables: tables.jobs.counts(where))
     by_state = {job_state.value: counts.get(job_state.value, 0) for job_state in JobState}
     return JobCountsView(total=sum(by_state.values()), by_state=by_state)
@@ -160,7 +162,7 @@ async def count_jobs(caller: AnyCaller, context: Context, where: Where) -> JobCo
 
 @router.get("/jobs/{job}", operation_id="get_job", responses=problems(404))
 async def get_job(job: str, caller: AnyCaller, context: Context) -> JobView:
-    """By id, or by the name of one of the caller's own jobs."""
+    """A job by its id, or by the name of one of the caller's own jobs."""
 
     def read(tables: Transaction) -> tuple[JobRecord, list[UsageRecord], IdleWarning | None]:
         record = find_job(tables, caller, job)
@@ -173,8 +175,8 @@ async def get_job(job: str, caller: AnyCaller, context: Context) -> JobView:
 
 @router.patch("/jobs/{job}", operation_id="edit_job", responses=problems(404, 409))
 async def edit_job(job: str, body: JobEdit, caller: AnyCaller, context: Context) -> JobView:
-    """Change where, how soon, how long and after what a job that does not run yet shall run, and, if it never started,
-    how large it is. It keeps its age."""
+    """Change the queue, the priority, the time limit and the dependencies of a job that does not run yet; if it never
+    started, its size, too. The job keeps its waiting time."""
     return job_view(await context.execute(_changed, job_edit.edit, caller, job, change=change_of(body)), caller)
 
 
@@ -201,26 +203,26 @@ async def stop_job(job: str, caller: AnyCaller, context: Context) -> JobView:
 
 @router.post("/jobs/{job}/requeue", operation_id="requeue_job", responses=problems(404, 409))
 async def requeue_job(job: str, caller: AnyCaller, context: Context) -> JobView:
-    """Send a running job back to its queue, to go on later from its last checkpoint. It costs no retry."""
+    """Requeue a running job; it resumes later from its last checkpoint. This does not count as a retry."""
     return job_view(await context.execute(_changed, jobs.requeue, caller, job), caller)
 
 
 @router.post("/jobs/{job}/clone", status_code=201, operation_id="clone_job", responses=problems(403, 404, 409))
 async def clone_job(job: str, body: JobClone, caller: AnyCaller, context: Context) -> JobView:
-    """Submit a job of one's own once more, with what shall be different about it."""
+    """Submit one of the caller's jobs again, with changes."""
     return job_view(await context.execute(job_clone.clone, caller, job, clone_of(body)), caller)
 
 
 @router.post("/jobs/{job}/extend", operation_id="extend_job", responses=problems(404, 409))
 async def extend_job(job: str, caller: AnyCaller, context: Context) -> JobView:
-    """More time for a job that was warned because it does nothing; once."""
+    """Give more time to a job that was warned because it does not use its GPUs; possible once."""
     record, warning = await context.execute(_extended, caller, job, context.settings.idle_rules)
     return job_view(record, caller, warning=warning)
 
 
 @router.post("/jobs/{job}/pin", operation_id="pin_job", responses=problems(403, 404, 409))
 async def pin_job(job: str, caller: AnyCaller, context: Context) -> JobView:
-    """Put it to the front of its line."""
+    """Move the job to the front of its waiting line."""
     return job_view(await context.execute(_changed, jobs.pin, caller, job), caller)
 
 
@@ -231,26 +233,26 @@ async def unpin_job(job: str, caller: AnyCaller, context: Context) -> JobView:
 
 @router.post("/jobs/{job}/keep", operation_id="keep_job", responses=problems(404))
 async def keep_job(job: str, caller: AnyCaller, context: Context) -> JobView:
-    """Keep it, with its logs and files, however old it becomes."""
+    """Pin the job: retention does not remove it, its logs and its files."""
     return job_view(await context.execute(_changed, retention.keep, caller, job), caller)
 
 
 @router.post("/jobs/{job}/let-go", operation_id="let_go_job", responses=problems(404))
 async def let_go_job(job: str, caller: AnyCaller, context: Context) -> JobView:
-    """Let it go when it is older than finished jobs are kept."""
+    """Unpin the job: retention removes it like other ended jobs."""
     return job_view(await context.execute(_changed, retention.let_go, caller, job), caller)
 
 
 @router.post("/jobs/{job}/move", operation_id="move_job", responses=problems(403, 404, 409))
 async def move_job(job: str, body: JobMove, caller: AnyCaller, context: Context) -> JobView:
-    """Change the order among one's own waiting jobs."""
+    """Change the order among the caller's own waiting jobs."""
     record = await context.execute(_changed, jobs.move, caller, job, before=body.before, after=body.after)
     return job_view(record, caller)
 
 
 @router.post("/jobs/{job}/resize", operation_id="resize_job", responses=problems(404, 409))
 async def resize_job(job: str, body: JobResize, caller: AnyCaller, context: Context) -> JobView:
-    """Let a running elastic job go on with more or fewer GPUs of its node. It is warned, saves, and starts again."""
+    """Resize a running elastic job to more or fewer GPUs of its node. The job is warned, saves, and starts again."""
     return job_view(await context.execute(_changed, elastic_jobs.resize, caller, job, gpus=body.gpus), caller)
 
 
@@ -259,9 +261,11 @@ async def why_job(
     job: str,
     caller: AnyCaller,
     context: Context,
-    at: Annotated[str | None, Query(max_length=253, description="A moment of the past: why it waited then.")] = None,
+    at: Annotated[
+        str | None, Query(max_length=253, description="A moment in the past, to ask why the job waited then.")
+    ] = None,
 ) -> WhyView:
-    """Why it waits: every rule that holds it, with its numbers; and what its owner could change about it."""
+    """Why the job waits: every rule that holds it, with numbers; and changes by the owner that would help."""
     moment = time_of("at", at)
     if moment is not None:
         return await context.time_travel.why(
@@ -295,7 +299,7 @@ def find_job(tables: Transaction, caller: Caller, ref: str) -> JobRecord:
 
 
 def own_record(tables: Transaction, caller: Caller, ref: str) -> JobRecord:
-    """For what is only its owner's and operators' business."""
+    """For data that only the job's owner and operators may see."""
     record = find_job(tables, caller, ref)
     if record.job.user != caller.name and not caller.is_operator:
         raise NotFound(f"there is no job {ref!r} of yours", field="job")
@@ -312,12 +316,12 @@ def _try_out(work: Work, caller: Caller, draft: jobs.JobDraft) -> tuple[views.Tr
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Asked:
-    """The job that somebody asks about, and what only the store knows about it."""
+    """The job in question, with data that only the store has."""
 
     record: JobRecord
-    #: what it waits for may not be started yet, and so in no picture
+    #: jobs that it depends on; they may not be queued yet, and so are not in the snapshot
     others: dict[str, Job]
-    #: None for those who could not change it
+    #: None if the caller may not change the job
     catalog: Catalog | None
 
 
@@ -333,7 +337,7 @@ def _asked(tables: Transaction, caller: Caller, ref: str) -> _Asked:
 
 
 def _why(state: State, now: float, asked: _Asked, caller: Caller, expected: Current | None) -> WhyView:
-    """Shown on the controller's thread: what it refers to is gone a moment later."""
+    """Runs on the controller's thread, because the snapshot changes a moment later."""
     job = asked.record.job
     live = state.snapshot.jobs.get(job.id, job)
     veil = Veil(caller=caller, jobs=ChainMap(state.snapshot.jobs, asked.others))
@@ -353,6 +357,6 @@ def _extended(work: Work, caller: Caller, ref: str, rules: IdleRules) -> tuple[J
 
 
 def _changed(work: Work, /, use_case: Callable[..., Job], caller: Caller, ref: str, **options: Any) -> JobRecord:
-    """Run a use case and add what is needed to show the job."""
+    """Run a use case and return the job's view."""
     job = use_case(work, caller, ref, **options)
     return JobRecord(job=job, spec=work.jobs.spec(job.id))

@@ -28,7 +28,7 @@ from corral.server.schemas.jobs.files import LogMatchView, match_view
 router = resource_router("/jobs", "jobs")
 
 MAX_TAIL_LINES = 1_000_000
-#: A number, or every one that there is.
+#: A number, or `all`.
 OneOrAll = Annotated[str | None, Query(pattern=r"^(all|\d{1,9})$")]
 
 
@@ -38,7 +38,7 @@ OneOrAll = Annotated[str | None, Query(pattern=r"^(all|\d{1,9})$")]
     response_class=Response,
     responses={
         200: {
-            "description": "Text, or with `follow=true` events `log` and a last `end`.",
+            "description": "Text; with `follow=true` events `log` and finally `end`.",
             "content": {"text/plain": {}, "text/event-stream": {}},
         },
         **problems(404),
@@ -49,12 +49,12 @@ async def read_logs(
     request: Request,
     caller: AnyCaller,
     context: Context,
-    attempt: Annotated[int | None, Query(ge=1, description="The latest one if left out.")] = None,
-    rank: Annotated[int, Query(ge=0, description="Which node of a gang.")] = 0,
-    tail: Annotated[int | None, Query(ge=0, le=MAX_TAIL_LINES, description="Only so many last lines.")] = None,
+    attempt: Annotated[int | None, Query(ge=1, description="Default: the latest attempt.")] = None,
+    rank: Annotated[int, Query(ge=0, description="Node of a gang.")] = 0,
+    tail: Annotated[int | None, Query(ge=0, le=MAX_TAIL_LINES, description="Only the last lines, so many.")] = None,
     follow: bool = False,
 ) -> Response:
-    """What the job has written, so far or as it comes."""
+    """The job's output so far; with `follow`, as it is written."""
     found = await _read_by(caller, context, job)
     _check_attempt(found, attempt)
     _check_rank(found, rank)
@@ -79,17 +79,18 @@ async def search_logs(
     request: Request,
     caller: AnyCaller,
     context: Context,
-    q: Annotated[str, Query(min_length=1, max_length=1000, description="What to look for.")],
+    q: Annotated[str, Query(min_length=1, max_length=1000, description="The text to search for.")],
     attempt: OneOrAll = None,
     rank: OneOrAll = None,
-    regex: Annotated[bool, Query(description="`q` is a regular expression of Python's.")] = False,
+    regex: Annotated[bool, Query(description="`q` is a Python regular expression.")] = False,
     ignore_case: bool = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[LogMatchView]:
-    """The lines that have a text or match a pattern, in the latest attempt and the first rank unless others are named.
+    """The lines that contain a text or match a pattern; default: of the latest attempt and the first rank.
 
-    A page ends also where a request has read enough: then it has few matches or none, and a `next_cursor` all the same.
+    A page also ends when the request has read its limit of data: the page may then have few matches or none, and still
+    has a `next_cursor`.
     """
     found = await _read_by(caller, context, job)
     logs = _logs(found, attempt, rank)
@@ -122,7 +123,7 @@ async def search_logs(
 async def download_logs(
     job: str, caller: AnyCaller, context: Context, attempt: OneOrAll = None, rank: OneOrAll = None
 ) -> downloads.Download:
-    """What the job has written so far, to be saved; `all` is every attempt or rank."""
+    """The job's output so far, as a file; `all` means every attempt or rank."""
     found = await _read_by(caller, context, job)
     logs = _logs(found, attempt, rank)
     through = partial(context.readers.pieces, caller.name)
@@ -132,14 +133,14 @@ async def download_logs(
 
 
 async def _read_by(caller: Caller, context: ServerContext, ref: str) -> Job:
-    """The job whose output is read; a read by another than its owner is in the audit log."""
+    """The job whose output is read; reads by other users than the owner are recorded in the audit log."""
     job = (await context.read(own_record, caller, ref)).job
     context.audit.read(caller, "log.read", job.id, owner=job.user)
     return job
 
 
 def _logs(job: Job, attempt: str | None, rank: str | None) -> list[tuple[int, int]]:
-    """Attempt and rank of every log that is meant; none before the first attempt."""
+    """Attempt and rank of every requested log; none before the first attempt."""
     if attempt not in (None, "all"):
         _check_attempt(job, int(attempt))
     if rank not in (None, "all"):
@@ -170,7 +171,7 @@ def _check_rank(job: Job, rank: int) -> None:
 
 
 async def job_now(context: ServerContext, job_id: str) -> Job | None:
-    """From memory while it is live, else from the store."""
+    """A live job from memory, otherwise from the store."""
     live = await context.inspect(_live_job, job_id)
     if live is not None:
         return live

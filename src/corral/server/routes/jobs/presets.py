@@ -1,4 +1,4 @@
-"""Presets: look, add, remove, and run."""
+"""Presets: list, show, add, remove and run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ router = resource_router("/presets", "presets")
 async def list_presets(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[PresetView]:
-    """Those that come with corral, and those that operators have added."""
+    """The built-in presets, and those that operators have added."""
     known = await context.read(load_presets)
     page = page_of(known.values(), key=lambda each: (each.preset.name,), limit=limit, cursor=cursor)
     return ListView(items=[preset_view(each.preset, each.record) for each in page.items], next_cursor=page.next_cursor)
@@ -36,7 +36,7 @@ async def list_presets(
 
 @router.post("", status_code=201, operation_id="add_preset", responses=problems(403, 409))
 async def add_preset(body: PresetCreate, caller: Operator, context: Context) -> PresetView:
-    """Every problem of the template is told at once, each with its line."""
+    """Add a preset. All problems of the file are reported at once, each with its line."""
     try:
         preset = read_preset(body.yaml)
     except ConfigError as error:
@@ -54,7 +54,7 @@ async def get_preset(preset: str, caller: AnyCaller, context: Context) -> Preset
 
 @router.delete("/{preset}", status_code=204, operation_id="remove_preset", responses=problems(403, 404))
 async def remove_preset(preset: str, caller: Operator, context: Context) -> Response:
-    """Jobs that were made from it are not touched."""
+    """Remove a preset. Jobs that were made from it are not changed."""
     await context.execute(presets.remove, caller, preset, shipped=frozenset(shipped_presets()))
     return Response(status_code=204)
 
@@ -71,7 +71,7 @@ async def run_preset(preset: str, body: PresetRun, caller: AnyCaller, context: C
 def _submission(preset: str, body: PresetRun) -> JobCreate:
     own: dict[str, Any] = {"preset": preset, "parameters": body.parameters, "name": body.name}
     twice = [
-        Finding(location=("overrides", field), message="is given beside it") for field in own if field in body.overrides
+        Finding(location=("overrides", field), message="is given as well") for field in own if field in body.overrides
     ]
     if twice:
         raise invalid(twice)

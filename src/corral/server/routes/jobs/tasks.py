@@ -1,4 +1,4 @@
-"""Tasks: hold GPUs first, decide later what runs on them."""
+"""Tasks: hold GPUs first, start a program on them later."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ProgramCreate(Body):
     """The program; the installation's template if it is left out."""
 
     command: Annotated[list[ProcessText], Field(min_length=1, max_length=1024)] | None = None
-    workdir: Directory | None = Field(default=None, description="Where it runs; the attempt's own if left out.")
+    workdir: Directory | None = Field(default=None, description="Working directory; default: the attempt's own.")
 
 
 class TaskView(View):
@@ -43,7 +43,7 @@ class TaskView(View):
 
 @router.post("", status_code=201, operation_id="allocate_task", responses=problems(409))
 async def allocate_task(body: TaskCreate, caller: AnyCaller, context: Context) -> TaskView:
-    """Hold GPUs under a task's name: so many, or what is free within the automatic limit."""
+    """Hold GPUs under a task's name: a given number, or the free ones within the automatic limit."""
     given = await context.execute(tasks.allocate, caller, body.task, body.gpus, context.task_holder)
     return TaskView(task=body.task, job=job_view(given.record, caller), warning=given.warning)
 
@@ -52,7 +52,7 @@ async def allocate_task(body: TaskCreate, caller: AnyCaller, context: Context) -
 async def list_tasks(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[TaskView]:
-    """The caller's unfinished tasks; for operators everybody's."""
+    """The caller's unfinished tasks; for operators, those of all users."""
     records = await context.read(_tasks, None if caller.is_operator else caller.name)
     page = page_of(records, key=lambda record: (record.job.user, record.job.name), limit=limit, cursor=cursor)
     shown = [TaskView(task=record.spec.task or "", job=job_view(record, caller)) for record in page.items]
@@ -61,7 +61,7 @@ async def list_tasks(
 
 @router.post("/{task}/program", operation_id="start_program", responses=problems(404, 409))
 async def start_program(task: str, body: ProgramCreate, caller: AnyCaller, context: Context) -> JobView:
-    """Hand a task its program, once."""
+    """Start the task's program; possible once."""
     program = tasks.Program(command=tuple(body.command) if body.command is not None else None, workdir=body.workdir)
     job, content = await context.execute(tasks.planned_program, caller, task, program)
     await asyncio.to_thread(tasks.hand_program, job, task, content, context.workspace)
@@ -70,7 +70,7 @@ async def start_program(task: str, body: ProgramCreate, caller: AnyCaller, conte
 
 @router.delete("/{task}", operation_id="release_task", responses=problems(404, 409))
 async def release_task(task: str, caller: AnyCaller, context: Context) -> JobView:
-    """Give the GPUs back."""
+    """End the task and free its GPUs."""
     return job_view(await context.execute(_release, caller, task), caller)
 
 

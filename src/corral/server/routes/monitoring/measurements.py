@@ -1,4 +1,4 @@
-"""What was measured: of GPUs, nodes, jobs, and of the whole installation over time."""
+"""Measurements of GPUs, nodes, jobs, and of the whole installation over time."""
 
 from __future__ import annotations
 
@@ -37,16 +37,17 @@ HOUR = 3600.0
 DAY = 86_400.0
 #: The beginning of the year 9999: later moments have no RFC 3339 form in every time zone.
 LATEST = 253_370_764_800.0
-#: What a chart of a job shows when nobody says what.
+#: Default metrics of a job.
 USUAL_OF_JOBS = ("utilization", "memory_used", "power", "temperature")
 
 Metrics = Annotated[
-    list[str], Query(max_length=32, description="Which ones, such as utilization; several may be given, none is all.")
+    list[str],
+    Query(max_length=32, description="Metrics, such as utilization; may be given several times; default: all."),
 ]
 Since = Annotated[str | None, Query(max_length=64, description="RFC 3339.")]
-Until = Annotated[str | None, Query(max_length=64, description="RFC 3339; now if it is left out.")]
+Until = Annotated[str | None, Query(max_length=64, description="RFC 3339; default: now.")]
 Step = Annotated[
-    float | None, Query(ge=1, le=366 * DAY, description="Seconds of one point; chosen to suit a chart if left out.")
+    float | None, Query(ge=1, le=366 * DAY, description="Seconds per point; default: suitable for a chart.")
 ]
 
 
@@ -94,10 +95,10 @@ async def get_job_metrics(
     since: Since = None,
     until: Until = None,
     step: Step = None,
-    per_gpu: Annotated[bool, Query(description="A series for every GPU, not one for all together.")] = False,
+    per_gpu: Annotated[bool, Query(description="One series per GPU instead of one for all.")] = False,
 ) -> JobMetricsView:
-    """What the job's GPUs did while it held them, over all its attempts, and what it has used in total. Together,
-    power and memory are sums and everything else is a mean."""
+    """Readings of the job's GPUs while it held them, over all its attempts, and its total use. For all GPUs together,
+    power and memory are sums; all other values are means."""
     wanted = _metrics(OF_GPUS, metric or USUAL_OF_JOBS)
 
     def read(tables: Transaction) -> tuple[JobRecord, list[UsageRecord]]:
@@ -163,7 +164,7 @@ def _span(
     usual: float,
     end: float | None = None,
 ) -> Span:
-    """What was asked for, or the usual time up to now."""
+    """The requested span, or the default one up to now."""
     last = _time("until", until) if until is not None else end or context.clock.now()
     first = _time("since", since) if since is not None else last - usual
     if first >= last:

@@ -40,10 +40,10 @@ router = resource_router("/auth", "sign-in")
     dependencies=[Depends(check_own_page)],
 )
 async def login(body: LoginCreate, request: Request, context: Context) -> Response:
-    """With `token_name` the answer holds a bearer token, without it sets a session cookie.
+    """With `token_name` the answer contains a bearer token; without it, the answer sets a session cookie.
 
-    A one-time password gives no token: send `new_password` beside it, which replaces it. A session that it opens can
-    only replace it.
+    A one-time password gives no token: send `new_password`, too, which replaces it. A session opened with a one-time
+    password can only replace the password.
     """
     address = address_of(request)
     user = await user_with_password(context, body.user, body.password, address)
@@ -57,7 +57,7 @@ async def login(body: LoginCreate, request: Request, context: Context) -> Respon
     if body.token_name is not None:
         token = new_token()
         functions = await context.read(permissions.functions_of, user)
-        # Whoever may not have tokens still signs in at the command line, for as long as in a browser.
+        # A user who may not create tokens can still sign in at the command line, for as long as in a browser.
         server = context.settings.server
         lifetime = server.token_days * 86400 if Function.TOKENS in functions else server.session_hours * 3600
         credential = CredentialRecord(

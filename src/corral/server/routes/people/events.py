@@ -26,7 +26,7 @@ from corral.server.schemas.fleet.nodes import EventView, event_view
 
 router = resource_router("", "events")
 
-#: For those who see only some events: how many times one page may go back to the store.
+#: For callers who see only some events: how many times the store is read for one page.
 MAX_ROUNDS = 50
 
 
@@ -37,7 +37,8 @@ async def where_of(
     since: Filter = None,
     until: Filter = None,
     q: Annotated[
-        str | None, Query(min_length=1, max_length=253, description="Text in who, what, about what, or the detail.")
+        str | None,
+        Query(min_length=1, max_length=253, description="Text in the actor, the action, the subject or the detail."),
     ] = None,
 ) -> EventFilter:
     return EventFilter(
@@ -57,7 +58,7 @@ Where = Annotated[EventFilter, Depends(where_of)]
 async def list_events(
     caller: AnyCaller, context: Context, where: Where, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[EventView]:
-    """What happened, newest first. Scientists see what concerns them and the fleet."""
+    """Events, newest first. Scientists see events about themselves and the fleet."""
     try:
         return await context.read(_visible_page, caller, where, cursor, limit)
     except ValueError as error:
@@ -79,7 +80,7 @@ async def list_events(
 async def export_events(
     caller: Operator, context: Context, where: Where, format: Literal["csv", "jsonl"] = "csv"
 ) -> StreamingResponse:
-    """Everything that matches, as a file: CSV for spreadsheets, or one JSON object per line."""
+    """All matching events as a file: CSV, or one JSON object per line."""
     headers = {"Content-Disposition": f'attachment; filename="corral-events.{format}"'}
     return StreamingResponse(event_file(context, where, format), media_type=MEDIA_TYPES[format], headers=headers)
 
@@ -97,15 +98,15 @@ async def stream_events(
     identity: SignedIn,
     caller: AnyCaller,
     context: Context,
-    last_event_id: Annotated[int | None, Query(ge=0, description="Everything after this event.")] = None,
+    last_event_id: Annotated[int | None, Query(ge=0, description="Only events after this one.")] = None,
     last_event_id_header: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> StreamingResponse:
-    """Events as they happen; after a break everything that was missed, in order and once.
+    """Events as they are committed; after a break, all missed events follow in order, each once.
 
-    Beside the events there are notes without an id: `hello` comes first, with the server's version and start,
-    `readings` whenever there is something new that was measured, and `estimates` when starts were estimated anew.
-    Operators also hear `simulation.progress` while a what-if question is answered, and `shadow.differed` when the
-    shadow policy would have decided otherwise.
+    The stream also has messages without an id: `hello` comes first, with the server's version and start time;
+    `readings` when there are new readings; `estimates` when starts were estimated again. Operators also receive
+    `simulation.progress` while a simulation runs, and `shadow.differed` when the shadow policy would have decided
+    otherwise.
     """
     after = await _start(context, last_event_id_header, last_event_id)
     return StreamingResponse(
@@ -119,22 +120,22 @@ async def _start(context: ServerContext, header: str | None, query: int | None) 
     given = int(header) if header else query
     newest = await context.read(lambda tables: tables.events.last_id())
     context.feed.begin_at(newest)
-    # An id from another life of the store would wait for ever.
+    # A larger id is of an earlier state of a restored store: events after it might never come.
     return newest if given is None else min(given, newest)
 
 
 async def _events(context: ServerContext, identity: Identity, after: int) -> AsyncIterator[bytes]:
     yield sse("hello", {"version": context.version, "started_at": rfc3339(context.started_at)}).encode()
     watched = context.identities.watched(identity)
-    async for news in context.feed.follow(after):
+    async for update in context.feed.follow(after):
         now = await watched.current()
         if now is None:
             return
         caller = now.caller()
-        text = context.event_texts.of(news.events, caller)
-        if news.readings_at is not None:
-            text += sse("readings", {"at": rfc3339(news.readings_at)}).encode()
-        notes = [note for note in news.notes if note.for_everyone or caller.is_operator]
+        text = context.event_texts.of(update.events, caller)
+        if update.readings_at is not None:
+            text += sse("readings", {"at": rfc3339(update.readings_at)}).encode()
+        notes = [note for note in update.notes if note.for_everyone or caller.is_operator]
         text += "".join(sse(note.name, note.data) for note in notes).encode("utf-8", "backslashreplace")
         yield text or PING.encode()
 

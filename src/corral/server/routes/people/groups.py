@@ -1,4 +1,4 @@
-"""Groups: who shares which pool. Operators' business."""
+"""Groups of users, each with a pool. For operators."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def list_groups(
 
 @router.post("", status_code=201, operation_id="create_group", responses=problems(403, 409))
 async def create_group(body: GroupCreate, caller: Operator, context: Context) -> GroupView:
-    """Of users who are in no group, with a pool that no group has."""
+    """Create a group of users who are in no group, with a pool that no group has."""
     await context.execute(
         groups.create, caller, body.name, description=body.description, users=body.users, pool=body.pool
     )
@@ -40,14 +40,15 @@ async def get_group(name: str, caller: Operator, context: Context) -> GroupView:
 
 @router.patch("/{name}", operation_id="edit_group", responses=problems(403, 404, 409))
 async def edit_group(name: str, body: GroupEdit, caller: Operator, context: Context) -> GroupView:
-    """All of it or nothing. Jobs whose user has lost their pool by it wait, and say so."""
+    """Change a group; all changes are made or none. Jobs whose user has lost access to their pool wait, and show the
+    reason."""
     await context.execute(groups.edit, caller, name, change_of(body))
     return await context.read(_shown, name)
 
 
 @router.delete("/{name}", status_code=204, operation_id="delete_group", responses=problems(403, 404, 409))
 async def delete_group(name: str, caller: Operator, context: Context) -> Response:
-    """Only one without users and without a pool."""
+    """Delete a group without users and without a pool."""
     await context.execute(groups.delete, caller, name)
     return Response(status_code=204)
 

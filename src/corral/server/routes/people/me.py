@@ -1,4 +1,4 @@
-"""One's own account: who am I, password, tokens."""
+"""The caller's own account: profile, password, tokens."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ router = resource_router("/me", "me")
 
 @router.get("", operation_id="get_me", responses=problems())
 async def get_me(identity: SignedIn, context: Context) -> MeView:
-    """The caller, with the limits that hold for them; for a session also its CSRF token."""
+    """The caller, with the caller's limits; for a session also its CSRF token."""
     return await context.read(_me, identity, context.settings)
 
 
 @router.patch("", operation_id="edit_me", responses=problems(403))
 async def edit_me(body: ProfileEdit, identity: SignedIn, caller: AnyCaller, context: Context) -> MeView:
-    """One's own profile. Role, group and permission group are for operators to change."""
+    """Change the caller's own profile. Only operators change role, group and permission group."""
     await context.execute(user_accounts.edit_profile, caller, display_name=body.display_name, email=body.email)
     return await context.read(_me, identity, context.settings)
 
@@ -90,7 +90,7 @@ async def list_tokens(
 
 @router.post("/tokens", status_code=201, operation_id="create_token", responses=problems(403))
 async def create_token(body: TokenCreate, caller: AnyCaller, context: Context) -> NewTokenView:
-    """The only answer that ever shows the token."""
+    """Create a token. Only this answer shows it."""
     token = new_token()
     now = context.clock.now()
     days = body.expires_in_days or context.settings.server.token_days

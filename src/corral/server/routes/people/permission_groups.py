@@ -1,4 +1,4 @@
-"""Permission groups: what their users may do. Operators' business; everybody finds their own functions at /me."""
+"""Permission groups: the functions that their users may use. For operators; users find their own functions at /me."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def get_permission_group(name: str, caller: Operator, context: Context) ->
 async def edit_permission_group(
     name: str, body: PermissionGroupEdit, caller: Operator, context: Context
 ) -> PermissionGroupView:
-    """Change what is given. It holds from the next request of each of its users on."""
+    """Change the given fields. The change applies from the next request of each user on."""
     functions = functions_of(body.functions)
     await context.execute(permissions.edit, caller, name, functions=functions, description=body.description)
     context.identities.forget_all()
@@ -59,7 +59,7 @@ async def edit_permission_group(
 async def assign_permission_group(
     name: str, body: Assignment, caller: Operator, context: Context
 ) -> PermissionGroupView:
-    """Put users into this permission group, all of them or none; each leaves the one before."""
+    """Move users into this permission group, all of them or none."""
     await context.execute(permissions.assign, caller, name, body.users)
     context.identities.forget_all()
     return await context.read(_view, name)

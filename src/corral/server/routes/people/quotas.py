@@ -1,4 +1,4 @@
-"""Quotas: what everybody may hold, and what counts against it."""
+"""Quotas: the limits of each user, and the resources that count against them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ VolumeQuotas = dict[tuple[str, VolumeType], quotas.VolumeUsage]
 
 @router.get("/me/quota", operation_id="get_my_quota", responses=problems())
 async def get_my_quota(caller: AnyCaller, context: Context) -> QuotaUsageView:
-    """The caller's own, with what is held of it."""
+    """The caller's own quota, with the resources held."""
     return await _shown(context, caller.name)
 
 
 @router.get("/users/{name}/quota", operation_id="get_quota", responses=problems(403, 404))
 async def get_quota(name: str, caller: AnyCaller, context: Context) -> QuotaUsageView:
-    """Per job kind and type of volume; everybody may see their own."""
+    """A user's quota per job kind and type of volume; users may see their own."""
     if name != caller.name and not caller.is_operator:
         raise Problem(403, "Not allowed", "Only operators see the quota of others.", slug="forbidden")
     return await _shown(context, name)
@@ -44,7 +44,7 @@ async def get_quota(name: str, caller: AnyCaller, context: Context) -> QuotaUsag
 
 @router.put("/users/{name}/quota", operation_id="set_quota", responses=problems(403, 404))
 async def set_quota(name: str, body: QuotasPut, caller: Operator, context: Context) -> QuotaUsageView:
-    """Replaces the whole quota. What runs already is never touched."""
+    """Replace the whole quota. Running jobs are not affected."""
     await context.execute(quotas.set_quota, caller, name, quotas_of(body), volumes_of(body))
     return await _shown(context, name)
 
@@ -53,7 +53,7 @@ async def set_quota(name: str, body: QuotasPut, caller: Operator, context: Conte
 async def list_quotas(
     caller: Operator, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[QuotaUsageView]:
-    """Every user's, with what is held of it."""
+    """The quotas of all users, with the resources held."""
     names, volumes = await context.read(_everybody)
     page = page_of(names, key=lambda name: (name,), limit=limit, cursor=cursor)
     usages = await context.inspect(quotas.usage_of, page.items, volumes)
@@ -62,7 +62,7 @@ async def list_quotas(
 
 @router.post("/quotas:batch", operation_id="edit_quotas", responses=problems(403, 404))
 async def edit_quotas(body: QuotasBatch, caller: Operator, context: Context) -> ListView[QuotaUsageView]:
-    """The same change for many users, for all of them or for none. The users' quotas as they are now."""
+    """Change the quotas of many users in the same way, of all of them or of none. Returns the new quotas."""
     names = await context.execute(quotas.edit_quotas, caller, body.users, edit_of(body.quota))
     return ListView(items=await _usages(context, names))
 

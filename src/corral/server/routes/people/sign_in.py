@@ -1,4 +1,4 @@
-"""The way to a provider and back, for browsers. Errors are pages for people and problems for programs."""
+"""Sign-in with a provider in a browser. Errors are HTML pages for browsers and problem documents for programs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
         404: "There is no such provider",
         409: "Switched off, or no name is left",
         422: "A parameter is not valid",
-        502: "The provider cannot be asked, or must not be believed",
+        502: "The provider cannot be reached, or its answer is not valid",
         503: "Unavailable at this moment",
     }.items()
 }
@@ -56,7 +56,7 @@ def login_path(provider_id: str) -> str:
 
 
 def callback_uri(request: Request, context: ServerContext, provider_id: str) -> str:
-    """Where the provider sends people back to: the configured address, else the one that this request came to."""
+    """The redirect address for the provider: the configured address, otherwise the address of this request."""
     base = context.settings.server.public_url or f"{request.url.scheme}://{request.url.netloc}"
     return f"{base}{_callback_path(provider_id)}"
 
@@ -65,7 +65,9 @@ async def begin_sign_in(
     id: str,
     request: Request,
     context: Context,
-    next: Annotated[str | None, Query(max_length=2000, description="A path of this server to end at.")] = None,
+    next: Annotated[
+        str | None, Query(max_length=2000, description="Path of this server to open after sign-in.")
+    ] = None,
 ) -> Response:
     """Send the browser to the provider, with state, nonce and a PKCE challenge."""
     if next is not None and safe_next(next) is None:
@@ -91,7 +93,7 @@ async def begin_sign_in(
     return answer
 
 
-# An unknown parameter of this one is refused as everywhere; those of the way back are the provider's choice.
+# Unknown parameters are refused here as everywhere; parameters of the callback are the provider's choice.
 router.add_api_route(
     "/{id}/login",
     begin_sign_in,
@@ -112,7 +114,7 @@ router.add_api_route(
     responses={**_REDIRECT, **_ANSWERS},
 )
 async def finish_sign_in(id: str, request: Request, context: Context) -> Response:
-    """The provider sends the browser here. Ends with a session, or with the reason why not."""
+    """The provider redirects the browser here. The answer sets a session, or shows the reason of the failure."""
     try:
         answer = await _finished(id, request, context)
     except (Refusal, ProviderFailed) as error:
@@ -126,7 +128,7 @@ async def finish_sign_in(id: str, request: Request, context: Context) -> Respons
 
 async def _finished(provider_id: str, request: Request, context: ServerContext) -> Response:
     query = dict(request.query_params)
-    # First of all, and for every id alike: whoever did not begin here learns nothing.
+    # Checked first, and for every provider id alike: a browser that did not begin the sign-in here learns nothing.
     ticket = context.sign_in.ticket_for(
         provider_id, request.cookies.get(_ticket_cookie(context, provider_id)[0]), query.get("state")
     )
@@ -182,8 +184,8 @@ def _callback_path(provider_id: str) -> str:
 
 
 def _ticket_cookie(context: ServerContext, provider_id: str) -> tuple[str, str]:
-    """Its name and path. Over HTTPS with the prefix by which no sibling of this host can set it, which needs all paths:
-    a planted one would sign people in as its author."""
+    """The cookie's name and path. Over HTTPS the name has the prefix `__Host-`, which needs the path `/`: other hosts
+    of the domain cannot set such a cookie. A planted cookie would sign users in as its author."""
     if is_secure(context.settings):
         return f"__Host-{TICKET_COOKIE}", "/"
     return TICKET_COOKIE, _callback_path(provider_id)

@@ -1,4 +1,4 @@
-"""Sign-in providers: managing and testing them, their people, and on-boarding. Only the list is open to everybody."""
+"""Sign-in providers: management, tests, accounts and on-boarding. Only the list needs no sign-in."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ router = resource_router("", "sign-in providers")
 
 @router.get("/auth/providers", operation_id="list_providers")
 async def list_providers(context: Context) -> ListView[ProviderView]:
-    """The ways to sign in. Open to everybody."""
+    """The providers to sign in with. Needs no sign-in."""
     known = await context.read(lambda tables: tables.providers.all())
     enabled = [provider_view(item, login_path(item.id)) for item in known if item.enabled]
     return ListView(items=[local_view(), *enabled])
@@ -59,7 +59,7 @@ async def list_all_providers(
 async def create_provider(
     body: ProviderCreate, request: Request, caller: Operator, context: Context
 ) -> ProviderDetailView:
-    """Switched off at first, unless `enabled` says otherwise: test it before people see it."""
+    """Create a provider. It is disabled unless `enabled` is set, so that it can be tested before users see it."""
     given = _locked(context, body.model_dump())
     record = ProviderRecord(**{**given, "kind": ProviderKind(body.kind), "allow": tuple(body.allow)})
     await context.execute(sign_in_providers.create_provider, caller, record)
@@ -70,7 +70,7 @@ async def create_provider(
 async def edit_provider(
     id: str, body: ProviderEdit, request: Request, caller: Operator, context: Context
 ) -> ProviderDetailView:
-    """Secrets that are left out stay as they are."""
+    """Change a provider. Secrets that are left out are kept."""
     changes = _locked(context, body.model_dump(exclude_unset=True))
     if "allow" in changes:
         changes["allow"] = tuple(changes["allow"])
@@ -83,7 +83,7 @@ async def edit_provider(
     "/auth/providers/{id}", status_code=204, operation_id="delete_provider", responses=problems(403, 404, 409)
 )
 async def delete_provider(id: str, caller: Operator, context: Context) -> Response:
-    """Its users stay, with their jobs; they are signed out and need a password to come in again."""
+    """Delete a provider. Its users and their jobs stay; they are signed out and need a password to sign in again."""
     for name in await context.execute(sign_in_providers.delete_provider, caller, id):
         context.identities.forget(name)
     return Response(status_code=204)
@@ -91,7 +91,7 @@ async def delete_provider(id: str, caller: Operator, context: Context) -> Respon
 
 @router.post("/auth/providers/{id}/test", operation_id="test_provider", responses=problems(403, 404))
 async def test_provider(id: str, request: Request, caller: Operator, context: Context) -> ProviderTestView:
-    """Everything that can be found out without anybody signing in, each with what to do."""
+    """All checks that are possible without a user signing in; each failed check has a hint."""
     provider = await context.read(sign_in_providers.existing, id)
     checks = await context.sign_in.test(provider, redirect_uri=callback_uri(request, context, id))
     return ProviderTestView(
@@ -104,11 +104,11 @@ async def list_provider_people(
     id: str,
     caller: Operator,
     context: Context,
-    refresh: Annotated[bool, Query(description="Ask the provider first, if it can tell.")] = False,
+    refresh: Annotated[bool, Query(description="Ask the provider first, if it can list accounts.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[IdentityView]:
-    """Who can be on-boarded: members that the provider lists, and everyone who has tried to sign in."""
+    """Accounts that can be on-boarded: members that the provider lists, and accounts that have tried to sign in."""
     provider = await context.read(sign_in_providers.existing, id)
     if refresh:
         await _refresh(context, caller, provider)
@@ -119,7 +119,7 @@ async def list_provider_people(
 
 @router.post("/users:onboard", status_code=201, operation_id="onboard_users", responses=problems(403, 404, 409))
 async def onboard_users(body: OnboardCreate, caller: Operator, context: Context) -> ListView[UserView]:
-    """Make users of people whom a provider knows, all or none. Their names follow from their logins."""
+    """Create users for accounts of a provider, all of them or none. User names are derived from the logins."""
     made = await context.execute(sign_in_providers.on_board, caller, body.provider, body.subjects, body.group)
     return ListView(items=[user_view(user) for user in made])
 
@@ -128,8 +128,8 @@ async def _refresh(context: ServerContext, caller: Operator, provider: ProviderR
     try:
         found = await context.sign_in.people(provider)
     except ProviderFailed as error:
-        told = f"{error}. {error.hint}".strip()
-        raise Problem(error.status, "The provider cannot be asked", told, slug="provider-failed") from None
+        detail = f"{error}. {error.hint}".strip()
+        raise Problem(error.status, "The provider cannot be reached", detail, slug="provider-failed") from None
     if found is not None:
         await context.execute(sign_in_providers.remember, caller, provider.id, found)
 
@@ -145,7 +145,7 @@ def _with_users(tables: Transaction, provider_id: str) -> tuple[ProviderRecord, 
 
 
 def _locked(context: ServerContext, values: dict[str, Any]) -> dict[str, Any]:
-    """The same values with their secrets encrypted; an empty one stands for none."""
+    """The same values with their secrets encrypted; an empty secret means none."""
     try:
         return {
             name: (context.box.encrypt(value) if value else "") if name in SECRET_FIELDS else value

@@ -1,4 +1,4 @@
-"""One's own SSH public keys."""
+"""The caller's own SSH public keys."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def add_ssh_key(body: SshKeyCreate, caller: AnyCaller, context: Context) -
 
 @router.delete("/{key}", status_code=204, operation_id="remove_ssh_key", responses=problems(403, 404))
 async def remove_ssh_key(key: str, caller: AnyCaller, context: Context) -> Response:
-    """From the answer on no workbench lets it in any more."""
+    """Delete a key. After the answer, no workbench accepts it any more."""
     await context.execute(ssh_keys.remove, caller, key)
     await asyncio.to_thread(context.workbenches.sync_keys, caller.name)
     return Response(status_code=204)

@@ -1,4 +1,4 @@
-"""Users: operators' business."""
+"""Users, for operators."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def list_users(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[UserView]:
-    """Everybody who matches every filter, with what is counted about them."""
+    """Users that match every filter, with their numbers of jobs and GPUs."""
     users = [
         user
         for user in await context.read(lambda tables: tables.people.users())
@@ -74,7 +74,7 @@ async def get_user(name: str, caller: Operator, context: Context) -> UserView:
 
 @router.patch("/{name}", operation_id="edit_user", responses=problems(403, 404, 409))
 async def edit_user(name: str, body: UserEdit, caller: Operator, context: Context) -> UserView:
-    """A disabled user is signed out everywhere at once; a new password is for one use."""
+    """Change a user. A disabled user is signed out everywhere at once; a new password can be used once."""
     hashed = await _hashed(context, body.password)
     user = await context.execute(
         user_accounts.edit_user,
@@ -101,7 +101,7 @@ async def delete_user(name: str, caller: Operator, context: Context) -> Response
 
 
 async def _shown(context: ServerContext, users: Sequence[UserRecord]) -> list[UserView]:
-    """Users with what is counted about them: one look at the state and one at the store, however many they are."""
+    """Users with their numbers: one read of the state and one of the store, for any number of users."""
     active = await context.inspect(_active_jobs)
     seen = await context.read(lambda tables: tables.credentials.last_used())
     return [user_view(user, active_jobs=active[user.name], last_seen=seen.get(user.name)) for user in users]

@@ -1,4 +1,4 @@
-"""What could be better."""
+"""Analysis: findings with proposals, and usage."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ from corral.server.schemas.reports.analysis import (
 
 router = resource_router("", "analysis")
 
-#: Usage is not kept much longer than a year.
+#: Usage is stored for little more than a year.
 LONGEST_SECONDS = 400 * 86_400.0
 
-Period = Annotated[str, Query(max_length=32, description="How far to look back: 24h, 7d, 30d.", examples=["7d", "24h"])]
+Period = Annotated[
+    str, Query(max_length=32, description="Length of the period until now: 24h, 7d, 30d.", examples=["7d", "24h"])
+]
 
 
 @router.get("/analysis", operation_id="get_analysis", responses=problems(403))
@@ -34,20 +36,20 @@ async def get_analysis(caller: Operator, context: Context, period: Period = "7d"
     """Findings with evidence and a proposal, and GPU-hours and energy by user, group, queue and GPU model."""
     seconds = _seconds(period)
     now = context.clock.now()
-    picture = await context.inspect(snapshot_of)
+    snapshot = await context.inspect(picture_of)
     past = await context.read(past_of, now - seconds, now)
     found = await asyncio.to_thread(
-        run_analysis, picture, past, context.history, now - seconds, now, analysis_rules(context)
+        run_analysis, snapshot, past, context.history, now - seconds, now, analysis_rules(context)
     )
     return analysis_view(found)
 
 
 @router.get("/analysis/defragmentation", operation_id="get_defragmentation", responses=problems(403))
 async def get_defragmentation(caller: Operator, context: Context) -> DefragmentationView:
-    """Moves of running jobs that would free whole nodes. Only a preview: nothing carries them out."""
-    picture = await context.inspect(snapshot_of)
+    """Moves of running jobs that would free whole nodes. Only a preview: they are not carried out."""
+    snapshot = await context.inspect(picture_of)
     now, rules = context.clock.now(), analysis_rules(context)
-    return defragmentation_view(await asyncio.to_thread(preview_defragmentation, picture, now, rules))
+    return defragmentation_view(await asyncio.to_thread(preview_defragmentation, snapshot, now, rules))
 
 
 def analysis_rules(context: ServerContext) -> AnalysisRules:

@@ -1,4 +1,4 @@
-"""Reports: made, kept, downloaded, scheduled. For operators."""
+"""Reports: created, downloaded, scheduled. For operators."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from corral.server.schemas.reports.reports import (
 router = resource_router("", "reports")
 
 MEDIA_TYPES = {"html": "text/html; charset=utf-8", "pdf": "application/pdf", "csv": "text/csv; charset=utf-8"}
-#: A report needs nothing but its own styles, and may do nothing in the name of whoever looks at it. The console shows
-#: it in a frame; pages of others may not.
+#: A report needs only its own styles and must not act in the name of its reader. The console shows it in a frame;
+#: other sites may not.
 REPORT_HEADERS = {
     "Content-Security-Policy": (
         "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
@@ -56,7 +56,7 @@ async def list_reports(
 
 @router.post("/reports", status_code=201, operation_id="create_report", responses=problems(403, 409))
 async def create_report(body: ReportCreate, caller: Operator, context: Context) -> ReportView:
-    """Ask for a report. It is `working` until it is `ready` to be downloaded, or has `failed`."""
+    """Request a report. It is `working` until it is `ready` to be downloaded, or has `failed`."""
     span = reports.span_asked(
         context.clock.now(),
         period_seconds=body.period,
@@ -99,7 +99,7 @@ async def delete_report(id: str, caller: Operator, context: Context) -> Response
 async def get_report_file(
     id: str, caller: Operator, context: Context, format: Literal["html", "pdf", "csv"] = "html"
 ) -> FileResponse:
-    """The report itself: HTML to look at, PDF to hand on, or its data as CSV with one line per attempt."""
+    """The report as HTML or PDF, or its data as CSV with one line per attempt."""
     report = await context.read(reports.existing, id)
     if report.state is not ReportState.READY:
         raise WrongState(f"report {id} is {report.state}", field="report", state=report.state)
@@ -122,7 +122,7 @@ async def list_report_schedules(
 
 @router.post("/report-schedules", status_code=201, operation_id="create_report_schedule", responses=problems(403, 409))
 async def create_report_schedule(body: ScheduleCreate, caller: Operator, context: Context) -> ScheduleView:
-    """The first report is that of the first span which ends from now on."""
+    """Create a schedule. The first report covers the first span that ends after now."""
     schedule = await context.execute(reports.create_schedule, caller, schedule_of(body))
     return schedule_view(schedule, context.clock.now())
 
@@ -142,7 +142,7 @@ async def edit_report_schedule(name: str, body: ScheduleEdit, caller: Operator, 
     "/report-schedules/{name}", status_code=204, operation_id="delete_report_schedule", responses=problems(403, 404)
 )
 async def delete_report_schedule(name: str, caller: Operator, context: Context) -> Response:
-    """The reports that it has made stay."""
+    """Delete a schedule. Its reports stay."""
     await context.execute(reports.delete_schedule, caller, name)
     return Response(status_code=204)
 

@@ -1,4 +1,4 @@
-"""How good estimated starts have been."""
+"""Accuracy of estimated starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def estimate_accuracy(
     context: Context,
     since: Annotated[str | None, Query(min_length=1, max_length=253, description="Made at this time or later.")] = None,
 ) -> EstimateAccuracyView:
-    """What became of estimated starts: how many jobs started by the p50 and by the p90 that they were told."""
+    """Accuracy of past estimates: how many jobs started by their estimated p50 and p90."""
     begin = time_of("since", since) or 0.0
     whose = None if caller.may(Function.SEE_OTHERS_JOBS) else caller.name
     return accuracy_view(await context.read(summary, begin, context.clock.now(), whose))

@@ -1,4 +1,4 @@
-"""Queues: what there is, who goes first, and what operators change."""
+"""Queues: their settings, their waiting lines, and changes by operators."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def get_queue(name: str, caller: AnyCaller, context: Context) -> QueueView
 
 @router.patch("/{name}", operation_id="edit_queue", responses=problems(403, 404))
 async def edit_queue(name: str, body: QueueEdit, caller: Operator, context: Context) -> QueueView:
-    """Change what is given. What waits is ordered by the new settings from now on."""
+    """Change the given fields. Waiting jobs are ordered by the new settings at once."""
     await context.execute(_edit, caller, name, changes_of(body))
     return await _shown(context, name)
 
@@ -73,7 +73,7 @@ async def delete_queues(body: NamesDelete, caller: Operator, context: Context) -
 
 @router.get("/{name}/order", operation_id="get_queue_order", responses=problems(404))
 async def get_queue_order(name: str, caller: AnyCaller, context: Context) -> OrderView:
-    """The waiting jobs in the order in which they go, line by line: the first 500 of each, and the caller's own."""
+    """The waiting jobs in their order, by waiting line: the first 500 of each, and the caller's own."""
     lines, others, homes = await context.inspect(_order, context.clock.now(), name, caller.name)
     expected = context.estimate_worker.of
     return OrderView(lines=[line_view(line, caller, expected, homes) for line in lines], waiting_for_others=others)

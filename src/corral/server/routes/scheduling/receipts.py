@@ -1,4 +1,4 @@
-"""Receipts of preemptions: who gave way to whom, by which rule, and what came of it. Both sides see theirs."""
+"""Receipts of preemptions: victim, preempting job, rule and outcome. Both owners see them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from corral.server.schemas.scheduling.receipts import (
 
 router = resource_router("", "receipts")
 
-#: More than these nobody reads of one job; the whole list has pages.
-TOLD = 200
+#: Receipts of one job that are shown; the whole list has pages.
+SHOWN = 200
 
 
 @router.get("/receipts", operation_id="list_receipts", responses=problems())
@@ -38,7 +38,7 @@ async def list_receipts(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[ReceiptView]:
-    """Newest first. Scientists see those in which a job of theirs is on either side."""
+    """Receipts, newest first. Scientists see those in which one of their jobs is the victim or the preempting job."""
     where = ReceiptFilter(
         of=None if caller.is_operator else caller.name, user=user, rule=rule, since=time_of("since", since)
     )
@@ -56,18 +56,18 @@ async def list_receipts(
 
 @router.get("/jobs/{job}/receipts", operation_id="list_job_receipts", responses=problems(404))
 async def list_job_receipts(job: str, caller: AnyCaller, context: Context) -> ListView[JobReceiptView]:
-    """Where the job gave way, and where others gave way to it, newest first; the last 200."""
+    """The last 200 receipts in which the job is the victim or the preempting job, newest first."""
 
     def read(tables: Transaction) -> tuple[str, list[ReceiptRecord]]:
         job_id = find_job(tables, caller, job).job.id
-        return job_id, [item for item in tables.receipts.of_job(job_id, TOLD) if _concerns(item, caller)]
+        return job_id, [item for item in tables.receipts.of_job(job_id, SHOWN) if _concerns(item, caller)]
 
     job_id, receipts = await context.read(read)
     return ListView(items=[job_receipt_view(receipt, job_id, _expected(receipt, context)) for receipt in receipts])
 
 
 def _expected(receipt: ReceiptRecord, context: ServerContext) -> ExpectedBackView | None:
-    """When a job that gave way and waits is expected to run again."""
+    """When a preempted job that waits is expected to run again."""
     if receipt.ended_at is None or receipt.back_at is not None:
         return None
     current = context.estimate_worker.of_wait((receipt.job_id, receipt.attempt + 1))

@@ -1,4 +1,4 @@
-"""Reservations: GPUs set aside for users and groups."""
+"""Reservations of GPUs for users and groups."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ async def list_reservations(
     caller: AnyCaller,
     context: Context,
     pool: FilterText | None = None,
-    since: Annotated[FilterText | None, Query(description="Those that end later than this.")] = None,
-    until: Annotated[FilterText | None, Query(description="Those that begin earlier than this.")] = None,
+    since: Annotated[FilterText | None, Query(description="Only reservations that end later.")] = None,
+    until: Annotated[FilterText | None, Query(description="Only reservations that begin earlier.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[ReservationView]:
-    """With those that were over lately."""
+    """All reservations, including those that ended lately."""
     found = await context.read(reservations.listed, pool, time_of("since", since), time_of("until", until))
     page = page_of(found, key=lambda record: (record.name,), limit=limit, cursor=cursor)
     facts = await context.inspect(reservations.reservation_views, page.items, context.clock.now())
@@ -45,7 +45,7 @@ async def list_reservations(
 
 @router.post("", status_code=201, operation_id="create_reservation", responses=problems(403, 409))
 async def create_reservation(body: ReservationCreate, caller: Operator, context: Context) -> ReservationView:
-    """So many GPUs, or named ones, for users and groups. Refused if they cannot be had in that window."""
+    """Reserve a number of GPUs, or named ones, for users and groups. Refused if they are not free in that window."""
     await context.execute(reservations.create, caller, body.name, body.pool, draft_of(body))
     return await _shown(context, body.name)
 
@@ -57,14 +57,14 @@ async def get_reservation(name: str, caller: AnyCaller, context: Context) -> Res
 
 @router.patch("/{name}", operation_id="edit_reservation", responses=problems(403, 404, 409))
 async def edit_reservation(name: str, body: ReservationEdit, caller: Operator, context: Context) -> ReservationView:
-    """GPUs that it has are kept where that is possible."""
+    """Change a reservation. It keeps its GPUs if possible."""
     await context.execute(reservations.edit, caller, name, draft_of(body))
     return await _shown(context, name)
 
 
 @router.delete("/{name}", status_code=204, operation_id="delete_reservation", responses=problems(403, 404))
 async def delete_reservation(name: str, caller: Operator, context: Context) -> Response:
-    """What runs on its GPUs goes on."""
+    """Delete a reservation. Jobs on its GPUs continue."""
     await context.execute(reservations.delete, caller, name)
     return Response(status_code=204)
 

@@ -1,4 +1,4 @@
-"""Object stores: the buckets that operators open for volumes. Everybody sees which there are."""
+"""Object stores: the buckets that operators open for volumes. All users see their names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ router = resource_router("/object-stores", "object stores")
 async def list_object_stores(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[ObjectStoreView]:
-    """How they are reached is told to operators only."""
+    """All object stores; addresses are shown to operators only."""
 
     def read(tables: Transaction) -> list[ObjectStoreView]:
         counts = object_stores.volumes_of(tables)
@@ -60,7 +60,7 @@ async def get_object_store(store: str, caller: AnyCaller, context: Context) -> O
 
 @router.patch("/{store}", operation_id="edit_object_store", responses=problems(403, 404, 503))
 async def edit_object_store(store: str, body: ObjectStoreEdit, caller: Operator, context: Context) -> ObjectStoreView:
-    """How the same bucket is reached. A secret that is left out stays as it is."""
+    """Change the access to the same bucket. A secret that is left out is kept."""
     changes = _locked(context, body.model_dump(exclude_unset=True))
     await context.execute(object_stores.edit, caller, store, changes)
     return await get_object_store(store, caller, context)
@@ -68,14 +68,14 @@ async def edit_object_store(store: str, body: ObjectStoreEdit, caller: Operator,
 
 @router.delete("/{store}", status_code=204, operation_id="delete_object_store", responses=problems(403, 404, 409))
 async def delete_object_store(store: str, caller: Operator, context: Context) -> Response:
-    """Nothing in the bucket is touched. Refused while volumes are parts of it."""
+    """Remove an object store; the bucket is not changed. Refused while it has volumes."""
     await context.execute(object_stores.delete, caller, store)
     return Response(status_code=204)
 
 
 @router.post("/{store}/test", operation_id="test_object_store", responses=problems(403, 404))
 async def test_object_store(store: str, caller: Operator, context: Context) -> ObjectStoreTestView:
-    """Whether the bucket can be reached and read, with what to do if not."""
+    """Test whether the bucket can be reached and read; an error has a hint."""
     found = await context.read(object_stores.existing, store, field="object-store")
     look = await look_into(found, context.box)
     return ObjectStoreTestView(ok=look.ok, detail=look.detail, objects_seen=look.objects_seen)

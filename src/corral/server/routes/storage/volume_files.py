@@ -1,4 +1,4 @@
-"""Files of volumes: listed, fetched, verified and deleted, and small ones brought in one request."""
+"""Files of volumes: list, download, verify, delete, and upload of small files in one request."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ from corral.stores.storage.uploads import ChecksumMismatch, PartsMissing, Upload
 
 router = resource_router("/volumes", "volume files")
 
-#: What is not larger comes with its checksum, and is sent in one request.
+#: Files up to this size have a checksum in their answer, and can be uploaded in one request.
 SMALL_BYTES = 1024 * 1024
 MAX_NAME_BYTES = 255
 MAX_NAMES = 100
 
-Path = Annotated[str, Query(max_length=4096, description="From the volume's root on; empty: the root itself.")]
+Path = Annotated[str, Query(max_length=4096, description="Path relative to the volume's root; empty: the root.")]
 Limit = Annotated[int, Query(ge=1, le=5000, description="Items on a page.")]
-#: Longer than others: it holds a path, with every letter spelt out.
+#: Longer than other cursors: it contains a path with escaped characters.
 Cursor = Annotated[str | None, Query(max_length=40_000, description="`next_cursor` of the page before.")]
-ModifiedAt = Annotated[str | None, Query(max_length=64, description="The file's own time; without it: now.")]
-#: Looked at last of all: who may not reach the volume learns nothing else.
+ModifiedAt = Annotated[str | None, Query(max_length=64, description="The file's modification time; default: now.")]
+#: Checked last: a caller who may not use the volume learns nothing else.
 ChecksumHeader = Annotated[
-    str, Header(alias="X-Checksum", description="blake2b-256 of the body, in hexadecimal digits; needed.")
+    str, Header(alias="X-Checksum", description="blake2b-256 of the body, in hexadecimal digits; required.")
 ]
-IfMatch = Annotated[str | None, Header(description="Only if it is still this one, by its ETag.")]
+IfMatch = Annotated[str | None, Header(description="Only if the file still has this ETag.")]
 
 BYTES = {"requestBody": {"required": True, "content": {downloads.OCTETS: {"schema": {"type": "string"}}}}}
 
@@ -62,11 +62,11 @@ async def list_volume_files(
     caller: AnyCaller,
     context: Context,
     path: Path = "",
-    recursive: Annotated[bool, Query(description="Everything below it.")] = False,
+    recursive: Annotated[bool, Query(description="All files below the directory.")] = False,
     limit: Limit = 500,
     cursor: Cursor = None,
 ) -> ListView[VolumeFileView]:
-    """What is in a directory of a volume, or everything below it, in a fixed order."""
+    """The entries of a directory of a volume, or all files below it, in a fixed order."""
     parts, after = parts_of(path), _after(cursor)
     with as_problems(path):
         reached = await reached_volume(context, caller, volume)
@@ -94,14 +94,14 @@ async def stat_volume_file(volume: str, caller: AnyCaller, context: Context, pat
     response_class=Response,
     responses={
         200: {"description": "The file.", "content": {downloads.OCTETS: {}}},
-        206: {"description": "The part that a Range header wants.", "content": {downloads.OCTETS: {}}},
+        206: {"description": "The range that the Range header asks for.", "content": {downloads.OCTETS: {}}},
         **problems(404, 409, 412, 416, 503),
     },
 )
 async def download_volume_file(
     volume: str, request: Request, caller: AnyCaller, context: Context, path: Path, if_match: IfMatch = None
 ) -> downloads.Download:
-    """A file, whole or a range of it; a small one with its checksum in X-Checksum."""
+    """A file or a range of it; a small file has its checksum in X-Checksum."""
     parts = parts_of(path)
     with as_problems(path):
         reached = await reached_volume(context, caller, volume)
@@ -123,7 +123,7 @@ async def download_volume_file(
 async def checksum_volume_file(
     volume: str, request: Request, caller: AnyCaller, context: Context, path: Path
 ) -> ChecksumView:
-    """The checksum of a file, made of all of it: that takes as long as reading it."""
+    """The checksum of a whole file; computing it takes as long as reading the file."""
     parts = parts_of(path)
 
     def computed(reached: Reached) -> Steps[ChecksumView]:
@@ -156,7 +156,8 @@ async def put_volume_file(
     x_checksum: ChecksumHeader = "",
     modified_at: ModifiedAt = None,
 ) -> VolumeFileView:
-    """A small file in one request; larger ones are uploaded in parts. It replaces one of the same name, in one step."""
+    """Upload a small file in one request; larger files are uploaded in parts. It atomically replaces a file of the same
+    name."""
     parts, modified_ms = named_parts_of(path), modified_ms_of(modified_at)
     content = await request.body()
     if len(content) > SMALL_BYTES:
@@ -188,7 +189,7 @@ async def put_volume_file(
 
 @router.put("/{volume}/files/directory", operation_id="make_volume_directory", responses=problems(403, 404, 409, 503))
 async def make_volume_directory(volume: str, caller: AnyCaller, context: Context, path: Path) -> VolumeFileView:
-    """A directory, with those on the way to it; one that is there already stays. A bucket has none."""
+    """Create a directory and its parents; an existing one is kept. A bucket has no directories."""
     parts = named_parts_of(path)
     with as_problems(path):
         reached = await reached_volume(context, caller, volume, writes=True)
@@ -203,9 +204,9 @@ async def delete_volume_file(
     caller: AnyCaller,
     context: Context,
     path: Path,
-    recursive: Annotated[bool, Query(description="A directory with all that is in it.")] = False,
+    recursive: Annotated[bool, Query(description="Delete a directory with its content.")] = False,
 ) -> Response:
-    """A file, an empty directory, or a directory with all that is in it. Of a link only the link goes."""
+    """Delete a file, an empty directory, or a directory with its content. Of a link only the link is deleted."""
     parts = named_parts_of(path)
     with as_problems(path):
         reached = await reached_volume(context, caller, volume, writes=True)
@@ -224,9 +225,9 @@ async def reached_volume(context: ServerContext, caller: Caller, word: str, *, w
 
 
 def parts_of(path: str) -> list[str]:
-    """The names on the way. What would lead out is refused at once, by its words."""
+    """The path components. A path that leads outside is refused, whether or not it exists."""
     if path.startswith("/"):
-        raise invalid_field("path", "must not begin with /: it is meant from the volume's root on")
+        raise invalid_field("path", "must not begin with /: it is relative to the volume's root")
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if ".." in parts:
         raise invalid_field("path", "must not contain ..")
@@ -267,7 +268,7 @@ def check_checksum(text: str) -> None:
 
 @contextmanager
 def as_problems(path: str) -> Iterator[None]:
-    """What storages refuse, as people and programs can tell it apart."""
+    """Errors of the storage as problems with different types."""
     try:
         yield
     except FileMissing as error:
@@ -304,7 +305,7 @@ def _download(
         "Last-Modified": changed,
         "X-Modified-At": time_text(opened.modified_ms),
     }
-    # A range of something else than the client has begun with is of no use to it.
+    # The file has changed: a range of another content is useless to the client.
     part = downloads.range_of(wanted, size) if wanted is not None and if_range in (None, opened.tag, changed) else None
     start, length = part or (0, size)
     if part is not None:

@@ -1,4 +1,4 @@
-"""Uploads to volumes, part by part: what was interrupted goes on where it was, and appears only when it is whole."""
+"""Uploads to volumes in parts: an interrupted upload can be continued, and the file appears once it is complete."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from corral.stores.storage.uploads import MAX_PARTS, UploadOrder
 
 router = resource_router("/volumes", "volume files")
 
-#: So much of a part is gathered before it goes to the disk.
+#: Bytes of a part that are collected before they are written to the disk.
 WRITE_BYTES = 1024 * 1024
 
 PartNumber = Annotated[int, Path(ge=0, lt=MAX_PARTS)]
@@ -45,7 +45,7 @@ PartNumber = Annotated[int, Path(ge=0, lt=MAX_PARTS)]
 
 @router.post("/{volume}/uploads", operation_id="begin_volume_upload", responses=problems(403, 404, 409, 503))
 async def begin_volume_upload(volume: str, body: UploadCreate, caller: AnyCaller, context: Context) -> UploadView:
-    """Begin, or find the open upload of the same file with the parts that are there already."""
+    """Begin an upload, or find the open upload of the same file with its received parts."""
     parts = named_parts_of(body.path)
     order = UploadOrder(
         path="/".join(parts),
@@ -72,7 +72,7 @@ async def begin_volume_upload(volume: str, body: UploadCreate, caller: AnyCaller
 
 @router.get("/{volume}/uploads/{upload}", operation_id="get_volume_upload", responses=problems(403, 404, 503))
 async def get_volume_upload(volume: str, upload: str, caller: AnyCaller, context: Context) -> UploadView:
-    """Which parts are there."""
+    """An open upload with its received parts."""
     with _upload_problems(upload):
         reached = await reached_volume(context, caller, volume, writes=True)
         return upload_view(await asyncio.to_thread(reached.uploads.get, upload))
@@ -94,7 +94,7 @@ async def put_volume_upload_part(
     context: Context,
     x_checksum: ChecksumHeader = "",
 ) -> Response:
-    """One part; it counts if it has the checksum. Sending it again changes nothing."""
+    """Send one part; it is accepted if the checksum matches. Sending it again changes nothing."""
     with _upload_problems(upload), ExitStack() as stack:
         reached = await reached_volume(context, caller, volume, writes=True)
         check_checksum(x_checksum)
@@ -116,7 +116,7 @@ async def put_volume_upload_part(
 async def complete_volume_upload(
     volume: str, upload: str, body: UploadComplete, request: Request, caller: AnyCaller, context: Context
 ) -> VolumeFileView:
-    """Verify all of it and give it its name, in one step. That takes as long as reading it."""
+    """Verify the whole file and atomically give it its name. This takes as long as reading the file."""
 
     def publish(staged: StagedFile, order: UploadOrder) -> StoredFile:
         return reached.files.publish(staged, order.path.split("/"))
@@ -137,7 +137,7 @@ async def complete_volume_upload(
     responses=problems(403, 404, 503),
 )
 async def abort_volume_upload(volume: str, upload: str, caller: AnyCaller, context: Context) -> Response:
-    """Give it up; what has come of it is forgotten."""
+    """Cancel an upload; its parts are removed."""
     with _upload_problems(upload):
         reached = await reached_volume(context, caller, volume, writes=True)
         await asyncio.to_thread(reached.uploads.abort, upload)
@@ -156,7 +156,7 @@ def _upload_problems(upload: str) -> Iterator[None]:
 
 
 async def _gathered(request: Request) -> AsyncIterator[bytes]:
-    """The body in pieces that are worth the way to the disk."""
+    """The body in blocks that are large enough to be written."""
     gathered = bytearray()
     try:
         async for piece in request.stream():

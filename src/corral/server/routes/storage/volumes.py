@@ -31,10 +31,10 @@ from corral.server.schemas.storage.volumes import (
 
 router = resource_router("/volumes", "volumes")
 
-#: How many of the jobs that mount a volume are shown with it.
+#: Jobs that are shown with a volume that they mount.
 SHOWN_JOBS = 50
 
-Owner = Annotated[str | None, Query(max_length=253, description="Whose, of several with this name.")]
+Owner = Annotated[str | None, Query(max_length=253, description="Owner, if several volumes have this name.")]
 Name = Annotated[str | None, Query(min_length=1, max_length=253, description="Text in the name.")]
 
 
@@ -49,7 +49,7 @@ async def list_volumes(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[VolumeView]:
-    """One's own, and those that are shared with one; operators see all."""
+    """The caller's own, and those that are shared with the caller; operators see all."""
     found = [
         volume
         for volume in await context.read(volumes.visible, caller)
@@ -64,13 +64,13 @@ async def list_volumes(
 
 @router.post("", status_code=201, operation_id="create_volume", responses=problems(403, 409))
 async def create_volume(body: VolumeCreate, caller: AnyCaller, context: Context) -> VolumeView:
-    """It can be mounted at once; jobs wait until it is made."""
+    """Create a volume. Jobs can mount it at once; they wait until it is ready."""
     return await _view(context, caller, await context.execute(volumes.create, caller, draft_of(body)))
 
 
 @router.get("/{volume}", operation_id="get_volume", responses=problems(404))
 async def get_volume(volume: str, caller: AnyCaller, context: Context, owner: Owner = None) -> VolumeView:
-    """By id, or by name; without an owner one's own goes first."""
+    """A volume by id, or by name; without an owner, the caller's own volume is preferred."""
     return await _view(context, caller, await context.read(volumes.find_volume, caller, word(volume, owner)))
 
 
@@ -78,7 +78,7 @@ async def get_volume(volume: str, caller: AnyCaller, context: Context, owner: Ow
 async def edit_volume(
     volume: str, body: VolumeEdit, caller: AnyCaller, context: Context, owner: Owner = None
 ) -> VolumeView:
-    """Make it larger."""
+    """Enlarge a volume."""
     if body.size is None:
         return await get_volume(volume, caller, context, owner)
     edited = await context.execute(volumes.resize, caller, word(volume, owner), body.size)
@@ -89,14 +89,14 @@ async def edit_volume(
 async def share_volume(
     volume: str, body: VolumeSharesPut, caller: AnyCaller, context: Context, owner: Owner = None
 ) -> VolumeView:
-    """Say with whom it is shared. Jobs that run keep what they have."""
+    """Set the users and groups that the volume is shared with. Running jobs keep their access."""
     shares = [share_of(share) for share in body.shares]
     return await _view(context, caller, await context.execute(volumes.share, caller, word(volume, owner), shares))
 
 
 @router.delete("/{volume}", status_code=204, operation_id="delete_volume", responses=problems(403, 404, 409))
 async def delete_volume(volume: str, caller: AnyCaller, context: Context, owner: Owner = None) -> Response:
-    """With all that is in it; of a bucket only the name goes. Refused while a live job mounts it."""
+    """Delete a volume with its content; the content of a bucket is kept. Refused while a live job mounts the volume."""
     await context.execute(volumes.delete, caller, word(volume, owner))
     return Response(status_code=204)
 

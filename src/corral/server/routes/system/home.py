@@ -1,6 +1,6 @@
-"""The console for browsers: its page at every address that nothing else answers, and the files that the page loads.
+"""The console: its page at every address that no other route answers, and the files that the page loads.
 
-All of it is open to everybody and holds no data: what the page shows it asks from the API, in the name of whoever is
+None of it needs a sign-in, and none of it contains data: the page reads its data from the API, as the user who is
 signed in.
 """
 
@@ -19,7 +19,7 @@ from starlette.types import Scope
 from corral.server.http.console_files import INDEX, ConsoleFile, ConsoleFiles, matches
 from corral.server.http.pages.plain import not_built_page
 
-#: Scripts come from files of ours only. Styles may be set in the page, which its component library does.
+#: Scripts come from the server's own files only. Inline styles are allowed: the component library uses them.
 CONSOLE_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self'; connect-src 'self'; frame-src 'self'; worker-src 'self'; object-src 'none'; base-uri 'none'; "
@@ -28,14 +28,14 @@ CONSOLE_POLICY = (
 #: A name with a digest in it never changes its content.
 _FOR_EVER = "public, max-age=31536000, immutable"
 _ASK_EACH_TIME = "no-cache"
-#: Addresses of programs. What is not there is missing there, and never a page.
+#: Addresses for programs: an unknown address below them is a 404, never the console's page.
 _NOT_PAGES = re.compile(
     r"/(api|assets|static|healthz|readyz|metrics)(/.*)?|/workbenches/[^/]+/jupyter(/.*)?", re.DOTALL
 )
 
 
 class PageRoute(APIRoute):
-    """Any address of a page. It only answers who looks: a change at an unknown address stays a 404."""
+    """Any address of a page. Answers GET and HEAD only: other methods at an unknown address give 404."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD") or _NOT_PAGES.fullmatch(scope["path"]):
@@ -63,12 +63,12 @@ async def asset(name: str, request: Request, console: Console) -> Response:
 
 
 async def page(path: str, request: Request, console: Console) -> Response:
-    """A file of the console if there is one of this name, else its page, which knows what belongs at this address."""
+    """A file of the console if there is one of this name, otherwise its page, which routes by the address."""
     file = console.get(path) if path != INDEX else None
     if file is not None:
         return _sent(file, request, caching=_ASK_EACH_TIME)
     if path and "text/html" not in request.headers.get("accept", ""):
-        # A program or a picture, not somebody who goes somewhere.
+        # The browser asks for a script or an image, not for a page.
         raise HTTPException(404)
     index = console.index()
     if index is None:

@@ -1,4 +1,4 @@
-"""One field to find everything: jobs, people, machines and what operators keep."""
+"""Search over jobs, users, nodes and the objects that operators manage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def search_everything(
     q: Annotated[str, Query(min_length=1, max_length=253, description="A part of an id or a name.")],
     limit: Annotated[int, Query(ge=1, le=MAX_FOUND)] = 20,
 ) -> SearchView:
-    """Whatever the caller may see, what matches best first, and some of everything."""
+    """Results that the caller may see, the best matches first, with some of every kind."""
     nodes = await context.inspect(_nodes)
     found = await context.read(search, caller, q, nodes, limit)
     return SearchView(items=[found_view(item) for item in found])

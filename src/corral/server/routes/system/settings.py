@@ -1,4 +1,4 @@
-"""The settings that this server runs with, for operators to look at."""
+"""The settings that this server runs with, for operators; read-only."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ router = resource_router("/settings", "system")
 
 @router.get("", operation_id="get_settings", responses=problems(403))
 async def get_settings(caller: Operator, context: Context) -> SettingsView:
-    """Every setting with its value and where that came from; secrets are masked."""
+    """Every setting with its value and the source of the value; secrets are masked."""
     return settings_view(context.settings)

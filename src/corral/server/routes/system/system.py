@@ -1,4 +1,4 @@
-"""The server itself: what it is, whether it lives, what it measures."""
+"""The server itself: version, health and metrics."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from corral.server.system.licences import current_licence, public_key_of
 
 router = APIRouter(tags=["system"], route_class=StrictRoute)
 
-#: A store that takes longer than this is not ready, whatever it answers.
+#: A store that takes longer than this is not ready.
 READY_SECONDS = 5.0
 
 
 @router.get(f"{PREFIX}/about", operation_id="get_about", responses=problems())
 async def get_about(caller: AnyCaller, context: Context) -> AboutView:
-    """What runs here, how each part is, and to whom it is licensed."""
+    """The server's version, the health of its parts, and the licensee."""
     return AboutView(
         version=context.version,
         build=f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
@@ -58,7 +58,7 @@ async def get_about(caller: AnyCaller, context: Context) -> AboutView:
 
 @router.put(f"{PREFIX}/about/licence", operation_id="set_licence", responses=problems(403))
 async def set_licence(body: LicencePut, caller: Operator, context: Context) -> LicenceView:
-    """Keep a licence token, if its signature is right and it has not run out. Nothing depends on it."""
+    """Store a licence token, if its signature is valid and it has not expired. No function depends on it."""
     return licence_view(await context.execute(licence.put, caller, body.token, public_key_of(context)))
 
 
@@ -71,7 +71,7 @@ async def remove_licence(caller: Operator, context: Context) -> Response:
 @router.get(f"{PREFIX}/healthz", operation_id="healthz")
 @router.get("/healthz", include_in_schema=False)
 async def healthz() -> HealthView:
-    """The process lives."""
+    """The process is alive."""
     return HealthView(status="ok")
 
 
@@ -115,7 +115,7 @@ def _exposition(context: ServerContext, seen: Seen) -> str:
 
 
 async def parts_of(context: ServerContext) -> list[PartView]:
-    """Every part that the server cannot do without, and what ails it."""
+    """Every part that the server needs, with its problem."""
     fault = await _fault_of_store(context)
     parts = [PartView(name="store", healthy=not fault, detail=fault)]
     alive, outage = context.controller.is_alive, context.controller.outage
@@ -138,7 +138,7 @@ async def parts_of(context: ServerContext) -> list[PartView]:
 
 
 def _workers(*, is_operator: bool) -> list[PartView]:
-    """What is done beside requests. The server is ready without it; what a worker fails with is for operators."""
+    """The workers. The server is ready even if one fails; the errors are shown to operators."""
     failing = [worker.health for worker in workers_alive() if worker.health.failures]
     names = ", ".join(health.name for health in failing)
     parts = [PartView(name="workers", healthy=not failing, detail=f"these fail: {names}" if failing else "")]
@@ -155,13 +155,13 @@ def _workers(*, is_operator: bool) -> list[PartView]:
 
 
 def _disk(context: ServerContext) -> PartView:
-    """A server whose disk is almost full launches nothing, and is ready all the same."""
+    """A server whose disk is almost full launches no jobs, but is still ready."""
     problem = context.disk_guard.problem()
     return PartView(name="disk", healthy=not problem, detail=f"nothing is launched: {problem}" if problem else "")
 
 
 def _exporters(context: ServerContext) -> list[PartView]:
-    """Of other nodes. Without one its GPUs have no readings; the server is ready all the same."""
+    """Exporters of other nodes. If one is down, its GPUs have no readings; the server is still ready."""
     return [
         PartView(name=f"exporter {one.label}", healthy=not one.problem, detail=one.problem) for one in context.exporters
     ]
@@ -173,6 +173,6 @@ async def _fault_of_store(context: ServerContext) -> str:
             await context.read(lambda tables: tables.events.last_id())
     except TimeoutError:
         return "the store does not answer"
-    except Exception:  # noqa: BLE001 - whatever ails the store, the answer is the same
+    except Exception:  # noqa: BLE001 - the answer is the same for every error of the store
         return "the store cannot be read"
     return await context.write_proof.problem(READY_SECONDS)

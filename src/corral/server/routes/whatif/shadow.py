@@ -1,4 +1,4 @@
-"""The shadow policy: a candidate that decides beside the live one, without effect. For operators."""
+"""The shadow policy: a candidate that decides in parallel to the live policy, without effect. For operators."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ router = resource_router("/shadow", "simulations")
 async def get_shadow(
     caller: Operator,
     context: Context,
-    limit: Annotated[int, Query(ge=0, le=500, description="Differences that are listed.")] = 200,
+    limit: Annotated[int, Query(ge=0, le=500, description="Maximum number of listed differences.")] = 200,
 ) -> ShadowView:
-    """What the shadow would have decided otherwise; also of one that was stopped, until the next is started."""
+    """The shadow policy's differences from the live one; kept after it was stopped, until the next is started."""
     return await _shown(context, limit)
 
 
 @router.put("", operation_id="start_shadow", responses=problems(403))
 async def start_shadow(body: RuleChanges, caller: Operator, context: Context) -> ShadowView:
-    """Decide every cycle that starts something once more with other rules, and note what differs. It replaces one that
-    runs, and what that one found."""
+    """Plan every cycle that starts a job again with other rules, and record the differences. This replaces a running
+    shadow policy and its differences."""
     record = await context.execute(shadow.start, caller, plain_of(body))
     context.shadow_runner.wake()
     return shadow_view(record, ShadowStanding(), [])

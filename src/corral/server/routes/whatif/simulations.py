@@ -1,4 +1,4 @@
-"""What-if questions: asked, followed, compared. For operators."""
+"""Simulations of what-if questions. For operators."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def list_simulations(
 
 @router.post("", status_code=201, operation_id="create_simulation", responses=problems(403, 409))
 async def create_simulation(body: SimulationCreate, caller: Operator, context: Context) -> SimulationView:
-    """Replay what was with something changed. It is `waiting`, then `working`, until it is `ready`."""
+    """Replay past jobs with changes. The simulation is `waiting`, then `working`, until it is `ready`."""
     jobs = None if body.jobs is None else await _traced(context, body.jobs)
     if jobs is None:
         span = simulations.span_asked(
@@ -85,7 +85,7 @@ async def get_simulation(id: str, caller: Operator, context: Context) -> Simulat
 
 @router.delete("/{id}", status_code=204, operation_id="delete_simulation", responses=problems(403, 404))
 async def delete_simulation(id: str, caller: Operator, context: Context) -> Response:
-    """One that is not over is cancelled."""
+    """Delete a simulation; one that is not over is cancelled."""
     await context.execute(simulations.delete, caller, id)
     context.simulation_runner.drop(id, remove=True)
     return Response(status_code=204)
@@ -100,7 +100,7 @@ async def cancel_simulation(id: str, caller: Operator, context: Context) -> Simu
 
 @router.post("/{id}/again", status_code=201, operation_id="repeat_simulation", responses=problems(403, 404, 409))
 async def repeat_simulation(id: str, caller: Operator, context: Context) -> SimulationView:
-    """The same question once more, as a new one; the cluster is the one of now."""
+    """Run the same simulation again as a new one, with the present cluster."""
     before = await context.read(simulations.existing, id)
     record: SimulationRecord = await context.execute(
         simulations.request,
@@ -113,7 +113,7 @@ async def repeat_simulation(id: str, caller: Operator, context: Context) -> Simu
     )
     if before.source is SimulationSource.TRACE and not context.simulation_runner.copy_trace(before.id, record.id):
         await context.execute(simulations.delete, caller, record.id)
-        raise NotFound(f"the jobs that came with simulation {id} are gone", field="simulation")
+        raise NotFound(f"the trace of simulation {id} does not exist any more", field="simulation")
     context.simulation_runner.wake()
     return simulation_view(record)
 
@@ -124,7 +124,7 @@ async def _shown(context: ServerContext, simulation_id: str) -> SimulationView:
 
 
 async def _traced(context: ServerContext, bodies: Sequence[TraceJobBody]) -> list[PastJob]:
-    """In the order of their arrival; each in a queue that there is."""
+    """The jobs in the order of their arrival. A job for a queue that does not exist is refused."""
     queues = await context.inspect(_queue_names)
     unknown = Counter(body.queue for body in bodies if body.queue not in queues)
     for queue, count in unknown.items():

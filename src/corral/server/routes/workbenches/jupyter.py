@@ -1,7 +1,8 @@
-"""The way to the Jupyter of a workbench from the console's address: for its owner, and nobody else but operators.
+"""Access to the Jupyter of a workbench from the console's address: for its owner and for operators only.
 
-Its pages run its owner's code, so a browser never gets them here: it is handed a ticket for the workbench's own origin
-(`server/workbenches/workbench_site.py`). Programs come with a token, which no page can use, and are passed on.
+Its pages run its owner's code, so a browser never gets them at this address: the browser gets a ticket for the
+workbench's own origin (`server/workbenches/workbench_site.py`). Requests of programs have a token, which no page can
+use, and are forwarded.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from corral.server.workbenches.workbench_passes import Entry, Pass
 
 router = APIRouter(include_in_schema=False)
 
-#: How often it is asked whether who opened a WebSocket would still be let in.
+#: How often the rights of the user who opened a WebSocket are checked again.
 LET_IN_SECONDS = 10.0
 RELOAD_SECONDS = "3"
 _METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
-#: Should a browser come to show such an answer after all: as a page of nowhere, without scripts.
+#: If a browser shows such an answer nevertheless, the page has an opaque origin and no scripts.
 _NO_PAGE = ((b"content-security-policy", b"sandbox"), (b"cross-origin-resource-policy", b"same-origin"))
 
 
@@ -73,7 +74,7 @@ async def pass_on_websocket(websocket: WebSocket, job: str, path: str) -> None:
 async def bridged(
     websocket: WebSocket, context: ServerContext, job_id: str, until: Callable[[], Awaitable[str]]
 ) -> None:
-    """Pass a WebSocket on to a workbench until one end closes it, or `until` returns with a reason."""
+    """Forward a WebSocket to a workbench until one end closes it, or `until` returns a reason."""
     try:
         upstream = await context.jupyter.open(websocket, job_id)
     except Unreachable as error:
@@ -127,7 +128,7 @@ def not_ready(job_id: str, error: Unreachable | None = None) -> Problem:
 
 
 async def _sent_there(request: Request, context: ServerContext, job_id: str) -> Response:
-    """A browser that is signed in goes to the workbench's own origin, with a ticket."""
+    """Redirect a signed-in browser to the workbench's own origin, with a ticket."""
     identity = await identity_of(request, context)
     is_going = request.headers.get("sec-fetch-mode", "navigate") == "navigate"
     is_framed = request.headers.get("sec-fetch-dest", "document") != "document"
@@ -153,7 +154,7 @@ async def _answer(request: Request, context: ServerContext, job: Job) -> Respons
 
 
 def _check_operator(context: ServerContext, identity: Identity, job_id: str) -> None:
-    """Of others' workbenches only operators learn whether they are there."""
+    """Only operators learn whether another user's workbench exists."""
     caller = identity.caller()
     if not caller.is_operator:
         raise Problem(403, "Not allowed", f"The workbench {job_id} is not yours.", slug="forbidden")
@@ -168,7 +169,7 @@ def _check_operator(context: ServerContext, identity: Identity, job_id: str) -> 
 
 
 def _refused(request: Request, problem: Problem) -> Response:
-    """People who are not signed in are sent to do so; a page that is not ready yet is loaded again."""
+    """Redirect users who are not signed in to the sign-in page; a page that is not ready yet is reloaded."""
     wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
     if wants_page and problem.status == 401 and "authorization" not in request.headers:
         path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
@@ -181,7 +182,7 @@ def _refused(request: Request, problem: Problem) -> Response:
 
 
 async def _let_in_no_more(context: ServerContext, identity: Identity) -> str:
-    """Returns once this visitor would not be let in any more."""
+    """Returns once this visitor has lost access."""
     while True:
         await asyncio.sleep(LET_IN_SECONDS)
         now = await context.identities.current(identity)

@@ -1,4 +1,4 @@
-"""Workbenches: create, look, start, stop, delete. Their Jupyter is passed on in `routes/jupyter.py`."""
+"""Workbenches: create, list, show, start, stop, delete. `jupyter.py` forwards requests to their Jupyter."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ router = resource_router("/workbenches", "workbenches")
 async def create_workbench(
     body: WorkbenchCreate, request: Request, caller: AnyCaller, context: Context
 ) -> WorkbenchView:
-    """Create a workbench and start it, unless it is held. Refused while what it needs is not there."""
+    """Create a workbench and start it, unless it is held. Refused if a program that it needs is missing."""
     draft = workbench_draft(body)
     missing = await asyncio.to_thread(context.workbenches.missing, caller.name, draft.spec, draft.request)
     record = await context.execute(workbenches.create, caller, draft, missing)
@@ -54,7 +54,7 @@ async def list_workbenches(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[WorkbenchView]:
-    """The caller's own, stopped ones too, the newest first; for operators everybody's."""
+    """The caller's own workbenches, also stopped ones, the newest first; for operators, those of all users."""
     user = None if caller.is_operator else caller.name
     where = JobFilter(states=tuple(state), kinds=(JobKind.WORKBENCH,), user=user)
     try:
@@ -67,15 +67,15 @@ async def list_workbenches(
 
 @router.get("/{workbench}", operation_id="get_workbench", responses=problems(404))
 async def get_workbench(workbench: str, request: Request, caller: AnyCaller, context: Context) -> WorkbenchView:
-    """By id, or by the name of one of the caller's own."""
+    """A workbench by its id, or by the name of one of the caller's own."""
     return await _shown(context, request, caller, await context.read(_own, caller, workbench))
 
 
 @router.post("/{workbench}/start", operation_id="start_workbench", responses=problems(403, 404, 409))
 async def start_workbench(workbench: str, request: Request, caller: AnyCaller, context: Context) -> WorkbenchView:
-    """Again, with the settings that it was created with."""
+    """Start a workbench again, with its settings."""
     found = await context.read(_own, caller, workbench)
-    # Looked for before the use case, which must not wait for a disk.
+    # Checked before the use case, which must not wait for a disk.
     missing = await asyncio.to_thread(context.workbenches.missing, found.job.user, found.spec, found.job.request)
     record = await context.execute(_started, caller, found.job.id, missing)
     return await _shown(context, request, caller, record)
@@ -83,13 +83,13 @@ async def start_workbench(workbench: str, request: Request, caller: AnyCaller, c
 
 @router.post("/{workbench}/stop", operation_id="stop_workbench", responses=problems(404, 409))
 async def stop_workbench(workbench: str, request: Request, caller: AnyCaller, context: Context) -> WorkbenchView:
-    """Its settings and its own directory stay."""
+    """Stop a workbench. Its settings and its own directory are kept."""
     return await _shown(context, request, caller, await context.execute(_stopped, caller, workbench))
 
 
 @router.delete("/{workbench}", status_code=204, operation_id="delete_workbench", responses=problems(404, 409))
 async def delete_workbench(workbench: str, caller: AnyCaller, context: Context) -> Response:
-    """For good, with its own directory."""
+    """Delete a workbench for good, with its own directory."""
     await context.execute(_deleted, caller, workbench)
     return Response(status_code=204)
 
@@ -108,7 +108,7 @@ async def _shown(context: ServerContext, request: Request, caller: Caller, recor
 
 
 async def _ssh_host(context: ServerContext, record: JobRecord, server: str) -> str:
-    """The node's own address where that is another machine, else this server's."""
+    """The node's address if it is another machine, otherwise this server's."""
     here = context.settings.workbench.ssh_host or urlsplit(server).hostname or "localhost"
     reaching = context.workbenches.reaching
     if not record.spec.ssh or record.job.state is not JobState.RUNNING or not reaching.has_elsewhere():
