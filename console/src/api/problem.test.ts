@@ -4,7 +4,7 @@ import { problemOf } from "@/api/problem";
 
 describe("a problem", () => {
   it("keeps the server's words, fields and numbers", () => {
-    const told = {
+    const answer = {
       type: "/problems/over-quota",
       title: "Over quota",
       status: 409,
@@ -12,7 +12,7 @@ describe("a problem", () => {
       limit: 4,
       errors: [{ field: "gpus", message: "must be at most 4" }],
     };
-    const problem = problemOf(told);
+    const problem = problemOf(answer);
     expect(problem).toMatchObject({
       status: 409,
       detail: "you hold 4 of 4",

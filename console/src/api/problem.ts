@@ -28,8 +28,8 @@ export class Problem extends Error {
 export function problemOf(error: unknown, status = 0): Problem {
   if (error instanceof Problem) return error;
   if (isRecord(error) && typeof error.detail === "string") {
-    const { type, title, status: told, detail, errors, ...numbers } = error;
-    const known = typeof told === "number" ? told : status;
+    const { type, title, status: given, detail, errors, ...numbers } = error;
+    const known = typeof given === "number" ? given : status;
     return new Problem(known, text(title), text(detail), text(type), fieldErrors(errors), numbers);
   }
   // What fetch itself throws: nobody answered.

@@ -43,8 +43,8 @@ export function useAction<Input, Output>(action: Action<Input, Output>) {
       else toastProblem(problem);
     },
     onSuccess: (output, input) => {
-      const told = action.done?.(output, input);
-      if (told !== undefined) toastDone(told);
+      const text = action.done?.(output, input);
+      if (text !== undefined) toastDone(text);
       action.onDone?.(output, input);
     },
     onSettled: () => queries.invalidateQueries({ predicate: (query) => isTouched(query.queryKey, action.touches) }),

@@ -18,10 +18,10 @@ interface SharesFieldProps {
   readonly shares: readonly Share[];
   readonly onChange: (shares: readonly Share[]) => void;
   /** What is wrong with the share at a place. */
-  readonly told: (at: number) => string | undefined;
+  readonly errorOf: (at: number) => string | undefined;
 }
 
-export function SharesField({ shares, onChange, told }: SharesFieldProps) {
+export function SharesField({ shares, onChange, errorOf }: SharesFieldProps) {
   const t = useTexts(texts);
   const isOperator = useIsOperator();
   // Only operators may see who there is; others know whom they mean.
@@ -33,7 +33,7 @@ export function SharesField({ shares, onChange, told }: SharesFieldProps) {
     <Stack gap="sm">
       {shares.length === 0 && (
         <Text size="sm" c="dimmed">
-          {t("nobody")}
+          {t("notShared")}
         </Text>
       )}
       {shares.map((share, at) => (
@@ -42,7 +42,7 @@ export function SharesField({ shares, onChange, told }: SharesFieldProps) {
           at={at}
           share={share}
           names={share.kind === "user" ? users : groups}
-          error={told(at)}
+          error={errorOf(at)}
           onChange={(to) => change(at, to)}
           onRemove={() => onChange(shares.filter((_, index) => index !== at))}
         />

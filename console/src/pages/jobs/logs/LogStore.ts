@@ -33,12 +33,12 @@ export class LogStore {
   private ended = 0;
   private open = "";
   private longestLine = 0;
-  private news = 0;
+  private changes = 0;
   private isTelling = false;
   private readonly listeners = new Set<() => void>();
 
   constructor(
-    private readonly later: (tell: () => void) => void = (tell) => void requestAnimationFrame(tell),
+    private readonly later: (notify: () => void) => void = (notify) => void requestAnimationFrame(notify),
     private readonly most = MOST_CHARS,
   ) {}
 
@@ -48,7 +48,7 @@ export class LogStore {
     const end = whole.lastIndexOf("\n") + 1;
     this.open = shortened(whole.slice(end));
     if (end > 0) this.addLines(whole.slice(0, end));
-    this.tell();
+    this.notify();
   }
 
   /** Lines so far, with one that has no end yet. */
@@ -108,7 +108,7 @@ export class LogStore {
   };
 
   /** Changes with every piece of news. */
-  version = (): number => this.news;
+  version = (): number => this.changes;
 
   private addLines(text: string): void {
     const last = this.pieces.at(-1);
@@ -142,12 +142,12 @@ export class LogStore {
     return undefined;
   }
 
-  private tell(): void {
+  private notify(): void {
     if (this.isTelling) return;
     this.isTelling = true;
     this.later(() => {
       this.isTelling = false;
-      this.news += 1;
+      this.changes += 1;
       for (const listener of this.listeners) listener();
     });
   }

@@ -60,7 +60,7 @@ export function Wizard({ form, at, goTo, isAttempted, onAttempt, refused, isBusy
   }
 
   if (step === undefined) return null;
-  const told =
+  const text =
     isAttempted && wrongHere.length > 0
       ? t("mend", { n: wrongHere.length, what: wrongHere.map((field) => form.findings[field]?.text ?? "").join("; ") })
       : "";
@@ -101,8 +101,8 @@ export function Wizard({ form, at, goTo, isAttempted, onAttempt, refused, isBusy
       <Stack gap="md">
         {refused !== null && <ProblemNote error={refused} />}
         <step.Content />
-        <Text role="alert" size="sm" c="var(--mantine-color-error)" hidden={told === ""}>
-          {told}
+        <Text role="alert" size="sm" c="var(--mantine-color-error)" hidden={text === ""}>
+          {text}
         </Text>
         <Group justify="space-between">
           <Button

@@ -30,8 +30,8 @@ export function sentenceOf(reason: Reason, language: Language, format: Format): 
         ? say(resources, language)(String(value) as keyof typeof resources)
         : shownNumber(unit, value, format);
   }
-  const told = filled(rule, language, values);
-  return told ?? capital(reason.detail);
+  const text = filled(rule, language, values);
+  return text ?? capital(reason.detail);
 }
 
 /** Undefined where a number is missing that the sentence needs. */

@@ -9,7 +9,7 @@ import { usePages } from "@/api/useAll";
 import { useIsOperator } from "@/app/session";
 import { useFilters } from "@/app/useFilters";
 import { Return } from "@/pages/jobs/job/ReceiptsPanel";
-import { receipts as told, rules } from "@/pages/jobs/job/texts";
+import { receipts as receiptTexts, rules } from "@/pages/jobs/job/texts";
 import { sinceOf, TIMES } from "@/pages/jobs/list/filters";
 import { texts as times } from "@/pages/jobs/list/texts";
 import { JobLink } from "@/pages/jobs/why/JobRef";
@@ -112,14 +112,14 @@ function FilterBar() {
 
 function useColumns(): readonly Column<Receipt>[] {
   const t = useTexts(texts);
-  const tt = useTexts(told);
+  const tt = useTexts(receiptTexts);
   const tr = useTexts(rules);
   const format = useFormat();
   return useMemo(
     () => [
       {
         key: "loser",
-        title: t("gaveWay"),
+        title: t("preemptedJob"),
         render: (one) => (
           <>
             <Side id={one.job} name={one.job_name} user={one.user} />

@@ -26,7 +26,7 @@ export function useMove() {
   });
 }
 
-function useEach(told: "pinned" | "unpinned" | "stopped", run: (job: string) => Promise<unknown>) {
+function useEach(done: "pinned" | "unpinned" | "stopped", run: (job: string) => Promise<unknown>) {
   const t = useTexts(texts);
   return useAction<readonly Named[], number>({
     run: async (jobs) => {
@@ -38,7 +38,7 @@ function useEach(told: "pinned" | "unpinned" | "stopped", run: (job: string) => 
       throw new Problem(first.status, title, refused.map((one) => one.detail).join(" "));
     },
     touches: TOUCHES,
-    done: (count) => t(told, { n: count }),
+    done: (count) => t(done, { n: count }),
   });
 }
 

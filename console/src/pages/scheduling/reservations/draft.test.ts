@@ -19,7 +19,7 @@ describe("a reservation as the API takes it", () => {
     expect(body).not.toHaveProperty("model");
   });
   it("has no end where it stands, whatever was typed before", () => {
-    expect(createOf({ ...DRAFT, lasting: "standing", until: "2026-01-03T10:00" }).until).toBeNull();
+    expect(createOf({ ...DRAFT, span: "standing", until: "2026-01-03T10:00" }).until).toBeNull();
   });
   it("names GPUs or counts them, never both", () => {
     const body = createOf({ ...DRAFT, which: "named", gpu_ids: ["n1-gpu0"], model: "A10", until: "2026-01-03T10:00" });
