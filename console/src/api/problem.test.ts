@@ -22,7 +22,7 @@ describe("a problem", () => {
     expect(problem.fields).toEqual([{ field: "gpus", detail: "must be at most 4" }]);
   });
 
-  it("is an outage when nobody answers, or only a proxy does", () => {
+  it("is an outage when no server answers, or only a proxy does", () => {
     expect(problemOf(new TypeError("Failed to fetch")).isOutage).toBe(true);
     expect(problemOf("<html>", 502).isOutage).toBe(true);
     expect(problemOf({ detail: "no", title: "", type: "", status: 500 }).isOutage).toBe(false);

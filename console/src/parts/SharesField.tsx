@@ -119,7 +119,7 @@ function ShareRow({ at, share, names, error, onChange, onRemove }: RowProps) {
   );
 }
 
-/** What the viewer can already see is wrong: nobody named, or somebody twice. By the share's place. */
+/** Errors that are known before saving: a missing name, or a name given twice. By the share's index. */
 export function useWrongShares(): (
   shares: readonly Share[],
 ) => ReadonlyMap<number, { text: string; isMissing: boolean }> {

@@ -1,4 +1,4 @@
-/** The fields of a form while they are filled in: what is wrong is told as one types, what is missing when one wants to go on. */
+/** The state of a form whose checks depend on several fields: errors are shown while the user types, missing values on saving. */
 import { useState, type FormEvent } from "react";
 
 import type { Problem } from "@/api/problem";
@@ -6,7 +6,7 @@ import { useAction, type Action } from "@/api/useAction";
 
 export interface Wrong {
   readonly text: string;
-  /** Nothing was given yet: only told when one wants to save. */
+  /** The field is still empty: only shown on saving. */
   readonly isMissing?: boolean;
 }
 

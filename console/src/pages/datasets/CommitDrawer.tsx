@@ -141,7 +141,7 @@ function Standing({ operation }: { operation: Operation }) {
   );
 }
 
-/** Follows a commit until it is over: how far it is is no news that the stream would tell. */
+/** Polls a commit until it ends: the event stream does not report its progress. */
 function useOperation(dataset: Dataset, begun: Operation | undefined, onClose: () => void): Operation | undefined {
   const t = useTexts(texts);
   const queries = useQueryClient();

@@ -1,4 +1,4 @@
-/** Who is told: the channels, a test of each with its outcome, and everything that was sent. */
+/** The channels that receive notifications, a test of each with its outcome, and everything that was sent. */
 import { Alert, Button, Group, Stack, Switch } from "@mantine/core";
 import { Megaphone, Plus, Send } from "lucide-react";
 import { useMemo, useState } from "react";

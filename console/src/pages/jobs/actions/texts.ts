@@ -15,7 +15,7 @@ export const actions = defineTexts({
   remove: ["Remove", "删除"],
 });
 
-/** Why something cannot be done, said before anybody tries. */
+/** Why an action is not possible, shown before the click. */
 export const obstacles = defineTexts({
   notYours: ["Only {user} and operators can do this.", "只有 {user} 和管理员可以执行此操作。"],
   ended: ["The job has ended already.", "作业已经结束。"],

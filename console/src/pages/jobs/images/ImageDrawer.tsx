@@ -1,4 +1,4 @@
-/** Add an image, or change one. What the server would refuse is told while one types. */
+/** Add an image, or change one. Errors are shown while the user types. */
 import { SegmentedControl, Select, Stack, TagsInput, Text, Textarea, TextInput } from "@mantine/core";
 
 import { api, sent } from "@/api/client";
@@ -166,7 +166,7 @@ function Credential({ fields, set, errorOf, image }: FieldsProps) {
   const t = useTexts(texts);
   const me = useMe();
   const logins = useAll("/registry-logins").data ?? [];
-  // Another's logins are nobody else's business: what is chosen stays, or is taken away.
+  // Logins of other users are not listed: the chosen one stays, or is removed.
   const isOwn = image === undefined || image.owner === me.name || image.owner === "";
   const fitting = isOwn
     ? logins.filter((login) => login.platform === (fields.visibility === "public")).map((login) => login.name)

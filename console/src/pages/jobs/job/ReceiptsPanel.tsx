@@ -1,4 +1,4 @@
-/** Who gave way to whom: the receipts of preemption, as both sides see them. */
+/** The receipts of preemption, as the victim and the preempting job see them. */
 import { Badge, Box, Group, Stack, Text } from "@mantine/core";
 import { ArrowDownLeft, ArrowUpRight } from "lucide-react";
 

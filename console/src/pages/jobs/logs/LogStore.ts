@@ -1,6 +1,6 @@
 /**
  * A log in memory: a million lines and more. Text is kept in large pieces with the places of their lines, never as an
- * object for each line; whoever shows it asks for the few lines in sight. Listeners hear of news once per frame.
+ * object for each line; the view asks for the few lines in sight. Listeners are notified of changes once per frame.
  */
 import { withoutSequences } from "@/pages/jobs/logs/ansi";
 
@@ -107,7 +107,7 @@ export class LogStore {
     return () => this.listeners.delete(listener);
   };
 
-  /** Changes with every piece of news. */
+  /** Changes with every notification. */
   version = (): number => this.changes;
 
   private addLines(text: string): void {

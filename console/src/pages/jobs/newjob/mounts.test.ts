@@ -74,6 +74,6 @@ describe("whom a mount waits for", () => {
     expect(waitingFor(volume({ mode: "rw" }), held("ro"), t)).toContain("1 job reads data now");
     expect(waitingFor(volume({ mode: "ro" }), held("ro"), t)).toBeUndefined();
   });
-  it("is nobody who waits too", () =>
+  it("is no job that waits too", () =>
     expect(waitingFor(volume({ mode: "rw" }), held("rw", "queued"), t)).toBeUndefined());
 });

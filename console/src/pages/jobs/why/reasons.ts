@@ -1,4 +1,4 @@
-/** Why a job waits, told in the viewer's language. */
+/** Why a job waits, in the viewer's language. */
 import { usePreferences } from "@/app/preferences";
 import type { Schema } from "@/api/client";
 import { resources, sentences, titles } from "@/pages/jobs/why/texts";

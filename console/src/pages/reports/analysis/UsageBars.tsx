@@ -1,4 +1,4 @@
-/** GPU-hours by user, group, queue or model: what was used of them, what was held without use, and what nobody measured. */
+/** GPU-hours by user, group, queue or model: what was used of them, what was held without use, and what was not measured. */
 import { SegmentedControl, SimpleGrid, Skeleton } from "@mantine/core";
 import { ChartNoAxesCombined } from "lucide-react";
 import { useMemo } from "react";

@@ -1,4 +1,4 @@
-/** Every preemption: who gave way to whom, by which right, what was lost, and when it was back. Scientists see their own. */
+/** Every preemption: the victim, the job that preempted it, the rule, the work lost, and when the victim ran again. Scientists see their own. */
 import { Badge, Button, Group, Text, TextInput } from "@mantine/core";
 import { Handshake, Search } from "lucide-react";
 import { useMemo } from "react";

@@ -1,4 +1,4 @@
-/** What people do with jobs in a line: each of them is refused or done by itself, and all refusals are told. */
+/** Actions on jobs in the waiting line: each job is handled separately, and all refusals are shown. */
 import { api, sent, type Schema } from "@/api/client";
 import { Problem, problemOf } from "@/api/problem";
 import { useAction } from "@/api/useAction";
