@@ -15,9 +15,9 @@ CONSOLE_SOURCES := $(shell find console -mindepth 1 -path console/node_modules -
 # Servers are started hundreds of times by the tests: they must not be compiled anew each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The plugin that makes requests up takes half a second of each process, and no unit test uses it. Whoever has done its
-# part takes over some of the others': files are too unlike to be dealt out whole.
-UNIT := $(BIN)/pytest -q -n auto --dist worksteal -p no:schemathesis --least-cases 10000 tests/unit tests/scenarios
+# The plugin schemathesis takes half a second to load in each process, and no unit test uses it. Processes that are done
+# take over tests of the others (worksteal): the files differ too much in duration to be distributed whole.
+UNIT := $(BIN)/pytest -q -n auto --dist worksteal -p no:schemathesis tests/unit tests/scenarios
 
 # Which tests were skipped and why: tests/conftest.py adds to it, scripts/skipped-tests prints it at the end.
 SKIPPED := .pytest_cache/skipped
@@ -71,12 +71,14 @@ test: setup check console ## all checks and all tests
 unit: setup ## the quick tests only
 	@$(UNIT)
 
-check: setup $(PACKAGES) ## lint, format, types, layers
+check: setup $(PACKAGES) ## lint, format, types, layers, layout, words
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python scripts/check_job_paths.py
+	@$(BIN)/python scripts/check_layout.py
+	@$(BIN)/python scripts/check_words.py
 	@$(NODE) npm run --silent check
 
 bench: setup ## measure, and print tables with ratios
@@ -87,8 +89,9 @@ format: setup $(PACKAGES) ## put the code in shape
 	@$(BIN)/ruff format .
 	@$(NODE) npm run --silent format
 
-openapi: setup $(PACKAGES) ## write the OpenAPI file, the console's types and the CLI reference anew
+openapi: setup $(PACKAGES) ## write the OpenAPI file, the client's and the console's types and the CLI reference anew
 	@$(BIN)/python -m corral.server.http.openapi > docs/reference/openapi.json
+	@$(BIN)/python scripts/client_views.py
 	@$(BIN)/python -m corral.cli.terminal.reference > docs/reference/cli.md
 	@$(NODE) npm run --silent types
 

@@ -21,7 +21,8 @@ from corral.control.records import AttemptRecord, JobSpec
 from corral.control.scheduling import views
 from corral.control.scheduling.suggestions import suggestions
 from corral.control.system.policies import Policies
-from corral.core.model import Job, JobState, Membership, Queue
+from corral.core.model import Job, JobState, Queue
+from corral.core.people.membership import Membership
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.snapshot.changes import PutMembership, PutQueue
 from corral.server.fleet.gpu_map import fleet_now, map_of

@@ -26,13 +26,13 @@ from benchmarks.tables import Row, median, print_table, spread
 from corral.core.model import Job, Queue
 from corral.core.quantities import format_duration
 from corral.core.scheduling.cycle.scheduler import schedule
-from corral.core.scheduling.forecast.accuracy import Told, accuracy_of, by_horizon, calibrate
+from corral.core.scheduling.forecast.accuracy import PastEstimate, accuracy_of, by_horizon, calibrate
 from corral.core.scheduling.forecast.arrivals import DAY, Recent
 from corral.core.scheduling.forecast.estimates import Forecaster
 from corral.core.snapshot.changes import PutNode, PutQueue, PutRules
 from corral.core.snapshot.cluster_snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
 from corral.core.snapshot.installation import Limits
-from corral.core.snapshot.replica import Mirror, picture_of
+from corral.core.snapshot.replica import Replica, copy_of
 from corral.simulator.fleets import parse_fleet
 from corral.simulator.simulation import Simulation
 from corral.simulator.traces import philly
@@ -93,7 +93,7 @@ def users_workload(most: int) -> Workload:
     return Workload(parse_fleet(fairness.FLEET), jobs[:most], Counter())
 
 
-class Estimating:
+class EstimateWorker:
     """A replay during which starts are estimated."""
 
     def __init__(self, work: Workload, policy: str, samples: int) -> None:
@@ -106,7 +106,7 @@ class Estimating:
         self._every = max(1, len(work.jobs) // samples)
         self._forecaster = Forecaster()
         #: by job
-        self.told: dict[str, Told] = {}
+        self.told: dict[str, PastEstimate] = {}
         self.seconds: list[float] = []
         self.ends_at = 0.0
         self._since: float | None = None
@@ -140,13 +140,13 @@ class Estimating:
         begun = time.process_time()
         calibration = calibrate(self.told.values(), now)
         recent = Recent(jobs=tuple(self._recent), since=self._since or now)
-        picture = picture_of(self._simulation.snapshot)
+        picture = copy_of(self._simulation.snapshot)
         found = self._forecaster.forecast(picture, now, calibration=calibration, recent=recent)
         self.seconds.append(time.process_time() - begun)
         for job in jobs:
             estimate = found.estimates.get(job.id)
             if estimate is not None:
-                self.told[job.id] = Told(
+                self.told[job.id] = PastEstimate(
                     job_id=job.id,
                     attempt=1,
                     queue=job.queue,
@@ -158,7 +158,7 @@ class Estimating:
                 )
 
 
-def accuracy_rows(name: str, policy: str, ran: Estimating) -> Iterator[Row]:
+def accuracy_rows(name: str, policy: str, ran: EstimateWorker) -> Iterator[Row]:
     told = [one for one in ran.told.values() if one.started_at is not None]
     for horizon, found in [("all", accuracy_of(told, ran.ends_at)), *by_horizon(told, ran.ends_at)]:
         if found.before_p90 is None or found.before_p50 is None:
@@ -190,7 +190,7 @@ def accuracy(most: int, samples: int, policies: Sequence[str], only: Sequence[st
     rows = []
     for name, work in works.items():
         for policy in policies if not only or name in only else ():
-            ran = Estimating(work, policy, samples)
+            ran = EstimateWorker(work, policy, samples)
             ran.run()
             rows += accuracy_rows(name, policy, ran)
     print_table(f"Estimated starts, 64 GPUs, up to {most:,} jobs, predictions learned on the way", rows)
@@ -206,10 +206,10 @@ def speed(nodes: int = 5000, jobs: int = 63_000) -> None:
         placing = (time.process_time() - begun) / len(plan.starts)
         snapshot.apply(started(snapshot, plan))
         begun = time.process_time()
-        picture = picture_of(snapshot)
+        picture = copy_of(snapshot)
         copying = time.process_time() - begun
         begun = time.process_time()
-        mirror = Mirror()
+        mirror = Replica()
         mirror.follow(picture)
         mirroring = time.process_time() - begun
         forecaster, taken, found = Forecaster(), [], 0
@@ -230,7 +230,7 @@ def speed(nodes: int = 5000, jobs: int = 63_000) -> None:
                 ),
             )
         )
-    print_table("Estimating starts in process", rows)
+    print_table("EstimateWorker starts in process", rows)
 
 
 def _duration(seconds: float) -> str:

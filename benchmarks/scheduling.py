@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 
 from benchmarks.tables import Row, median, percentile, print_table, spread
 from corral.core.model import DEFAULT_POOL, Gpu, Job, JobState, Node, Prediction, Queue, Request
-from corral.core.scheduling.cycle.plan import Plan
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import explain
+from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.changes import Change, DropJob, PutJob, PutMix, PutNode, PutQueue, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import BackfillRules, Limits

@@ -52,7 +52,9 @@ OWN_FILES: dict[str, str] = {
     "server/system/disk_guard.py": "the server's home",
     "engines/attempts/terms.py": "the engine's own place",
     "engines/local/fold.py": "run directories; the job-owned ones in them are only removed when empty",
+    "engines/attempts/claims.py": "run directories, which are the server's",
     "engines/attempts/holder.py": "runs as the job",
+    "engines/attempts/json_files.py": "run directories and the directories around volumes, which no job can change",
     "engines/local/attempts.py": "run directories, which are the server's",
     "engines/local/cgroups.py": "control groups",
     "engines/local/containers/container_job.py": "the runtime's environment and login, in a run directory",
@@ -61,8 +63,8 @@ OWN_FILES: dict[str, str] = {
     "engines/local/engine.py": "run directories, which are the server's",
     "engines/local/faults.py": "drills, in the server's home",
     "engines/local/containers/image_rights.py": "notes about images, in the server's home",
-    "engines/attempts/instance_specs.py": "the helper and MPS, in the server's home",
-    "engines/local/link.py": "the spawner's log",
+    "engines/local/instance_specs.py": "the helper and MPS, in the server's home",
+    "engines/local/supervisors/spawner_link.py": "the spawner's log",
     "engines/local/logs.py": "logs, in a run directory",
     "engines/local/mps.py": "MPS, in the server's home",
     "engines/attempts/job_places.py": "the server's own directories on the way to a job's",
@@ -78,7 +80,8 @@ OWN_FILES: dict[str, str] = {
     "engines/storage/preparation.py": "the run directory, which is the server's",
     "engines/storage/project_quotas.py": "the root of a volume, which lies where no job can pass",
     "engines/storage/scratch.py": "the directory around what instances have of the node's disk",
-    "engines/local/supervisor.py": "the run directory, which is the server's",
+    "engines/local/supervisors/job_process.py": "/dev/null",
+    "engines/local/supervisors/supervisor.py": "the run directory, which is the server's",
     "engines/local/watcher.py": "the engine's pipe",
     "engines/slurm/attempts/slurm_attempt.py": "what was ordered, in the server's own directories",
     "engines/slurm/engine.py": "what was ordered, in the server's own directories",
@@ -90,7 +93,7 @@ OWN_FILES: dict[str, str] = {
     "engines/slurm/cluster/drains.py": "the server's own directories",
     "engines/workbenches/workbench_host.py": "runs as the job",
     "engines/workbenches/workbench_relay.py": "runs as the job",
-    "server/datasets/dataset_workers.py": "words of the server's own workers",
+    "server/datasets/operation_runner.py": "words of the server's own workers",
     "server/settings/config_file.py": "the configuration",
     "server/http/console_files.py": "the console",
     "server/datasets/dataset_access.py": "clones of histories, in the server's home",
@@ -104,7 +107,7 @@ OWN_FILES: dict[str, str] = {
     "server/whatif/simulation_runner.py": "simulations, in the server's home",
     "server/whatif/simulation_orders.py": "simulations, in the server's home",
     "server/settings/storage_places.py": "the server's home",
-    "server/storage/volume_files.py": "uploads to buckets, in the server's home",
+    "server/storage/volume_storage.py": "uploads to buckets, in the server's home",
     "server/workbenches/workbench_ports.py": "the server's home",
     "stores/reports/report_files.py": "reports, in the server's home",
     "stores/database/sqlite.py": "the store",
@@ -118,9 +121,9 @@ OWN_FILES: dict[str, str] = {
 #: Modules that name paths of jobs and open none of them, although they open others.
 PASSES_ON = {
     "engines/local/containers/image_rights.py": "notes about images, in the server's home",
-    "engines/attempts/instance_specs.py": "to the supervisor, which hands them to corral.files",
-    "server/datasets/dataset_workers.py": "to the worker, which hands them to corral.files",
-    "server/storage/volume_files.py": "to stores/storage/volume_directory.py and stores/storage/uploads.py",
+    "engines/local/instance_specs.py": "to the supervisor, which hands them to corral.files",
+    "server/datasets/operation_runner.py": "to the worker, which hands them to corral.files",
+    "server/storage/volume_storage.py": "to stores/storage/volume_directory.py and stores/storage/uploads.py",
     "stores/workbenches/workbench_keys.py": "its own `path_of` gives the server's files",
     "stores/jobs/job_directories.py": "makes them, and opens them with corral.files",
 }
@@ -176,9 +179,10 @@ def _opens_file(node: ast.Call) -> bool:
 def job_paths(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and name of everything that gives paths of jobs, where it is used."""
     for node in ast.walk(tree):
-        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-        if name in JOB_PATHS:
-            yield node.lineno, name
+        if isinstance(node, ast.Attribute) and node.attr in JOB_PATHS:
+            yield node.lineno, node.attr
+        elif isinstance(node, ast.Name) and node.id in JOB_PATHS:
+            yield node.lineno, node.id
 
 
 def problems() -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.objects.mounting import detach
+from corral.objects.bucket_mounts import detach
 
 # A shell that starts a command in the background (`nohup make test &`) lets it ignore SIGINT, and so all its children:
 # what tests interrupt would not hear it.

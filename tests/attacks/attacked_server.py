@@ -9,22 +9,23 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 from corral.cli.main import main
 from corral.engines.slurm.attempts import slurm_attempt
+from corral.engines.slurm.attempts.run_directory import Layout
+from corral.engines.slurm.attempts.slurm_attempt import Attempt
 
 
 def crash_before_the_id_is_stored(file: Path) -> None:
     note_job = slurm_attempt.note_job
 
-    def dying(*words: Any) -> None:
+    def note_or_die(layout: Layout, attempt: Attempt, job_id: int) -> None:
         if file.exists():
             file.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
-        note_job(*words)
+        note_job(layout, attempt, job_id)
 
-    slurm_attempt.note_job = dying
+    slurm_attempt.note_job = note_or_die
 
 
 if __name__ == "__main__":

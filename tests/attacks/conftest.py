@@ -18,7 +18,7 @@ import pytest
 from tests.integration.waiting import wait_until
 from tests.servers.accounts import temporary_account
 from tests.servers.corral_server import CorralServer
-from tests.servers.nursery import ENTRY_POINT
+from tests.servers.fork_server import ENTRY_POINT
 
 pytest_plugins = ["tests.servers.fixtures"]
 
@@ -35,7 +35,7 @@ class SharedMachine:
     place: Path
 
     def start(self, **env: str) -> None:
-        self.server.start(CORRAL_ALLOW_ROOT="false", **env)
+        self.server.start(env, CORRAL_ALLOW_ROOT="false")
 
     def submit(self, user: str, script: str, **fields: Any) -> str:
         """The id of a job of the user that runs a shell script."""

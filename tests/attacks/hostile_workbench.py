@@ -48,7 +48,7 @@ Server(where, Hostile).serve_forever()
 
 WORKER = "self.addEventListener('fetch', event => event.respondWith(new Response('taken over')));"
 
-#: `attack(console, other, session)`: the console's origin, the address of somebody else's workbench, a session of the
+#: `attack(console, other, session)`: the console's origin, the address of another user's workbench, a session of the
 #: attacker's own. What every try got; null where it got nothing.
 PAGE = """<!doctype html><title>a notebook</title><h1>Work in progress</h1><script>
 const within = (ms, promise) => Promise.race([promise, new Promise(done => setTimeout(done, ms, null))]);

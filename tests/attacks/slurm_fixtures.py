@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def attacked(request: pytest.FixtureRequest, slurm_cluster: SlurmCluster) -> Ite
 def _machine(
     request: pytest.FixtureRequest, slurm: SlurmCluster, place: Path, names: Mapping[str, str], own_uid: int
 ) -> SlurmMachine:
-    options: dict[str, str] = {}
+    options: dict[str, Any] = {}
     if request.param == "slurmrestd":
         request.getfixturevalue("slurm_rest")
         token = place / "token"

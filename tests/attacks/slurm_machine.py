@@ -28,7 +28,7 @@ class SlurmMachine:
         return not self.own_account
 
     def start(self) -> None:
-        self.server.start(**self.env)
+        self.server.start(self.env)
 
     def submit(self, user: str, script: str, **fields: Any) -> str:
         body = {"command": ["/bin/bash", "-c", script], **fields}

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from corral.control.ports import AttemptPhase, AttemptStatus, Engine, Instance, LaunchOrder
-from corral.engines.attempts.instance_specs import Isolation
+from corral.engines.attempts.claims import read_claim
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.local.cgroups import CgroupSupport
 from corral.engines.local.containers.container_orders import ContainerRuntime
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import fleet_for
-from corral.engines.local.rundir import Layout, read_claim
+from corral.engines.local.rundir import Layout
 from corral.engines.storage.storage_specs import StoragePlaces
 
 #: long, as a busy machine and a real Slurm take their time; only a failure waits for its end
@@ -232,7 +233,7 @@ class LocalHarness(EngineHarness):
         return sum(path.stat().st_size for path in self.root.rglob("log.*"))
 
     def spawner_pid(self) -> int:
-        link = self.engine._link
+        link = self.engine._launches._link
         assert link is not None
         return link.pid
 

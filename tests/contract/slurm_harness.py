@@ -51,8 +51,8 @@ class SlurmHarness(EngineHarness):
         """There is none: Slurm starts attempts."""
 
     def is_alive(self, attempt_id: str = "j-1.1", rank: int = 0) -> bool:
-        told = [line.split()[0] for line in read_lines(self.root / "places" / f"{attempt_id}.{rank}" / "told")]
-        return "up" in told and "end" not in told
+        reported = [line.split()[0] for line in read_lines(self.root / "places" / f"{attempt_id}.{rank}" / "told")]
+        return "up" in reported and "end" not in reported
 
     def slurm_name(self, attempt_id: str = "j-1.1") -> str:
         """Of the attempt's job in Slurm."""

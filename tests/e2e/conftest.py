@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,8 @@ def browser() -> Iterator[Browser]:
     """One for all, with a context for each person; not for longer, because nobody else can use asyncio meanwhile."""
     if not Path(CHROMIUM).exists():
         pytest.skip("there is no Chromium: install it with scripts/install-test-servers (package chromium)")
+    if find_library("atomic") is None:
+        pytest.skip("Playwright's Node.js needs libatomic: install it with scripts/install-test-servers (libatomic1)")
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
         yield launched

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
+from typing import Any
 
 import httpx
 from websockets.sync.client import ClientConnection, connect
@@ -28,7 +29,7 @@ class Kernel:
             answer.raise_for_status()
             return str(answer.json()["id"])
 
-    def channel(self, **options: object) -> ClientConnection:
+    def channel(self, **options: Any) -> ClientConnection:
         url = f"{self.address.replace('http', 'ws', 1)}api/kernels/{self.id}/channels"
         return connect(
             url,
@@ -36,7 +37,7 @@ class Kernel:
             proxy=None,
             open_timeout=SECONDS,
             max_size=None,
-            **options,  # type: ignore[arg-type]
+            **options,
         )
 
     def run(self, code: str) -> str:

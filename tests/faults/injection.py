@@ -17,6 +17,7 @@ from sqlalchemy import event
 from corral.control.ports import (
     AttemptPhase,
     AttemptStatus,
+    Engine,
     EngineUnavailable,
     LaunchOrder,
     LogChunk,
@@ -95,7 +96,7 @@ def _driver_error(kind: str, connection: Any) -> Exception:
 # ------------------------------------------------------------------------------------------------ the engine
 
 
-class MemoryEngine:
+class MemoryEngine(Engine):
     """Runs attempts in memory, as engines do: a launch counts once, an end is reported until it is forgotten. It knows
     what really ran, whatever the controller believes."""
 

@@ -73,7 +73,7 @@ class Story:
     def _announce(self, events: Any) -> None:
         self.announced.extend(event.id for event in events)
         if self.faults.hits("announce"):
-            raise RuntimeError("nobody listens")
+            raise RuntimeError("no subscriber")
 
     def run(self) -> None:
         self.controller.start()
@@ -143,7 +143,7 @@ class Story:
 
     def check(self) -> None:
         assert not self.engine.violations
-        assert not self._asked, "somebody waits for ever"
+        assert not self._asked, "a request waits for ever"
         twice = [attempt for attempt, count in Counter(self.engine.begun).items() if count > 1]
         assert not twice
         assert self.accepted, "a story about nothing"
@@ -163,7 +163,7 @@ class Story:
         self._check_events(events)
         assert [one.recorded for one in replayed] == [one.decided for one in replayed]
         in_memory = self.controller.inspect(_digest).result(10)
-        assert in_memory == _digest(loaded), "the picture is not what the store has"
+        assert in_memory == _digest(loaded), "the snapshot differs from the store"
 
     def _check_events(self, events: Any) -> None:
         submitted = Counter(event.subject for event in events if event.action == "job.submitted")

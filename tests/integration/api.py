@@ -23,7 +23,7 @@ def api_server(*args: str, users: tuple[str, ...] = (), **env: str) -> Iterator[
     home = Path(tempfile.mkdtemp(prefix="corral-api-"))
     server = CorralServer(home, *(args or ("--virtual-gpus", "4xA100-80G")))
     try:
-        server.start(**env)
+        server.start(env)
         for user in users:
             server.add_user(user)
         yield server

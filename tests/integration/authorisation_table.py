@@ -6,7 +6,7 @@ from __future__ import annotations
 #: `disabled` has a token of a disabled user, `expired` one of the owner's that has run out, and `small` one of the
 #: owner's that may only look.
 #:
-#: ok: done. in: let in, and then perhaps told that a thing is missing or wrong. A number: exactly that status.
+#: ok: done. in: permitted, and then perhaps refused because a thing is missing or wrong. A number: exactly that status.
 TABLE = """
 method path                          stranger owner other operator disabled expired small
 GET    /about                        401      ok    ok    ok       401      401     ok

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import PASSWORD, CorralServer
-from tests.servers.nursery import ENTRY_POINT, nursery
+from tests.servers.fork_server import ENTRY_POINT, fork_server
 
 CORRAL = [sys.executable, *ENTRY_POINT]
 
@@ -46,7 +46,7 @@ class Person:
     env: dict[str, str] = field(default_factory=dict)
 
     def environment(self) -> dict[str, str]:
-        # The width of the terminal in which the tests run must not matter, nor what it is told of corral.
+        # The width of the terminal in which the tests run must not matter, nor its variables for corral.
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("CORRAL_", "COLUMNS"))}
         return {**clean, "CORRAL_HOME": str(self.home), "CORRAL_SERVER": self.server, **self.env}
 
@@ -67,7 +67,7 @@ class Person:
         with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
             given.write(stdin.encode())
             given.seek(0)
-            process = nursery().start(
+            process = fork_server().start(
                 [*ENTRY_POINT, *args], env=self.environment(), cwd=self.home, stdin=given, stdout=out, stderr=err
             )
             done = Done(code=process.wait(timeout=90), out=_text(out), err=_text(err))

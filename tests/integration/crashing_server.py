@@ -18,12 +18,12 @@ def crash_at(place: str, number: int) -> None:
     launch = LocalEngine.launch
     calls = 0
 
-    def dying_launch(engine: LocalEngine, order: LaunchOrder) -> None:
+    def dying_launch(self: LocalEngine, order: LaunchOrder) -> None:
         nonlocal calls
         calls += 1
         if place == "before-launch" and calls == number:
             os.kill(os.getpid(), signal.SIGKILL)
-        launch(engine, order)
+        launch(self, order)
         if place == "after-launch" and calls == number:
             os.kill(os.getpid(), signal.SIGKILL)
 

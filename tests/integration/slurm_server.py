@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.servers.corral_server import CorralServer
-from tests.servers.nursery import ENTRY_POINT
+from tests.servers.fork_server import ENTRY_POINT
 from tests.servers.slurm import SlurmCluster
 
 

@@ -31,18 +31,18 @@ from corral.core.model import (
     Job,
     JobKind,
     JobState,
-    Membership,
     Node,
     NodeState,
     Prediction,
     Queue,
-    Quota,
     Request,
-    Reservation,
-    Score,
 )
+from corral.core.people.membership import Membership
+from corral.core.people.quota import Quota
+from corral.core.people.scores import Score
 from corral.core.scheduling.explain.reasons import explain
 from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.snapshot.changes import (
     Change,
     PutMembership,
@@ -207,7 +207,7 @@ def arrival(serial: int, words: dict[str, Any]) -> Arrival:
     )
     limit, runs = words.pop("limit", None), float(words.pop("runs", 10))
     kind = JobKind(words.pop("kind", "distributed" if nodes > 1 else "training"))
-    avoid = {name: tuple(words.pop(name, ())) for name in ("avoid_nodes", "avoid_gpus")}
+    avoid: dict[str, Any] = {name: tuple(words.pop(name, ())) for name in ("avoid_nodes", "avoid_gpus")}
     saves = words.pop("saves", True)
     mounts = [word.split(":") for word in words.pop("mounts", ())]
     words["mounts"] = tuple(VolumeMount(volume=name, writes=mode == "rw") for name, mode in mounts)

@@ -9,14 +9,14 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from corral.client.client import Client
-from tests.servers.nursery import ENTRY_POINT, Offspring, nursery
+from tests.servers.fork_server import ENTRY_POINT, ForkedProcess, fork_server
 
 PASSWORD = "first-password-of-the-operator"
 
@@ -41,16 +41,17 @@ class CorralServer:
         self.url = f"http://127.0.0.1:{self.port}"
         self._command = [*program, "up", "--port", str(self.port), *args]
         self._tokens: dict[str, str] = {}
-        self.process: Offspring | None = None
+        self.process: ForkedProcess | None = None
 
-    def start(self, *, wait: bool = True, **env: str) -> None:
+    def start(self, environment: Mapping[str, str] | None = None, *, wait: bool = True, **variables: str) -> None:
+        """Start it with further environment variables: a mapping of them, or by name."""
         self.home.mkdir(parents=True, exist_ok=True)
         clean = {key: value for key, value in os.environ.items() if not key.startswith("CORRAL_")}
         # Directories of tests are for the account that runs them, and on many machines that is root.
         fixed = {"CORRAL_HOME": str(self.home), "CORRAL_BOOTSTRAP_PASSWORD": PASSWORD, "CORRAL_ALLOW_ROOT": "true"}
-        environ = {**clean, **fixed, **env}
+        environ = {**clean, **fixed, **(environment or {}), **variables}
         with (self.home / "server.log").open("ab") as log, Path(os.devnull).open("rb") as nothing:
-            self.process = nursery().start(self._command, env=environ, stdin=nothing, stdout=log, stderr=log)
+            self.process = fork_server().start(self._command, env=environ, stdin=nothing, stdout=log, stderr=log)
         if wait:
             self.wait_ready()
 

@@ -1,4 +1,4 @@
-"""Fixtures that start real servers, for `pytest_plugins`. Nobody else imports this module.
+"""Fixtures that start real servers, for `pytest_plugins`. No module imports this one.
 
 One PostgreSQL runs for all tests of a process; every test gets a database of its own, on both kinds.
 """

@@ -14,13 +14,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
-from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from authlib.oauth2.rfc7636 import create_s256_code_challenge  # type: ignore[import-untyped]
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 
 CLIENT_ID = "forge-client"
-CLIENT_SECRET = "forge-secret-that-nobody-may-see"
-API_TOKEN = "forge-api-token-that-nobody-may-see"
+CLIENT_SECRET = "forge-client-secret"
+API_TOKEN = "forge-api-token"
 #: id, login, name; GitHub gives two a page here, GitLab the same
 MEMBERS = ((101, "Ann-Lee", "Ann Lee"), (102, "bob", "Bob"), (103, "operator", "An Operator"))
 
@@ -156,7 +156,7 @@ class ForgeServer:
         return 200, {}, {"access_token": "access", "token_type": "Bearer", "id_token": token}
 
     def _used(self, form: dict[str, str]) -> dict[str, str] | None:
-        """What the code was given out for, once, to whoever knows the PKCE verifier."""
+        """What the code was given out for, once, to the client that knows the PKCE verifier."""
         asked = self.codes.pop(form.get("code", ""), None)
         if asked is None or create_s256_code_challenge(form.get("code_verifier", "")) != asked["code_challenge"]:
             return None

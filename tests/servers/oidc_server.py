@@ -24,7 +24,7 @@ console_build = load()
 
 DIRECTORY = Path(__file__).parent / "oidc"
 CLIENT_ID = "corral-client"
-CLIENT_SECRET = "the-client-secret-that-nobody-may-see"
+CLIENT_SECRET = "oidc-client-secret"
 
 
 @functools.cache
@@ -114,7 +114,7 @@ class OidcServer:
 
 
 class Browser:
-    """Somebody at a browser: cookies, and redirects that are followed one by one."""
+    """A user at a browser: cookies, and redirects that are followed one by one."""
 
     def __init__(self, server: str) -> None:
         self.server = server
@@ -124,7 +124,7 @@ class Browser:
         return self.http.get(urljoin(self.server, path), params=params or None)
 
     def change(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
-        """Change something as the console does: with the session's CSRF token, which `/me` tells."""
+        """Change something as the console does: with the session's CSRF token, which `/me` returns."""
         csrf = self.get("/api/v1/me").json()["csrf_token"]
         return self.http.request(method, urljoin(self.server, path), json=body, headers={"X-CSRF-Token": csrf})
 

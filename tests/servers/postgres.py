@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -52,7 +53,7 @@ class PostgresServer:
         self._run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop")
 
     def kill(self) -> None:
-        """As if it had crashed: no goodbye to anybody."""
+        """As if it had crashed: without closing its connections."""
         postmaster = int((self.data / "postmaster.pid").read_text().split()[0])
         children = subprocess.run(["pgrep", "-P", str(postmaster)], capture_output=True, text=True, check=False)
         for pid in (postmaster, *map(int, children.stdout.split())):
@@ -86,7 +87,7 @@ class PostgresServer:
     def _run(self, program: str, *arguments: object) -> None:
         # PostgreSQL refuses to run as root.
         me = pwd.getpwuid(os.geteuid()).pw_name
-        other = {"user": self.account, "group": pwd.getpwnam(self.account).pw_gid, "extra_groups": []}
+        other: dict[str, Any] = {"user": self.account, "group": pwd.getpwnam(self.account).pw_gid, "extra_groups": []}
         done = subprocess.run(
             [str(self.programs / program), *map(str, arguments)],
             stdout=subprocess.PIPE if program == "initdb" else subprocess.DEVNULL,
@@ -114,7 +115,7 @@ def find_programs() -> Path | None:
 
 
 def find_account() -> str | None:
-    """Whom the server runs as: whoever runs the tests, or the package's own account when that is root."""
+    """The account of the server: the one that runs the tests, or the package's own if that is root."""
     if os.geteuid() != 0:
         return pwd.getpwuid(os.geteuid()).pw_name
     return "postgres" if any(entry.pw_name == "postgres" for entry in pwd.getpwall()) else None

@@ -66,7 +66,7 @@ class PrometheusServer:
         raise AssertionError(f"Prometheus is not ready:\n{self.log()[-3000:]}")
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """The result of an instant query; the error that Prometheus tells fails the test."""
+        """The result of an instant query; an error of Prometheus fails the test."""
         answer = httpx.post(f"{self.url}/api/v1/query", data={"query": expression}, timeout=30)
         body = answer.json()
         assert body["status"] == "success", f"{expression}\n{body}"

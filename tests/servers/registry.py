@@ -26,7 +26,7 @@ class PrivateRegistry:
     host: str
     username: str
     password: str
-    #: user names that came with a request, "" for nobody
+    #: user names that came with a request, "" for a request without one
     visitors: list[str] = field(default_factory=list)
 
     @property

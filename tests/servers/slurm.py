@@ -126,9 +126,9 @@ class SlurmCluster:
         self._wait(lambda: self._works("scontrol", "ping"), "slurmctld", seconds=30)
 
     def make_whole(self) -> None:
-        """For whoever uses it next: a controller that is killed forgets what it was told a moment before, such as that
-        a node is not drained any more; and it may keep GPUs for jobs that ended meanwhile, until it starts anew. Those
-        of whoever was there before may still be leaving."""
+        """Prepare the cluster for the next test: a controller that was killed loses its latest changes, such as that a
+        node is not drained any more; and it may keep GPUs for jobs that ended meanwhile, until it is restarted. Jobs of
+        the test before may still be ending."""
         with contextlib.suppress(AssertionError):
             self._wait(lambda: not self.run("squeue", "-h").strip(), "the others' end", seconds=20)
         if not self.run("squeue", "-h").strip() and self._holds_gpus():
@@ -264,8 +264,8 @@ PidFile={run}/slurmdbd.pid
             for name, port in zip(self.node_names, ports[3:], strict=True)
         )
         more = "\n".join([*self.settings, *self._token_settings()])
-        # Clusters of tests beside each other have nodes of the same names, and Slurm tells the control groups of their
-        # jobs apart by numbers alone: two with the same one would kill each other's processes.
+        # Clusters of tests beside each other have nodes of the same names, and Slurm names the control groups of their
+        # jobs by numbers alone: two with the same one would kill each other's processes.
         first_job = ports[0] * 1000 + 1
         return f"""ClusterName=local
 SlurmctldHost={host}(127.0.0.1)

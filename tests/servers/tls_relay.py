@@ -16,7 +16,7 @@ from corral.stores.workbenches.workbench_keys import new_key
 
 @contextmanager
 def tls_relay(port: int, target: int) -> Iterator[None]:
-    """Listens at `port` of this machine with a certificate that nobody knows, and passes on to `target`."""
+    """Listens at `port` of this machine with a certificate that no client trusts, and forwards to `target`."""
     loop = asyncio.new_event_loop()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory() as directory:

@@ -1,4 +1,4 @@
-"""A real HTTP receiver for tests: it keeps what it gets, and can be told to fail or to hang."""
+"""A real HTTP receiver for tests: it stores requests, and can be set to fail or to hang."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -36,7 +36,7 @@ def every(**fields: Sequence[Any]) -> st.SearchStrategy[dict[str, Any]]:
     return _bytes(len(fields)).map(lambda drawn: _chosen(fields, drawn))
 
 
-def each(draw: st.DrawFn, **fields: Sequence[Any]) -> dict[str, Any]:
+def each(draw: Callable[[st.SearchStrategy[bytes]], bytes], **fields: Sequence[Any]) -> dict[str, Any]:
     """As `every`, where the choices are known only while drawing."""
     return _chosen(fields, draw(_bytes(len(fields))))
 

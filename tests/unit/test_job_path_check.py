@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from tests.unit.scripts import load_script
+
 
 @pytest.fixture(scope="module")
 def check() -> ModuleType:
-    path = Path(__file__).parents[2] / "scripts" / "check_job_paths.py"
-    spec = importlib.util.spec_from_file_location("check_job_paths", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("check_job_paths.py")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ PAGE = TESTS.parent / "docs" / "reference" / "threat-model.md"
 
 def test_every_boundary_names_its_attack_and_every_attack_is_named() -> None:
     named = set(re.findall(r"`(test_\w+\.py)`", PAGE.read_text()))
-    assert named == {path.name for path in (TESTS / "attacks").glob("test_*.py")}
+    assert named == {path.name for path in (TESTS / "attacks").rglob("test_*.py")}
 
 
 def test_every_decision_is_in_the_index() -> None:

@@ -542,13 +542,13 @@ export interface paths {
         };
         /**
          * List Dataset Collections
-         * @description All long work on a target and its datasets, the newest first.
+         * @description All operations on a target and its datasets, the newest first.
          */
         get: operations["list_dataset_collections"];
         put?: never;
         /**
          * Collect Dataset Garbage
-         * @description Find what no version needs; unless it is a dry run, remove it. Safe while others commit.
+         * @description Find objects that no version needs; unless it is a dry run, remove them. Safe while others commit.
          */
         post: operations["collect_dataset_garbage"];
         delete?: never;
@@ -653,14 +653,14 @@ export interface paths {
         };
         /**
          * List Dataset Commits
-         * @description All long work on a dataset, the newest first: commits, verifications and pulls.
+         * @description All operations on a dataset, the newest first: commits, verifications and pulls.
          */
         get: operations["list_dataset_commits"];
         put?: never;
         /**
          * Commit Dataset
-         * @description Make a new version: of a directory that the server reads, or of objects that were sent before. It is `waiting`,
-         *     then `working`, until it is `ready` and has a version, or `failed`.
+         * @description Make a new version: of a directory that the server reads, or of objects that were sent before. The operation is
+         *     `waiting`, then `working`, until it is `ready` and has a version, or `failed`.
          */
         post: operations["commit_dataset"];
         delete?: never;
@@ -678,7 +678,7 @@ export interface paths {
         };
         /**
          * Get Dataset Commit
-         * @description How far a commit, a verification or a pull is, and what came of it.
+         * @description The progress of a commit, a verification or a pull, and its result.
          */
         get: operations["get_dataset_commit"];
         put?: never;
@@ -781,7 +781,7 @@ export interface paths {
         put?: never;
         /**
          * Pull Dataset
-         * @description Take over versions and tags that others have put into the dataset's Git repository.
+         * @description Copy versions and tags that others have pushed to the dataset's Git repository.
          */
         post: operations["pull_dataset"];
         delete?: never;
@@ -4528,7 +4528,7 @@ export interface components {
         /** DiffView */
         DiffView: {
             /** Added */
-            added: components["schemas"]["corral__server__schemas__dataset_files__ChangeView"][];
+            added: components["schemas"]["FileChangeView"][];
             /** Added Count */
             added_count: number;
             /** Bytes Added */
@@ -4536,13 +4536,13 @@ export interface components {
             /** Bytes Removed */
             bytes_removed: number;
             /** Changed */
-            changed: components["schemas"]["corral__server__schemas__dataset_files__ChangeView"][];
+            changed: components["schemas"]["FileChangeView"][];
             /** Changed Count */
             changed_count: number;
             /** From Version */
             from_version: string | null;
             /** Removed */
-            removed: components["schemas"]["corral__server__schemas__dataset_files__ChangeView"][];
+            removed: components["schemas"]["FileChangeView"][];
             /** Removed Count */
             removed_count: number;
             /** To Version */
@@ -4677,67 +4677,6 @@ export interface components {
              */
             utilization: number | null;
         };
-        /** ErrandProgressView */
-        ErrandProgressView: {
-            /** Done Bytes */
-            done_bytes: number;
-            /** Done Files */
-            done_files: number;
-            /** Fraction */
-            fraction: number | null;
-            /** Phase */
-            phase: string;
-            /** Total Bytes */
-            total_bytes: number | null;
-            /** Total Files */
-            total_files: number | null;
-        };
-        /**
-         * ErrandView
-         * @description Long work on datasets: a commit, a verification, a collection of garbage.
-         */
-        ErrandView: {
-            /** Created At */
-            created_at: string;
-            /** Created By */
-            created_by: string;
-            /** Dataset */
-            dataset: string | null;
-            /** Ended At */
-            ended_at: string | null;
-            /** Error */
-            error: string;
-            /** Id */
-            id: string;
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "commit" | "collect" | "verify" | "pull";
-            /** @description While it is working. */
-            progress: components["schemas"]["ErrandProgressView"] | null;
-            /**
-             * Result
-             * @description What came of it, once it is ready.
-             */
-            result: {
-                [key: string]: unknown;
-            } | null;
-            /** Started At */
-            started_at: string | null;
-            /**
-             * State
-             * @enum {string}
-             */
-            state: "waiting" | "working" | "ready" | "failed";
-            /** Target */
-            target: string;
-            /**
-             * Version
-             * @description The version that a commit made, or that is verified.
-             */
-            version: string | null;
-        };
         /** EstimateAccuracyView */
         EstimateAccuracyView: {
             /**
@@ -4849,6 +4788,15 @@ export interface components {
             replayed_wait_seconds: components["schemas"]["SpreadView"];
             /** Words */
             words: string;
+        };
+        /** FileChangeView */
+        FileChangeView: {
+            /** Old Size */
+            old_size: number | null;
+            /** Path */
+            path: string;
+            /** Size */
+            size: number | null;
         };
         /**
          * FileKind
@@ -6518,13 +6466,6 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[ErrandView] */
-        ListView_ErrandView_: {
-            /** Items */
-            items: components["schemas"]["ErrandView"][];
-            /** Next Cursor */
-            next_cursor?: string | null;
-        };
         /** ListView[EventView] */
         ListView_EventView_: {
             /** Items */
@@ -6595,13 +6536,6 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** ListView[LoginView] */
-        ListView_LoginView_: {
-            /** Items */
-            items: components["schemas"]["corral__server__schemas__images__LoginView"][];
-            /** Next Cursor */
-            next_cursor?: string | null;
-        };
         /** ListView[NodeView] */
         ListView_NodeView_: {
             /** Items */
@@ -6613,6 +6547,13 @@ export interface components {
         ListView_ObjectStoreView_: {
             /** Items */
             items: components["schemas"]["ObjectStoreView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** ListView[OperationView] */
+        ListView_OperationView_: {
+            /** Items */
+            items: components["schemas"]["OperationView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -6676,6 +6617,13 @@ export interface components {
         ListView_ReceiptView_: {
             /** Items */
             items: components["schemas"]["ReceiptView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** ListView[RegistryLoginView] */
+        ListView_RegistryLoginView_: {
+            /** Items */
+            items: components["schemas"]["RegistryLoginView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -6861,6 +6809,21 @@ export interface components {
             secret: string;
             /** Username */
             username: string;
+        };
+        /** LoginView */
+        LoginView: {
+            /**
+             * Csrf Token
+             * @description To be sent as X-CSRF-Token with every change.
+             */
+            csrf_token?: string | null;
+            /** Must Change Password */
+            must_change_password: boolean;
+            role: components["schemas"]["Role"];
+            /** Token */
+            token?: string | null;
+            /** User */
+            user: string;
         };
         /** MapNodeView */
         MapNodeView: {
@@ -7272,6 +7235,67 @@ export interface components {
          * @enum {string}
          */
         Operation: "edit" | "start";
+        /** OperationProgressView */
+        OperationProgressView: {
+            /** Done Bytes */
+            done_bytes: number;
+            /** Done Files */
+            done_files: number;
+            /** Fraction */
+            fraction: number | null;
+            /** Phase */
+            phase: string;
+            /** Total Bytes */
+            total_bytes: number | null;
+            /** Total Files */
+            total_files: number | null;
+        };
+        /**
+         * OperationView
+         * @description Long work on datasets: a commit, a verification, a collection of garbage.
+         */
+        OperationView: {
+            /** Created At */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Dataset */
+            dataset: string | null;
+            /** Ended At */
+            ended_at: string | null;
+            /** Error */
+            error: string;
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "commit" | "collect" | "verify" | "pull";
+            /** @description While it is working. */
+            progress: components["schemas"]["OperationProgressView"] | null;
+            /**
+             * Result
+             * @description What came of it, once it is ready.
+             */
+            result: {
+                [key: string]: unknown;
+            } | null;
+            /** Started At */
+            started_at: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "waiting" | "working" | "ready" | "failed";
+            /** Target */
+            target: string;
+            /**
+             * Version
+             * @description The version that a commit made, or that is verified.
+             */
+            version: string | null;
+        };
         /** OrderView */
         OrderView: {
             /** Lines */
@@ -8596,6 +8620,19 @@ export interface components {
             /** User */
             user: string;
         };
+        /** RegistryLoginView */
+        RegistryLoginView: {
+            /** Created At */
+            created_at: string;
+            /** Name */
+            name: string;
+            /** Platform */
+            platform: boolean;
+            /** Registry */
+            registry: string;
+            /** Username */
+            username: string;
+        };
         /**
          * ReportCreate
          * @description A period that ends now, or a span from `since` until `until` (now when left out).
@@ -9558,12 +9595,21 @@ export interface components {
             /** User */
             user: string;
         };
+        /** SuggestedChangeView */
+        SuggestedChangeView: {
+            /** Body */
+            body: {
+                [key: string]: unknown;
+            };
+            /** @description edit: PATCH the job with the body. start: POST to its /start. */
+            operation: components["schemas"]["Operation"];
+        };
         /**
          * SuggestionView
          * @description A change that helps: the scheduler was asked what it would do then.
          */
         SuggestionView: {
-            change: components["schemas"]["corral__server__schemas__explain__ChangeView"];
+            change: components["schemas"]["SuggestedChangeView"];
             /** Detail */
             detail: string;
             effect: components["schemas"]["EffectView"];
@@ -10351,52 +10397,6 @@ export interface components {
             nodes: string[];
             /** Preempting */
             preempting: components["schemas"]["PreemptingView"][];
-        };
-        /** ChangeView */
-        corral__server__schemas__dataset_files__ChangeView: {
-            /** Old Size */
-            old_size: number | null;
-            /** Path */
-            path: string;
-            /** Size */
-            size: number | null;
-        };
-        /** ChangeView */
-        corral__server__schemas__explain__ChangeView: {
-            /** Body */
-            body: {
-                [key: string]: unknown;
-            };
-            /** @description edit: PATCH the job with the body. start: POST to its /start. */
-            operation: components["schemas"]["Operation"];
-        };
-        /** LoginView */
-        corral__server__schemas__images__LoginView: {
-            /** Created At */
-            created_at: string;
-            /** Name */
-            name: string;
-            /** Platform */
-            platform: boolean;
-            /** Registry */
-            registry: string;
-            /** Username */
-            username: string;
-        };
-        /** LoginView */
-        corral__server__schemas__people__LoginView: {
-            /**
-             * Csrf Token
-             * @description To be sent as X-CSRF-Token with every change.
-             */
-            csrf_token?: string | null;
-            /** Must Change Password */
-            must_change_password: boolean;
-            role: components["schemas"]["Role"];
-            /** Token */
-            token?: string | null;
-            /** User */
-            user: string;
         };
     };
     responses: never;
@@ -11488,7 +11488,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["corral__server__schemas__people__LoginView"];
+                    "application/json": components["schemas"]["LoginView"];
                 };
             };
             /** @description The body cannot be read */
@@ -13179,7 +13179,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListView_ErrandView_"];
+                    "application/json": components["schemas"]["ListView_OperationView_"];
                 };
             };
             /** @description Not signed in */
@@ -13250,7 +13250,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrandView"];
+                    "application/json": components["schemas"]["OperationView"];
                 };
             };
             /** @description The body cannot be read */
@@ -13345,7 +13345,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrandView"];
+                    "application/json": components["schemas"]["OperationView"];
                 };
             };
             /** @description Not signed in */
@@ -13875,7 +13875,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListView_ErrandView_"];
+                    "application/json": components["schemas"]["ListView_OperationView_"];
                 };
             };
             /** @description Not signed in */
@@ -13946,7 +13946,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrandView"];
+                    "application/json": components["schemas"]["OperationView"];
                 };
             };
             /** @description The body cannot be read */
@@ -14041,7 +14041,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrandView"];
+                    "application/json": components["schemas"]["OperationView"];
                 };
             };
             /** @description Not signed in */
@@ -14435,7 +14435,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrandView"];
+                    "application/json": components["schemas"]["OperationView"];
                 };
             };
             /** @description Not signed in */
@@ -15250,7 +15250,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrandView"];
+                    "application/json": components["schemas"]["OperationView"];
                 };
             };
             /** @description Not signed in */
@@ -24478,7 +24478,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListView_LoginView_"];
+                    "application/json": components["schemas"]["ListView_RegistryLoginView_"];
                 };
             };
             /** @description Not signed in */
@@ -24540,7 +24540,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["corral__server__schemas__images__LoginView"];
+                    "application/json": components["schemas"]["RegistryLoginView"];
                 };
             };
             /** @description The body cannot be read */

@@ -1,4 +1,4 @@
-"""Save and resume: what a training script needs to lose little when it is preempted, resized or moved.
+"""Save and resume: lets a training script lose little work when it is preempted, resized or moved.
 
     from corral import checkpoint
 
@@ -6,8 +6,8 @@
     for step in checkpoint.steps(10_000, lambda: state):
         state["weights"] += 1.0
 
-`steps` goes on where the last checkpoint ended, saves when it is time, and saves and ends the program when the platform
-warns it. In a loop of one's own the same is
+`steps` continues from the last checkpoint, saves when it is due, and saves and ends the program when the platform warns
+it. In a loop of your own the same is
 
     stop = checkpoint.should_stop()
     if stop or checkpoint.due():
@@ -32,7 +32,7 @@ from corral.checkpoint.environment import read_environment
 from corral.checkpoint.keeper import EXIT_STOPPED, Keeper, RestoreError, load_part
 from corral.checkpoint.layout import Damaged
 from corral.checkpoint.warning import WARNING, ignore_in_worker
-from corral.checkpoint.writing import SaveError
+from corral.checkpoint.writer import SaveError
 
 __all__ = [
     "EXIT_STOPPED",
@@ -77,42 +77,43 @@ def configure(**changes: Any) -> None:
 
 
 def restore(*, map_location: Any = "cpu") -> Any:
-    """What was last saved and is undamaged, or None. After `save_files` it is the directory with the files.
+    """The last undamaged saved state, or None. After `save_files` it is the directory with the files.
 
-    Tensors come to `map_location`. In a gang every rank gets what rank 0 saved, or with `shard` its own part.
+    Tensors are loaded to `map_location`. In a gang every rank gets the state that rank 0 saved, or with `shard` its own
+    part.
     """
     return _own().restore(map_location=map_location)
 
 
 def save(state: Any, *, step: int, shard: bool = False) -> Path | None:
-    """Save anything that can be pickled, tensors included. `step` is the number of steps done: where to go on.
+    """Save any object that can be pickled, including tensors. `step` is the number of steps done: where to continue.
 
-    Of a gang only rank 0 writes, unless `shard` makes every rank write its part; then all must save the same steps.
+    In a gang only rank 0 writes, unless `shard` makes every rank write its part; then all must save the same steps.
     Returns the directory of the checkpoint, or None if this process wrote nothing. Raises `SaveError`.
     """
     return _own().save(state, step=step, shard=shard)
 
 
 def save_files(write: Callable[[Path], None], *, step: int, shard: bool = False) -> Path | None:
-    """Save what `write(directory)` puts into the empty directory that it is given: for formats of one's own."""
+    """Save the files that `write(directory)` puts into the given empty directory: for file formats of your own."""
     return _own().save_files(write, step=step, shard=shard)
 
 
 def due() -> bool:
-    """Whether to save now: the interval has passed, the platform asks, or a warning was not answered by a save yet."""
+    """Whether to save now: the interval has passed, the platform asks for it, or there was no save since a warning."""
     return _own().due()
 
 
 def should_stop() -> bool:
     """Whether the platform warned that this attempt ends soon: save, then exit with `EXIT_STOPPED`.
 
-    The first call begins to listen, see `watch`.
+    The first call installs the signal handler, see `watch`.
     """
     return _own().should_stop()
 
 
 def watch() -> bool:
-    """Listen for the warning, SIGTERM, from now on; a handler that was there is still called. Main thread only."""
+    """Handle the warning, SIGTERM, from now on; an existing handler is still called. Main thread only."""
     return WARNING.watch()
 
 
@@ -123,16 +124,17 @@ def steps(
     shard: bool = False,
     agree: Callable[[int], int] | None = None,
 ) -> Iterator[int]:
-    """The steps that are still to do, `steps_done()` to `total` - 1; call `restore` first.
+    """The remaining steps, `steps_done()` to `total` - 1; call `restore` first.
 
-    After each, what `capture()` returns is saved if it is due, and at the end. On a warning it is saved and the program
-    exits. In a gang, `agree` makes the ranks decide alike: it gets a number and returns the largest over all ranks.
+    After each step, the result of `capture()` is saved if a save is due, and at the end. On a warning it is saved and
+    the program exits. In a gang, `agree` makes the ranks decide alike: it gets a number and returns the largest over
+    all ranks.
     """
     return _own().steps(total, capture, shard=shard, agree=agree)
 
 
 def steps_done() -> int:
-    """The `step` of what was restored or saved last; 0 at the beginning."""
+    """The `step` of the state that was restored or saved last; 0 at the beginning."""
     return _own().steps_done()
 
 

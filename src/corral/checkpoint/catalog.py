@@ -1,8 +1,8 @@
-"""Which checkpoints a directory holds, newest first, and which of them can be trusted.
+"""The checkpoints of a directory, newest first, and which of them can be trusted.
 
-This is the platform's side as well as the program's: the same functions show the time of the last checkpoint, choose
-what the next attempt resumes from, and restore it. Listing reads manifests and lengths only; `verify` reads every byte.
-A gang that saves in parts has one checkpoint when the parts of all its ranks are there.
+Both the platform and the program use these functions: they show the time of the last checkpoint, choose the one that
+the next attempt resumes from, and restore it. Listing reads manifests and lengths only; `verify` reads every byte. A
+gang that saves in parts has one checkpoint when the parts of all its ranks are there.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from pathlib import Path
 
 from corral.checkpoint.layout import MANIFEST, REQUEST, Damaged, Manifest, Name, check, check_steps, last_of, parse_name
 
-#: What one listing reads at most: a program can put any number of directories there, with manifests of any length.
+#: The most that one listing reads: a program can put any number of directories there, with manifests of any length.
 _LISTED_PARTS = 20_000
 _LISTED_MANIFEST_BYTES = 128 << 20
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One that a program can resume from, or what is left of one."""
+    """A checkpoint that a program can resume from, or what is left of one."""
 
     #: The directory; with several parts, that of the lowest rank. This is what `CORRAL_RESUME_FROM` names.
     path: Path
-    #: Steps done: where to go on.
+    #: Steps done: where to continue.
     step: int
     #: Seconds since the epoch when its saving began.
     at: float
     bytes: int
     attempt: int
-    #: How it is read back; empty if that cannot be known.
+    #: How it is loaded; empty if that is unknown.
     kind: str
     #: The directories of all ranks, by rank.
     parts: tuple[Path, ...]
@@ -56,14 +56,14 @@ class _Part:
 
 
 def list_checkpoints(directory: str | os.PathLike[str]) -> list[Checkpoint]:
-    """Newest first, those with a problem included. Quick: lengths are compared, digests are not."""
+    """Newest first, including those with a problem. Quick: lengths are compared, digests are not."""
     gangs: dict[tuple[int, int, int], list[_Part]] = {}
     found: list[Checkpoint] = []
     for part in _parts(Path(directory)):
         if part.manifest is None or part.manifest.world == 1:
             found.append(_single(part))
         else:
-            # Ranks number their saves each for itself; what belongs together is one step of one attempt.
+            # Ranks number their saves independently; the parts of one step of one attempt belong together.
             key = (part.manifest.attempt, part.manifest.step, part.manifest.world)
             gangs.setdefault(key, []).append(part)
     for parts in gangs.values():
@@ -74,7 +74,8 @@ def list_checkpoints(directory: str | os.PathLike[str]) -> list[Checkpoint]:
 
 
 def latest_good(directory: str | os.PathLike[str], *, thorough: bool = False) -> Checkpoint | None:
-    """The newest that can be resumed from; `thorough` reads it and passes over what was changed since it was saved."""
+    """The newest that can be resumed from; `thorough` reads it and skips checkpoints that were changed since they were
+    saved."""
     return last_of(latest_good_steps(directory, thorough=thorough))
 
 
@@ -131,13 +132,14 @@ def request_save(directory: str | os.PathLike[str]) -> None:
     """Ask the program that saves there to do so soon: its `due()` becomes true."""
     directory = Path(directory)
     draft = directory / f"{REQUEST}-{os.urandom(4).hex()}"
-    # A new file in place of the old one: a link that somebody put there is replaced, not followed.
+    # A new file replaces the old one: a link with this name is replaced, not followed.
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
     os.replace(draft, directory / REQUEST)
 
 
 def next_sequence(directory: Path) -> int:
-    """Above every number in use, of damaged ones too: a new save must never look older than what it follows."""
+    """Larger than every number in use, including damaged ones: a new save must never look older than its
+    predecessor."""
     return max((name.sequence for name in map(parse_name, _names(directory)) if name), default=0) + 1
 
 
@@ -152,7 +154,7 @@ def _parts(directory: Path) -> Iterable[_Part]:
     directory = Path(os.path.abspath(directory))
     named = [(name, text) for text in _names(directory) if (name := parse_name(text)) is not None]
     budget = _LISTED_MANIFEST_BYTES
-    # The newest first: of a directory that holds more than a program ever saves, the oldest are not looked at.
+    # The newest first: if a directory holds more than a program ever saves, the oldest are skipped.
     for name, text in sorted(named, key=lambda each: each[0].sequence, reverse=True)[:_LISTED_PARTS]:
         path = directory / text
         if path.is_symlink() or not path.is_dir():
@@ -168,7 +170,7 @@ def _parts(directory: Path) -> Iterable[_Part]:
         except Damaged as error:
             manifest, problem = None, error.reason
         if manifest is None and not path.exists():
-            continue  # removed while we looked: a newer one is there
+            continue  # removed while we listed: a newer one exists
         yield _Part(path=path, name=name, manifest=manifest if problem is None else None, problem=problem)
 
 
@@ -210,7 +212,7 @@ def _gang(parts: list[_Part]) -> Iterable[Checkpoint]:
     some = ", ".join(missing[:8]) + (", …" if len(missing) > 8 else "")
     yield replace(
         _single(whole[0]),
-        # Work after the first part's moment is not in the whole.
+        # Work after the time of the first part is not in the whole.
         at=min(manifest.at for manifest in manifests),
         bytes=sum(manifest.bytes for manifest in manifests),
         parts=tuple(part.path for part in whole),

@@ -1,4 +1,4 @@
-"""What a job's environment says about its checkpoints. The only place of this package that reads it."""
+"""The settings of checkpoints in a job's environment. The only module of this package that reads it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ KEEP = 3
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Where a program's checkpoints go, how often, and which process of how many it is."""
+    """The directory and interval of a program's checkpoints, and its rank among the processes."""
 
-    #: None: there is nowhere to save, as in a run on one's own machine.
+    #: None: nothing is saved, as in a run outside of the platform.
     directory: Path | None = None
     resume_from: Path | None = None
-    #: None: only when the platform asks.
+    #: None: only when the platform asks for it.
     interval_seconds: float | None = None
     keep: int = KEEP
     attempt: int = 0
@@ -47,8 +47,8 @@ def read_environment(env: Mapping[str, str] = os.environ) -> Surroundings:
 
 
 def _place(env: Mapping[str, str]) -> tuple[int, int]:
-    # A starter like torchrun numbers the processes, the platform numbers the nodes. `WORLD_SIZE` counts processes, and
-    # the platform sets it for such starters: without their `RANK` there is one process on each node.
+    # A launcher like torchrun numbers the processes, the platform numbers the nodes. `WORLD_SIZE` counts processes, and
+    # the platform sets it for such launchers: without their `RANK` there is one process on each node.
     if env.get("RANK"):
         rank = _integer(env, "RANK", 0)
         return rank, max(_integer(env, "WORLD_SIZE", 1), rank + 1)

@@ -1,7 +1,6 @@
-"""One program's checkpoints: when to save, what to resume from, and when to stop.
+"""One program's checkpoints: when to save, from which to resume, and when to stop.
 
-Decides what the functions of `corral.checkpoint` do. How a checkpoint is written and which are good is decided in
-`writing` and `catalog`.
+Implements the functions of `corral.checkpoint`. `writer` writes checkpoints, `catalog` decides which are good.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from corral.checkpoint.catalog import Checkpoint, find, inspect, list_checkpoint
 from corral.checkpoint.environment import Surroundings
 from corral.checkpoint.layout import FILES, MANIFEST, REQUEST, STATE, SealedFile
 from corral.checkpoint.warning import WARNING
-from corral.checkpoint.writing import clean, prune, publish, write_files, write_state
+from corral.checkpoint.writer import clean, prune, publish, write_files, write_state
 
-#: What a program exits with that stopped on a warning, as if the signal had ended it: the work is not complete.
+#: The exit code of a program that stopped on a warning, as if the signal had ended it: the work is not complete.
 EXIT_STOPPED = 143
 
-#: The directory may be on a network: it is asked for a request at most so often.
+#: The directory may be on a network: it is checked for a request at most this often.
 _LOOK_SECONDS = 1.0
-#: How often a listing is repeated when checkpoints were replaced while they were read.
+#: How often a listing is repeated if checkpoints were replaced while they were read.
 _LISTINGS = 10
 
 _GO_ON, _SAVE, _STOP = 0, 1, 2
 
 
 class RestoreError(Exception):
-    """A checkpoint is undamaged, and this program cannot load it. To begin anew instead would throw its work away."""
+    """A checkpoint is undamaged, but this program cannot load it. Beginning again would lose its work."""
 
 
 class Keeper:
@@ -47,12 +46,12 @@ class Keeper:
         self._last: Checkpoint | None = None
         self._steps_done = 0
         self._distrusted: set[str] = set()
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
 
     # When
 
     def due(self) -> bool:
-        """The interval has passed, the platform asks, or a warning was not answered by a save yet."""
+        """The interval has passed, the platform asks for it, or there was no save since a warning."""
         if self.surroundings.directory is None:
             return False
         if WARNING.heard and not self._answers_warning:
@@ -82,7 +81,7 @@ class Keeper:
         WARNING.watch()
         for step in range(self._steps_done, total):
             yield step
-            # Asked once, so that a warning between two questions cannot end the program without a save.
+            # Checked once, so that a warning between two checks cannot end the program without a save.
             want = _STOP if self.should_stop() else _SAVE if self.due() else _GO_ON
             if agree is not None:
                 want = agree(want)
@@ -107,11 +106,11 @@ class Keeper:
         if isinstance(step, bool) or not isinstance(step, int) or step < 0:
             raise ValueError(f"step must be a whole number from 0, the steps that are done, not {step!r}")
         here = self.surroundings
-        # Read before the state is written: what is asked later is not answered by this.
+        # Read before the state is written: a later request is not answered by this save.
         warned, request, at = WARNING.heard, self._request(), time.time()
         path = None
         if here.directory is None:
-            self._tell_once("CORRAL_CHECKPOINT_DIR is not set: nothing is saved")
+            self._print_once("CORRAL_CHECKPOINT_DIR is not set: nothing is saved")
         elif shard or here.rank == 0:
             clean(here.directory, here.attempt)
             path = publish(
@@ -137,7 +136,7 @@ class Keeper:
         try:
             prune(directory, self.surroundings.keep, self._distrusted)
         except OSError as error:
-            # The new one is safe; that an old one stays is no reason to end a training.
+            # The new checkpoint is safe; an old one that stays is no reason to end a training.
             _say(f"an old checkpoint in {directory} was not removed: {error.strerror or error}")
 
     # Resuming
@@ -151,7 +150,8 @@ class Keeper:
             if paths == listed:
                 break
             listed = paths
-            # What was replaced while we read it is no reason to begin anew: then the listing is another one.
+            # A checkpoint that was replaced during reading is no reason to begin again: then the listing is another
+            # one.
             for candidate in candidates:
                 candidate = inspect(candidate)
                 if not candidate.good:
@@ -167,16 +167,17 @@ class Keeper:
         return None
 
     def _candidates(self) -> list[Checkpoint]:
-        """In the order in which they are tried: what this attempt saved, what the platform chose, the rest."""
+        """In the order in which they are tried: those that this attempt saved, the one that the platform chose, the
+        rest."""
         here = self.surroundings
         found = list_checkpoints(here.directory) if here.directory else []
         if here.resume_from is None:
             return found
         chosen = find(here.resume_from)
         if chosen is None:
-            self._tell_once(f"{here.resume_from}, which CORRAL_RESUME_FROM names, is not there")
+            self._print_once(f"{here.resume_from}, which CORRAL_RESUME_FROM names, is not there")
             return found
-        # The choice is older than what this attempt has saved, when its processes were started again.
+        # The platform's choice is older than the saves of this attempt, if its processes were started again.
         own = [
             each
             for each in found
@@ -200,12 +201,12 @@ class Keeper:
         return state
 
     def _distrust(self, checkpoint: Checkpoint) -> None:
-        # Parts that are missing are often on their way, and a step saved again is no damage.
+        # Missing parts are often still being written, and a step that was saved again is no damage.
         if checkpoint.path.exists() and checkpoint.path.name not in self._distrusted:
             self._distrusted.add(checkpoint.path.name)
             _say(f"checkpoint {checkpoint.path} is passed over: {checkpoint.problem}")
 
-    # Looking back
+    # Loading
 
     def last(self) -> Checkpoint | None:
         return self._last
@@ -214,7 +215,7 @@ class Keeper:
         return self._steps_done
 
     def _request(self) -> tuple[int, int] | None:
-        """What a request looks like; another time or another file is another request."""
+        """Identifies a request; another time or another file is another request."""
         if self.surroundings.directory is None:
             return None
         try:
@@ -234,9 +235,9 @@ class Keeper:
                 return request if saved >= request[0] else None
         return None
 
-    def _tell_once(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
+    def _print_once(self, text: str) -> None:
+        if text not in self._printed:
+            self._printed.add(text)
             _say(text)
 
 
@@ -244,7 +245,7 @@ def load_part(folder: Path, kind: str, map_location: Any) -> Any:
     try:
         return payload.load(folder / (FILES if kind == "files" else STATE), kind, map_location)
     except Exception as error:
-        # Whatever a program's own classes raise: trying an older one would only hide it.
+        # Errors of a program's own classes: trying an older checkpoint would only hide them.
         raise RestoreError(f"{folder} is undamaged, and cannot be loaded: {type(error).__name__}: {error}") from error
 
 

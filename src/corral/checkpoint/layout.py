@@ -1,16 +1,16 @@
-"""What a checkpoint is on disk, and what makes one good.
+"""The format of a checkpoint on disk, and when a checkpoint is good.
 
 A checkpoint is a directory `save-SEQUENCE-step-STEP`, in a gang that saves in parts `…-rank-R-of-W`, with
 
-    manifest.json   what was saved, when, by whom, and the size and digest of every file
-    state           what `save` was given, or
-    files/…         what `save_files` was given
+    manifest.json   what was saved, when, by which attempt, and the size and digest of every file
+    state           the object that was passed to `save`, or
+    files/…         the files of `save_files`
 
-It is written under a hidden name and gets its own by one rename, so it is there as a whole or not at all. The sequence
-number says which save came later: neither clocks of different nodes nor steps can, since a program may go back.
+It is written under a hidden name and renamed at the end, so it is there completely or not at all. The sequence number
+shows which save came later: neither clocks of different nodes nor steps can, since a program may go back.
 
-The platform reads these directories too, and whoever runs a job can put anything there. So reading opens plain files
-only, follows no links, and believes nothing in a manifest before it has looked.
+The platform reads these directories too, and the owner of a job can put anything there. So reading opens regular files
+only, follows no links, and verifies everything that a manifest says.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 STATE = "state"
 FILES = "files"
-#: A newer one of these than the last save asks the program to save.
+#: If this file is newer than the last save, the program is asked to save.
 REQUEST = ".request"
 
-#: How the payload is read back: `pickle`, `torch`, or `files` for a directory that is not read at all.
+#: How the payload is loaded: `pickle`, `torch`, or `files` for a directory that is not loaded at all.
 KINDS = ("pickle", "torch", "files")
 
 _NAME = re.compile(r"save-([0-9]{6,18})-step-([0-9]{1,18})(?:-rank-([0-9]{1,6})-of-([0-9]{1,6}))?")
@@ -55,12 +55,12 @@ class Damaged(Exception):
         self.reason = reason
 
 
-# The dataclasses of this package are not `kw_only`: that came with Python 3.10. They are built by keyword all the same.
+# The dataclasses of this package are not `kw_only`, which needs Python 3.10. They are built by keyword nevertheless.
 
 
 @dataclass(frozen=True)
 class Name:
-    """What the name of a checkpoint's directory says."""
+    """The parts of the name of a checkpoint's directory."""
 
     sequence: int
     step: int
@@ -74,7 +74,7 @@ class Name:
 
 @dataclass(frozen=True)
 class SealedFile:
-    """A file of a checkpoint as it was when it was saved."""
+    """A file of a checkpoint at the time of the save."""
 
     #: Relative to the checkpoint, with `/`.
     path: str
@@ -86,9 +86,9 @@ class SealedFile:
 class Manifest:
     kind: str
     step: int
-    #: Seconds since the epoch when the save began: the state is of that moment, work after it is not in it.
+    #: Seconds since the epoch when the save began: the state is of that moment, later work is not in it.
     at: float
-    #: Which attempt of the job saved it; 0 outside of a job.
+    #: The attempt of the job that saved it; 0 outside of a job.
     attempt: int
     rank: int
     world: int
@@ -100,7 +100,7 @@ class Manifest:
 
 
 def parse_name(name: str) -> Name | None:
-    """None for everything that is not a checkpoint: hidden files, and what a program keeps beside."""
+    """None for everything that is not a checkpoint: hidden files, and files that a program keeps beside them."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -129,7 +129,7 @@ def _dump(body: Json) -> bytes:
 
 
 def check(folder: Path) -> Manifest:
-    """The manifest of a checkpoint whose files are there at full length. Raises `Damaged`."""
+    """The manifest of a checkpoint whose files have their full length. Raises `Damaged`."""
     return last_of(check_steps(folder, thorough=False))
 
 
@@ -156,7 +156,8 @@ def read_manifest(folder: Path) -> Manifest:
         raise Damaged(folder, f"{MANIFEST} is too large")
     try:
         body = json.loads(raw)
-        # Comparing the bytes also finds what parsing forgives: spaces, doubled keys, other spellings of a number.
+        # Comparing the bytes also finds differences that parsing accepts: spaces, duplicate keys, other spellings of a
+        # number.
         if not isinstance(body, dict) or _dump(body) != raw:
             raise ValueError
         if body.pop("checksum") != _checksum(body):
@@ -168,11 +169,11 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         return _decode(body)
     except (KeyError, TypeError, ValueError) as error:
-        raise Damaged(folder, f"{MANIFEST} makes no sense: {error}") from error
+        raise Damaged(folder, f"{MANIFEST} is invalid: {error}") from error
 
 
 def _decode(body: Json) -> Manifest:
-    """Whoever writes a manifest can also compute its checksum: types and ranges are checked on their own."""
+    """A job that writes a manifest can also compute its checksum: types and ranges are checked separately."""
     rank, world = _number(body, "rank"), _number(body, "world")
     if not 0 <= rank < world:
         raise ValueError(f"rank {rank} of {world}")
@@ -216,8 +217,8 @@ def _number(body: Json, key: str) -> int:
 
 
 def open_plain(path: Path, folder: Path) -> BinaryIO:
-    """Open a regular file of a checkpoint for reading; a link, a pipe or a device instead would lead away or block the
-    reader. From the folder on, every directory on the way is held open: none can be replaced by a link meanwhile."""
+    """Open a regular file of a checkpoint for reading; a link, a pipe or a device would lead elsewhere or block the
+    reader. From the folder on, every directory on the path is held open: none can be replaced by a link meanwhile."""
     *directories, name = path.relative_to(folder).parts
     held = -1
     try:
@@ -252,7 +253,7 @@ def digest_steps(stream: BinaryIO, folder: Path, name: str) -> Generator[None, N
 
 
 def last_of(steps: Generator[None, None, _Result]) -> _Result:
-    """What the generator returns."""
+    """The return value of the generator."""
     while True:
         try:
             next(steps)

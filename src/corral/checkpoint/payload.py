@@ -1,11 +1,11 @@
-"""How a state becomes bytes and a state again.
+"""Converts a state to bytes and back.
 
-With torch in the program, `torch.save` and `torch.load` are used for everything: they know tensors, and anything else
-as well as pickle does. Without it, pickle. JSON is not offered: it would turn tuples into lists and numbers as keys
-into text, and a program would resume with something else than it had saved.
+With torch in the program, `torch.save` and `torch.load` are used for everything: they support tensors, and all other
+objects as pickle does. Without it, pickle is used. JSON is not offered: it would turn tuples into lists and numeric
+keys into text, and a program would resume with something else than it had saved.
 
-Reading a pickle can run code. Only files of the job's own checkpoint directory are read, where nobody else writes, and
-only when their digest is right.
+Reading a pickle can run code. Only files of the job's own checkpoint directory are read, where no other user can write,
+and only if their digest is right.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Any, BinaryIO, cast
 
 
 def choose_kind() -> str:
-    """A state with tensors means that torch is loaded; it is never imported only to find that out."""
+    """A state with tensors means that torch is loaded; torch is never imported only to find that out."""
     torch = sys.modules.get("torch")
     return "torch" if torch is not None and hasattr(torch, "save") else "pickle"
 
 
 def dump(state: Any, stream: Any, kind: str) -> None:
-    """`stream` has `write` and `flush`, which is all that both promise to use."""
+    """`stream` has `write` and `flush`; both use no other method."""
     if kind == "torch":
         sys.modules["torch"].save(state, stream)
     else:
-        # The newest protocol of Python 3.9, and large arrays are not copied in it.
+        # The newest protocol of Python 3.9, which does not copy large arrays.
         pickle.dump(state, stream, protocol=5)
 
 

@@ -1,7 +1,7 @@
-"""The checkpoint helper for programs whose environment has no corral.
+"""Installs the checkpoint helper for programs whose environment has no corral.
 
-The platform puts the directory into `PYTHONPATH`, where it comes before everything installed. So its `corral` package
-must not hide a full one: it takes what it does not have itself from there.
+The platform adds the directory to `PYTHONPATH`, where it comes before all installed packages. So its `corral` package
+must not hide a full one: modules that it lacks are imported from there.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ __path__ = extend_path(__path__, __name__)
 
 
 def install_slim(directory: str | os.PathLike[str]) -> Path:
-    """Put the helper into `directory`, to be named in `PYTHONPATH`; safe to repeat while programs import from it."""
+    """Copy the helper into `directory`, to be added to `PYTHONPATH`; safe to repeat while programs import from it."""
     root = Path(directory)
     source = Path(__file__).parent
     target = root / "corral" / source.name
     target.mkdir(parents=True, exist_ok=True)
-    # Jobs may run as other accounts than the one whose files these are, whatever its umask says.
+    # Jobs may run as other accounts than the owner of these files, whatever its umask is.
     for directory in (root, target.parent, target):
         directory.chmod(0o755)
     _put(root / "corral" / "__init__.py", _PACKAGE)
     modules = {path.name: path.read_text(encoding="utf-8") for path in source.glob("*.py")}
-    # The entrance last: what it imports is there by then.
+    # The package's `__init__` last: everything that it imports exists by then.
     for name in sorted(modules, key=lambda name: name == "__init__.py"):
         _put(target / name, modules[name])
     for path in target.glob("*.py"):

@@ -1,7 +1,7 @@
-"""Hearing the warning: SIGTERM, which the platform sends before it ends an attempt, a grace time ahead.
+"""The warning: SIGTERM, which the platform sends before it ends an attempt, a grace time ahead.
 
-The handler is installed by the first question whether to stop, and not before: a program that never asks must end at
-once as ever. It only notes the signal, and then calls whoever handled it before. Children made by fork get the earlier
+The handler is installed by the first call that asks whether to stop, and not before: a program that never asks must end
+at once as without it. It only records the signal, and then calls the previous handler. Forked children get the previous
 handling back, or `Process.terminate` could not end them.
 """
 
@@ -16,27 +16,27 @@ from typing import Any
 
 
 class Listener:
-    """Listens for the warning of one process. There is one signal, so there is one of these (`WARNING`)."""
+    """Handles the warning of one process. There is one signal, so there is one of these (`WARNING`)."""
 
     def __init__(self) -> None:
         self._pid = 0
         self._heard = False
         self._before: Any = None
-        self._told = False
+        self._printed = False
 
     @property
     def heard(self) -> bool:
         return self._heard and self._pid == os.getpid()
 
     def watch(self) -> bool:
-        """Listen from now on; False if this is not the main thread, where alone Python can do that."""
+        """Install the handler; False if this is not the main thread, in which alone Python can do that."""
         if self._pid == os.getpid():
             return True
         if threading.current_thread() is not threading.main_thread():
-            if not self._told:
-                self._told = True
+            if not self._printed:
+                self._printed = True
                 sys.stderr.write(
-                    "corral: warnings cannot be heard: call corral.checkpoint.watch() once in the main thread\n"
+                    "corral: warnings cannot be received: call corral.checkpoint.watch() once in the main thread\n"
                 )
             return False
         self._heard = False
@@ -48,9 +48,9 @@ class Listener:
         return True
 
     def forget(self) -> None:
-        """Handle the signal as before, as if nobody had asked."""
+        """Restore the previous handling of the signal."""
         if self._pid and signal.getsignal(signal.SIGTERM) == self._note:
-            # None stands for a handler that is not Python's; it cannot be put back.
+            # None means a handler that is not Python's; it cannot be restored.
             signal.signal(signal.SIGTERM, signal.SIG_DFL if self._before is None else self._before)
         self._pid = 0
         self._heard = False
@@ -69,15 +69,16 @@ if hasattr(os, "register_at_fork"):
 
 
 def ignore_in_worker(*_: object) -> None:
-    """For processes that load data: a warning goes to all processes of a job, and the training needs its data to go on.
+    """For processes that load data: a warning goes to all processes of a job, and the training needs its data to
+    continue.
 
     `DataLoader(…, worker_init_fn=checkpoint.ignore_in_worker)`
 
     The training itself must still be able to end them: Python waits at its exit for workers that it has terminated, and
-    one that ignored that would keep the whole program from ending. So only the signals of others are ignored.
+    a worker that ignored that would keep the whole program from ending. So only signals of other processes are ignored.
     """
     parent = os.getppid()
-    # Held back for every thread of the worker, and taken by one that can see who sent it.
+    # Blocked for every thread of the worker, and taken by one thread that can see which process sent it.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     threading.Thread(target=_end_by, args=(parent,), name="corral-warning", daemon=True).start()
 

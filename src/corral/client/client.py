@@ -1,38 +1,44 @@
-"""The client: one server, one token, and its routes by topic."""
+"""The client of one server, with the routes by topic."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
 from corral.client.alerts.alerts import Alerts, Channels
 from corral.client.datasets.datasets import Datasets, DatasetTargets
-from corral.client.fleet.catalog import Catalog, Quotas
-from corral.client.fleet.nodes import Fleet, Queues
-from corral.client.fleet.pools import Groups, Pools
-from corral.client.http.transport import Transport
+from corral.client.fleet.catalog import Catalog
+from corral.client.fleet.nodes import Fleet
+from corral.client.fleet.pools import Pools
+from corral.client.http.credentials import default_server, default_token
+from corral.client.http.transport import Transport, server_address
 from corral.client.jobs.files import Files
 from corral.client.jobs.images import Images
 from corral.client.jobs.jobs import Jobs, Tasks
 from corral.client.jobs.presets import Presets
+from corral.client.people.groups import Groups
+from corral.client.people.quotas import Quotas, Scores
 from corral.client.people.sign_in_providers import Providers
 from corral.client.people.users import Events, People
 from corral.client.reports.analysis import Analysis
 from corral.client.reports.reports import Reports
 from corral.client.scheduling.estimates import Estimates
+from corral.client.scheduling.queues import Queues
 from corral.client.scheduling.receipts import Receipts
 from corral.client.scheduling.reservations import Reservations
 from corral.client.storage.volume_files import VolumeFiles
 from corral.client.storage.volumes import ObjectStores, Volumes
+from corral.client.system.installation import Installation
 from corral.client.whatif.simulations import Shadow, Simulations
 from corral.client.workbenches.workbenches import Workbenches
 
 
 class Client:
     """
-    with Client("http://127.0.0.1:8470", token) as corral:
+    with Client.from_environment() as corral:
         job = corral.jobs.submit({"command": ["python", "train.py"], "gpus": 2})
 
     Every method raises a `ClientError`: `ServerUnreachable`, `NotSignedIn`, `Forbidden`, `NotFound` or another
@@ -40,6 +46,7 @@ class Client:
     """
 
     def __init__(self, server: str, token: str | None = None, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Without a token the server answers only requests that need no sign-in."""
         transport = Transport(server, token, sleep=sleep)
         self._transport = transport
         self.jobs = Jobs(transport)
@@ -60,6 +67,7 @@ class Client:
         self.datasets = Datasets(transport)
         self.dataset_targets = DatasetTargets(transport)
         self.quotas = Quotas(transport)
+        self.scores = Scores(transport)
         self.people = People(transport)
         self.providers = Providers(transport)
         self.events = Events(transport)
@@ -71,6 +79,16 @@ class Client:
         self.shadow = Shadow(transport)
         self.receipts = Receipts(transport)
         self.estimates = Estimates(transport)
+        self.system = Installation(transport)
+
+    @classmethod
+    def from_environment(
+        cls, server: str | None = None, token: str | None = None, *, environment: Mapping[str, str] = os.environ
+    ) -> Self:
+        """A client of `server`, else of CORRAL_SERVER, else of this machine's server; with `token`, else CORRAL_TOKEN,
+        else the token that `corral login` stored for that server."""
+        address = server or default_server(environment)
+        return cls(address, token or default_token(environment, server_address(address)))
 
     @property
     def server(self) -> str:

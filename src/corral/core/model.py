@@ -34,7 +34,7 @@ class JobKind(StrEnum):
     PRESET = "preset"
 
     @property
-    def gives_way(self) -> bool:
+    def is_preemptible(self) -> bool:
         """Whether such jobs may be interrupted for others, unless their owners say otherwise: a person sits at a
         workbench, and nothing there is saved by itself."""
         return self is not JobKind.WORKBENCH
@@ -405,51 +405,6 @@ class Queue:
     groups: tuple[str, ...] = ()
     min_job_gpus: int | None = None
     max_job_gpus: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reservation:
-    """GPUs set aside for some users and groups: for a window of time, or standing."""
-
-    name: str
-    pool: str
-    gpus: tuple[str, ...]
-    users: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    since: float = 0.0
-    #: None means that it stands until it is deleted
-    until: float | None = None
-    #: whether preemptible jobs of others may use what its owners do not; it comes back on demand
-    lends: bool = True
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Membership:
-    """Where a user belongs: a group, and the pool that the group has."""
-
-    group: str | None = None
-    pool: str | None = None
-
-    def may_use(self, queue: Queue) -> bool:
-        return queue.pool == self.pool or (self.group is not None and self.group in queue.groups)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Quota:
-    """The most that one user may hold with jobs of one kind; None means no limit."""
-
-    gpu_milli: int | None = None
-    cpu_milli: int | None = None
-    memory_bytes: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Score:
-    """A user's weighted usage of one GPU model: `value` at time `at`, with `usage` GPUs held since."""
-
-    value: float = 0.0
-    usage: float = 0.0
-    at: float = 0.0
 
 
 def is_slice(model: str) -> bool:

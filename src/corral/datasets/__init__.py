@@ -1,12 +1,12 @@
-"""Versions of files: content-addressed, stored once, never changed, checked when they are read.
+"""Versions of files: content-addressed, stored once, never changed, verified when they are read.
 
     repository = Repository(DirectoryBlobs("/data/blobs"), DirectoryVersions("/data/versions"))
     repository.commit("faces", Path("work"), message="first", author="ada")
     repository.checkout("faces", "latest", Path("copy"))
 
-`BlobStore` and `VersionStore` are the two ports: who keeps the bytes, and who keeps the history. A server can offer
-both over HTTP, so that a laptop commits with the same code; `check_pack` lets it refuse packs that are not what they
-say.
+`BlobStore` and `VersionStore` are the two ports: the store of the bytes, and the store of the history. A server can
+offer both over HTTP, so that a laptop commits with the same code; with `check_pack` it refuses packs whose content does
+not match their index.
 """
 
 from corral.datasets.content.blobs import BlobStore, DirectoryBlobs, FilesystemBlobs, StoredObject

@@ -1,4 +1,4 @@
-"""What can go wrong with versions of files, each with what a person needs to know."""
+"""Errors about versions of files, each with a message for users."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 
 class DatasetError(Exception):
-    """Something about a dataset that the caller can tell a person as it is."""
+    """An error about a dataset whose message can be shown to users as it is."""
 
 
 class BadName(DatasetError):
-    """A name of a dataset, a tag or a file that cannot be one."""
+    """An invalid name of a dataset, a tag or a file."""
 
 
 class NotFound(DatasetError):
@@ -27,7 +27,7 @@ class ObjectMissing(DatasetError):
 
 
 class HeadMoved(DatasetError):
-    """Somebody else made a version meanwhile: look at theirs, then commit again."""
+    """Another user made a version meanwhile: look at that version, then commit again."""
 
     def __init__(self, dataset: str, expected: str | None, found: str | None) -> None:
         super().__init__(
@@ -38,7 +38,7 @@ class HeadMoved(DatasetError):
 
 
 class Damaged(DatasetError):
-    """What is stored is not what was stored: the object, and where known the file and the version it belongs to."""
+    """Stored data has changed: the object, and if known the file and the version that it belongs to."""
 
     def __init__(self, name: str, reason: str, *, files: Sequence[str] = (), version: str | None = None) -> None:
         of = f"; it belongs to {_some(files)}" if files else ""
@@ -52,7 +52,7 @@ class Damaged(DatasetError):
 
 @contextmanager
 def naming(*, version: str | None = None, path: str | None = None) -> Iterator[None]:
-    """Whoever knows which file of which version is read says so in what goes wrong with it."""
+    """Adds file and version to the errors of the block, for callers that know which file of which version is read."""
     try:
         yield
     except Damaged as error:
@@ -61,10 +61,10 @@ def naming(*, version: str | None = None, path: str | None = None) -> Iterator[N
 
 
 class Unstable(DatasetError):
-    """A file changed while it was read: what would be kept is neither the old one nor the new one."""
+    """A file changed while it was read: the stored content would be neither the old nor the new one."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} changed while it was read: commit again when nobody writes to it")
+        super().__init__(f"{path} changed while it was read: commit again when no program writes to it")
         self.path = path
 
 
@@ -77,7 +77,7 @@ class NotPlain(DatasetError):
 
 
 class LocalChanges(DatasetError):
-    """An update would overwrite or remove what no version holds."""
+    """An update would overwrite or remove files that no version holds."""
 
     def __init__(self, directory: str, paths: Sequence[str]) -> None:
         super().__init__(f"{directory} has changes of its own, nothing was touched: {_some(paths)}")
@@ -85,11 +85,11 @@ class LocalChanges(DatasetError):
 
 
 class Busy(DatasetError):
-    """Another process does the same thing at the same place right now."""
+    """Another process does the same at the same place right now."""
 
 
 class LeaseLost(DatasetError):
-    """The storage could not be reached for so long that what was uploaded may be gone: run it again."""
+    """The storage could not be reached for so long that uploaded data may have been removed: run it again."""
 
 
 class AnotherOwner(DatasetError):
@@ -117,5 +117,5 @@ def _some(paths: Sequence[str]) -> str:
 
 
 def printable(path: str) -> str:
-    """A name as it can be shown: names are bytes, and not all of them are text."""
+    """A printable form of a name: names are bytes, and not all of them are text."""
     return path.encode("utf-8", "backslashreplace").decode()

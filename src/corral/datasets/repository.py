@@ -1,4 +1,4 @@
-"""Datasets in one storage with one history: what the command line, the server and programs call."""
+"""Datasets in one storage with one history: the interface for the command line, the server and programs."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ from corral.datasets.work.working_index import WorkingIndex, index_path, load_in
 
 _FORMAT = "format.json"
 _FORMAT_NUMBER = 1
-#: stands for the newest version, wherever a version can be named
+#: means the newest version, wherever a version can be named
 LATEST = "latest"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Committed:
     commit: Commit
-    #: false if nothing was different from the newest version, which `commit` is then
+    #: false if there was no difference to the newest version, which `commit` is then
     created: bool
 
 
 class Repository:
     """Versions of files. Every method may be called from any thread, and by many processes at once.
 
-    `cache` is a directory of one's own: with it unchanged files are not read again, and what is known of the storage
-    is not fetched again. It can be removed at any time.
+    `cache` is a private directory: with it unchanged files are not read again, and known parts of the storage are not
+    fetched again. It can be removed at any time.
     """
 
     def __init__(
@@ -83,11 +83,11 @@ class Repository:
         on_progress: OnProgress | None = None,
         max_bytes: int | None = None,
     ) -> Committed:
-        """Make what is in a directory the newest version, unless it is longer than `max_bytes`.
+        """Make the content of a directory the newest version, unless it is longer than `max_bytes`.
 
         `parent` is the version that it must follow (None: it must be the first one); by default the newest one at this
-        moment. Raises `HeadMoved` if another came meanwhile, `Unstable` if a file changes while it is read; then
-        there is no new version, and running it again uses what was uploaded.
+        moment. Raises `HeadMoved` if another version was made meanwhile, `Unstable` if a file changes while it is read;
+        then there is no new version, and running it again reuses uploaded data.
         """
         check_dataset(dataset)
         head = self.head(dataset)
@@ -126,7 +126,7 @@ class Repository:
         return Committed(commit=commit, created=True)
 
     def publish(self, commit: Commit, lease: Lease) -> None:
-        """Record a version whose pieces are all there and kept by a lease."""
+        """Record a version whose pieces are all stored and protected by a lease."""
         self.pieces.refresh()  # so that the trees that were just stored are found
         lease.check()
         tree = bytes.fromhex(commit.tree)
@@ -162,13 +162,13 @@ class Repository:
         raise NotFound(f"{dataset} has no version or tag {version}")
 
     def files(self, dataset: str, version: str = LATEST) -> Iterator[PathEntry]:
-        """Everything in a version, directories before what is in them."""
+        """Everything in a version, directories before their content."""
         commit = self.resolve(dataset, version)
         with naming(version=commit.id):
             yield from walk(self.pieces, bytes.fromhex(commit.tree))
 
     def list_directory(self, dataset: str, version: str, path: str = "") -> list[Entry]:
-        """What stands in one directory of a version. Raises `NotFound`."""
+        """The entries of one directory of a version. Raises `NotFound`."""
         return list_directory(self.pieces, self._tree(dataset, version), path)
 
     def find(self, dataset: str, version: str, path: str) -> Entry:
@@ -178,7 +178,7 @@ class Repository:
     def read(
         self, dataset: str, version: str, path: str, *, offset: int = 0, length: int | None = None
     ) -> Iterator[bytes]:
-        """The bytes of one file, a piece at a time, each checked. Raises `NotFound`, and `Damaged` on the way."""
+        """The bytes of one file, a piece at a time, each verified. Raises `NotFound`, and `Damaged` while iterating."""
         commit = self.resolve(dataset, version)
         with naming(version=commit.id, path=path):
             entry = find(self.pieces, bytes.fromhex(commit.tree), path)
@@ -191,7 +191,7 @@ class Repository:
             yield from read_file(self.pieces, entry, offset, length)
 
     def diff(self, dataset: str, old: str | None, new: str = LATEST) -> Diff:
-        """What changed from one version to another; from None everything is added."""
+        """The differences from one version to another; from None everything is added."""
         before = self._tree(dataset, old) if old is not None else None
         return diff(self.pieces, before, self._tree(dataset, new))
 
@@ -209,7 +209,7 @@ class Repository:
         return self.metadata.tags(dataset)
 
     def remove(self, dataset: str) -> None:
-        """Forget a dataset. Its files stay until the garbage is collected."""
+        """Forget a dataset. Its files stay until the next garbage collection."""
         self.metadata.remove(dataset)
 
     # Having a version as files
@@ -226,12 +226,13 @@ class Repository:
         durable: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Commit:
-        """Write a version into a directory that does not exist yet or is empty, which then appears at once and whole.
+        """Write a version into a directory that does not exist yet or is empty; it appears atomically.
 
-        With `update` the directory may hold another version: only what differs is written, and each file is the old one
-        or the new one. It raises `LocalChanges`, with nothing touched, where that would overwrite or remove what is not
-        known to be in a version; `force` does it nevertheless. `durable` waits until the disk has everything. Running
-        it again after it was interrupted finishes it. Only the caller should be able to write beside the directory.
+        With `update` the directory may hold another version: only differences are written, and each file is either the
+        old one or the new one. It raises `LocalChanges`, with nothing changed, if that would overwrite or remove files
+        that are not known to be in a version; `force` does it nevertheless. `durable` waits until everything is on the
+        disk. Running it again after an interruption finishes it. Only the caller should be able to write beside the
+        directory.
         """
         commit = self.resolve(dataset, version)
         with naming(version=commit.id):
@@ -283,7 +284,8 @@ class Repository:
         return verify(self.pieces, commits, threads=self._threads)
 
     def collect_garbage(self, *, dry_run: bool = True, grace_seconds: float = GRACE_SECONDS) -> GarbageReport:
-        """Remove what no version of any dataset needs and is older than the grace time; by default only say what."""
+        """Remove data that no version of any dataset needs and that is older than the grace time; by default only
+        report it."""
         self.claim()
         return collect(self.pieces, self.metadata, now=self.clock(), dry_run=dry_run, grace_seconds=grace_seconds)
 
@@ -293,14 +295,14 @@ class Repository:
     def claim(self) -> None:
         """A storage belongs to one source of metadata, from its first commit on."""
         try:
-            words = json.loads(self.storage.get(_FORMAT))
+            body = json.loads(self.storage.get(_FORMAT))
         except ObjectMissing:
-            words = {"format": _FORMAT_NUMBER, "owner": self.metadata.identity}
-            self.storage.put(_FORMAT, [canonical(words)])
-        if words["format"] != _FORMAT_NUMBER:
-            raise UnknownFormat(f"{self.storage.where} is of format {words['format']}: update corral")
-        if words["owner"] != self.metadata.identity:
-            raise AnotherOwner(self.storage.where, words["owner"], self.metadata.identity)
+            body = {"format": _FORMAT_NUMBER, "owner": self.metadata.identity}
+            self.storage.put(_FORMAT, [canonical(body)])
+        if body["format"] != _FORMAT_NUMBER:
+            raise UnknownFormat(f"{self.storage.where} is of format {body['format']}: update corral")
+        if body["owner"] != self.metadata.identity:
+            raise AnotherOwner(self.storage.where, body["owner"], self.metadata.identity)
 
     def _load_index(self, directory: Path) -> WorkingIndex:
         return load_index(index_path(self._cache, directory)) if self._cache is not None else WorkingIndex()
@@ -317,6 +319,6 @@ class Repository:
         return {item.path: item.entry for item in walk(self.pieces, tree)} if tree is not None else {}
 
     def _remember(self, directory: Path, version: str) -> None:
-        """What was put there: an update must know what is no work of anybody."""
+        """Store what was written there: a later update must know which files are not a user's work."""
         if self._cache is not None:
             save_index(index_path(self._cache, directory), version, {}, read_at_ns=0)

@@ -1,4 +1,4 @@
-"""Giving a directory to the account that a job runs as."""
+"""Gives a directory to the account that a job runs as."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ import errno
 import os
 import stat
 
-from corral.files.opening import DIRECTORY, open_below
+from corral.files.descriptors import DIRECTORY, open_below
 
 _MAX_DEPTH = 256
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def hand_over(directory: int, uid: int, gid: int) -> None:
-    """Give the directory to the account, with what the server made in it and what the account before had. A file with a
-    second name somewhere else stays whose it is: it may be another's. What belongs to the account is not entered."""
+def give_to(directory: int, uid: int, gid: int) -> None:
+    """Give the directory to the account, with the files that the server made in it and those of the former account. A
+    file with a second hard link elsewhere keeps its owner: it may be another user's. Directories that belong to the
+    account already are not entered."""
     before = os.fstat(directory)
     former = {os.geteuid(), before.st_uid} - {uid}
     if former:
-        _hand_over_inside(directory, uid, gid, former, 0)
+        _give_to_inside(directory, uid, gid, former, 0)
     if before.st_uid != uid:
         os.fchown(directory, uid, gid)
 
 
-def _hand_over_inside(directory: int, uid: int, gid: int, former: set[int], depth: int) -> None:
+def _give_to_inside(directory: int, uid: int, gid: int, former: set[int], depth: int) -> None:
     if depth > _MAX_DEPTH:
         raise OSError(errno.ELOOP, f"more than {_MAX_DEPTH} directories in each other")
     with os.scandir(directory) as found:
-        # A first look, since there may be very many; what counts is looked at once more when it is held open.
+        # A quick check by name, since there may be very many; the decisive check is made when the file is held open.
         names = [each.name for each in found if _owner(each) in former]
     for name in names:
         try:
@@ -41,7 +42,7 @@ def _hand_over_inside(directory: int, uid: int, gid: int, former: set[int], dept
             if stat.S_ISDIR(status.st_mode):
                 inner = os.open(f"/proc/self/fd/{held}", DIRECTORY & ~os.O_NOFOLLOW)
                 try:
-                    _hand_over_inside(inner, uid, gid, former, depth + 1)
+                    _give_to_inside(inner, uid, gid, former, depth + 1)
                     os.fchown(inner, uid, gid)
                 finally:
                     os.close(inner)

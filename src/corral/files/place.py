@@ -9,15 +9,15 @@ import secrets
 from types import TracebackType
 from typing import BinaryIO, cast
 
-from corral.files.opening import NotPlain, make_file, open_below, open_file, open_trusted
+from corral.files.descriptors import make_file, open_below, open_file, open_trusted
 
 
 class Place:
-    """Held open, so that what is done in it stays in it, wherever a job moves it. Every method raises OSError; NotPlain
-    where a job has put something else there."""
+    """A directory that is held open, so that operations stay in it, wherever a job moves it. Every method raises
+    OSError, and NotPlain if a job has put something else there."""
 
     def __init__(self, descriptor: int) -> None:
-        """Takes the descriptor over."""
+        """Takes ownership of the descriptor."""
         self.descriptor = descriptor
 
     @classmethod
@@ -42,32 +42,25 @@ class Place:
 
     @property
     def path(self) -> str:
-        """Leads to this directory as long as it is held open, for libraries that take nothing but paths."""
+        """A path to this directory while it is held open, for libraries that accept only paths."""
         return f"/proc/self/fd/{self.descriptor}"
 
     def below(self, *names: str) -> Place:
         return Place(open_below(self.descriptor, names))
 
     def names(self, limit: int) -> list[str]:
-        """At most so many, in no order: a job can make millions."""
+        """At most `limit` names, in no order: a job can make millions."""
         with os.scandir(self.descriptor) as entries:
             return [entry.name for entry in itertools.islice(entries, limit)]
 
     def stat(self, name: str = "") -> os.stat_result:
-        """Of the directory, or of a name in it; of a link itself."""
+        """Of the directory, or of a name in it; a link is not followed."""
         if not name:
             return os.fstat(self.descriptor)
         return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
 
-    def has_directory(self, name: str) -> bool:
-        try:
-            self.below(name).__exit__(None, None, None)
-        except (FileNotFoundError, NotADirectoryError, NotPlain):
-            return False
-        return True
-
     def make(self, name: str, mode: int = 0o700) -> None:
-        """A directory that belongs to whom this one belongs to. One that is there stays as it is."""
+        """Make a directory with the same owner as this one. An existing directory stays as it is."""
         try:
             os.mkdir(name, mode, dir_fd=self.descriptor)
         except FileExistsError:
@@ -77,7 +70,7 @@ class Place:
         if above.st_uid == os.geteuid():
             return
         with self.below(name) as made:
-            # By descriptor, and only what is the server's: the name may mean another directory by now.
+            # By descriptor, and only for the server's own files: the name may mean another directory by now.
             if made.stat().st_uid == os.geteuid():
                 os.fchown(made.descriptor, above.st_uid, above.st_gid)
 
@@ -97,7 +90,7 @@ class Place:
             return False
 
     def write(self, name: str, content: bytes, *, mode: int = 0o644, for_owner: bool = False) -> None:
-        """Replace a file as a whole. With `for_owner` it belongs to whom the directory belongs to."""
+        """Replace a file as a whole. With `for_owner` it gets the owner of the directory."""
         draft = self._draft(content, mode, for_owner=for_owner)
         try:
             os.rename(draft, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
@@ -106,10 +99,10 @@ class Place:
             raise
 
     def write_once(self, name: str, content: bytes, *, mode: int = 0o644) -> bool:
-        """The same, but False if anything has that name already."""
+        """The same, but False if the name exists already."""
         draft = self._draft(content, mode, for_owner=False)
         try:
-            # A link appears whole or not at all, and never replaces what is there.
+            # A hard link is atomic, and never replaces an existing file.
             os.link(draft, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor, follow_symlinks=False)
         except FileExistsError:
             return False
@@ -118,12 +111,12 @@ class Place:
         return True
 
     def remove(self, name: str) -> None:
-        """A name that is no directory; nothing if it is not there."""
+        """Remove a name that is not a directory; does nothing if it does not exist."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.descriptor)
 
     def link(self, name: str, target: str) -> None:
-        """A symbolic link in place of whatever file has the name."""
+        """A symbolic link, which replaces any file of that name."""
         draft = _random_name()
         os.symlink(target, draft, dir_fd=self.descriptor)
         try:
@@ -150,5 +143,5 @@ class Place:
 
 
 def _random_name() -> str:
-    """No job can guess it, so none can have put something there."""
+    """No job can predict it, so no job can have put a file there."""
     return f".corral-{secrets.token_hex(12)}"

@@ -1,4 +1,4 @@
-"""Removing a directory that a job has filled: however deep, whatever its permissions, and nothing outside of it."""
+"""Removes a directory that a job has filled: any depth, any permissions, and nothing outside of it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import os
 import secrets
 import stat
 
-from corral.files.opening import open_below, open_trusted
+from corral.files.descriptors import open_below, open_trusted
 
-#: What lies deeper is moved up first, so that few descriptors are open.
+#: Deeper directories are moved up first, so that few descriptors are open.
 _MAX_DEPTH = 32
-#: A job that goes on making directories does not keep the server busy for ever.
+#: A limit, so that a job that keeps making directories does not keep the server busy for ever.
 _MAX_ROUNDS = 10_000
 
 
 def remove_tree(path: str | os.PathLike[str]) -> bool:
-    """Whether nothing is left. No job may be able to replace the directory that `path` lies in."""
+    """Whether nothing is left. No job may be able to replace the parent directory of `path`."""
     parent, name = os.path.split(os.path.abspath(path))
     try:
         outer = open_trusted(parent)
@@ -47,7 +47,7 @@ def _remove_entry(outer: int, name: str) -> bool:
     except OSError:
         return False
     try:
-        # Each round ends when nothing had to be moved up: what was moved lies in the root by then.
+        # Rounds end when nothing had to be moved up: moved directories are in the root by then.
         rounds = 1
         while _empty(root, root, 0) and rounds < _MAX_ROUNDS:
             rounds += 1
@@ -61,7 +61,7 @@ def _remove_entry(outer: int, name: str) -> bool:
 
 
 def _empty(root: int, directory: int, depth: int) -> bool:
-    """Remove what is in a directory; True if something was moved up to the root."""
+    """Remove the content of a directory; True if something was moved up to the root."""
     moved = False
     try:
         with os.scandir(directory) as found:
@@ -86,7 +86,7 @@ def _empty(root: int, directory: int, depth: int) -> bool:
 
 
 def _opened(directory: int, name: str) -> int:
-    """A server that is not root must open its own directories first; what is mounted there is not entered."""
+    """A server that is not root must first give itself permissions on its own directories; mounts are not entered."""
     try:
         return _writable(open_below(directory, (name,)))
     except PermissionError:

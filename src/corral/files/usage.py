@@ -1,8 +1,8 @@
-"""How much is in a directory, counted as the disk sees it.
+"""The disk space that a directory uses.
 
-Blocks and not lengths, so that a sparse file counts for what it takes; a file with several names counts once; links are
-not followed, also where a job puts one in the place of a directory meanwhile. Runs in the supervisor too, so only the
-standard library is imported here.
+Counts blocks and not lengths, so that a sparse file counts for its real size; a file with several hard links counts
+once; links are not followed, even if a job replaces a directory by a link meanwhile. The supervisor imports this
+module, so it uses the standard library only.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ import time
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 
-from corral.files.opening import DIRECTORY, open_below
+from corral.files.descriptors import DIRECTORY, open_below
 
 _BLOCK_BYTES = 512
-#: After so many files the disk is left to others for a moment.
+#: After this many files the measurement pauses, so that other processes can use the disk.
 _POLITE_FILES = 2000
 _POLITE_SECONDS = 0.01
-#: Each level is held open, since a path may be longer than the kernel takes.
+#: Each level is held open, since a path may be longer than the kernel accepts.
 MAX_DEPTH = 256
 
 
 class TooDeep(OSError):
-    """More directories in each other than are looked at: what is below is not counted."""
+    """More nested directories than are measured: deeper files are not counted."""
 
 
 @dataclass(frozen=True)
 class DiskUse:
     bytes: int
-    #: directories too
+    #: including directories
     files: int
 
 
 def used_bytes(path: str | os.PathLike[str]) -> int:
-    """What vanishes while it is looked at does not count. Raises OSError if the directory itself cannot be read."""
+    """Files that vanish meanwhile are not counted. Raises OSError if the directory itself cannot be read."""
     steps = measure_steps([path], must_exist=True)
     while True:
         try:
@@ -49,8 +49,8 @@ def used_bytes(path: str | os.PathLike[str]) -> int:
 def measure_steps(
     paths: Iterable[str | os.PathLike[str]], *, must_exist: bool = False
 ) -> Generator[None, None, DiskUse]:
-    """The use of these directories together. Yields after some thousand files. Raises TooDeep, and with `must_exist`
-    OSError if one of them cannot be read."""
+    """The disk space of these directories together. Yields after some thousand files. Raises TooDeep, and with
+    `must_exist` OSError if one of them cannot be read."""
     counted = _Counted()
     for path in paths:
         try:
@@ -71,27 +71,27 @@ class _Counted:
 
     def walk(self, root: int) -> Generator[None, None, None]:
         """Takes the descriptor over."""
-        way = [(root, self._directories(root))]
+        levels = [(root, self._directories(root))]
         try:
-            while way:
-                parent, names = way[-1]
+            while levels:
+                parent, names = levels[-1]
                 if not names:
-                    os.close(way.pop()[0])
+                    os.close(levels.pop()[0])
                     continue
                 try:
-                    # A job may have put something else there since it was listed, or closed it to everybody.
+                    # A job may have replaced it since it was listed, or removed all permissions.
                     inner = open_below(parent, (names.pop(),))
                 except OSError:
                     continue
-                way.append((inner, []))
-                if len(way) > MAX_DEPTH:
+                levels.append((inner, []))
+                if len(levels) > MAX_DEPTH:
                     raise TooDeep(f"it has more than {MAX_DEPTH} directories in each other")
                 before = self.files // _POLITE_FILES
-                way[-1] = (inner, self._directories(inner))
+                levels[-1] = (inner, self._directories(inner))
                 if self.files // _POLITE_FILES > before:
                     yield
         finally:
-            for descriptor, _ in way:
+            for descriptor, _ in levels:
                 os.close(descriptor)
 
     def _directories(self, descriptor: int) -> list[str]:

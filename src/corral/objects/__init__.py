@@ -1,1 +1,1 @@
-"""Buckets: how they are reached, and how their files appear as a directory on a node."""
+"""Buckets: access to them, and their files as a directory on a node."""

@@ -1,8 +1,7 @@
-"""A bucket as a tree of files: what is in it, what version each file has, and its bytes through the cache.
+"""A bucket as a tree of files: its entries, the version of each file, and its bytes through the cache.
 
-Listings are remembered for a few seconds. The bytes of a file are those of the version that was seen when it was
-opened: each block comes with its version, so that a file which was replaced meanwhile ends in an error and never in a
-mixture.
+Listings are cached for a few seconds. The bytes of a file are those of the version at its opening: each block comes
+with its version, so that a file that was replaced meanwhile gives an error and never a mixture.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from corral.objects.cache import BlockCache, Identity
 from corral.objects.ranges import fetch_range
 
 LISTING_SECONDS = 10.0
-#: Blocks that are fetched at the same time, and ahead of somebody who reads on and on.
+#: Blocks that are fetched concurrently, and ahead of a sequential reader.
 WORKERS = 8
 READ_AHEAD = 2
 
@@ -56,12 +55,12 @@ class Bucket:
     # -------------------------------------------------------------------------------------------- what is there
 
     def key(self, path: str) -> str:
-        """The object's whole name, of a path below the prefix."""
+        """The object's full name, for a path below the prefix."""
         clean = path.strip("/")
         return f"{self.access.root}/{clean}" if clean else self.access.root
 
     def listing(self, path: str, *, fresh: bool = False) -> dict[str, Entry]:
-        """A directory's entries by name; the root is always there. Raises FileNotFoundError or NotReachable."""
+        """A directory's entries by name; the root always exists. Raises FileNotFoundError or NotReachable."""
         clean = path.strip("/")
         with self._lock:
             known = self._listings.get(clean)
@@ -90,7 +89,7 @@ class Bucket:
         return entry
 
     def current(self, path: str) -> Entry:
-        """As it is now, asked of the bucket. Raises FileNotFoundError or NotReachable."""
+        """The current state, queried from the bucket. Raises FileNotFoundError or NotReachable."""
         with reaching(self.access):
             raw = self.filesystem.info(self.key(path))
         return _file_entry(path.rpartition("/")[2], raw)
@@ -102,12 +101,12 @@ class Bucket:
         start = len(self.access.root) + 1
         for key, raw in sorted(found.items()):
             path = key[start:]
-            # A name that no directory can have is left out: it cannot be shown.
+            # A name that no directory can have is skipped: it cannot be shown.
             if path and not path.endswith("/") and all(part not in ("", ".", "..") for part in path.split("/")):
                 yield path, _file_entry(path.rpartition("/")[2], raw)
 
     def forget(self, path: str) -> None:
-        """Something at this path was changed by us."""
+        """A file at this path was changed by this process."""
         clean = path.strip("/")
         with self._lock:
             while True:
@@ -161,9 +160,9 @@ class Bucket:
     # -------------------------------------------------------------------------------------------- changing
 
     def upload(self, path: str, descriptor: int) -> None:
-        """The object becomes what the descriptor's file holds. Raises NotReachable."""
+        """Replace the object by the content of the descriptor's file. Raises NotReachable."""
         with reaching(self.access):
-            # By its number: the file may have no name any more.
+            # By descriptor: the file may have no name any more.
             self.filesystem.put_file(f"/proc/self/fd/{descriptor}", self.key(path))
         self.forget(path)
 
@@ -173,7 +172,7 @@ class Bucket:
         self.forget(path)
 
     def rename(self, old: str, new: str) -> None:
-        """A copy and a removal: buckets have no names to change. A crash between leaves both."""
+        """A copy and a removal: buckets cannot rename. A crash in between leaves both."""
         with reaching(self.access):
             self.filesystem.cp_file(self.key(old), self.key(new))
         self.forget(new)
@@ -182,16 +181,16 @@ class Bucket:
     def _fetched(self, path: str, entry: Entry, start: int, end: int) -> bytes:
         with reaching(self.access):
             data, version = fetch_range(self.filesystem, self.access.kind, self.key(path), start, end)
-        # Where the answer does not tell its version, the bucket is asked: afterwards, or it could change in between.
+        # If the answer lacks its version, the bucket is queried: afterwards, as it could change in between.
         if (version or self.current(path).version) != entry.version:
             raise Replaced(f"{path} was replaced while it was read")
         return data
 
     def _fetch_ahead(self, path: str, entry: Entry, identity: Identity, number: int) -> None:
-        """Whoever reads a block will want the next ones: they come meanwhile."""
+        """A reader of a block will probably read the next ones: they are fetched meanwhile."""
         last = identity.blocks(self.cache.block_bytes) - 1
         if not number or number >= last:
-            # The first block alone tells nothing of what comes: many programs look at a file's head only.
+            # The first block alone predicts nothing: many programs read only the head of a file.
             return
         with self._lock:
             self._ahead = {key: future for key, future in self._ahead.items() if not future.done()}

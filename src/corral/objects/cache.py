@@ -1,13 +1,13 @@
-"""What was read of buckets, kept on the node's disk: blocks of objects, up to a size, the longest unused go first.
+"""The cache of buckets on the node's disk: blocks of objects, up to a size, evicted least recently used first.
 
-    <root>/blocks/ab/<identity>.<number>        one block, whole and right
-    <root>/blocks/ab/<identity>.<number>.part   one that is being fetched, locked by whoever fetches it
-    <root>/evicting                             locked by whoever makes room
+    <root>/blocks/ab/<identity>.<number>        one complete block
+    <root>/blocks/ab/<identity>.<number>.part   a block that is being fetched, locked by the process that fetches it
+    <root>/evicting                             locked by the process that evicts
 
-An identity names one version of one object (bucket, key, what the bucket calls its version, size), so a block never has
-to be asked whether it is still right. Any number of processes share the directory. A block is fetched once however many
-ask for it, appears by a rename, and is not removed while anybody has it open. Whoever dies over it leaves a `.part`
-without a lock, which the next one begins anew.
+An identity names one version of one object (bucket, key, the bucket's version of it, size), so a cached block is
+never out of date. Any number of processes share the directory. A block is fetched once, whatever the number of readers,
+appears by a rename, and is not removed while a process has it open. A process that dies while fetching leaves a `.part`
+without a lock, which the next process starts again.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from dataclasses import dataclass
 
 BLOCK_BYTES = 8 << 20
 _PART = ".part"
-#: When room is made, a little more than is needed: not again for every block.
+#: Evicts a little more than needed, so that not every block causes an eviction.
 _LOW_WATER = 0.9
-#: A process looks after the limit when it has fetched this part of it.
+#: A process checks the limit when it has fetched this part of it.
 _LOOK_PART = 0.05
-#: A block's time of use is noted with this precision.
+#: A block's time of use is stored with this precision.
 _TOUCH_SECONDS = 1.0
 
 
@@ -36,23 +36,23 @@ class Identity:
 
     bucket: str
     key: str
-    #: as the bucket tells it: an ETag or a generation
+    #: the version in the bucket: an ETag or a generation
     version: str
     size: int
-    #: tells equal buckets of different servers apart
+    #: distinguishes equal bucket names of different servers
     endpoint: str = ""
 
     @property
     def digest(self) -> str:
-        words = "\0".join((self.endpoint, self.bucket, self.key, self.version, str(self.size)))
-        return hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()
+        name = "\0".join((self.endpoint, self.bucket, self.key, self.version, str(self.size)))
+        return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()
 
     def blocks(self, block_bytes: int) -> int:
         return -(-self.size // block_bytes)
 
 
 class BlockCache:
-    """`fetch` gives the bytes of an object from a start to an end, and may raise whatever it likes."""
+    """`fetch` returns the bytes of an object from a start to an end, and may raise any error."""
 
     def __init__(self, root: str, limit_bytes: int, *, block_bytes: int = BLOCK_BYTES) -> None:
         self._root = root
@@ -64,7 +64,7 @@ class BlockCache:
 
     @contextmanager
     def opened(self, identity: Identity, number: int, fetch: Callable[[int, int], bytes]) -> Iterator[int]:
-        """A descriptor of a whole block, fetched if it is not here. It is not evicted while it is open."""
+        """A descriptor of a complete block, fetched if it is not cached. It is not evicted while it is open."""
         descriptor = self.open_block(identity, number, fetch)
         try:
             yield descriptor
@@ -92,7 +92,7 @@ class BlockCache:
     # -------------------------------------------------------------------------------------------- fetching
 
     def _fetch(self, path: str, start: int, length: int, fetch: Callable[[int, int], bytes]) -> None:
-        """Until the block is there, by us or by whoever was first."""
+        """Returns when the block is cached, by this process or by another."""
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         part = path + _PART
         with _locked(part) as descriptor:
@@ -101,7 +101,7 @@ class BlockCache:
                 return
             data = fetch(start, start + length)
             if len(data) != length:
-                raise OSError(f"{length} bytes were asked for from {start} on, and {len(data)} came")
+                raise OSError(f"{length} bytes were requested from {start} on, and {len(data)} were received")
             os.ftruncate(descriptor, 0)
             written = 0
             while written < length:
@@ -122,8 +122,8 @@ class BlockCache:
         return sum(size for _, size, _ in self._listed())
 
     def make_room(self) -> int:
-        """Remove what was used longest ago until the rest is within the limit; gives the bytes that went. Nothing if
-        another process is at it, and never what is open."""
+        """Remove the least recently used blocks until the rest is within the limit; returns the removed bytes. Does
+        nothing if another process is evicting, and never removes open blocks."""
         lock = os.open(os.path.join(self._root, "evicting"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
@@ -145,7 +145,7 @@ class BlockCache:
             os.close(lock)
 
     def _listed(self) -> Iterator[tuple[float, int, str]]:
-        """When each was used, its size and path; also what a dead process left half fetched."""
+        """Time of use, size and path of each; including incomplete files of dead processes."""
         for shard in os.listdir(self._blocks):
             try:
                 entries = list(os.scandir(os.path.join(self._blocks, shard)))
@@ -160,7 +160,7 @@ class BlockCache:
 
 
 def _open_whole(path: str, length: int) -> int | None:
-    """Opened, locked against eviction and marked as used; None if it is not there, or not whole."""
+    """Opened, locked against eviction and marked as used; None if it is missing or incomplete."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -186,7 +186,8 @@ def _open_whole(path: str, length: int) -> int | None:
 
 @contextmanager
 def _locked(path: str) -> Iterator[int]:
-    """The file, ours alone. Another one may have been renamed or removed while we waited: then once more."""
+    """The file, locked by this process only. Another process may have renamed or removed it while we waited: then it is
+    repeated."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)

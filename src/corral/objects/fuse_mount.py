@@ -1,8 +1,8 @@
-"""A bucket as a directory, by FUSE: reads go through the node's cache, writes go to a file beside it and are uploaded
+"""A bucket as a directory, by FUSE: reads go through the node's cache, writes go to a temporary file and are uploaded
 when the file is closed or synced.
 
-Decides what a program sees when buckets are asked file-like questions; who mounts it, and for how long, is decided in
-`mounting`. Directories that were made and are still empty exist in this process only: buckets have none.
+Decides the file semantics of a bucket; `bucket_mounts` decides when it is mounted. New directories that are still empty
+exist in this process only: buckets have none.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = logging.getLogger("corral.objects.fuse")
 _FILE_MODE = stat.S_IFREG | 0o444
 _DIRECTORY_MODE = stat.S_IFDIR | 0o555
 _WRITABLE = 0o222
-#: Shown as the size of the file system: there is no end to a bucket.
+#: Shown as the size of the file system: a bucket has no limit.
 _ENDLESS_BLOCKS = 1 << 40
 
 
@@ -39,7 +39,7 @@ class _Open:
 
     path: str
     entry: Entry | None = None
-    #: what is written, until it is uploaded
+    #: the written data, until it is uploaded
     staging: int | None = None
     is_changed: bool = False
     lock: Any = None
@@ -55,12 +55,12 @@ class BucketFiles(mfusepy.Operations):  # type: ignore[misc]
         self._lock = threading.Lock()
         self._handles: dict[int, _Open] = {}
         self._next_handle = 1
-        #: by path: what a program writes now, so that others see its size
+        #: by path: files that are being written, so that other programs see their size
         self._writing: dict[str, _Open] = {}
         self._made: set[str] = set()
         self._mounted_at = time.time_ns()
 
-    # -------------------------------------------------------------------------------------------- looking
+    # -------------------------------------------------------------------------------------------- listing
 
     def getattr(self, path: str, fh: int | None = None) -> dict[str, Any]:
         clean = path.strip("/")
@@ -165,7 +165,7 @@ class BucketFiles(mfusepy.Operations):  # type: ignore[misc]
         return self.release(path, handle)
 
     def flush(self, path: str, fh: int) -> int:
-        """What `close` waits for: an upload that fails is told to the program that wrote."""
+        """`close` waits for this: the program that wrote gets the error of a failed upload."""
         return self.fsync(path, 0, fh)
 
     def fsync(self, path: str, datasync: int, fh: int) -> int:
@@ -196,7 +196,8 @@ class BucketFiles(mfusepy.Operations):  # type: ignore[misc]
         return 0
 
     def rename(self, old: str, new: str, flags: int = 0) -> int:
-        """Of a file: a copy inside of the bucket, and the old name goes. Directories would be many of these."""
+        """For a file: a copy inside the bucket, then the old name is removed. For directories this would be many
+        copies."""
         self._check_writable()
         with self._lock:
             is_directory = old.strip("/") in self._made
@@ -218,7 +219,7 @@ class BucketFiles(mfusepy.Operations):  # type: ignore[misc]
     # -------------------------------------------------------------------------------------------- inside
 
     def _without_effect(self) -> int:
-        """Buckets know no owners, rights or times of files; programs that set them to be tidy must not fail."""
+        """Buckets have no owners, permissions or times of files; programs that set them must not fail."""
         self._check_writable()
         return 0
 
@@ -237,7 +238,7 @@ class BucketFiles(mfusepy.Operations):  # type: ignore[misc]
             return handle
 
     def _staged(self, path: str, *, empty: bool) -> _Open:
-        """The file as it is now, to be changed. Everybody who has it open to write shares one."""
+        """The current file, to be changed. All programs that have it open for writing share one."""
         clean = path.strip("/")
         with self._lock:
             writing = self._writing.get(clean)
@@ -277,7 +278,7 @@ class BucketFiles(mfusepy.Operations):  # type: ignore[misc]
 
 @contextmanager
 def _as_errno(path: str) -> Iterator[None]:
-    """What programs understand: a number. The words go to the log."""
+    """The errno for programs. The message goes to the log."""
     try:
         yield
     except FileNotFoundError:
@@ -294,10 +295,10 @@ def mount(bucket: Bucket, mountpoint: str, *, writable: bool, staging: str, is_r
     """Serve until it is unmounted."""
     files = BucketFiles(bucket, writable=writable, staging=staging)
     options: dict[str, Any] = {"fsname": "corral", "subtype": "bucket", "default_permissions": True}
-    # What was read stays in memory until the file changes.
+    # Read data stays in memory until the file changes.
     options["auto_cache"] = True
     if is_root:
-        # Jobs have accounts of their own; who may come here is decided by the directory around it.
+        # Jobs have accounts of their own; the directory around it controls access.
         options["allow_other"] = True
     if not writable:
         options["ro"] = True

@@ -1,4 +1,4 @@
-"""A part of an object together with the version that it is of, in one request: each provider tells it its own way."""
+"""A part of an object together with its version, in one request: each provider reports the version in its own way."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from fsspec.asyn import sync
 
 
 def fetch_range(filesystem: Any, kind: str, key: str, start: int, end: int) -> tuple[bytes, str]:
-    """The bytes, and their version as listings tell it; "" where the answer does not tell. Raises what the library
-    does."""
+    """The bytes, and their version as in listings; "" if the answer lacks it. Raises the library's errors."""
     fetch = _from_gcs if kind == "gcs" else _from_s3
     data, version = sync(filesystem.loop, fetch, filesystem, key, start, end)
     return data, version

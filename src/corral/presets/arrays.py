@@ -11,7 +11,7 @@ from importlib import import_module
 from operator import mul
 from typing import Any
 
-#: Precisions to the number formats of products; everything else is kept in full.
+#: Precisions to the number formats of products; everything else has full precision.
 PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 BACKENDS = ("auto", "torch", "numpy", "plain")
 
@@ -19,7 +19,7 @@ Rows = Sequence[Sequence[float]]
 
 
 class PlainArrays:
-    """Lists of lists: slow, and everywhere."""
+    """Lists of lists: slow, but available everywhere."""
 
     name = "plain Python"
 
@@ -57,7 +57,7 @@ class PlainArrays:
 
 
 class TensorArrays:
-    """The same by NumPy or PyTorch, whose matrices understand the same signs."""
+    """The same by NumPy or PyTorch, whose matrices have the same operators."""
 
     def __init__(self, module: Any, name: str, number: Any, place: Any = None) -> None:
         self.name = name
@@ -103,7 +103,7 @@ class TensorArrays:
 
 
 def best_arrays(backend: str, precision: str) -> Any:
-    """What is asked for, or the fastest that is installed here. Raises ImportError for what is missing."""
+    """The requested backend, or the fastest one that is installed. Raises ImportError if it is missing."""
     if backend in ("auto", "torch"):
         torch = _module("torch", needed=backend == "torch")
         if torch is not None:

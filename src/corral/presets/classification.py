@@ -1,4 +1,4 @@
-"""Learns to tell small pictures apart, and says how many of those that it has not seen it tells right."""
+"""Learns to classify small images, and reports the accuracy on images that it has not seen."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from corral.presets.arrays import Rows
-from corral.presets.pictures import DATASETS, labelled
-from corral.presets.training import Samples, course_of, give_up, network_of, parser, train, write_results
+from corral.presets.images import DATASETS, labelled
+from corral.presets.training import Samples, give_up, network_of, parser, schedule_of, train, write_results
 
 SIZE = 12
 #: Units of the hidden layers.
@@ -26,14 +26,14 @@ def main() -> None:
     network = network_of(asked, (SIZE * SIZE, *MODELS[asked.model], asked.classes))
     learned = _samples(asked.dataset, asked.classes, asked.images, f"{asked.seed}/learned")
     held_out = _samples(asked.dataset, asked.classes, max(asked.classes, asked.images // 4), f"{asked.seed}/held-out")
-    history = train(network, course_of(asked), learned, held_out, cross_entropy, accuracy)
+    history = train(network, schedule_of(asked), learned, held_out, cross_entropy, accuracy)
     about = {"model": asked.model, "dataset": asked.dataset, "classes": asked.classes}
     write_results(asked, network, history, preset="classification", **about)
 
 
 def _samples(dataset: str, classes: int, count: int, seed: str) -> Samples:
-    pictures, labels = labelled(dataset, classes, count, SIZE, seed)
-    return Samples(inputs=pictures, targets=labels)
+    images, labels = labelled(dataset, classes, count, SIZE, seed)
+    return Samples(inputs=images, targets=labels)
 
 
 def cross_entropy(outputs: Rows, labels: Sequence[int]) -> tuple[float, list[list[float]]]:

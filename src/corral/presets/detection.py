@@ -1,15 +1,16 @@
-"""Learns where in a small picture the figure is, and says how well it finds those in pictures it has not seen."""
+"""Learns to locate the figure in a small image, and reports how well it finds figures in images that it has not
+seen."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from corral.presets.arrays import Rows
-from corral.presets.pictures import DATASETS, Box, boxed
-from corral.presets.training import Samples, course_of, network_of, parser, train, write_results
+from corral.presets.images import DATASETS, Box, boxed
+from corral.presets.training import Samples, network_of, parser, schedule_of, train, write_results
 
 SIZE = 16
-#: From here on a box counts as found.
+#: From this overlap on a box counts as found.
 ENOUGH = 0.5
 
 
@@ -22,23 +23,23 @@ def main() -> None:
     network = network_of(asked, (inputs, 48, 4))
     learned = _samples(asked.dataset, asked.model, asked.images, f"{asked.seed}/learned")
     held_out = _samples(asked.dataset, asked.model, max(4, asked.images // 4), f"{asked.seed}/held-out")
-    history = train(network, course_of(asked), learned, held_out, squared_error, coverage)
+    history = train(network, schedule_of(asked), learned, held_out, squared_error, coverage)
     write_results(asked, network, history, preset="detection", model=asked.model, dataset=asked.dataset)
 
 
 def _samples(dataset: str, model: str, count: int, seed: str) -> Samples:
-    pictures, boxes = boxed(dataset, count, SIZE, seed)
-    return Samples(inputs=pictures if model == "pixels" else [profiles(picture) for picture in pictures], targets=boxes)
+    images, boxes = boxed(dataset, count, SIZE, seed)
+    return Samples(inputs=images if model == "pixels" else [profiles(image) for image in images], targets=boxes)
 
 
-def profiles(picture: Sequence[float]) -> list[float]:
-    """How bright each row and each column is."""
-    rows = [picture[start : start + SIZE] for start in range(0, SIZE * SIZE, SIZE)]
+def profiles(image: Sequence[float]) -> list[float]:
+    """The brightness of each row and each column."""
+    rows = [image[start : start + SIZE] for start in range(0, SIZE * SIZE, SIZE)]
     return [4 * sum(line) / SIZE - 1 for line in [*rows, *zip(*rows)]]
 
 
 def squared_error(outputs: Rows, boxes: Sequence[Box]) -> tuple[float, list[list[float]]]:
-    """Of the edges of the boxes, as parts of the picture."""
+    """The error of the edges of the boxes, as parts of the image."""
     total, slopes = 0.0, []
     for row, box in zip(outputs, boxes):
         misses = [found - edge / SIZE for found, edge in zip(row, (box.left, box.top, box.right, box.bottom))]
@@ -56,7 +57,7 @@ def coverage(outputs: Rows, boxes: Sequence[Box]) -> dict[str, float]:
 
 
 def overlap(one: Box, other: Box) -> float:
-    """What two boxes have in common, of what they cover together."""
+    """Intersection over union of two boxes."""
     width = min(one.right, other.right) - max(one.left, other.left)
     height = min(one.bottom, other.bottom) - max(one.top, other.top)
     common = max(0.0, width) * max(0.0, height)

@@ -1,4 +1,4 @@
-"""A small network of full layers, and how it learns: forward, backward, and steps with momentum."""
+"""A small network of fully connected layers, and its training: forward, backward, and steps with momentum."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Network:
         self.load({"sizes": self.sizes, "weights": weights, "speed": still})
 
     def state(self) -> dict[str, Any]:
-        """Everything, as plain lists: it can be saved by one backend and loaded by another."""
+        """All parameters, as plain lists: one backend can save them and another one load them."""
         rows = self._arrays.rows
         return {
             "sizes": self.sizes,
@@ -47,7 +47,7 @@ class Network:
         return found
 
     def learn(self, inputs: Rows, slope: Any, rate: float) -> None:
-        """One step. `slope(outputs)` says how the loss changes with each output."""
+        """One step. `slope(outputs)` returns the gradient of the loss with respect to each output."""
         arrays = self._arrays
         seen = self._forward(arrays.matrix(inputs))
         back = arrays.matrix(slope(arrays.rows(seen[-1])))
@@ -61,7 +61,7 @@ class Network:
                 self._weights[number] = arrays.mixed(self._weights[number], 1.0, self._speed[number], 1.0)
 
     def _forward(self, inputs: Any) -> list[Any]:
-        """What goes into each layer, and the outputs at the end."""
+        """The inputs of each layer, and the outputs at the end."""
         seen = [inputs]
         for place in range(0, len(self._weights), 2):
             found = self._arrays.affine(seen[-1], self._weights[place], self._weights[place + 1])

@@ -1,6 +1,6 @@
-"""Where the templates and trainings lie, and how jobs get at them.
+"""The location of the templates and trainings, and how jobs get them.
 
-A job's Python seldom is the server's, so the trainings are put beside the checkpoint helper, where every job finds
+A job's Python is rarely the server's, so the trainings are copied beside the checkpoint helper, where every job finds
 them.
 """
 
@@ -18,7 +18,7 @@ def templates() -> dict[str, str]:
 
 
 def install_trainings(directory: str | os.PathLike[str]) -> None:
-    """Put them into `directory`, which has the checkpoint helper and is named in `PYTHONPATH`; safe to repeat."""
+    """Copy them into `directory`, which has the checkpoint helper and is in `PYTHONPATH`; safe to repeat."""
     target = Path(directory) / "corral" / _HERE.name
     target.mkdir(parents=True, exist_ok=True)
     for source in _HERE.glob("*.py"):

@@ -1,7 +1,7 @@
-"""One training: epochs over shuffled batches, saved and resumed, with a line and a measurement for each epoch.
+"""One training: epochs over shuffled batches, saved and resumed, with a log line and a measurement for each epoch.
 
-The order of the batches follows from the seed and the epoch alone, so a training that was interrupted ends as one that
-was not.
+The order of the batches depends on the seed and the epoch only, so an interrupted training ends like an uninterrupted
+one.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from corral import checkpoint
 from corral.presets.arrays import BACKENDS, PRECISIONS, Rows, best_arrays
 from corral.presets.network import Network
 
-#: The loss of a batch, and how it changes with each output.
+#: The loss of a batch, and its gradient with respect to each output.
 Loss = Callable[[Rows, Sequence[Any]], "tuple[float, list[list[float]]]"]
-#: How good the outputs are, by name.
+#: The scores of the outputs, by name.
 Scores = Callable[[Rows, Sequence[Any]], "dict[str, float]"]
 
 
@@ -33,7 +33,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Course:
+class Schedule:
     epochs: int
     batch_size: int
     learning_rate: float
@@ -41,24 +41,24 @@ class Course:
 
 
 def train(
-    network: Network, course: Course, learned: Samples, held_out: Samples, loss: Loss, scores: Scores
+    network: Network, schedule: Schedule, learned: Samples, held_out: Samples, loss: Loss, scores: Scores
 ) -> list[dict[str, float]]:
-    """What was measured after each epoch. Goes on where a checkpoint ended."""
+    """The measurements after each epoch. Continues from a checkpoint."""
     saved = checkpoint.restore() or {"network": network.state(), "loss": 0.0, "history": []}
     network.load(saved["network"])
     history: list[dict[str, float]] = saved["history"]
     running = float(saved["loss"])
-    batches = -(-len(learned.inputs) // course.batch_size)
+    batches = -(-len(learned.inputs) // schedule.batch_size)
     done = checkpoint.steps_done()
     if done:
-        _say(f"resumed after {done} of {course.epochs * batches} steps")
+        _say(f"resumed after {done} of {schedule.epochs * batches} steps")
 
     def capture() -> dict[str, Any]:
         return {"network": network.state(), "loss": running, "history": history}
 
-    for step in checkpoint.steps(course.epochs * batches, capture):
+    for step in checkpoint.steps(schedule.epochs * batches, capture):
         epoch, batch = divmod(step, batches)
-        chosen = _order(course, epoch, len(learned.inputs))[batch::batches]
+        chosen = _order(schedule, epoch, len(learned.inputs))[batch::batches]
         targets = [learned.targets[place] for place in chosen]
         found = 0.0
 
@@ -67,13 +67,13 @@ def train(
             found, slopes = loss(outputs, targets)
             return slopes
 
-        network.learn([learned.inputs[place] for place in chosen], slope, course.learning_rate)
+        network.learn([learned.inputs[place] for place in chosen], slope, schedule.learning_rate)
         running = (running if batch else 0.0) + found / batches
         if batch == batches - 1:
             measured = scores(network.outputs(held_out.inputs), held_out.targets)
             history.append({"epoch": epoch + 1, "loss": running, **measured})
-            told = "  ".join(f"{name} {value:.4f}" for name, value in {"loss": running, **measured}.items())
-            _say(f"epoch {epoch + 1}/{course.epochs}  {told}")
+            measurements = "  ".join(f"{name} {value:.4f}" for name, value in {"loss": running, **measured}.items())
+            _say(f"epoch {epoch + 1}/{schedule.epochs}  {measurements}")
     return history
 
 
@@ -92,8 +92,8 @@ def parser(about: str) -> argparse.ArgumentParser:
     return made
 
 
-def course_of(options: argparse.Namespace) -> Course:
-    return Course(
+def schedule_of(options: argparse.Namespace) -> Schedule:
+    return Schedule(
         epochs=options.epochs,
         batch_size=options.batch_size,
         learning_rate=options.learning_rate,
@@ -112,7 +112,7 @@ def network_of(options: argparse.Namespace, sizes: Sequence[int]) -> Network:
 
 
 def write_results(options: argparse.Namespace, network: Network, history: list[dict[str, float]], **about: Any) -> None:
-    """`metrics.json` and `model.json` in the output directory of the job, or here."""
+    """Writes `metrics.json` and `model.json` into the output directory of the job, or into the current directory."""
     folder = Path(os.environ.get("CORRAL_OUTPUT_DIR") or ".")
     folder.mkdir(parents=True, exist_ok=True)
     settings = {"mode": options.mode, "precision": options.precision, "seed": options.seed, **about}
@@ -126,7 +126,7 @@ def _load_base(network: Network, base: str) -> None:
         give_up("fine-tuning needs a base: the model.json of an earlier training")
     try:
         state = json.loads(Path(base).read_text(encoding="utf-8"))
-        # Where it was going when its own training ended says nothing about this one.
+        # The momentum of its own training is not meaningful for this one.
         still = [[[0.0] * len(row) for row in matrix] for matrix in state["weights"]]
         network.load({**state, "speed": still})
     except OSError as error:
@@ -136,9 +136,9 @@ def _load_base(network: Network, base: str) -> None:
     _say(f"begins with {base}")
 
 
-def _order(course: Course, epoch: int, count: int) -> list[int]:
+def _order(schedule: Schedule, epoch: int, count: int) -> list[int]:
     places = list(range(count))
-    random.Random(f"{course.seed}/{epoch}").shuffle(places)
+    random.Random(f"{schedule.seed}/{epoch}").shuffle(places)
     return places
 
 

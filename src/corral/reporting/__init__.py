@@ -1,1 +1,1 @@
-"""Reports as people read them: HTML, PDF and CSV, made from numbers that others have put together."""
+"""Reports for users: HTML, PDF and CSV, made from computed numbers."""

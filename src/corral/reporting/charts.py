@@ -1,8 +1,8 @@
 """Small charts as SVG: a trend over time, lines of percentages, stacked bars and histograms.
 
-Decides scales, ticks and what may be labelled without two texts touching; colours and the font come from the theme.
-A chart is a value that says what is to be seen; `draw` gives the picture. The colours differ in lightness, so that a
-grey print can be read.
+Decides scales, ticks and which labels fit without overlapping; colours and the font come from the theme. A chart is a
+value that describes its content; `draw` returns the SVG. The colours differ in lightness, so that a grey print can be
+read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from corral.control.reports.report_data import DAY, HOUR
 
 WIDTH, HEIGHT = 700.0, 200.0
 FONT_SIZE = 11.0
-#: Between two labels in a row.
+#: The gap between two labels in a row.
 LABEL_GAP = 9.0
 _TOP, _BOTTOM, _RIGHT = 30.0, 24.0, 14.0
 
@@ -40,7 +40,7 @@ class Theme:
     paints: Mapping[Paint, str]
 
 
-#: On white paper, with the font that typst brings along.
+#: On white paper, with the font of typst.
 PRINT = Theme(
     font="Libertinus Serif",
     ink="#4b5563",
@@ -67,17 +67,17 @@ PAGE = Theme(
 class Series:
     name: str
     paint: Paint
-    #: one per step or bar; None where nothing is known
+    #: one per step or bar; None if unknown
     values: tuple[float | None, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trend:
-    """Amounts per step of time, one in front of the other; the largest come first."""
+    """Amounts per step of time, drawn over each other; the largest come first."""
 
     summary: str
     unit: str
-    #: where each step begins, and at last where the last one ends
+    #: where each step begins, and finally where the last one ends
     borders: tuple[float, ...]
     series: tuple[Series, ...]
 
@@ -104,13 +104,13 @@ class Bars:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Histogram:
-    """Counts between borders: a label for each left edge, and one more where the last bar has a right edge."""
+    """Counts between borders: a label for each left edge, and one more if the last bar has a right edge."""
 
     summary: str
     unit: str
     borders: tuple[str, ...]
     counts: tuple[int, ...]
-    #: what is counted along the axis
+    #: the unit of the axis
     axis: str = ""
 
 
@@ -149,7 +149,7 @@ def nice_ticks(most: float, count: int = 5) -> list[float]:
 
 
 def text_width(text: str, size: float = FONT_SIZE) -> float:
-    """About as wide as it will be, rather more."""
+    """An estimate of the width of a text, rather too large."""
     return sum(map(_char_width, text)) * size
 
 
@@ -161,7 +161,7 @@ def _char_width(char: str) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Plane:
-    """Where values lie within the picture."""
+    """The position of values within the chart."""
 
     left: float
     right: float
@@ -184,7 +184,7 @@ def _plane(theme: Theme, width: float, height: float, ticks: Sequence[float], la
 def _frame(
     plane: _Plane, theme: Theme, unit: str, ticks: Sequence[float], labels: Sequence[str], legend: Sequence[Series]
 ) -> list[str]:
-    """Grid, the labels of the upright axis, its unit, and what the colours mean."""
+    """Grid, the labels of the vertical axis, its unit, and the legend."""
     parts = []
     for tick, label in zip(ticks, labels, strict=True):
         y = plane.y(tick)
@@ -210,7 +210,7 @@ def _legend(right: float, least_left: float, theme: Theme, series: Sequence[Seri
 
 
 def _time_labels(plane: _Plane, theme: Theme, borders: Sequence[float], height: float) -> list[str]:
-    """Some of the steps' names, as many as fit: under the middle of a day or week, at the beginning of an hour."""
+    """As many names of steps as fit: under the middle of a day or week, at the beginning of an hour."""
     begins, whole = borders[:-1], borders[-1] - borders[0]
     step = borders[-1] - borders[-2]
     is_hours = step <= HOUR
@@ -307,7 +307,7 @@ def _lines(chart: Lines, theme: Theme, width: float, height: float) -> list[str]
 
 
 def _runs(values: Sequence[float | None]) -> list[list[int]]:
-    """Places of known values that follow each other."""
+    """Positions of consecutive known values."""
     runs: list[list[int]] = [[]]
     for place, value in enumerate(values):
         if value is None:
@@ -361,7 +361,7 @@ def _histogram(chart: Histogram, theme: Theme, width: float, height: float) -> l
 
 
 def _whole_ticks(most: float) -> list[float]:
-    """Of counts: there is no half a job."""
+    """Ticks of counts: whole numbers only."""
     return [float(tick) for tick in range(math.ceil(most) + 1)] if 1 <= most <= 4 else nice_ticks(most)
 
 
@@ -379,7 +379,7 @@ def _line(x1: float, y1: float, x2: float, y2: float, colour: str, thickness: fl
 
 
 def _rect(x: float, top: float, width: float, bottom: float, theme: Theme, paint: Paint) -> str:
-    # Never thinner than a hair: one failure among a thousand is still to be seen.
+    # Never thinner than a hairline: one failure among a thousand must be visible.
     height = max(0.8, bottom - top)
     return (
         f'<rect x="{x:.1f}" y="{bottom - height:.1f}" width="{max(0.5, width):.1f}" height="{height:.1f}" '

@@ -52,7 +52,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def render(rows: Iterable[UsageRecord], span: Span, now: float) -> bytes:
-    """Those of the rows that held something in the span, or began or ended in it."""
+    """The rows that held GPUs in the span, or began or ended in it."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
@@ -64,7 +64,7 @@ def render(rows: Iterable[UsageRecord], span: Span, now: float) -> bytes:
 
 def _cells(row: UsageRecord, span: Span, now: float) -> list[str]:
     within, measured = gpu_hours_of(row, span.since, span.until, now), row.measured
-    words = (
+    texts = (
         row.attempt_id,
         row.job_id,
         row.job_name,
@@ -76,7 +76,7 @@ def _cells(row: UsageRecord, span: Span, now: float) -> list[str]:
         row.model,
     )
     return [
-        *(harmless(word) for word in words),
+        *(harmless(text) for text in texts),
         str(row.nodes),
         f"{row.gpu_milli / WHOLE:g}",
         harmless(" ".join(row.gpu_ids)),

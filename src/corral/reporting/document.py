@@ -1,6 +1,6 @@
-"""What a report shows, in order: key figures, findings, charts and tables. HTML and PDF draw the same document.
+"""The content of a report, in order: key figures, findings, charts and tables. HTML and PDF draw the same document.
 
-All text is plain text: whoever draws it must escape it.
+All text is plain text: the HTML and PDF writers must escape it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from corral.control.reports import report_texts as words
+from corral.control.reports import report_texts as texts
 from corral.control.reports.report_data import Bin, Finding, ReportData, Share, Step, Totals, Waiting
 from corral.control.reports.report_findings import END_REASONS
 from corral.reporting.charts import Bars, Chart, Histogram, Lines, Paint, Series, Trend
@@ -26,7 +26,7 @@ class Tile:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
     cells: tuple[str, ...]
-    #: of the largest row, for a small bar; None without one
+    #: relative to the largest row, for a small bar; None without one
     part: float | None = None
     is_total: bool = False
 
@@ -36,8 +36,8 @@ class Table:
     title: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
-    #: columns from the left that are words; the others are numbers
-    words: int = 1
+    #: the number of text columns from the left; the others are numbers
+    text_columns: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,8 +71,8 @@ def document(data: ReportData) -> Document:
     return Document(
         title=data.title,
         cluster=data.cluster,
-        span=words.span_text(data.span),
-        made=words.moment(data.made_at),
+        span=texts.span_text(data.span),
+        made=texts.moment(data.made_at),
         tiles=_tiles(data.totals, data.before),
         findings=data.findings,
         sections=(*sections, _health(data), Section(title="How to read this report", text=ABOUT)),
@@ -96,49 +96,49 @@ def _tiles(now: Totals, before: Totals | None) -> tuple[Tile, ...]:
     return (
         Tile(
             label="GPU-hours held",
-            value=words.hours(now.hours.gpu_hours),
+            value=texts.hours(now.hours.gpu_hours),
             note=_change(now.hours.gpu_hours, was.hours.gpu_hours if before else None) or "by all jobs together",
         ),
         Tile(
             label="Allocation",
-            value=words.percent(now.allocation),
-            note=_was(words.percent(was.allocation)) or "of available GPU time",
+            value=texts.percent(now.allocation),
+            note=_was(texts.percent(was.allocation)) or "of available GPU time",
         ),
         Tile(
             label="Use of held GPUs",
-            value=words.percent(now.hours.utilization),
-            note=_was(words.percent(was.hours.utilization)) or "mean utilisation",
+            value=texts.percent(now.hours.utilization),
+            note=_was(texts.percent(was.hours.utilization)) or "mean utilisation",
         ),
         Tile(
             label="Energy",
-            value=f"{words.hours(now.hours.energy_kwh)} kWh",
+            value=f"{texts.hours(now.hours.energy_kwh)} kWh",
             note=_change(now.hours.energy_kwh, was.hours.energy_kwh if before else None) or "of held GPUs",
         ),
         Tile(
             label="Jobs completed",
-            value=words.whole(outcomes.completed),
-            note=f"{words.whole(outcomes.failed)} failed, {words.whole(outcomes.stopped)} stopped",
+            value=texts.whole(outcomes.completed),
+            note=f"{texts.whole(outcomes.failed)} failed, {texts.whole(outcomes.stopped)} stopped",
         ),
         Tile(
             label="Failure rate",
-            value=words.percent(outcomes.failure_rate),
-            note=_was(words.percent(was.outcomes.failure_rate)) or "of jobs that ran to their end",
+            value=texts.percent(outcomes.failure_rate),
+            note=_was(texts.percent(was.outcomes.failure_rate)) or "of jobs that ran to their end",
         ),
         Tile(
             label="Median wait",
-            value=words.duration(waiting.p50) if waiting else words.UNKNOWN,
-            note=f"nine of ten within {words.duration(waiting.p90)}" if waiting else "nothing started",
+            value=texts.duration(waiting.p50) if waiting else texts.UNKNOWN,
+            note=f"nine of ten within {texts.duration(waiting.p90)}" if waiting else "nothing started",
         ),
         Tile(
             label="Active users",
-            value=words.whole(now.users),
-            note=_was(words.whole(before.users) if before else words.UNKNOWN) or "had jobs",
+            value=texts.whole(now.users),
+            note=_was(texts.whole(before.users) if before else texts.UNKNOWN) or "had jobs",
         ),
     )
 
 
 def _was(text: str) -> str:
-    return "" if text == words.UNKNOWN else f"{text} in the period before"
+    return "" if text == texts.UNKNOWN else f"{text} in the period before"
 
 
 def _change(now: float, before: float | None) -> str:
@@ -160,7 +160,7 @@ def _borders(steps: Sequence[Step]) -> tuple[float, ...]:
 
 
 def _usage(data: ReportData) -> Section:
-    steps, per = data.steps, words.step_name(data.step_seconds)
+    steps, per = data.steps, texts.step_name(data.step_seconds)
     held, busy = data.totals.hours.gpu_hours, data.totals.hours.busy_gpu_hours
     available = data.totals.available_gpu_hours
     trend = Trend(
@@ -182,8 +182,8 @@ def _usage(data: ReportData) -> Section:
             Series(name="use of held GPUs", paint=Paint.BUSY, values=tuple(step.hours.utilization for step in steps)),
         ),
     )
-    of = f" of the {words.hours(available)} GPU-hours that there were" if available else " GPU-hours"
-    text = f"Jobs held {words.hours(held)}{of}, and kept GPUs busy for {words.hours(busy, of=held)}."
+    of = f" of the {texts.hours(available)} GPU-hours that there were" if available else " GPU-hours"
+    text = f"Jobs held {texts.hours(held)}{of}, and kept GPUs busy for {texts.hours(busy, of=held)}."
     return Section(
         title="Usage",
         text=text,
@@ -195,7 +195,7 @@ def _usage(data: ReportData) -> Section:
 
 
 def _jobs(data: ReportData) -> Section:
-    outcomes, steps, per = data.totals.outcomes, data.steps, words.step_name(data.step_seconds)
+    outcomes, steps, per = data.totals.outcomes, data.steps, texts.step_name(data.step_seconds)
     chart = Bars(
         summary=f"Jobs that ended per {per}, by outcome",
         unit=f"jobs per {per}",
@@ -207,10 +207,10 @@ def _jobs(data: ReportData) -> Section:
         ),
     )
     text = (
-        f"{words.count(outcomes.submitted, 'job was', 'jobs were')} submitted. "
-        f"{words.count(outcomes.ended, 'job')} ended: {words.whole(outcomes.completed)} completed, "
-        f"{words.whole(outcomes.failed)} failed, {words.whole(outcomes.stopped)} stopped by somebody. "
-        f"{words.count(outcomes.interrupted, 'attempt was', 'attempts were')} interrupted and tried again."
+        f"{texts.count(outcomes.submitted, 'job was', 'jobs were')} submitted. "
+        f"{texts.count(outcomes.ended, 'job')} ended: {texts.whole(outcomes.completed)} completed, "
+        f"{texts.whole(outcomes.failed)} failed, {texts.whole(outcomes.stopped)} stopped by a user. "
+        f"{texts.count(outcomes.interrupted, 'attempt was', 'attempts were')} interrupted and tried again."
     )
     most = max((reason.gpu_hours for reason in outcomes.reasons), default=0.0)
     rows = tuple(
@@ -218,8 +218,8 @@ def _jobs(data: ReportData) -> Section:
             cells=(
                 END_REASONS.get(reason.name, reason.name),
                 "interrupted, tried again" if reason.is_retried else "failed",
-                words.whole(reason.attempts),
-                words.hours(reason.gpu_hours, of=most),
+                texts.whole(reason.attempts),
+                texts.hours(reason.gpu_hours, of=most),
             )
         )
         for reason in outcomes.reasons
@@ -228,7 +228,7 @@ def _jobs(data: ReportData) -> Section:
         title="Why jobs did not complete",
         columns=("Reason", "Outcome", "Attempts", "GPU-hours spent"),
         rows=rows,
-        words=2,
+        text_columns=2,
     )
     return Section(
         title="Jobs",
@@ -245,7 +245,7 @@ def _waiting(data: ReportData) -> Section:
         summary="Attempts by how long they waited",
         unit="attempts",
         axis="waited for at least …",
-        borders=tuple(words.duration(one.low) if one.low else "0" for one in data.wait_bins),
+        borders=tuple(texts.duration(one.low) if one.low else "0" for one in data.wait_bins),
         counts=tuple(one.count for one in data.wait_bins),
     )
     rows = [_wait_row(queue.queue, queue) for queue in data.queues]
@@ -257,27 +257,27 @@ def _waiting(data: ReportData) -> Section:
         rows=tuple(rows),
     )
     text = (
-        f"From entering the queue to getting its GPUs, half of the {words.count(total.attempts, 'start')} took at most "
-        f"{words.duration(total.p50)}, and the longest {words.duration(total.most)}."
+        f"From entering the queue to getting its GPUs, half of the {texts.count(total.attempts, 'start')} took at most "
+        f"{texts.duration(total.p50)}, and the longest {texts.duration(total.most)}."
     )
     return Section(title="Waiting times", text=text, blocks=(Figure(title="How long jobs waited", chart=chart), table))
 
 
 def _wait_row(name: str, waiting: Waiting, *, is_total: bool = False) -> Row:
     times = (waiting.p50, waiting.p90, waiting.p99, waiting.most)
-    cells = (name, words.whole(waiting.attempts), *(words.duration(seconds) for seconds in times))
+    cells = (name, texts.whole(waiting.attempts), *(texts.duration(seconds) for seconds in times))
     return Row(cells=cells, is_total=is_total)
 
 
 def _efficiency(data: ReportData) -> Section:
     hours = data.totals.hours
     if hours.utilization is None:
-        text = "Nothing was measured of the GPUs that jobs held in this period."
+        text = "There are no measurements of the GPUs that jobs held in this period."
     else:
         text = (
-            f"Held GPUs were used {words.percent(hours.utilization)} on average and drew "
-            f"{words.hours(hours.energy_kwh)} kWh; "
-            f"{words.hours(hours.idle_gpu_hours)} GPU-hours passed without any use."
+            f"Held GPUs were used {texts.percent(hours.utilization)} on average and drew "
+            f"{texts.hours(hours.energy_kwh)} kWh; "
+            f"{texts.hours(hours.idle_gpu_hours)} GPU-hours passed without any use."
         )
     table = Table(
         title="By GPU model",
@@ -311,7 +311,7 @@ def _people(data: ReportData) -> Section:
         columns=_share_columns("Group"),
         rows=_share_rows(data.groups, data, total="all groups", unnamed="in no group"),
     )
-    text = f"{words.count(data.totals.users, 'user')} had jobs in this period."
+    text = f"{texts.count(data.totals.users, 'user')} had jobs in this period."
     return Section(title="Users and groups", text=text, blocks=(users, groups))
 
 
@@ -326,12 +326,12 @@ def _share_rows(shares: Sequence[Share], data: ReportData, *, total: str, unname
         Row(
             cells=(
                 f"{share.stands_for} others" if share.stands_for > 1 else share.name or unnamed,
-                words.hours(share.hours.gpu_hours, of=whole.gpu_hours),
-                words.percent(share.hours.gpu_hours / whole.gpu_hours if whole.gpu_hours else None),
-                words.whole(share.hours.jobs),
-                words.percent(share.hours.utilization),
-                words.hours(share.hours.idle_gpu_hours, of=whole.idle_gpu_hours),
-                words.hours(share.hours.energy_kwh, of=whole.energy_kwh),
+                texts.hours(share.hours.gpu_hours, of=whole.gpu_hours),
+                texts.percent(share.hours.gpu_hours / whole.gpu_hours if whole.gpu_hours else None),
+                texts.whole(share.hours.jobs),
+                texts.percent(share.hours.utilization),
+                texts.hours(share.hours.idle_gpu_hours, of=whole.idle_gpu_hours),
+                texts.hours(share.hours.energy_kwh, of=whole.energy_kwh),
             ),
             part=share.hours.gpu_hours / largest if largest else 0.0,
         )
@@ -340,12 +340,12 @@ def _share_rows(shares: Sequence[Share], data: ReportData, *, total: str, unname
     if len(rows) > 1:
         cells = (
             total,
-            words.hours(whole.gpu_hours),
-            words.percent(1.0 if whole.gpu_hours else None),
+            texts.hours(whole.gpu_hours),
+            texts.percent(1.0 if whole.gpu_hours else None),
             "",
-            words.percent(whole.utilization),
-            words.hours(whole.idle_gpu_hours),
-            words.hours(whole.energy_kwh),
+            texts.percent(whole.utilization),
+            texts.hours(whole.idle_gpu_hours),
+            texts.hours(whole.energy_kwh),
         )
         rows.append(Row(cells=cells, is_total=True))
     return tuple(rows)
@@ -358,15 +358,17 @@ def _health(data: ReportData) -> Section:
     blocks = []
     if health.alerts:
         rows = (
-            (alert.rule, alert.severity, words.whole(alert.fired), words.duration(alert.seconds))
+            (alert.rule, alert.severity, texts.whole(alert.fired), texts.duration(alert.seconds))
             for alert in health.alerts
         )
         columns = ("Alert", "Severity", "Fired", "Lasted in all")
-        blocks.append(Table(title="Alerts", columns=columns, rows=tuple(Row(cells=cells) for cells in rows), words=2))
+        blocks.append(
+            Table(title="Alerts", columns=columns, rows=tuple(Row(cells=cells) for cells in rows), text_columns=2)
+        )
     mishaps = [("GPU", mishap) for mishap in health.gpus] + [("Node", mishap) for mishap in health.nodes]
     if mishaps:
         lines = (
-            (mishap.subject, kind, mishap.what, words.whole(mishap.times), words.moment(mishap.last_at))
+            (mishap.subject, kind, mishap.what, texts.whole(mishap.times), texts.moment(mishap.last_at))
             for kind, mishap in mishaps
         )
         blocks.append(
@@ -374,10 +376,10 @@ def _health(data: ReportData) -> Section:
                 title="GPUs and nodes in trouble",
                 columns=("Which", "Kind", "What", "Times", "Last"),
                 rows=tuple(Row(cells=cells) for cells in lines),
-                words=3,
+                text_columns=3,
             )
         )
-    text = f"{words.count(health.alerts_fired, 'alert')} fired in this period."
+    text = f"{texts.count(health.alerts_fired, 'alert')} fired in this period."
     return Section(title="Health", text=text, blocks=tuple(blocks))
 
 

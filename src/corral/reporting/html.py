@@ -1,4 +1,4 @@
-"""A report as one HTML file that stands alone: no script, nothing fetched, light or dark as the reader's system is."""
+"""A report as one self-contained HTML file: no script, nothing fetched, light or dark as the reader's system is."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def render(document: Document) -> bytes:
         *(part for section in document.sections for part in _section(section)),
         "</main></body></html>\n",
     ]
-    # Text that no encoding can hold, such as half a surrogate pair, becomes a question mark.
+    # Text that cannot be encoded, such as half a surrogate pair, becomes a question mark.
     return "".join(parts).encode("utf-8", "replace")
 
 
@@ -106,4 +106,4 @@ def _row(table: Table, row: Row) -> str:
 
 
 def _class(table: Table, place: int) -> str:
-    return "" if place < table.words else ' class="number"'
+    return "" if place < table.text_columns else ' class="number"'

@@ -1,7 +1,7 @@
 """A report as a PDF, set by typst from the template beside this module.
 
-The template reads the document as JSON: nothing of it is ever taken for markup. The fonts that typst brings along are
-enough; those of the system are asked only for letters which they lack, such as Chinese ones.
+The template reads the document as JSON: no text of it is interpreted as markup. The fonts of typst are sufficient;
+system fonts are used only for letters that they lack, such as Chinese ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TEMPLATE = Path(__file__).with_name("report.typ")
 
 
 def render(document: Document, *, made_at: float) -> bytes:
-    # Loaded when the first report is made: a server that never makes one shall not carry it.
+    # Loaded when the first report is made: a server without reports should not use memory for it.
     import typst
 
     pdf = typst.compile(
@@ -37,7 +37,7 @@ def render(document: Document, *, made_at: float) -> bytes:
 
 @cache
 def _fonts() -> typst.Fonts:
-    """Those of the system are searched once: it takes longer than to set a report."""
+    """System fonts are searched once: that takes longer than setting a report."""
     import typst
 
     return typst.Fonts(include_system_fonts=True, include_embedded_fonts=True)
@@ -77,7 +77,7 @@ def _table(table: Table) -> dict[str, Any]:
         "kind": "table",
         "title": table.title,
         "columns": table.columns,
-        "words": table.words,
+        "text_columns": table.text_columns,
         "rows": [
             {"cells": [_printable(cell) for cell in row.cells], "part": row.part, "total": row.is_total}
             for row in table.rows
@@ -86,7 +86,8 @@ def _table(table: Table) -> dict[str, Any]:
 
 
 def _printable(text: str) -> str:
-    """Without what cannot be set: controls and halves of surrogate pairs. Long words may be broken anywhere."""
+    """The text without characters that cannot be set: control characters and halves of surrogate pairs. Long words may
+    be broken anywhere."""
     clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
     return (
         "\N{ZERO WIDTH SPACE}".join(clean[at : at + 24] for at in range(0, len(clean), 24))

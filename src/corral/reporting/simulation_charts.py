@@ -1,7 +1,7 @@
-"""Pictures of simulated runs as SVG: utilisation over time, how long jobs waited, and which GPU ran what (Gantt).
+"""Charts of simulated runs as SVG: utilisation over time, waiting times, and the jobs of each GPU (Gantt).
 
-Traces begin anywhere in time, so that the axis counts from the first arrival. Runs are told apart by colour and by
-dashes: a grey print can be read.
+Traces begin at any time, so the axis counts from the first arrival. Runs are distinguished by colour and by dashes, so
+that a grey print can be read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STROKES = (
     ("#8a5a9e", "4 1"),
     ("#6b7f93", "1 3"),
 )
-#: neighbours in a Gantt chart shall differ
+#: neighbours in a Gantt chart should differ
 _FILLS = ("#1f4e79", "#7aaad8", "#6b7f93", "#a9cce3", "#4a8a3f", "#c9a24b", "#a3261b", "#8a5a9e")
 _UNITS = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
 #: round waiting times, up to a century
@@ -52,7 +52,7 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bar:
-    """What one GPU did for some time."""
+    """A job on one GPU, with its begin and end."""
 
     gpu: str
     job: str
@@ -78,7 +78,7 @@ def draw_utilization(curves: Sequence[Curve], gpus: int) -> str:
 
 
 def draw_waiting(curves: Sequence[Curve]) -> str:
-    """Which part of the jobs waited for no longer than so long; the axis is logarithmic from a second on."""
+    """The part of the jobs that waited no longer than a time; the axis is logarithmic from a second on."""
     longest = max((curve.points[-1][0] for curve in curves if curve.points), default=1.0)
     marks = [
         *(mark for mark in _MARKS[1:-1] if mark < longest),
@@ -113,7 +113,7 @@ def draw_gantt(bars: Sequence[Bar], title: str) -> str:
     for bar in bars:
         x, end = frame.x((bar.since - begin) / unit), frame.x((bar.until - begin) / unit)
         y = _TOP + rows[bar.gpu] * (_ROW + _ROW_GAP)
-        # Jobs of one user differ a little, so that one can be seen to follow the other.
+        # Jobs of one user differ a little in opacity, so that consecutive jobs can be distinguished.
         opacity = 1.0 if _number_in(bar.job) % 2 else 0.72
         style = f"fill:{_FILLS[users[bar.user] % len(_FILLS)]};fill-opacity:{opacity:g}"
         parts.append(
@@ -155,7 +155,7 @@ class _Frame:
         return self._labels(axis, [amount_label(tick) for tick in ticks])
 
     def legend(self, names: Sequence[str]) -> list[str]:
-        """At the right, above the plane; one run needs none."""
+        """At the right, above the plot; a single run needs none."""
         if len(names) < 2:
             return []
         x = WIDTH - _RIGHT - sum(28 + text_width(name) + 14 for name in names)
@@ -188,13 +188,13 @@ def _path(frame: _Frame, points: Iterable[tuple[float, float]], number: int) -> 
 
 
 def _logarithmic(points: Sequence[tuple[float, float]], last: float) -> list[tuple[float, float]]:
-    """Below a second everything is at the left edge; at the end the line goes on to the right edge."""
+    """Waiting times below a second are at the left edge; at the end the line continues to the right edge."""
     placed = [(max(0.0, math.log10(value)) if value > 0 else 0.0, part) for value, part in points]
     return [*placed, (last, placed[-1][1])] if placed else []
 
 
 def _unit(seconds: float) -> tuple[float, str]:
-    """The largest unit of which there is one or more."""
+    """The largest unit that is not longer than the span."""
     return next(((length, name) for length, name in _UNITS if seconds >= length), _UNITS[-1])
 
 

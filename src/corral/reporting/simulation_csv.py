@@ -1,4 +1,4 @@
-"""The results of simulated runs as CSV (RFC 4180): every job, the course of utilisation, and the figures."""
+"""The results of simulated runs as CSV (RFC 4180): every job, the utilisation over time, and the figures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JOB_COLUMNS = (
     "preemptions",
     "lost_gpu_seconds",
 )
-COURSE_COLUMNS = ("begin_seconds", "gpus_used", "utilization", "jobs_waiting")
+UTILIZATION_COLUMNS = ("begin_seconds", "gpus_used", "utilization", "jobs_waiting")
 
 
 class JobTable:
@@ -58,9 +58,9 @@ class JobTable:
         )
 
 
-def write_course(file: TextIO, outcome: Outcome) -> None:
+def write_utilization(file: TextIO, outcome: Outcome) -> None:
     writer = csv.writer(file)
-    writer.writerow(COURSE_COLUMNS)
+    writer.writerow(UTILIZATION_COLUMNS)
     waiting = dict(outcome.waiting_jobs())
     for at, used in outcome.used_gpus():
         part = used / outcome.gpus if outcome.gpus else 0.0

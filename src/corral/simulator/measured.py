@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from corral.core.model import WHOLE, Allocation, Job
 from corral.core.whatif.past_jobs import PastJob
-from corral.simulator.outcome import HOUR, SLOWDOWN_SECONDS, Course, Distribution, jain_index
+from corral.simulator.outcome import HOUR, SLOWDOWN_SECONDS, Distribution, TimeSeries, jain_index
 from corral.simulator.simulation import Arrival
 
 
@@ -51,8 +51,8 @@ class WindowOutcome:
         self._known_seconds = 0.0
         self._jobs = jobs
         self._first_start: dict[str, float] = {}
-        self._used = Course(since, step)
-        self._waiting = Course(since, step)
+        self._used = TimeSeries(since, step)
+        self._waiting = TimeSeries(since, step)
 
     # ---------------------------------------------------------------- while it runs
 

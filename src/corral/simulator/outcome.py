@@ -20,7 +20,7 @@ BUCKET_GROWTH = 1.005
 #: Below this everything is one bucket; in seconds, nobody waits for less.
 LEAST = 0.001
 #: Steps of a course over time, at most.
-COURSE_STEPS = 1024
+SERIES_STEPS = 1024
 #: A job that runs for less counts as running so long: the slowdown of a job of a millisecond says nothing.
 SLOWDOWN_SECONDS = 10.0
 HOUR = 3600.0
@@ -75,8 +75,8 @@ def _value_of(bucket: int) -> float:
     return LEAST * BUCKET_GROWTH ** (bucket - 0.5) if bucket else 0.0
 
 
-class Course:
-    """An amount over time, as its mean in each of at most `COURSE_STEPS` equal steps.
+class TimeSeries:
+    """An amount over time, as its mean in each of at most `SERIES_STEPS` equal steps.
 
     Amounts are given with when they began and ended, in any order. When they reach beyond the last step, steps are
     put together in pairs.
@@ -86,11 +86,11 @@ class Course:
         self.since = since
         self.step = step
         #: the integral of what began or ended within each step, and what changed for all steps after it
-        self._within = [0.0] * COURSE_STEPS
-        self._change = [0.0] * (COURSE_STEPS + 1)
+        self._within = [0.0] * SERIES_STEPS
+        self._change = [0.0] * (SERIES_STEPS + 1)
 
     def add(self, since: float, until: float, amount: float) -> None:
-        while until > self.since + self.step * COURSE_STEPS:
+        while until > self.since + self.step * SERIES_STEPS:
             self._put_together()
         self._begin(since, amount)
         self._begin(until, -amount)
@@ -107,8 +107,8 @@ class Course:
 
     def _begin(self, at: float, amount: float) -> None:
         """From then on so much more."""
-        place = min(int((at - self.since) / self.step), COURSE_STEPS)
-        if place < COURSE_STEPS:
+        place = min(int((at - self.since) / self.step), SERIES_STEPS)
+        if place < SERIES_STEPS:
             self._within[place] += amount * (self.since + (place + 1) * self.step - at)
             self._change[place + 1] += amount
 
@@ -123,8 +123,8 @@ class Course:
         integrals = self._integrals()
         # Everything that was added has ended, so that nothing reaches into the new steps.
         self._within = [a + b for a, b in zip(integrals[::2], integrals[1::2], strict=True)]
-        self._within += [0.0] * (COURSE_STEPS - len(self._within))
-        self._change = [0.0] * (COURSE_STEPS + 1)
+        self._within += [0.0] * (SERIES_STEPS - len(self._within))
+        self._change = [0.0] * (SERIES_STEPS + 1)
         self.step *= 2
 
 
@@ -224,13 +224,13 @@ class Outcome:
     until: float = 0.0
     #: of the jobs that have started and not ended
     _lives: dict[str, _Life] = field(default_factory=dict)
-    _used: Course = field(init=False)
-    _waiting: Course = field(init=False)
+    _used: TimeSeries = field(init=False)
+    _waiting: TimeSeries = field(init=False)
 
     def __post_init__(self) -> None:
         self.until = self.since
-        self._used = Course(self.since)
-        self._waiting = Course(self.since)
+        self._used = TimeSeries(self.since)
+        self._waiting = TimeSeries(self.since)
 
     # ---------------------------------------------------------------- while it runs
 

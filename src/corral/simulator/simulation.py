@@ -24,11 +24,11 @@ from corral.core.jobs.lifecycle import (
     Up,
     advance,
 )
-from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState, Score
-from corral.core.people.scores import change_usage
-from corral.core.scheduling.cycle.plan import Plan, Preemption, Resize
+from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState
+from corral.core.people.scores import Score, change_usage
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.forecast.run_time_model import RunTimes, learn, predicted
+from corral.core.scheduling.plan.plan import Plan, Preemption, Resize
 from corral.core.snapshot.changes import Change, DropJob, PutJob, PutLastNode, PutScore
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.request_mix import MixCounter

@@ -26,10 +26,10 @@ from corral.simulator.simulation import Arrival, Simulation
 from corral.simulator.summary import Spread, spread
 
 #: Points of a curve in the answer.
-COURSE_POINTS = 400
+SERIES_POINTS = 400
 CDF_POINTS = 200
 #: Users that are named in the answer.
-TOLD_USERS = 200
+LISTED_USERS = 200
 #: Steps between two looks at the progress.
 STEPS = 50
 #: Below this two figures are the same, in parts of the larger.
@@ -80,9 +80,9 @@ def compare(order: Order, on_progress: Callable[[Progress], None] = lambda progr
     base = _run(order, order.base, "base", on_progress)
     candidate = _run(order, order.candidate, "candidate", on_progress)
     figures = {"base": _figures(base), "candidate": _figures(candidate)}
-    step = max(run.outcome.makespan_seconds for run in (base, candidate)) / COURSE_POINTS
+    step = max(run.outcome.makespan_seconds for run in (base, candidate)) / SERIES_POINTS
     for name, run in (("base", base), ("candidate", candidate)):
-        figures[name]["course"] = _course(run.outcome, step)
+        figures[name]["course"] = _time_series(run.outcome, step)
     return {
         "jobs": sum(past.is_measured for past in order.jobs),
         "carried_jobs": sum(not past.is_measured for past in order.jobs),
@@ -92,7 +92,7 @@ def compare(order: Order, on_progress: Callable[[Progress], None] = lambda progr
         **figures,
         "differences": _differences(figures["base"], figures["candidate"]),
         "groups": _shares(base.outcome.groups, candidate.outcome.groups),
-        "users": _shares(base.outcome.users, candidate.outcome.users)[:TOLD_USERS],
+        "users": _shares(base.outcome.users, candidate.outcome.users)[:LISTED_USERS],
         "queues": _shares(base.outcome.queues, candidate.outcome.queues),
     }
 
@@ -221,7 +221,7 @@ def _thinned(points: Sequence[tuple[float, float]]) -> list[list[float]]:
     return [list(points[place]) for place in sorted(places)]
 
 
-def _course(outcome: WindowOutcome, step: float) -> dict[str, list[float]]:
+def _time_series(outcome: WindowOutcome, step: float) -> dict[str, list[float]]:
     """Both runs get the same steps, so that they can be laid over each other."""
     used, waiting = outcome.used_gpus(), outcome.waiting_jobs()
     count = math.ceil(outcome.makespan_seconds / step) if step else 0
@@ -263,13 +263,13 @@ def _fidelity(order: Order, base: _Run) -> dict[str, Any] | None:
         "real_wait_seconds": spread(real),
         "replayed_wait_seconds": spread(replayed),
         "words": (
-            f"In the replay with everything as it is, {replayed.count} jobs waited for {_told(replayed.mean)} on "
-            f"average; really they waited for {_told(real.mean)}."
+            f"In the replay with everything as it is, {replayed.count} jobs waited for {_duration_text(replayed.mean)} "
+            f"on average; really they waited for {_duration_text(real.mean)}."
         ),
     }
 
 
-def _told(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     return format_duration(seconds) if seconds >= 1 else f"{seconds:.2g}s"
 
 

@@ -1,7 +1,7 @@
-"""The metric names of NVIDIA's DCGM exporter and of corral's own, and the readings behind what they printed. Pure.
+"""The metric names of NVIDIA's DCGM exporter and of corral's own, and how readings are made from them. Pure.
 
-Units are DCGM's (MiB, mJ, %). Where DCGM has no name for something, corral prints it under a name of its own. Exporters
-spell the host's label `Hostname` or `hostname`. How corral's own exporter prints is in `page`.
+Units are DCGM's (MiB, mJ, %). Where DCGM has no name for a value, corral uses a name of its own. Exporters spell the
+host's label `Hostname` or `hostname`. `page` prints the page of corral's own exporter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from corral.control.ports import GpuProcess, GpuReading, HostReading, MigSlice
 from corral.telemetry.promtext import Sample
 
 MIB = 1 << 20
-#: Bits of DCGM_FI_DEV_CLOCK_THROTTLE_REASONS, which are NVML's, and the words for them. Idleness (1) is no reason.
+#: Bits of DCGM_FI_DEV_CLOCK_THROTTLE_REASONS, which are NVML's, and their names. Idleness (1) is not a throttle reason.
 THROTTLE_BITS = (
     (0x002, "app_clocks"),
     (0x004, "sw_power_cap"),
@@ -44,7 +44,7 @@ ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 SM_CLOCK = "DCGM_FI_DEV_SM_CLOCK"
 MEMORY_CLOCK = "DCGM_FI_DEV_MEM_CLOCK"
 THROTTLE = "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"
-#: what newer versions call it
+#: the names in newer versions
 THROTTLE_LATER = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"
 ECC_UNCORRECTED = "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"
 ECC_CORRECTED = "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"
@@ -66,7 +66,7 @@ DISK_TOTAL = f"{OWN}disk_total_bytes"
 NETWORK_RECEIVE = f"{OWN}network_receive_bytes_per_second"
 NETWORK_SEND = f"{OWN}network_send_bytes_per_second"
 
-#: What is different for each slice of a partitioned GPU; everything else is the whole device's.
+#: Metrics of each slice of a partitioned GPU; all others are for the whole device.
 _OF_SLICES = frozenset({MEMORY_USED, MEMORY_FREE, MEMORY_RESERVED, MEMORY_TOTAL, UTILIZATION, ENGINE_ACTIVE})
 _OF_GPUS = frozenset(
     {
@@ -77,21 +77,21 @@ _OF_GPUS = frozenset(
     }
 )  # fmt: skip
 _OF_HOSTS = frozenset({CPU, HOST_MEMORY_USED, HOST_MEMORY_TOTAL, DISK_USED, DISK_TOTAL, NETWORK_RECEIVE, NETWORK_SEND})
-#: All that is of interest in what an exporter prints.
+#: All metrics that are used.
 NAMES = _OF_GPUS | _OF_HOSTS
 
 
-def throttle_words(bits: int) -> tuple[str, ...]:
+def throttle_names(bits: int) -> tuple[str, ...]:
     return tuple(word for bit, word in THROTTLE_BITS if bits & bit)
 
 
-def throttle_bits(words: Iterable[str]) -> int:
-    return sum(bit for bit, word in THROTTLE_BITS if word in words)
+def throttle_bits(names: Iterable[str]) -> int:
+    return sum(bit for bit, name in THROTTLE_BITS if name in names)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GpuLabels:
-    """How an exporter names a GPU; empty or None where it does not tell."""
+    """The labels by which an exporter identifies a GPU; empty or None if it does not report them."""
 
     uuid: str
     host: str
@@ -99,14 +99,15 @@ class GpuLabels:
 
 
 class XidMemory:
-    """Finds the XID codes that are new since the last look at a GPU. What was there at the first look is old."""
+    """Finds the XID codes that are new since the last call for a GPU. Codes at the first call are old."""
 
     def __init__(self) -> None:
         self._last: dict[str, int] = {}
         self._counts: dict[str, Mapping[int, int]] = {}
 
     def new(self, gpu_id: str, last: int, counts: Mapping[int, int]) -> tuple[int, ...]:
-        """`last` is the last code (0: none), all that DCGM tells; `counts` is how often each code came, if told."""
+        """`last` is the last code (0: none), which is all that DCGM reports; `counts` is the number of errors by code,
+        if reported."""
         is_first = gpu_id not in self._last
         before, self._last[gpu_id] = self._last.get(gpu_id, 0), last
         counted, self._counts[gpu_id] = self._counts.get(gpu_id, {}), counts
@@ -118,13 +119,13 @@ class XidMemory:
 
 
 def _growth(before: int, now: int) -> int:
-    """A counter that fell was begun anew."""
+    """A counter that fell was reset."""
     return now - before if now >= before else now
 
 
 @dataclass(slots=True)
 class _Found:
-    """What was printed about one GPU."""
+    """The metrics of one GPU."""
 
     labels: GpuLabels
     values: dict[str, float] = field(default_factory=dict)
@@ -149,7 +150,7 @@ def gpu_readings(
 def host_readings(samples: Iterable[Sample], at: float, identify: Callable[[str], str | None]) -> list[HostReading]:
     hosts: dict[str, dict[str, float]] = {}
     for sample in samples:
-        if sample.name in _OF_HOSTS and _is_told(sample.value):
+        if sample.name in _OF_HOSTS and _has_value(sample.value):
             hosts.setdefault(_host_label(sample.labels), {})[sample.name] = sample.value
     readings = []
     for host, values in hosts.items():
@@ -194,9 +195,9 @@ def _add(found: _Found, sample: Sample) -> None:
     if sample.name == PROCESS_MEMORY:
         pid = labels.get("pid", "")
         if pid.isdecimal():
-            found.processes.append(GpuProcess(pid=int(pid), memory_bytes=_whole(value if _is_told(value) else None)))
+            found.processes.append(GpuProcess(pid=int(pid), memory_bytes=_whole(value if _has_value(value) else None)))
         return
-    if not _is_told(value):
+    if not _has_value(value):
         return
     slice_id = labels.get("GPU_I_ID", "")
     if sample.name == XID_EVENTS:
@@ -236,7 +237,7 @@ def _reading(gpu_id: str, found: _Found, at: float, memory: XidMemory) -> GpuRea
         energy_joules=values[ENERGY] / 1000 if ENERGY in values else None,
         sm_clock_mhz=values.get(SM_CLOCK),
         memory_clock_mhz=values.get(MEMORY_CLOCK),
-        throttle_reasons=throttle_words(int(throttle)),
+        throttle_reasons=throttle_names(int(throttle)),
         ecc_uncorrected=_whole(values.get(ECC_UNCORRECTED)),
         ecc_corrected=_whole(values.get(ECC_CORRECTED)),
         remapped_rows=_remapped(values),
@@ -250,7 +251,7 @@ def _reading(gpu_id: str, found: _Found, at: float, memory: XidMemory) -> GpuRea
 def _utilization(values: Mapping[str, float]) -> float | None:
     if UTILIZATION in values:
         return values[UTILIZATION] / 100
-    return values.get(ENGINE_ACTIVE)  # a ratio; all that some set-ups have
+    return values.get(ENGINE_ACTIVE)  # a ratio; some set-ups have only this
 
 
 def _memory_total(values: Mapping[str, float]) -> int | None:
@@ -264,15 +265,15 @@ def _memory_total(values: Mapping[str, float]) -> int | None:
 def _remapped(values: Mapping[str, float]) -> int | None:
     if REMAPPED_ROWS in values:
         return int(values[REMAPPED_ROWS])
-    told = [values[name] for name in (REMAPPED_UNCORRECTABLE, REMAPPED_CORRECTABLE) if name in values]
-    return int(sum(told)) if told else None
+    remapped = [values[name] for name in (REMAPPED_UNCORRECTABLE, REMAPPED_CORRECTABLE) if name in values]
+    return int(sum(remapped)) if remapped else None
 
 
 def _host_label(labels: Mapping[str, str]) -> str:
     return labels.get("Hostname") or labels.get("hostname", "")
 
 
-def _is_told(value: float) -> bool:
+def _has_value(value: float) -> bool:
     return math.isfinite(value) and 0 <= value < _BLANK_INTEGER and value not in _BLANK_FLOATS
 
 

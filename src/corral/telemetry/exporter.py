@@ -1,6 +1,8 @@
-"""One node's GPUs and host for Prometheus, under DCGM's metric names: what reads DCGM's exporter can read this one.
+"""One node's GPUs and host for Prometheus, under DCGM's metric names: programs that read DCGM's exporter can read this
+one.
 
-It reads at an interval and serves what it read last. What is too old is not served at all: a gap tells the truth.
+It reads at an interval and serves the last readings. Readings that are too old are not served: a gap in the data is
+better than a wrong value.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from corral.telemetry.promtext import Family, render
 logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 9400
-#: A reading that is older than so many intervals is not served.
+#: A reading that is older than this many intervals is not served.
 STALE_INTERVALS = 3
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LAST_READ = f"{OWN}last_read_timestamp_seconds"
@@ -41,7 +43,8 @@ class _Last:
 
 
 class Exporter:
-    """Reads, and makes the page. `places` tells where each GPU sits; a GPU without a place is not shown."""
+    """Takes readings, and makes the page. `places` maps GPUs to their node and index; a GPU without a place is not
+    shown."""
 
     def __init__(
         self,
@@ -79,12 +82,12 @@ class Exporter:
             worker.stop(_STOP_SECONDS)
 
     def read(self) -> None:
-        """Read everything once, in the caller's thread: instead of `start`."""
+        """Take all readings once, in the caller's thread: instead of `start`."""
         for collector in self._collectors:
             self._read(collector)
 
     def is_fresh(self) -> bool:
-        """Whether anything that it could show is new enough."""
+        """Whether any reading is new enough."""
         return bool(self._fresh())
 
     def page(self) -> str:
@@ -112,7 +115,7 @@ class Exporter:
         try:
             collected = collector.collect(at)
         except Exception:
-            # A collector must not raise; if one does, its readings grow too old to be served.
+            # A collector must not raise; if one does, its readings become too old to be served.
             logger.exception("the collector %s failed", collector.name)
             return
         if not collected.gpus and not collected.hosts:
@@ -132,7 +135,7 @@ def _with(seen: SeenXids, codes: Sequence[int]) -> SeenXids:
 
 
 class ExporterServer(ThreadingHTTPServer):
-    """`/metrics` and `/healthz`. Raises OSError if the address cannot be had."""
+    """`/metrics` and `/healthz`. Raises OSError if the address cannot be used."""
 
     daemon_threads = True
 

@@ -13,7 +13,7 @@ from corral.control.ports import Collected, HostReading
 
 logger = logging.getLogger(__name__)
 
-#: Traffic of a machine with itself is no traffic.
+#: Traffic of a machine with itself is not counted.
 _LOOPBACK = ("lo", "lo0")
 
 
@@ -32,7 +32,7 @@ class HostCollector:
         self._node = node
         self._directory = directory
         self._traffic: _Traffic | None = None
-        # The first answer of psutil is since nothing; later ones are since the call before.
+        # The first value of psutil has no start; later values count from the call before.
         self._cpu_begun = False
 
     def collect(self, at: float) -> Collected:
@@ -71,12 +71,12 @@ class HostCollector:
         if before is None or now.at <= before.at:
             return None, None
         seconds = now.at - before.at
-        # A card that went away takes its counters along: that is no negative traffic.
+        # The counters of a removed network card disappear: that is no negative traffic.
         return max(0, now.received - before.received) / seconds, max(0, now.sent - before.sent) / seconds
 
 
 def _quiet(question: Callable[..., Any], *arguments: Any) -> Any:
-    """The answer, or None where the system has none."""
+    """The value, or None if the system has none."""
     try:
         return question(*arguments)
     except (OSError, RuntimeError, psutil.Error) as error:

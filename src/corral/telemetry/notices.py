@@ -1,7 +1,8 @@
-"""Notices through Apprise: mail, chats, webhooks and a hundred other services, each behind one kind of URL.
+"""Notices through Apprise: mail, chats, webhooks and a hundred other services, each with its own kind of URL.
 
-Decides what an address may look like and how much of it may be seen. Apprise says only whether a notice was taken;
-why not, it writes to its log, so its lines are caught here, per thread, and go nowhere else: they may hold secrets.
+Decides which addresses are valid and how much of an address may be shown. Apprise returns only whether a notice was
+accepted, and writes the reason to its log. So its log lines are captured here, per thread, and written nowhere else:
+they may contain secrets.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ EXAMPLES = (
     "mailto://user:password@mail.example.org?to=ops@example.org, slack://TOKEN_A/TOKEN_B/TOKEN_C/#channel, "
     "json://example.org/hook"
 )
-#: Services whose path is whatever its receiver made up, often a secret.
+#: Services whose path is chosen by the receiver, often a secret.
 _PLAIN_HOOKS = frozenset({"json", "jsons", "xml", "xmls", "form", "forms"})
-#: Lines of Apprise's log that say what the service or the network answered.
+#: Lines of Apprise's log with the answer of the service or the network.
 _REASON = re.compile(r"(?:Socket Exception|Email Exception|.*Exception|Response Details)\s*:\s*(.+)", re.DOTALL)
-#: Lines that say no more than that it is wrong.
+#: Lines that say only that the address is wrong.
 _EMPTY = re.compile(r"Un(parseable|supported)|No hosts")
 _SHORTEST_SECRET = 4
 MAX_REASON = 300
@@ -52,15 +53,15 @@ class AppriseNotifier:
         from apprise import AppriseAttachment, NotifyFormat, NotifyType
 
         service = self._service(url)
-        # What comes is plain text, and mail would otherwise take it for HTML.
+        # The text is plain; mail would otherwise treat it as HTML.
         service.notify_format = NotifyFormat.TEXT
         missing = [path.name for path in attachments if not path.is_file()]
         if missing:
-            raise NoticeRefused(f"what should go with it is gone: {', '.join(missing[:5])}")
+            raise NoticeRefused(f"attached files are missing: {', '.join(missing[:5])}")
         attached = AppriseAttachment([str(path) for path in attachments]) if attachments else None
         with _caught() as lines:
             try:
-                # Not through Apprise's front: that sends on another thread, where nobody catches its log.
+                # Not through Apprise's front end: that sends on another thread, whose log lines are not captured.
                 taken = service.notify(body=body, title=title, notify_type=NotifyType.INFO, attach=attached)
             except Exception as error:  # noqa: BLE001 - a plugin's own mistake is one of the ways it can fail
                 raise NoticeFailed(_without_secrets(f"{type(error).__name__}: {error}", url)) from None
@@ -79,11 +80,11 @@ class AppriseNotifier:
                 service = None
         if service is None:
             scheme = url.partition("://")[0] if "://" in url else ""
-            told = next((text for level, text in lines if level >= logging.WARNING and not _EMPTY.match(text)), "")
-            told = _without_secrets(told, url)
+            reason = next((text for level, text in lines if level >= logging.WARNING and not _EMPTY.match(text)), "")
+            reason = _without_secrets(reason, url)
             kind = f" of kind {scheme}://" if re.fullmatch(r"[A-Za-z0-9+]{1,20}", scheme) else ""
             raise NoticeRefused(
-                f"this address{kind} is not understood{f' ({told})' if told else ''}. Examples: {EXAMPLES}"
+                f"this address{kind} is not understood{f' ({reason})' if reason else ''}. Examples: {EXAMPLES}"
             )
         return service
 
@@ -92,7 +93,7 @@ class AppriseNotifier:
 
 
 class _Catcher(logging.Handler):
-    """Keeps the lines of threads that listen."""
+    """Captures the lines of threads that listen."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -122,26 +123,26 @@ def _caught() -> AbstractContextManager[list[tuple[int, str]]]:
 
 
 def _prepare() -> None:
-    """Once: keep addresses out of the server's own log, at whatever level that is."""
+    """Once: keep addresses out of the server's own log, at any log level."""
     with _PREPARING:
         log = logging.getLogger("apprise")
         if _CATCHER not in log.handlers:
             log.addHandler(_CATCHER)
             log.setLevel(logging.DEBUG)
             log.propagate = False
-            # Apprise sends with requests, whose lines name the path of every address.
+            # Apprise sends with requests, whose log lines contain the path of every address.
             logging.getLogger("urllib3").setLevel(logging.WARNING)
 
 
 def _reason(lines: Sequence[tuple[int, str]]) -> str:
-    """What the service said, as far as Apprise passes it on."""
-    told = [text for level, text in lines if level >= logging.WARNING]
+    """The answer of the service, as far as Apprise reports it."""
+    reason = [text for level, text in lines if level >= logging.WARNING]
     details = [match[1] for level, text in lines if level < logging.WARNING and (match := _REASON.match(text))]
-    return ": ".join([*told[-1:], *details[-1:]]) or "the service did not take it and did not say why"
+    return ": ".join([*reason[-1:], *details[-1:]]) or "the service did not accept it and gave no reason"
 
 
 def _without_secrets(text: str, url: str) -> str:
-    """The text without anything that only the address can have brought into it."""
+    """The text without anything that can come only from the address."""
     try:
         parts = urlsplit(url)
         secrets = [parts.path, parts.query, parts.fragment, parts.password or "", parts.username or ""]

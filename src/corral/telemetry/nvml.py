@@ -1,8 +1,8 @@
 """Readings of real NVIDIA GPUs through NVML.
 
-Devices differ in what they tell: a field that one does not have is None, a device that does not answer this time is
-left out of the round. One that has fallen off the bus, or is missing after the driver came back, is told as lost.
-Nothing here raises, with or without a driver.
+Devices differ in the values that they report: a missing field is None, a device that does not answer is left out of the
+round. A device that has fallen off the bus, or is missing after the driver came back, is reported as lost. Nothing here
+raises, with or without a driver.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 import pynvml  # type: ignore[import-untyped]
 
 from corral.control.ports import Collected, GpuProcess, GpuReading, MigSlice
-from corral.telemetry.dcgm import throttle_words
+from corral.telemetry.dcgm import throttle_names
 from corral.telemetry.page import GpuPlace
 
 logger = logging.getLogger(__name__)
 
 _VOID = (pynvml.NVML_ERROR_UNINITIALIZED, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
 _LOST = (pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED)
-#: A lost GPU that was repaired is seen only by a fresh start of the library.
+#: A lost GPU that was repaired is found only after the library was initialised again.
 REOPEN_SECONDS = 60.0
 _MAX_EVENTS = 256
 
@@ -35,7 +35,7 @@ class _Session:
 
     opened_at: float
     handles: dict[str, Any] = field(default_factory=dict)
-    #: where the driver leaves its XID errors; None where it tells none
+    #: the event set of XID errors; None if the driver reports none
     events: Any = None
 
 
@@ -47,7 +47,7 @@ class NvmlCollector:
     def __init__(self, gpu_ids: Sequence[str] | None = None) -> None:
         self._wanted = None if gpu_ids is None else frozenset(gpu_ids)
         self._session: _Session | None = None
-        #: every GPU that was ever seen, with its index and product name
+        #: every GPU that was ever found, with its index and product name
         self._seen: dict[str, tuple[int, str]] = {}
 
     def collect(self, at: float) -> Collected:
@@ -76,7 +76,7 @@ class NvmlCollector:
         _does(pynvml.nvmlShutdown)
 
     def places(self, host: str) -> dict[str, GpuPlace]:
-        """Where the GPUs that were read so far sit."""
+        """Node and index of the GPUs that were read so far."""
         seen = dict(self._seen)
         return {gpu_id: GpuPlace(index=index, model=model, host=host) for gpu_id, (index, model) in seen.items()}
 
@@ -95,7 +95,7 @@ class NvmlCollector:
         session = _Session(opened_at=at)
         count = _ask(pynvml.nvmlDeviceGetCount)
         if count is None:
-            raise _DriverGone("it does not say how many GPUs there are")
+            raise _DriverGone("it does not report the number of GPUs")
         for index in range(count):
             with contextlib.suppress(_GpuLost):
                 handle = _ask(pynvml.nvmlDeviceGetHandleByIndex, index)
@@ -108,11 +108,11 @@ class NvmlCollector:
 
 
 class _DriverGone(Exception):
-    """There is no driver, or it was unloaded or restarted under us: all handles are void."""
+    """There is no driver, or it was unloaded or restarted: all handles are invalid."""
 
 
 class _GpuLost(Exception):
-    """This one device does not answer any more, and will not until it is reset."""
+    """This device no longer answers, and will not until it is reset."""
 
 
 # ------------------------------------------------------------------------------------------------ one device
@@ -129,7 +129,7 @@ def _read(gpu_id: str, handle: Any, at: float, xids: Mapping[str, Sequence[int]]
 def _answers(gpu_id: str, handle: Any, at: float, xids: tuple[int, ...]) -> GpuReading | None:
     memory = _memory(handle)
     if memory is None:
-        return None  # even the simplest question goes unanswered
+        return None  # the device does not answer even the simplest query
     rates = _ask(pynvml.nvmlDeviceGetUtilizationRates, handle)
     limit = _ask(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
     remapped = _ask(pynvml.nvmlDeviceGetRemappedRows, handle)
@@ -145,7 +145,7 @@ def _answers(gpu_id: str, handle: Any, at: float, xids: tuple[int, ...]) -> GpuR
         energy_joules=_thousandth(_ask(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle)),
         sm_clock_mhz=_number(_ask(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM)),
         memory_clock_mhz=_number(_ask(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_MEM)),
-        throttle_reasons=throttle_words(_throttle_bits(handle)),
+        throttle_reasons=throttle_names(_throttle_bits(handle)),
         ecc_uncorrected=_ecc(handle, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED),
         ecc_corrected=_ecc(handle, pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED),
         remapped_rows=None if remapped is None else int(remapped[0] + remapped[1]),
@@ -157,13 +157,13 @@ def _answers(gpu_id: str, handle: Any, at: float, xids: tuple[int, ...]) -> GpuR
 
 
 def _memory(handle: Any) -> Any:
-    """Used memory without what the driver keeps for itself, as `nvidia-smi` shows it; older drivers cannot tell."""
+    """Used memory without the driver's own share, as `nvidia-smi` shows it; older drivers do not report it."""
     second = _ask(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
     return _ask(pynvml.nvmlDeviceGetMemoryInfo, handle) if second is None else second
 
 
 def _throttle_bits(handle: Any) -> int:
-    """The newer name, or the one of older drivers."""
+    """The newer function, or the one of older drivers."""
     bits = _ask(pynvml.nvmlDeviceGetCurrentClocksEventReasons, handle)
     if bits is None:
         bits = _ask(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
@@ -184,7 +184,7 @@ def _processes(handle: Any) -> tuple[GpuProcess, ...]:
 
 
 def _of_slices(whole: GpuReading) -> list[GpuReading]:
-    """What can be told of each slice by itself, for those who have slices as their GPUs."""
+    """The values of each slice, for jobs whose GPUs are slices."""
     return [
         GpuReading(
             gpu_id=part.id,
@@ -224,7 +224,7 @@ def _slices(handle: Any) -> tuple[MigSlice, ...]:
 
 
 def _watch_xids(handles: Any) -> Any:
-    """A set of events in which every device leaves its XID errors; None if no device does."""
+    """A set of events that receives the XID errors of all devices; None if no device reports any."""
     events = _ask(pynvml.nvmlEventSetCreate)
     if events is None:
         return None
@@ -241,7 +241,7 @@ def _watch_xids(handles: Any) -> Any:
 
 
 def _new_xids(events: Any) -> dict[str, list[int]]:
-    """What came since the last look, by GPU. Does not wait."""
+    """New XID errors by GPU. Does not wait."""
     found: dict[str, list[int]] = defaultdict(list)
     with contextlib.suppress(_GpuLost):
         for _ in range(_MAX_EVENTS if events is not None else 0):
@@ -258,7 +258,7 @@ def _new_xids(events: Any) -> dict[str, list[int]]:
 
 
 def _ask(question: Callable[..., Any], *arguments: Any) -> Any:
-    """The answer, or None where the device has none."""
+    """The answer, or None if the device has none."""
     try:
         return question(*arguments)
     except pynvml.NVMLError as error:

@@ -1,6 +1,6 @@
-"""What corral's own exporter prints: readings as metrics, under DCGM's names where DCGM has one. Pure.
+"""The page of corral's own exporter: readings as metrics, under DCGM's names where DCGM has one. Pure.
 
-The opposite of `dcgm`: a page that is read there gives the same readings again.
+The opposite of `dcgm`: parsing the page there gives the same readings again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from corral.telemetry.promtext import Family
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GpuPlace:
-    """Where a GPU sits, for its labels."""
+    """Node and index of a GPU, for its labels."""
 
     index: int
     model: str
@@ -100,11 +100,11 @@ Placed = tuple[GpuReading, GpuPlace, SeenXids]
 
 
 def gpu_families(gpus: Sequence[Placed]) -> list[Family]:
-    """A lost GPU has nothing but the word that it is lost."""
+    """A lost GPU has only the metric that says so."""
     well = [(reading, place.labels(reading.gpu_id)) for reading, place, _ in gpus if not reading.lost]
     labelled = [(reading, place.labels(reading.gpu_id), xids) for reading, place, xids in gpus]
     families = [
-        Family(name, kind, text, [*_told(well, value), *(_slice_samples(name, well))])
+        Family(name, kind, text, [*_samples(well, value), *(_slice_samples(name, well))])
         for name, kind, text, value in _GPU_METRICS
     ]
     return [
@@ -123,7 +123,7 @@ def gpu_families(gpus: Sequence[Placed]) -> list[Family]:
         Family(
             PROCESS_MEMORY,
             "gauge",
-            "GPU memory of each process; NaN where it is not told.",
+            "GPU memory of each process; NaN if it is not known.",
             [
                 ({**names, "pid": str(each.pid)}, math.nan if each.memory_bytes is None else each.memory_bytes)
                 for reading, names in well
@@ -145,16 +145,16 @@ def host_families(hosts: Sequence[HostReading]) -> list[Family]:
             name,
             "gauge",
             text,
-            [({"Hostname": host.node}, told) for host in hosts if (told := value(host)) is not None],
+            [({"Hostname": host.node}, known) for host in hosts if (known := value(host)) is not None],
         )
         for name, text, value in _HOST_METRICS
     ]
 
 
-def _told(
+def _samples(
     gpus: Sequence[tuple[GpuReading, dict[str, str]]], value: Callable[[GpuReading], float | None]
 ) -> list[tuple[Mapping[str, str], float]]:
-    return [(names, told) for reading, names in gpus if (told := value(reading)) is not None]
+    return [(names, known) for reading, names in gpus if (known := value(reading)) is not None]
 
 
 def _slice_samples(

@@ -1,7 +1,7 @@
-"""A history that Prometheus keeps: it scrapes corral's own /metrics, and is asked over its HTTP API.
+"""A history that Prometheus stores: it scrapes corral's own /metrics, and is queried over its HTTP API.
 
-Decides which of the server's metrics stands for which series, and how a question of corral is put in PromQL. How long
-Prometheus keeps what, and how finely, is its own business: nothing is written to it from here.
+Decides which of the server's metrics corresponds to which series, and how a query of corral is written in PromQL.
+Prometheus decides its own retention and resolution: nothing is written to it from here.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from corral.control.ports import CLUSTER, HistoryUnavailable, Metric, Point
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Exposed:
-    """How the server's /metrics names a series."""
+    """The name of a series in the server's /metrics."""
 
     name: str
-    #: the label with the subject; empty: of the whole installation
+    #: the label with the subject; empty: one series for the whole installation
     label: str = ""
-    #: how much of Prometheus' unit is 1 of corral's
+    #: the factor from Prometheus' unit to corral's
     scale: float = 1.0
 
 
@@ -41,7 +41,7 @@ def _cluster(name: str) -> Exposed:
     return Exposed(name=f"corral_cluster_{name}")
 
 
-#: docs/reference/metrics.md lists them for people.
+#: docs/reference/metrics.md lists them for users.
 EXPOSED: Mapping[Metric, Exposed] = {
     Metric.GPU_UTILIZATION: _gpu("utilization_ratio"),
     Metric.GPU_MEMORY_USED: _gpu("memory_used_bytes"),
@@ -69,16 +69,16 @@ EXPOSED: Mapping[Metric, Exposed] = {
 }
 #: Prometheus refuses more than 11,000 steps in one answer.
 STEPS_PER_REQUEST = 10_000
-#: A question that would need more of them is answered in longer steps.
+#: A query that would need more steps is answered in longer steps.
 MOST_STEPS = 5 * STEPS_PER_REQUEST
-#: The parts of a point; all of them come with one request, told apart by this label.
+#: The parts of a point; one request returns all of them, distinguished by this label.
 _PART = "corral_part"
 _PARTS = {"total": "sum", "least": "min", "most": "max", "count": "sum"}
 _OVER_TIME = {"total": "sum_over_time", "least": "min_over_time", "most": "max_over_time", "count": "count_over_time"}
 
 
 class PrometheusHistory:
-    """`url`: of the server, with `user:password@` if it wants that. Safe for use by several threads."""
+    """`url`: of the server, with `user:password@` if required. Safe for use by several threads."""
 
     def __init__(
         self, url: str, *, timeout_seconds: float = 30.0, transport: httpx.BaseTransport | None = None
@@ -91,7 +91,7 @@ class PrometheusHistory:
         )
 
     def append(self, at: float, values: Mapping[Metric, Mapping[str, float]]) -> None:
-        """Prometheus fetches what it keeps."""
+        """Does nothing: Prometheus scrapes its data itself."""
 
     def means(self, metric: Metric, since: float, until: float) -> dict[str, float]:
         exposed = EXPOSED[metric]
@@ -132,7 +132,7 @@ class PrometheusHistory:
     def _in_steps(
         self, exposed: Exposed, subjects: Collection[str] | None, begin: int, end: int, step: int
     ) -> Iterator[tuple[str, str, int, float]]:
-        """Subject, part, beginning of the step, value. Steps that the span cuts are asked for by themselves."""
+        """Subject, part, beginning of the step, value. Partial steps at the ends are queried separately."""
         first, last = -(-begin // step) * step, end // step * step
         if first > last:
             first = last = end  # all inside one step
@@ -147,7 +147,7 @@ class PrometheusHistory:
         self, exposed: Exposed, subjects: Collection[str] | None, begin: int, end: int, at: int = 0
     ) -> Iterator[tuple[str, str, int, float]]:
         """The whole span as one step."""
-        # A range ends with the moment of the question, which is included; a step's end is not.
+        # A range includes the time of the query; a step does not include its end.
         query = {"query": _expression(exposed, subjects, end - begin), "time": _seconds(end - 1)}
         for item in self._ask("query", query)["result"]:
             subject, part = _labels(exposed, item["metric"])
@@ -172,11 +172,11 @@ class PrometheusHistory:
 
     def _ask(self, path: str, form: Mapping[str, str]) -> Any:
         try:
-            # By POST: a question that names many GPUs does not fit into an address.
+            # By POST: a query that names many GPUs does not fit into a URL.
             answer = self._http.post(path, data=form) if form else self._http.get(path)
             body = answer.json() if "json" in answer.headers.get("content-type", "") else {}
         except (httpx.HTTPError, ValueError) as error:
-            raise HistoryUnavailable(f"Prometheus at {self._place} cannot be asked: {error!r}") from error
+            raise HistoryUnavailable(f"Prometheus at {self._place} cannot be queried: {error!r}") from error
         if not answer.is_success or not isinstance(body, dict) or body.get("status") != "success":
             said = body.get("error") if isinstance(body, dict) else None
             raise HistoryUnavailable(
@@ -186,7 +186,7 @@ class PrometheusHistory:
 
 
 def _expression(exposed: Exposed, subjects: Collection[str] | None, range_ms: int) -> str:
-    """All parts of a point. Series of one subject are taken together: a server that moved has another address."""
+    """All parts of a point. Series of one subject are merged: a server that moved has another address."""
     selector = ""
     if subjects is not None and exposed.label:
         names = "|".join(re.escape(name) for name in sorted(subjects))

@@ -1,7 +1,7 @@
-"""Prometheus' text format: reading what an exporter prints, and printing it.
+"""Prometheus' text format: parses the page of an exporter, and prints one.
 
-Written for speed (a quarter of the time of the official Python parser) and for doubtful input: a line that cannot be
-understood is left out, and counted. Timestamps are ignored: what is read is true at the moment it was fetched.
+Written for speed (a quarter of the time of the official Python parser) and for broken input: a line that cannot be
+parsed is skipped and counted. Timestamps are ignored: values count as of the time when they were fetched.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class BadLine(ValueError):
 
 
 def parse(text: str, wanted: Container[str] | None = None) -> tuple[list[Sample], int]:
-    """The samples (only those with a wanted name, if given), and how many lines made no sense."""
+    """The samples (only those with a wanted name, if given), and the number of lines that could not be parsed."""
     found: list[Sample] = []
     bad = 0
     for line in text.split("\n"):
@@ -75,7 +75,7 @@ def _labels(text: str) -> dict[str, str]:
 
 
 def _unescape(match: re.Match[str]) -> str:
-    # An unknown escape stands for itself, as Prometheus has it.
+    # An unknown escape stands for itself, as in Prometheus.
     return _UNESCAPED.get(match.group(1), match.group(0))
 
 
@@ -122,7 +122,7 @@ def _escaped(value: str) -> str:
 
 
 def number(value: float) -> str:
-    """Whole numbers without a point, as DCGM prints them; others so that reading gives the same number again."""
+    """Whole numbers without a point, as DCGM prints them; other numbers so that parsing gives the same number again."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):

@@ -1,6 +1,6 @@
-"""The latest reading of every GPU and every node, for whoever wants to show or judge it.
+"""The latest reading of every GPU and every node.
 
-It keeps no history and has no clock: the caller says what time it is.
+It keeps no history and has no clock: the caller gives the time.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from corral.control.ports import GpuReading, HostReading, Round
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LatestReading:
     reading: GpuReading
-    #: too old to be believed
+    #: too old to be used
     stale: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LatestHost:
     reading: HostReading
-    #: too old to be believed
+    #: too old to be used
     stale: bool
 
 
 class LatestReadings:
-    """A sink of the sampling. Safe for use by several threads."""
+    """Receives the readings of the sampling. Safe for use by several threads."""
 
     def __init__(self, *, stale_after_seconds: float) -> None:
         self._stale_after_seconds = stale_after_seconds
@@ -39,7 +39,7 @@ class LatestReadings:
         self.update(taken.gpus, taken.hosts)
 
     def update(self, readings: Iterable[GpuReading], hosts: Iterable[HostReading] = ()) -> None:
-        """Keep the newest of each; a slow collector never overwrites a newer reading."""
+        """Keep the newest reading of each; a slow collector never overwrites a newer reading."""
         with self._lock:
             for reading in readings:
                 known = self._readings.get(reading.gpu_id)
@@ -51,7 +51,7 @@ class LatestReadings:
                     self._hosts[host.node] = host
 
     def _is_newer(self, at: float, known_at: float) -> bool:
-        """Also if it is much older: then the clock was set back."""
+        """Also true if it is much older: then the clock was set back."""
         return at >= known_at or known_at - at > self._stale_after_seconds
 
     def get(self, gpu_id: str, now: float) -> LatestReading | None:
@@ -80,7 +80,7 @@ class LatestReadings:
         }
 
     def retain(self, gpu_ids: Iterable[str], nodes: Iterable[str] | None = None) -> None:
-        """Drop the GPUs, and if given the nodes, that are gone."""
+        """Forget the GPUs, and if given the nodes, that are gone."""
         kept = set(gpu_ids)
         kept_nodes = None if nodes is None else set(nodes)
         with self._lock:
@@ -91,5 +91,5 @@ class LatestReadings:
                     del self._hosts[node]
 
     def _is_stale(self, at: float, now: float) -> bool:
-        # Both ways: what was read before the clock was set back says nothing about now either.
+        # In both directions: a reading from before the clock was set back is not valid either.
         return abs(now - at) > self._stale_after_seconds

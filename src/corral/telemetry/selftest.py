@@ -1,9 +1,9 @@
-"""Putting a GPU to the test: is it there, does it compute, does its memory keep what is written?
+"""The self-test of a GPU: does it answer, does it compute, does its memory keep what is written?
 
     python -m corral.telemetry.selftest GPU-01234567-89ab-cdef-0123-456789abcdef
 
-The test runs in a process of its own, because a broken GPU can hang whoever touches it. It needs the driver only: no
-CUDA toolkit. It takes at most half of the free memory, so a job that holds the rest is not disturbed much.
+The test runs in a process of its own, because a broken GPU can block a process that uses it. It needs only the driver,
+no CUDA toolkit. It uses at most half of the free memory, so that a job on the same GPU is not disturbed much.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DriverSelfTest:
                 code = process.wait(self._timeout)
             except subprocess.TimeoutExpired:
                 process.kill()
-                # One that is stuck in the kernel cannot be killed, and must not keep us.
+                # A process that is stuck in the kernel cannot be killed, and must not block the server.
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(1.0)
                 return f"the GPU did not finish the test within {self._timeout:g} s"
@@ -84,14 +84,14 @@ class VirtualSelfTest:
 
 
 class GpuFailed(Exception):
-    """The GPU did not pass; the message says how."""
+    """The GPU did not pass; the message gives the reason."""
 
 
 # ------------------------------------------------------------------------------------------------ in the test's process
 
 
 class _Driver:
-    """The few functions of the CUDA driver that are needed. A call that fails raises GpuFailed."""
+    """The few functions of the CUDA driver that are needed. A failing call raises GpuFailed."""
 
     def __init__(self) -> None:
         try:
@@ -105,9 +105,9 @@ class _Driver:
             raise GpuFailed(f"the NVIDIA driver is too old: it has no {name}")
         code = int(function(*arguments))
         if code:
-            raise GpuFailed(f"{name} failed: {self._words(code)}")
+            raise GpuFailed(f"{name} failed: {self._error(code)}")
 
-    def _words(self, code: int) -> str:
+    def _error(self, code: int) -> str:
         text = ctypes.c_char_p()
         if self._library.cuGetErrorString(code, ctypes.byref(text)) or not text.value:
             return f"error {code}"
@@ -115,7 +115,7 @@ class _Driver:
 
 
 def put_to_the_test(gpu_id: str) -> str:
-    """What passed. Raises GpuFailed. The GPU must be the only one that this process sees."""
+    """A description of what passed. Raises GpuFailed. The GPU must be the only one that this process sees."""
     driver = _Driver()
     driver.call("cuInit", 0)
     count = ctypes.c_int()
@@ -166,7 +166,7 @@ def _check_pattern(driver: _Driver, place: int, size: int, pattern: int) -> None
 
 
 def _check_copy(driver: _Driver, source: int, target: int, size: int) -> None:
-    """Every word its own number: finds memory that answers at a wrong address, and copies that go astray."""
+    """Every word holds its own number: finds memory that answers at a wrong address, and copies to a wrong address."""
     for offset in range(0, size, PIECE_BYTES):
         words = _numbered(offset, min(PIECE_BYTES, size - offset))
         pointer = words.ctypes.data_as(ctypes.c_void_p)
@@ -208,7 +208,7 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m corral.telemetry.selftest GPU-UUID\n")
         return 2
-    # Read by the driver when it begins; a UUID means the same GPU whatever the order of devices.
+    # The driver reads it when it starts; a UUID means the same GPU in any order of devices.
     os.environ["CUDA_VISIBLE_DEVICES"] = arguments[0]
     try:
         sys.stdout.write(f"passed: {put_to_the_test(arguments[0])}\n")

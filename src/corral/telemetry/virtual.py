@@ -1,8 +1,8 @@
-"""Readings of virtual GPUs: simulated, but believable and the same for the same history.
+"""Readings of virtual GPUs: simulated, but plausible and the same for the same history.
 
-A GPU under work climbs to its own level of utilisation and wanders slowly around it; power follows utilisation,
-temperature follows power with a lag, energy adds up. Its host works along. No clock and no chance: time comes from the
-caller, and what distinguishes one GPU from another comes from its id. Faults come from the fleet, for drills.
+A busy GPU rises to its own level of utilisation and varies slowly around it; power follows utilisation, temperature
+follows power with a lag, energy accumulates. The load of its host follows. There is no clock and no randomness: the
+caller gives the time, and differences between GPUs come from their ids. Faults come from the fleet, for drills.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ THERMAL_LAG_SECONDS = 40.0
 _BUSY_LOW, _BUSY_HIGH = 0.70, 0.99
 _IDLE_MEMORY_BYTES = 450 << 20
 _IDLE_SM_CLOCK_MHZ = 210.0
-#: from here on a GPU holds its clocks down to save itself
+#: from here on a GPU reduces its clocks
 THROTTLE_CELSIUS = 90.0
 _DISK_BYTES = 4 << 40
-#: what checkpoints add in an hour; somebody tidies up at midnight
+#: bytes that checkpoints add per hour; the disk is cleaned at midnight
 _DISK_GROWTH_BYTES = 10 << 30
-#: Two slow waves without a common period look like the drift of a real training.
+#: Two slow waves without a common period look like the variation of a real training.
 _WANDER_PERIODS_SECONDS = (97.0, 311.0)
 
 
@@ -48,7 +48,7 @@ class SheetLike(Protocol):
 
 
 class Fault(Protocol):
-    """What is wrong with an imagined GPU."""
+    """The faults of a virtual GPU."""
 
     @property
     def temperature(self) -> float | None: ...
@@ -70,7 +70,7 @@ class Fault(Protocol):
 
 
 class VirtualGpus(Protocol):
-    """Where the imagined GPUs come from."""
+    """The source of virtual GPUs."""
 
     def nodes(self) -> tuple[Node, ...]: ...
 
@@ -81,19 +81,19 @@ class VirtualGpus(Protocol):
 
 @dataclass(slots=True)
 class _State:
-    """A GPU between two readings."""
+    """The state of a GPU between two readings."""
 
     at: float
     level: float
     temperature_celsius: float
     energy_joules: float
-    #: XID codes of its fault that were told already
-    told_xids: tuple[int, ...] = ()
+    #: XID codes of its fault that were reported already
+    reported_xids: tuple[int, ...] = ()
 
 
 class VirtualCollector:
-    """`busy` gives the held part (0 … 1) of every GPU that somebody holds. A node that is down is not read at all: its
-    readings grow stale, as those of a real one would. Use from one thread."""
+    """`busy` gives the held part (0 … 1) of every GPU that a job holds. A node that is down is not read at all: its
+    readings become stale, as those of a real node. Use from one thread."""
 
     name = "virtual"
 
@@ -120,7 +120,7 @@ class VirtualCollector:
         self._states.clear()
 
     def _load(self, node: Node) -> float:
-        """How much its GPUs work, on average."""
+        """The mean utilisation of its GPUs."""
         levels = [self._states[gpu.id].level for gpu in node.gpus]
         return sum(levels) / len(levels) if levels else 0.0
 
@@ -135,7 +135,7 @@ class VirtualCollector:
             return GpuReading(gpu_id=gpu.id, at=at, xids=xids, lost=True)
         seconds = max(0.0, at - state.at)
         state.level += (held - state.level) * _share(seconds, RAMP_SECONDS)
-        # A hung job keeps its memory, and computes nothing.
+        # A hung job keeps its memory and computes nothing.
         work = 0.0 if fault is not None and fault.idle else state.level
         utilization = _utilization(work, _individual(gpu.id), at)
         watts = sheet.idle_watts + (sheet.tdp_watts - sheet.idle_watts) * 0.97 * utilization
@@ -168,14 +168,14 @@ class VirtualCollector:
 
 
 def _new_xids(state: _State, fault: Fault | None) -> tuple[int, ...]:
-    """Codes that were added to the fault since the last look; another list is all new."""
+    """Codes that were added to the fault since the last reading; if the list is another one, all codes are new."""
     wanted = () if fault is None else fault.xids
-    told, state.told_xids = state.told_xids, wanted
-    return wanted[len(told) :] if wanted[: len(told)] == told else wanted
+    reported, state.reported_xids = state.reported_xids, wanted
+    return wanted[len(reported) :] if wanted[: len(reported)] == reported else wanted
 
 
 def _sm_clock(sheet: SheetLike, utilization: float, too_hot: bool) -> float:
-    """Clocks rise at once when there is work, and fall far when it is too hot."""
+    """Clocks rise at once when there is work, and fall far when the GPU is too hot."""
     if utilization == 0.0:
         return _IDLE_SM_CLOCK_MHZ
     return round(sheet.sm_clock_mhz * (0.45 if too_hot else 1.0 - 0.04 * utilization) / 15) * 15.0
@@ -199,7 +199,7 @@ def _host_reading(node: Node, load: float, at: float) -> HostReading:
 
 
 def _utilization(level: float, individual: float, at: float) -> float:
-    """Around the GPU's own level inside the busy band, scaled by how far the work has ramped up."""
+    """Varies around the GPU's own level inside the busy band, scaled by how far the load has ramped up."""
     middle = _BUSY_LOW + (_BUSY_HIGH - _BUSY_LOW) * (0.25 + 0.5 * individual)
     phase = 2 * math.pi * individual
     waves = sum(math.sin(2 * math.pi * at / period + phase) for period in _WANDER_PERIODS_SECONDS)
@@ -213,7 +213,7 @@ def _rise(watts: float, sheet: SheetLike) -> float:
 
 
 def _share(seconds: float, constant_seconds: float) -> float:
-    """How much of a gap closes in that time, whatever the sampling interval."""
+    """The part of a gap that closes in that time, independent of the sampling interval."""
     return 1.0 - math.exp(-seconds / constant_seconds)
 
 

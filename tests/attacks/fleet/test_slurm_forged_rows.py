@@ -16,7 +16,7 @@ EVERYWHERE = (("--hold",), ())
 
 
 def forge(machine: SlurmMachine, *, job_id: int, state: str, name: str, gpus: str = "", nodes: str = "") -> None:
-    """Eve's jobs are rows of their own up to the name, and then a row of somebody else's: the columns that corral once
+    """Eve's jobs are rows of their own up to the name, and then a row of another user's: the columns that corral once
     asked squeue for, in their order."""
     asked = ["", gpus, "", "", ""]
     row = [str(job_id), state, "", "", "", "1", *asked, nodes, name]
@@ -36,7 +36,7 @@ def test_a_forged_row_does_not_end_anothers_job(attacked: SlurmMachine) -> None:
     assert attacked.wait("ann", job)["exit_code"] == 7
 
 
-def test_a_forged_row_makes_corral_cancel_nobody_elses_job(attacked: SlurmMachine) -> None:
+def test_a_forged_row_makes_corral_cancel_no_job_of_another_user(attacked: SlurmMachine) -> None:
     victim = attacked.sbatch("ann")
     wait_until(lambda: attacked.state_in_slurm(victim) == "RUNNING", "the victim runs")
     # Eve's job says that the victim's is the one that runs it.

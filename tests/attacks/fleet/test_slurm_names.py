@@ -1,4 +1,4 @@
-"""Jobs of Slurm that are named like corral's own: anybody can read those names and give them again."""
+"""Jobs of Slurm that are named like corral's own: every Slurm user can read those names and use them again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_after_a_crash_a_stop_cancels_the_attempts_own_job_and_no_namesake(attac
     attacked.wait("ann", first)
     partition = "PartitionName=batch"
     try:
-        # Slurm takes jobs, and begins none: nobody has claimed the attempt when it is stopped.
+        # Slurm takes jobs, and begins none: no Slurm job has claimed the attempt when it is stopped.
         attacked.slurm.run("scontrol", "update", partition, "State=DOWN")
         (attacked.server.home / "crash").touch(mode=0o666)
         job = attacked.submit("ann", "sleep 600", gpus=1)

@@ -18,7 +18,7 @@ WAYS = {
     "its temporary directory": "head -c 60M /dev/zero > $TMPDIR/big",
     "its outputs": "head -c 60M /dev/zero > $CORRAL_OUTPUT_DIR/big",
     "its checkpoints": "head -c 60M /dev/zero > $CORRAL_CHECKPOINT_DIR/big",
-    "a directory that nobody else may read": "mkdir -m 700 d; head -c 60M /dev/zero > d/big; chmod 0 d",
+    "a directory that no other account may read": "mkdir -m 700 d; head -c 60M /dev/zero > d/big; chmod 0 d",
     # longer than any path that the kernel takes
     "a path that is too long": (
         'n=$(printf "%0200d" 0); i=0; while [ $i -lt 30 ]; do mkdir $n; cd -P ./$n; i=$((i+1)); done; '

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.attacks.conftest import SharedMachine
-from tests.servers.nursery import ENTRY_POINT
+from tests.servers.fork_server import ENTRY_POINT
 
 #: Sets a title, rewrites the line before, and shows words in another order.
 EVIL = "\x1b]0;owned\x07\x1b[1A\x1b[2Kall is well\x9b31m \u202eexe.gpj\u2066"

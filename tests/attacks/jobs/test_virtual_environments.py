@@ -1,4 +1,4 @@
-"""A virtual environment is looked at with the rights of the job's account: it tells nothing of what others have."""
+"""A virtual environment is looked at with the rights of the job's account: it shows nothing of other users."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root's jobs can have other accounts: run as root"),
 ]
-NOBODY = pwd.getpwnam("nobody").pw_uid
+SHARED_UID = pwd.getpwnam("nobody").pw_uid
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_other_accounts_of_the_machine_do_not_read_the_store_of_a_single_user(fr
     fresh.home.chmod(0o755)
     fresh.start(CORRAL_ALLOW_ROOT="true")
     for path in (fresh.home, fresh.home / "corral.db", fresh.home / "local"):
-        reading = subprocess.run(["ls", "-l", str(path)], user=NOBODY, capture_output=True, text=True, check=False)
+        reading = subprocess.run(["ls", "-l", str(path)], user=SHARED_UID, capture_output=True, text=True, check=False)
         assert "Permission denied" in reading.stderr
 
 
@@ -105,9 +105,9 @@ def test_no_operator_has_a_workbench_on_a_shared_account(worker_id: str) -> None
     with shared_machine(worker_id, settings=", share_default: true") as machine:
         machine.server.add_user("oscar", "operator")
         machine.server.add_user("zoe")
-        assert machine.run("zoe", "id -u")[1] == f"{NOBODY}\n"
+        assert machine.run("zoe", "id -u")[1] == f"{SHARED_UID}\n"
         # Batch jobs open nothing in the operator's browser.
-        assert machine.run("oscar", "id -u")[1] == f"{NOBODY}\n"
+        assert machine.run("oscar", "id -u")[1] == f"{SHARED_UID}\n"
         with machine.server.http("oscar") as http:
             # Jupyter in an image is not looked for before it starts.
             answer = http.post("/workbenches", json={"name": "bench", "image": "localhost/lab:1"})

@@ -1,4 +1,4 @@
-"""What operators read of others, and which files anybody deletes, is in the audit log, however often it is done."""
+"""What operators read of other users, and every deletion of a file, is in the audit log, however often it is done."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.attacks.conftest import SharedMachine
-from tests.servers.nursery import ENTRY_POINT
+from tests.servers.fork_server import ENTRY_POINT
 
 API = "/api/v1"
 GIVEN = "given-by-the-operator"

@@ -46,7 +46,7 @@ def test_wrong_passwords_from_elsewhere_do_not_lock_the_operator_out(
 def test_the_pause_grows_with_every_failure(attacker: httpx.Client) -> None:
     body = {"user": "operator", "password": "a-wrong-guess"}
     guesses(attacker, "operator", 5)
-    pauses = []
+    pauses: list[int] = []
     while len(pauses) < 2:
         answer = attacker.post(LOGIN, json=body)
         if answer.status_code == 429 and answer.json()["retry_after_seconds"] not in pauses:

@@ -21,7 +21,7 @@ def image() -> Iterator[str]:
 
 @pytest.fixture
 def secret(machine: SharedMachine) -> Path:
-    """A file in a volume of ann's that is shared with nobody."""
+    """A file in a volume of ann's that is not shared."""
     with machine.server.http("ann") as http:
         body = {"name": "data", "type": "filesystem", "size": "1GiB"}
         volume = http.post("/volumes", json=body).raise_for_status().json()["id"]

@@ -73,7 +73,7 @@ def test_mount_points_leave_nothing_in_the_root(machine: SharedMachine, volume: 
     assert sorted(os.listdir("/")) == before
 
 
-def test_a_replaced_directory_of_uploads_holds_nobody_up(machine: SharedMachine, volume: Path) -> None:
+def test_a_replaced_directory_of_uploads_delays_no_other_user(machine: SharedMachine, volume: Path) -> None:
     """Who may write to the volume puts pipes where parts of another's upload are written."""
     shared(machine, "rw")
     content = b"x" * 100

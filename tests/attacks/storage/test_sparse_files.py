@@ -48,7 +48,7 @@ def test_a_file_that_is_longer_than_its_volume_is_not_read(machine: SharedMachin
     assert [(entry["path"], entry["size"]) for entry in listed] == [("hole", HOLE_BYTES)]
 
 
-def test_checksums_of_holes_hold_up_nobody_else(machine: SharedMachine) -> None:
+def test_checksums_of_holes_delay_no_other_user(machine: SharedMachine) -> None:
     made = with_hole(machine, "large", "4TiB")
     mine = volume(machine, "ann", "mine", "1GiB")
     content = b"results\n" * 1000

@@ -42,7 +42,7 @@ def free_bytes(machine: SharedMachine) -> int:
     return found.f_bavail * found.f_frsize
 
 
-def test_a_full_disk_stops_nobody_from_signing_in_reading_and_stopping(cramped: SharedMachine) -> None:
+def test_on_a_full_disk_users_sign_in_read_and_stop_jobs(cramped: SharedMachine) -> None:
     before = cramped.submit("ann", "echo hello; exec sleep 300", name="before", grace="1s")
     cramped.wait("ann", before, "running")
     filler = cramped.submit("eve", FILL, name="filler", grace="1s")
@@ -73,7 +73,7 @@ def test_a_full_disk_stops_nobody_from_signing_in_reading_and_stopping(cramped: 
         cramped.wait("eve", filler, "stopped")
         assert cramped.wait("ann", before)["state"] == "stopped"
         http.delete(f"/jobs/{filler}").raise_for_status()
-    # Recovery needs nobody: what waited runs, and the reserve is there again.
+    # Recovery needs no operator: waiting jobs run, and the reserve is there again.
     assert cramped.wait("ann", after["id"])["state"] == "completed"
     wait_until(lambda: (cramped.server.home / "reserve").stat().st_size == 16 << 20, "the reserve is made again")
 

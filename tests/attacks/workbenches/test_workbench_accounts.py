@@ -34,7 +34,7 @@ def socket_of(machine: SharedMachine, view: dict[str, Any]) -> Path:
     return next(machine.server.home.glob(f"jobs/*/{view['id']}/workbench/run/jupyter.sock"))
 
 
-def test_a_socket_that_was_replaced_leads_to_nobody_elses_workbench(machine: SharedMachine) -> None:
+def test_a_replaced_socket_leads_to_no_other_users_workbench(machine: SharedMachine) -> None:
     anns = create(machine.server, "ann", "anns", venv=own_program(machine, "ann", "ann's secret"))
     eves = create(machine.server, "eve", "eves", venv=own_program(machine, "eve", "eve's own"))
     address, eve = eves["jupyter"]["address"], token(machine.server, "eve")
@@ -67,7 +67,7 @@ def test_an_operators_workbench_is_refused_an_account_that_others_have(worker_id
 
 def refuse_shared_workbenches(machine: SharedMachine) -> None:
     server = machine.server
-    server.add_user("bob")  # has no account of his own either: both would be nobody
+    server.add_user("bob")  # has no account of his own either: both would run as `nobody`
     with server.http() as http:
         refused = problem(http.post("/workbenches", json={"name": "mine"}), 409)
         assert "local.run_as.users" in refused["detail"]

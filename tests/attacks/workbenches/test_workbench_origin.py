@@ -323,7 +323,7 @@ def test_a_ticket_is_good_once_and_for_one_workbench(installation: Installation,
     ticket = urlsplit(visitor.ticket(ann, installation.anns)).query
     at_eves = f"{eves.removesuffix('jupyter/')}enter?{ticket}"
     problem(visitor.ask("GET", at_eves), 401)
-    # Nobody else gets one.
+    # No other user gets one.
     url = f"{installation.console}/workbenches/{installation.anns['id']}/jupyter/lab"
     problem(visitor.ask("GET", url, Cookie=f"{installation.cookie}={installation.session('eve')}"), 403)
     problem(visitor.ask("GET", url), 401)

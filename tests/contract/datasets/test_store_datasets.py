@@ -12,10 +12,10 @@ from corral.control.records import (
     DatasetRecord,
     DatasetTargetRecord,
     DatasetUse,
-    ErrandKind,
-    ErrandRecord,
-    ErrandState,
     MetadataKind,
+    OperationKind,
+    OperationRecord,
+    OperationState,
     Share,
     ShareKind,
     ShareMode,
@@ -45,9 +45,9 @@ FIRST = VersionRecord(
     bytes=9,
 )
 SECOND = replace(FIRST, id="ab" * 32, number=2, parent=FIRST.id, tree="t2" * 32, new_bytes=2**40, produced_by="j-7")
-ERRAND = ErrandRecord(
+OPERATION = OperationRecord(
     id="e-1",
-    kind=ErrandKind.COMMIT,
+    kind=OperationKind.COMMIT,
     target="default",
     dataset="d-1",
     order={"message": "it's \u0000 odd"},
@@ -121,8 +121,6 @@ def test_versions_stand_in_one_line(store: Store) -> None:
         assert tx.datasets.versions_like("d-1", "ab", 5) == [SECOND]
         assert tx.datasets.versions_like("d-1", "f", 5) == []
         assert tx.datasets.heads(["d-1", "d-2", "x"]) == {"d-1": SECOND}
-        assert tx.datasets.trees("default") == sorted([FIRST.tree, SECOND.tree])
-        assert tx.datasets.trees("other") == []
         assert tx.datasets.produced_by("j-7") == [SECOND]
     for twin in (replace(SECOND, number=3), replace(SECOND, id="ac" * 32)):
         with pytest.raises(StoreConflict), store.write() as tx:
@@ -148,7 +146,7 @@ def test_uses_are_kept_once_and_outlive_the_dataset(store: Store) -> None:
         tx.datasets.save(DIGITS)
         tx.datasets.add_versions([FIRST])
         tx.datasets.save_tag(TagRecord(dataset="d-1", tag="v1", version=FIRST.id))
-        tx.datasets.save_errand(ERRAND)
+        tx.datasets.save_operation(OPERATION)
         tx.datasets.add_uses([use, again])
         tx.datasets.add_uses([replace(use, at=99.0)])
         tx.datasets.delete("d-1")
@@ -159,33 +157,39 @@ def test_uses_are_kept_once_and_outlive_the_dataset(store: Store) -> None:
         assert tx.datasets.uses_of_job("j-3") == [again, use]
         assert tx.datasets.log("d-1", before=None, limit=5) == []
         assert tx.datasets.tags(["d-1"]) == []
-        assert tx.datasets.errand("e-1") is None
+        assert tx.datasets.operation("e-1") is None
 
 
-def test_errands_are_listed_newest_first_and_old_ones_go(store: Store) -> None:
-    states = [ErrandState.READY, ErrandState.WORKING, ErrandState.FAILED, ErrandState.WAITING, ErrandState.READY]
+def test_operations_are_listed_newest_first_and_old_ones_go(store: Store) -> None:
+    states = [
+        OperationState.READY,
+        OperationState.WORKING,
+        OperationState.FAILED,
+        OperationState.WAITING,
+        OperationState.READY,
+    ]
     made = [
-        replace(ERRAND, id=f"e-{number}", state=state, dataset=None if number == 3 else "d-1", result={"files": 1})
+        replace(OPERATION, id=f"e-{number}", state=state, dataset=None if number == 3 else "d-1", result={"files": 1})
         for number, state in enumerate(states, start=1)
     ]
     with store.write() as tx:
         tx.datasets.save(DIGITS)
-        assert [tx.datasets.next_errand_id() for _ in range(2)] == ["e-1", "e-2"]
-        for errand in made:
-            tx.datasets.save_errand(errand)
+        assert [tx.datasets.next_operation_id() for _ in range(2)] == ["e-1", "e-2"]
+        for operation in made:
+            tx.datasets.save_operation(operation)
     with store.read() as tx:
-        assert tx.datasets.errand("e-2") == made[1]
-        assert tx.datasets.errand("d-1") is None
-        assert tx.datasets.unfinished_errands() == [made[1], made[3]]
-        page = tx.datasets.errands(target="default", dataset="d-1", cursor=None, limit=3)
-        assert [errand.id for errand in page.items] == ["e-5", "e-4", "e-2"]
-        rest = tx.datasets.errands(target=None, dataset="d-1", cursor=page.next_cursor, limit=3)
-        assert ([errand.id for errand in rest.items], rest.next_cursor) == (["e-1"], None)
-        assert tx.datasets.errands(target="other", dataset=None, cursor=None, limit=3).items == ()
+        assert tx.datasets.operation("e-2") == made[1]
+        assert tx.datasets.operation("d-1") is None
+        assert tx.datasets.unfinished_operations() == [made[1], made[3]]
+        page = tx.datasets.operations(target="default", dataset="d-1", cursor=None, limit=3)
+        assert [operation.id for operation in page.items] == ["e-5", "e-4", "e-2"]
+        rest = tx.datasets.operations(target=None, dataset="d-1", cursor=page.next_cursor, limit=3)
+        assert ([operation.id for operation in rest.items], rest.next_cursor) == (["e-1"], None)
+        assert tx.datasets.operations(target="other", dataset=None, cursor=None, limit=3).items == ()
         with pytest.raises(ValueError, match="cursor"):
-            tx.datasets.errands(target=None, dataset=None, cursor="x", limit=3)
+            tx.datasets.operations(target=None, dataset=None, cursor="x", limit=3)
     with store.write() as tx:
-        assert tx.datasets.keep_errands(1) == 2
-        assert tx.datasets.keep_errands(1) == 0
-        left = tx.datasets.errands(target=None, dataset=None, cursor=None, limit=9).items
-        assert [errand.id for errand in left] == ["e-5", "e-4", "e-2"]
+        assert tx.datasets.keep_operations(1) == 2
+        assert tx.datasets.keep_operations(1) == 0
+        left = tx.datasets.operations(target=None, dataset=None, cursor=None, limit=9).items
+        assert [operation.id for operation in left] == ["e-5", "e-4", "e-2"]

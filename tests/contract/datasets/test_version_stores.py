@@ -1,4 +1,4 @@
-"""What every keeper of versions must do. Whoever writes another one adds a line to STORES."""
+"""What every store of versions must do. A new store adds a line to STORES."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_the_history_can_be_read_with_plain_git(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "copy").rglob("*")] == ["in", "a.txt"]
 
 
-def test_what_somebody_changed_in_git_by_hand_is_not_believed(tmp_path: Path) -> None:
+def test_a_manual_change_in_git_is_not_trusted(tmp_path: Path) -> None:
     store = _git(tmp_path)
     append(store, a_commit())
     clone = tmp_path / "clone"
@@ -242,4 +242,4 @@ def test_the_token_is_in_no_argument_file_or_message(tmp_path: Path, monkeypatch
 def test_a_commit_is_what_its_id_says() -> None:
     commit = a_commit()
     assert replace(commit, message="another").id != commit.id
-    assert Commit.from_words(commit.to_words(), expected_id=commit.id) == commit
+    assert Commit.from_dict(commit.to_dict(), expected_id=commit.id) == commit

@@ -1,4 +1,4 @@
-"""What every engine owes the control layer, told as stories with real processes."""
+"""What every engine must do for the control layer, as stories with real processes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_job_without_gpus_sees_none_and_reads_an_empty_input(cluster: EngineHa
     assert cluster.output() == "gpus=[]\n"
 
 
-def test_a_job_runs_where_it_was_told_to(cluster: EngineHarness, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_job_runs_in_its_working_directory(cluster: EngineHarness, tmp_path_factory: pytest.TempPathFactory) -> None:
     place = tmp_path_factory.mktemp("project")
     cluster.launch(order("pwd", workdir=str(place)))
     cluster.listener.ended()
@@ -121,7 +121,7 @@ def test_launching_twice_starts_once(cluster: EngineHarness) -> None:
     assert runs.read_text() == "run\n"
 
 
-def test_stop_asks_first_and_tells_how_it_ended(cluster: EngineHarness) -> None:
+def test_stop_sends_sigterm_first_and_reports_how_it_ended(cluster: EngineHarness) -> None:
     cluster.launch(order(*script("trap 'echo saved; exit 9' TERM; echo ready; while :; do sleep 0.02; done")))
     wait_until(lambda: "ready" in cluster.output(), "the trap")
     cluster.engine.stop("j-1.1", 10.0)
@@ -204,7 +204,7 @@ def test_running_attempts_are_adopted_by_the_next_server(cluster: EngineHarness)
     running = cluster.listener.running()
     _, listener = cluster.restart()
     assert cluster.status() == running
-    assert listener.of("j-1.1") == []  # old news is for observe to tell
+    assert listener.of("j-1.1") == []  # `observe` reports earlier changes
     go.touch()
     assert listener.ended().exit_code == 4
     assert listener.phases() == [ENDED]

@@ -1,4 +1,4 @@
-"""Jobs with an image, told as stories with a real Podman and an image made on the spot."""
+"""Jobs with an image, as stories with a real Podman and an image made on the spot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from corral.control.ports import AttemptPhase, LaunchOrder, LaunchRefused, Mount, RegistryLogin
 from corral.core.model import EndReason
 from corral.engines.attempts.accounts import AccountRules
-from corral.engines.attempts.instance_specs import Isolation
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support
 from corral.engines.local.containers.container_runtime import find_runtime
 from tests.contract.engine_harness import LocalHarness, kill, order, script, wait_until
@@ -159,8 +159,8 @@ def test_a_fork_bomb_in_a_container_is_contained(local: LocalHarness, image: str
     wait_until(lambda: not groups_of(local), "its control groups are removed")
 
 
-def test_an_image_that_cannot_be_pulled_is_told_in_the_runtimes_words(local: LocalHarness) -> None:
-    # Nobody listens there.
+def test_an_image_that_cannot_be_pulled_is_reported_with_the_runtimes_message(local: LocalHarness) -> None:
+    # No program listens there.
     local.launch(boxed("127.0.0.1:1/no/such:image", "true"))
     ended = local.listener.ended()
     assert (ended.reason, ended.exit_code) == (EndReason.IMAGE_PULL_ERROR, None)

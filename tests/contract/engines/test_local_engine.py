@@ -15,8 +15,8 @@ import pytest
 
 from corral.control.ports import AttemptPhase
 from corral.core.model import EndReason
+from corral.engines.attempts.claims import CLAIM, take_claim
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support
-from corral.engines.local.rundir import CLAIM, take_claim
 from tests.contract.engine_harness import LocalHarness, kill, order, process_exists, script, wait_until
 
 RUNNING, ENDED = AttemptPhase.RUNNING, AttemptPhase.ENDED
@@ -63,7 +63,7 @@ def test_a_lost_instance_ends_its_gang(local: LocalHarness) -> None:
     assert ended.message.startswith("instance 1 on node2: ")
 
 
-def test_a_restart_of_the_machine_is_told_as_such(local: LocalHarness) -> None:
+def test_a_restart_of_the_machine_is_reported_as_such(local: LocalHarness) -> None:
     local.launch(order("sleep", "60"))
     local.listener.running()
     pid = local.supervisor_pid()
@@ -82,7 +82,7 @@ def test_a_launch_cut_short_before_the_claim_is_not_reported_and_can_be_repeated
     stuck = local.spawner_pid()
     local.launch(order("echo", "second try"))
     kill(stuck)  # the launch dies unread, and so does the server
-    local.engine._pending.clear()
+    local.engine._launches._launches.clear()
     _, listener = local.restart()
     assert local.status() is None
     local.launch(order("echo", "second try"))
@@ -112,7 +112,7 @@ def test_more_launches_than_the_socket_holds_wait_for_the_spawner(local: LocalHa
 
 def test_the_spawner_survives_bad_messages(local: LocalHarness) -> None:
     spawner = local.spawner_pid()
-    link = local.engine._link
+    link = local.engine._launches._link
     assert link is not None
     for body in (b"not json", b"[]", b"{}", b'{"rank_dir": "/no/such/place"}', b'{"rank_dir": 5}'):
         link.send(struct.pack("!I", len(body)) + body)
@@ -164,7 +164,7 @@ up = threading.Event()
 engine.subscribe(lambda status: up.set())
 engine.launch(order("sleep", "60"))
 up.wait()
-print(engine._link.pid, flush=True)
+print(engine._launches._link.pid, flush=True)
 threading.Event().wait()
 """
     server = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)

@@ -1,4 +1,5 @@
-"""What a job cannot do to the machine and to others: fill the process table, be somebody else, leave things in /tmp."""
+"""What a job cannot do to the machine and to others: fill the process table, become another account, leave things in
+/tmp."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ import pytest
 from corral.control.ports import AttemptPhase, LaunchRefused
 from corral.core.model import EndReason
 from corral.engines.attempts.accounts import AccountRules
-from corral.engines.attempts.instance_specs import Isolation
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.local.cgroups import cgroup_support
 from tests.contract.engine_harness import LocalHarness, kill, order, process_exists, script, wait_until
 
@@ -24,7 +25,7 @@ needs_pids = pytest.mark.skipif(
     not LIMITS.pids, reason=f"no control group counts processes, run as root: {LIMITS.detail}"
 )
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root's jobs can have other accounts: run as root")
-NOBODY = pwd.getpwnam("nobody")
+ACCOUNT = pwd.getpwnam("nobody")
 
 BOMB = (
     "import os, time; print('planted', flush=True)\n"
@@ -43,7 +44,7 @@ def roomy(tmp_path: Path) -> Iterator[LocalHarness]:
 
 
 @pytest.fixture
-def everybodys() -> Iterator[Path]:
+def open_directory() -> Iterator[Path]:
     """A directory that every account can pass; pytest's own are root's."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
@@ -51,10 +52,10 @@ def everybodys() -> Iterator[Path]:
 
 
 @pytest.fixture
-def mapped(everybodys: Path) -> Iterator[LocalHarness]:
-    """An engine that gives everybody the account `nobody`."""
+def mapped(open_directory: Path) -> Iterator[LocalHarness]:
+    """An engine that gives all users the account `nobody`."""
     rules = AccountRules(pattern="nobody")
-    root = everybodys / "engine"
+    root = open_directory / "engine"
     harness = LocalHarness(root, isolation=Isolation(accounts=rules, top=str(root)))
     yield harness
     harness.clean_up()
@@ -89,7 +90,7 @@ def test_a_fork_bomb_is_contained_and_its_neighbour_goes_on(roomy: LocalHarness)
 
 
 @needs_pids
-def test_a_job_that_wants_too_many_processes_is_told_the_limit(roomy: LocalHarness) -> None:
+def test_a_job_that_wants_too_many_processes_gets_the_limit_in_its_message(roomy: LocalHarness) -> None:
     roomy.launch(order(*script("for i in $(seq 100); do sleep 60 & done; wait")))
     ended = roomy.listener.ended()
     assert ended.exit_code != 0
@@ -148,7 +149,7 @@ def test_the_programs_of_a_virtual_environment_come_first(local_cluster: LocalHa
     assert local_cluster.output() == f"from {tmp_path / 'venv'}\n"
 
 
-def test_a_virtual_environment_that_is_not_there_is_told(local_cluster: LocalHarness) -> None:
+def test_a_missing_virtual_environment_is_reported(local_cluster: LocalHarness) -> None:
     local_cluster.launch(order("true", venv="/nowhere/venv"))
     ended = local_cluster.listener.ended()
     assert ended.reason is EndReason.LAUNCH_ERROR
@@ -161,8 +162,8 @@ def test_a_virtual_environment_that_is_not_there_is_told(local_cluster: LocalHar
 
 
 @needs_root
-def test_a_job_runs_as_its_account_and_owns_its_directories(mapped: LocalHarness, everybodys: Path) -> None:
-    job_dir = everybodys / "engine" / "jobs" / "j-1"
+def test_a_job_runs_as_its_account_and_owns_its_directories(mapped: LocalHarness, open_directory: Path) -> None:
+    job_dir = open_directory / "engine" / "jobs" / "j-1"
     (job_dir / "checkpoints").mkdir(parents=True, mode=0o700)
     (job_dir / "checkpoints" / "old").write_text("kept")
     env = {"CORRAL_JOB_DIR": str(job_dir), "CORRAL_CHECKPOINT_DIR": str(job_dir / "checkpoints")}
@@ -182,12 +183,12 @@ def test_a_job_runs_as_its_account_and_owns_its_directories(mapped: LocalHarness
     lines = mapped.output().splitlines()
     assert ended.exit_code == 0, lines
     assert lines == [
-        f"{(NOBODY.pw_uid,) * 3} {(NOBODY.pw_gid,) * 3} {os.getgrouplist('nobody', NOBODY.pw_gid)} nobody",
+        f"{(ACCOUNT.pw_uid,) * 3} {(ACCOUNT.pw_gid,) * 3} {os.getgrouplist('nobody', ACCOUNT.pw_gid)} nobody",
         "stays",
         "sees no records",
     ]
     rank_dir = Path(mapped.layout.rank_dir("j-1.1", 0))
-    assert (rank_dir / "work" / "in-workdir").stat().st_uid == NOBODY.pw_uid
+    assert (rank_dir / "work" / "in-workdir").stat().st_uid == ACCOUNT.pw_uid
     assert (job_dir / "checkpoints" / "old").read_text() == "kept on"
     records = [path for path in rank_dir.iterdir() if path.is_file()]
     assert {path.name.partition(".")[0] for path in records} == {"claim", "log"}
@@ -208,29 +209,29 @@ def test_a_job_with_an_account_is_stopped_and_dies_with_its_supervisor(mapped: L
 
 
 @needs_root
-def test_a_program_that_the_account_may_not_read_is_told(mapped: LocalHarness, everybodys: Path) -> None:
-    secret = everybodys / "secret.sh"
+def test_a_program_that_the_account_may_not_read_is_reported(mapped: LocalHarness, open_directory: Path) -> None:
+    secret = open_directory / "secret.sh"
     secret.write_text("#!/bin/sh\n")
     secret.chmod(0o700)
     mapped.launch(order(str(secret)))
     ended = mapped.listener.ended()
     assert (ended.reason, ended.message) == (EndReason.LAUNCH_ERROR, f"{secret}: Permission denied")
-    private = everybodys / "private"
+    private = open_directory / "private"
     private.mkdir(mode=0o700)
     mapped.launch(order("true", workdir=str(private), attempt_id="j-2.1"))
     assert "Permission denied" in mapped.listener.ended("j-2.1").message
 
 
 @needs_root
-def test_nobody_becomes_root_unless_it_is_allowed(mapped: LocalHarness, everybodys: Path) -> None:
+def test_no_user_becomes_root_unless_it_is_allowed(mapped: LocalHarness, open_directory: Path) -> None:
     rules = AccountRules(users={"ada": "root"})
     specs = mapped.engine._specs
-    mapped.engine._specs = replace(specs, isolation=Isolation(accounts=rules, top=str(everybodys)))
+    mapped.engine._specs = replace(specs, isolation=Isolation(accounts=rules, top=str(open_directory)))
     with pytest.raises(LaunchRefused, match="would run as root, which this server does not allow"):
         mapped.engine.launch(order("true"))
     assert mapped.status() is None
     allowed = replace(rules, allow_root=True)
-    mapped.engine._specs = replace(specs, isolation=Isolation(accounts=allowed, top=str(everybodys)))
+    mapped.engine._specs = replace(specs, isolation=Isolation(accounts=allowed, top=str(open_directory)))
     mapped.launch(order(sys.executable, "-c", "import os; print(os.getuid())"))
     assert mapped.listener.ended().exit_code == 0
     assert mapped.output() == "0\n"

@@ -1,4 +1,4 @@
-"""A virtual node that a drill takes down: what ran there is gone at once, and told as such."""
+"""A virtual node that a drill takes down: its processes are gone at once, and reported as such."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_launch_onto_a_node_that_is_down_ends_as_lost(local: LocalHarness) -> 
     assert local.listener.ended("j-1.2").exit_code == 0
 
 
-def test_a_launch_that_nobody_has_claimed_yet_is_lost_too(local: LocalHarness) -> None:
+def test_a_launch_that_no_supervisor_has_claimed_yet_is_lost_too(local: LocalHarness) -> None:
     os.kill(local.spawner_pid(), signal.SIGSTOP)
     local.launch(on("a10-001", command=script("echo ran; sleep 300")))
     take_down(local, "a10-001")
@@ -110,7 +110,7 @@ def test_a_node_lost_while_no_server_lived_is_found(local: LocalHarness) -> None
     wait_until(lambda: not process_exists(supervisor), "the end of the supervisor")
 
 
-def test_a_server_that_dies_while_it_ends_them_still_tells_the_reason(local: LocalHarness) -> None:
+def test_a_server_that_dies_while_it_ends_them_still_reports_the_reason(local: LocalHarness) -> None:
     local.launch(on("a10-001"))
     local.listener.running()
     supervisor = local.supervisor_pid()

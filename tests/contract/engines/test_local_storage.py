@@ -14,14 +14,14 @@ import pytest
 from corral.control.ports import LaunchRefused, StorageKind, StorageOrder
 from corral.core.model import EndReason
 from corral.engines.attempts.accounts import AccountRules
-from corral.engines.attempts.instance_specs import Isolation
-from corral.engines.storage import job_mounts
+from corral.engines.attempts.isolation import Isolation
+from corral.engines.storage import job_mounts, mount_namespace
 from corral.engines.storage.driver import DirectoryVolumes
 from tests.contract.engine_harness import LocalHarness, kill, order, script, wait_until
 from tests.servers.images import busybox_image, needs_podman
 
 GIB = 1 << 30
-NOBODY = pwd.getpwnam("nobody")
+ACCOUNT = pwd.getpwnam("nobody")
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root can mount for jobs or give them accounts: run as root"
 )
@@ -57,7 +57,7 @@ def local(place: Path, volumes: DirectoryVolumes) -> Iterator[LocalHarness]:
 
 @pytest.fixture
 def mapped(place: Path, volumes: DirectoryVolumes) -> Iterator[LocalHarness]:
-    """An engine that gives everybody the account `nobody`."""
+    """An engine that gives all users the account `nobody`."""
     isolation = Isolation(accounts=AccountRules(pattern="nobody"), top=str(place / "engine"))
     harness = LocalHarness(place / "engine", isolation=isolation)
     yield harness
@@ -80,8 +80,8 @@ def test_a_volume_has_a_variable_and_a_link_and_outlives_its_jobs(
     storage = (volume("data", 1, asked),)
     local.launch(order(*script(text), storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))
     assert local.listener.ended().exit_code == 0, local.output()
-    told, greeting = local.output().splitlines()
-    assert list(json.loads(told)) == [asked]
+    reported, greeting = local.output().splitlines()
+    assert list(json.loads(reported)) == [asked]
     assert greeting == "hello"
     text = f"cat {job_dir}/mounts/data/greeting"
     local.launch(order(*script(text), attempt_id="j-1.2", storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))
@@ -116,7 +116,7 @@ def test_at_the_very_path_that_was_asked_for_and_read_only_there(
     assert lines[4].split() == ["NoNewPrivs:", "1"]
     made = Path(str(volumes.path_of("v-2")), "new")
     assert made.read_text() == "made\n"
-    assert made.stat().st_uid == NOBODY.pw_uid
+    assert made.stat().st_uid == ACCOUNT.pw_uid
     assert list(results.iterdir()) == []
     assert [path.name for path in data.iterdir()] == ["of-the-node"]
 
@@ -182,7 +182,7 @@ def test_what_cannot_be_bound_is_refused(
     def refused() -> None:
         raise PermissionError(1, "Operation not permitted", "a mount namespace")
 
-    monkeypatch.setattr(job_mounts.namespace, "enter", refused)
+    monkeypatch.setattr(mount_namespace, "enter", refused)
     owner = spec(harmful, harmful.instances[0], None)["owner"]
     with pytest.raises(PermissionError, match="a mount namespace"):
         job_mounts.enter_mounts(storage, owner, "", str(place_of(mapped)))
@@ -196,7 +196,7 @@ def test_the_nodes_own_disk_is_empty_at_first_and_gone_with_the_attempt(local: L
         lines = local.output(attempt_id).splitlines()
         assert lines[0].startswith("place")
         wait_until(lambda: not any((place / "engine/storage/scratch").iterdir()), "it is removed")
-    wait_until(lambda: "0.00 GiB were asked for" in local.output("j-1.2"), "it is told that it used too much")
+    wait_until(lambda: "0.00 GiB were asked for" in local.output("j-1.2"), "its log says that it used too much")
 
 
 def test_the_disk_of_a_killed_supervisor_is_removed(local: LocalHarness, place: Path) -> None:

@@ -42,7 +42,7 @@ def test_a_job_has_no_language_and_no_time_zone_of_the_servers(
     assert harness.output().strip() == "C.UTF-8 none"
 
 
-def test_a_job_that_somebody_cancels_in_slurm_has_not_failed_by_itself(harness: SlurmHarness) -> None:
+def test_a_job_that_a_user_cancels_in_slurm_has_not_failed_by_itself(harness: SlurmHarness) -> None:
     harness.launch(order(*script("sleep 600"), gpus=1))
     harness.listener.running()
     # by its name: that of the test before may just be leaving

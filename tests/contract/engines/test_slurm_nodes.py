@@ -22,7 +22,7 @@ def states(harness: SlurmHarness) -> dict[str, tuple[NodeState, str]]:
     return {node.id: (node.state, node.reason) for node in harness.engine.observe().nodes}
 
 
-def test_nodes_are_found_by_whichever_program_of_this_version_tells_of_them(slurm_cluster: SlurmCluster) -> None:
+def test_nodes_are_found_by_whichever_program_of_this_version_reports_of_them(slurm_cluster: SlurmCluster) -> None:
     slurm = SlurmCommands(conf=str(slurm_cluster.conf))
     for _ in range(3):
         assert [node.name for node in slurm.nodes()] == slurm_cluster.node_names
@@ -98,7 +98,7 @@ def test_a_node_that_is_taken_out_of_the_partition_keeps_its_job(harness: SlurmH
         assert status.phase is AttemptPhase.RUNNING
         harness.engine.stop("j-1.1", 1.0)
         harness.listener.ended()
-        wait_until(lambda: set(states(harness)) == {"node2"}, "it is nobody's of corral's then")
+        wait_until(lambda: set(states(harness)) == {"node2"}, "it is not one of corral's nodes then")
     finally:
         harness.slurm.run("scancel", "--user=root")
         wait_until(lambda: not harness.slurm.run("squeue", "-h").strip(), "nothing runs")

@@ -137,13 +137,13 @@ def test_a_job_gets_the_type_that_was_planned_and_others_hold_what_they_hold(
     mixed.restart()
     gpus = mixed.engine.observe().nodes[0].gpus
     assert [gpu.model for gpu in gpus] == ["V100", "V100", "A100-80G", "A100-80G"]
-    # somebody else has one of the second type, and corral a plan for the other and one of the first
+    # another user has one of the second type, and corral a plan for the other and one of the first
     mixed_cluster.run("sbatch", "--gres=gpu:A100:1", "--output=/dev/null", "--wrap", "sleep 600")
     wait_until(lambda: mixed.engine.observe().nodes[0].taken.gpus == ("node1-gpu2",), "it is seen where it is")
     for attempt_id, gpu in (("j-1.1", 3), ("j-2.1", 0)):
-        told = order(*script('echo "gpus $CUDA_VISIBLE_DEVICES"; sleep 600'), attempt_id=attempt_id)
+        reported = order(*script('echo "gpus $CUDA_VISIBLE_DEVICES"; sleep 600'), attempt_id=attempt_id)
         instance = Instance(rank=0, node="node1", gpu_ids=(f"node1-gpu{gpu}",), gpu_indexes=(gpu,))
-        mixed.launch(replace(told, instances=(instance,)))
+        mixed.launch(replace(reported, instances=(instance,)))
     assert [mixed.number_from_output("gpus", attempt_id) for attempt_id in ("j-1.1", "j-2.1")] == [3, 0]
     assert mixed.engine.observe().nodes[0].taken.gpus == ("node1-gpu2",)
     mixed.clean_up()

@@ -73,9 +73,9 @@ def test_both_ways_see_the_same(slurm: SlurmRest, slurm_rest: SlurmCluster) -> N
     # The table says the same as the JSON, but for which devices they are, when the time limit is reached, and the
     # comment.
     listed = next(one for one in commands.live() if one.id == gang)
-    unsaid = {"gpu_counts": {}, "gpu_indexes": {}, "exit_code": None, "signal": None, "ended_at": None}
-    unread = {"comment": "", "user": ""}
-    assert listed == replace(seen, **unsaid, **unread, reason=listed.reason)  # type: ignore[arg-type]
+    unsaid: dict[str, Any] = {"gpu_counts": {}, "gpu_indexes": {}, "exit_code": None, "signal": None, "ended_at": None}
+    unsaid |= {"comment": "", "user": ""}
+    assert listed == replace(seen, **unsaid, reason=listed.reason)
     assert node(slurm, "node1").used_gpus == 3
     slurm.cancel(gang)
     wait_for(slurm, gang, "CANCELLED")
@@ -87,7 +87,7 @@ def test_both_ways_see_the_same(slurm: SlurmRest, slurm_rest: SlurmCluster) -> N
     (mine,), (theirs,) = (way.ended([gang]) for way in (slurm, commands))
     assert (mine.name, mine.state, mine.nodes, mine.ended_at) == ("both", "CANCELLED", theirs.nodes, theirs.ended_at)
     assert all(way.named("both", began)[-1].id == gang for way in (slurm, commands))
-    assert all(way.ended([999_999]) == way.named("nobody's", began) == [] for way in (slurm, commands))
+    assert all(way.ended([999_999]) == way.named("no-such-job", began) == [] for way in (slurm, commands))
 
 
 def test_jobs_of_all_are_one_request(slurm: SlurmRest) -> None:
@@ -128,14 +128,14 @@ def test_a_job_is_its_users_and_only_with_a_token_that_may(
         theirs = slurm.submit(job("theirs", run_as=who))
         own = slurm.submit(job("own"))
         assert users(slurm_rest, theirs, own) == {("theirs", ACCOUNT), ("own", "root")}
-        # At once, and nobody's is taken for another's.
+        # At once, and no job is taken for another user's.
         mixed = [
             job(f"mixed-{name}", "true", run_as=one) for _ in range(6) for name, one in (("own", None), ("their", who))
         ]
         with ThreadPoolExecutor(4) as together:
             sent = set(together.map(slurm.submit, mixed))
         assert users(slurm_rest, *sent) == {("mixed-own", "root"), ("mixed-their", ACCOUNT)}
-        # A token of that person's is good for that person's jobs, and for nobody else's.
+        # A token of that user is valid for that user's jobs, and for no others.
         small = tmp_path / "small"
         small.write_text(slurm_rest.run("scontrol", "token", f"username={ACCOUNT}"))
         limited = access(slurm_rest, Tokens(file=str(small)))
@@ -166,7 +166,7 @@ def test_a_refusal_is_in_slurms_words(slurm: SlurmRest, options: dict[str, Any],
 
 
 @pytest.mark.skipif(not has_groups(), reason="needs cgroups for memory that root can write: jobs cannot be limited")
-def test_memory_is_limited_and_its_excess_told(slurm_rest: SlurmCluster, tmp_path: Path) -> None:
+def test_memory_is_limited_and_its_excess_reported(slurm_rest: SlurmCluster, tmp_path: Path) -> None:
     harness = SlurmRestHarness(tmp_path / "engine", slurm_rest)
     hog = "held = []\nwhile True: held.append(b'x' * (1 << 20))"
     try:
@@ -185,7 +185,7 @@ def test_a_node_is_drained_and_resumed(slurm: SlurmRest) -> None:
     assert "DRAIN" not in node(slurm, "node4").flags
 
 
-def test_an_expired_token_is_replaced_by_whoever_keeps_the_file(
+def test_an_expired_token_is_replaced_in_the_file(
     slurm_rest: SlurmCluster, token_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = token_file.read_text()
@@ -193,7 +193,7 @@ def test_an_expired_token_is_replaced_by_whoever_keeps_the_file(
     token_file.write_text(short)
     slurm = access(slurm_rest, Tokens(file=str(token_file)))
     wait_until(lambda: _is_unavailable(slurm.jobs), "the token expires")
-    with pytest.raises(SlurmUnavailable, match=r"or the token is bad|does not take the token") as caught:
+    with pytest.raises(SlurmUnavailable, match=r"or the token is bad|rejects the token") as caught:
         slurm.submit(job("too late"))
     token_file.write_text(good)
     assert len(slurm.nodes()) == 4
@@ -206,7 +206,7 @@ def test_a_socket_is_an_address_too(slurm_rest: SlurmCluster, token_file: Path) 
     slurm = access(slurm_rest, Tokens(file=str(token_file)), url=f"unix:{slurm_rest.rest_socket}")
     assert [one.name for one in slurm.nodes()] == slurm_rest.node_names
     bare = access(slurm_rest, Tokens(), url=f"unix:{slurm_rest.rest_socket}")
-    with pytest.raises(SlurmUnavailable, match="does not take the token"):
+    with pytest.raises(SlurmUnavailable, match="rejects the token"):
         bare.nodes()
 
 
@@ -224,7 +224,7 @@ def test_a_slurmrestd_that_dies_is_found_again(slurm: SlurmRest, slurm_rest: Slu
 def test_a_controller_that_is_away_is_no_refusal(slurm: SlurmRest, slurm_rest: SlurmCluster) -> None:
     slurm_rest.kill_controller()
     try:
-        asks = (slurm.jobs, slurm.nodes, lambda: slurm.submit(job("nobody hears it")), lambda: slurm.cancel(1))
+        asks = (slurm.jobs, slurm.nodes, lambda: slurm.submit(job("never submitted")), lambda: slurm.cancel(1))
         # At once, as each waits for a while: slurmrestd itself tries again.
         with ThreadPoolExecutor() as together:
             assert all(together.map(_is_unavailable, asks))

@@ -107,8 +107,8 @@ def test_a_volume_has_a_variable_and_a_link_and_the_nodes_disk_is_gone_afterward
     env = {"CORRAL_JOB_DIR": str(job_dir)}
     slurm.launch(order(*script(text), storage=(volume("ada/data", 1, "/data"), LOCAL), env=env))
     assert slurm.listener.ended().exit_code == 0, slurm.output()
-    told, greeting = slurm.output().splitlines()
-    seen = json.loads(told)
+    reported, greeting = slurm.output().splitlines()
+    seen = json.loads(reported)
     assert (seen["/data"], greeting) == (volumes.path_of("v-1"), "hello")
     assert not Path(seen["/scratch"]).exists()
     assert not Path(seen["/scratch"]).parent.exists()
@@ -122,7 +122,7 @@ def test_each_instance_of_a_gang_has_its_own_of_its_nodes_disk(slurm: SlurmHarne
     assert sorted(os.listdir(job_dir / "mounts")) == ["scratch", "scratch-1"]
 
 
-def test_what_cannot_be_mounted_is_said_in_words(slurm: SlurmHarness) -> None:
+def test_what_cannot_be_mounted_is_said_in_a_message(slurm: SlurmHarness) -> None:
     bucket = StorageOrder(kind=StorageKind.OBJECT, name="far", path="/far", read_only=False)
     with pytest.raises(LaunchRefused, match=r"bucket far cannot be written to .* mount it read-only \(far:/far:ro\)"):
         slurm.launch(order("true", attempt_id="j-7.1", storage=(bucket,)))
@@ -150,9 +150,7 @@ def test_a_version_of_a_dataset_is_checked_out_once_for_all_nodes(
     assert {path.name for path in Path(storage.datasets, "uses", checkout.name).iterdir()} >= {"j-1.1-j-1.1"}
     assert oct((checkout / "one").stat().st_mode & 0o777) == "0o444"
     slurm.restart()
-    assert (slurm.root / "orders" / "j-1.1").exists(), (
-        "whoever needs room sees that it is in use, also by a server before"
-    )
+    assert (slurm.root / "orders" / "j-1.1").exists(), "the eviction sees that it is in use, also by an earlier server"
     slurm.engine.stop("j-1.1", 0.0)
     slurm.listener.ended()
     slurm.engine.forget(["j-1.1", "j-2.1"])
@@ -175,7 +173,7 @@ def test_what_is_damaged_ends_the_attempt_and_is_named(slurm: SlurmHarness, plac
     slurm.engine.forget(["j-1.1"])
 
 
-def test_files_that_are_on_their_way_hold_up_nobody_and_can_be_called_off(
+def test_files_that_are_being_fetched_delay_no_other_attempt_and_can_be_cancelled(
     slurm: SlurmHarness, place: Path, storage: StoragePlaces
 ) -> None:
     data, _ = dataset(place, "slow", one="1")
@@ -194,7 +192,7 @@ def test_files_that_are_on_their_way_hold_up_nobody_and_can_be_called_off(
         slurm.engine.stop("j-3.1", 5.0)
         ended = slurm.listener.ended("j-3.1")
         assert (ended.reason, ended.message) == (EndReason.EXIT_CODE, "stopped before it began")
-        # A server that dies meanwhile leaves nothing behind: the next one is told again.
+        # A server that dies meanwhile leaves nothing behind: the next one gets the launch again.
         slurm.launch(order("true", attempt_id="j-5.1", storage=(data,)))
         slurm.restart()
         assert slurm.status("j-5.1") is None
@@ -208,20 +206,20 @@ def test_files_of_a_bucket_are_fetched_before_the_start_and_go_with_the_attempt(
     access = s3_server.access("slurm-files")
     (s3_server.make_bucket("slurm-files") / "greeting").write_text("hello from a bucket")
     bucket = StorageOrder(
-        kind=StorageKind.OBJECT, name="far", id="v-5", path="/far", read_only=True, access=access.to_words()
+        kind=StorageKind.OBJECT, name="far", id="v-5", path="/far", read_only=True, access=access.to_dict()
     )
     text = 'cat "$CORRAL_MOUNT_FAR/greeting"; echo; echo "$CORRAL_MOUNTS"'
     slurm.launch(order(*script(text), storage=(bucket,), env={"CORRAL_JOB_DIR": str(job_dir)}))
     assert slurm.listener.ended().exit_code == 0, slurm.output()
-    *_, greeting, told = slurm.output().splitlines()
+    *_, greeting, reported = slurm.output().splitlines()
     assert greeting == "hello from a bucket"
-    fetched = Path(json.loads(told)["/far"])
+    fetched = Path(json.loads(reported)["/far"])
     assert fetched.is_relative_to(slurm.root)
     slurm.engine.forget(["j-1.1"])
     assert not fetched.exists()
 
 
-def test_a_job_is_its_users_in_slurm_and_nobody_else_can_touch_it(
+def test_a_job_is_its_users_in_slurm_and_no_other_user_can_touch_it(
     slurm_cluster: SlurmCluster,
     place: Path,
     storage: StoragePlaces,
@@ -238,7 +236,7 @@ def test_a_job_is_its_users_in_slurm_and_nobody_else_can_touch_it(
         slurm_cluster,
         storage=storage,
         top=str(place / "home"),
-        account_of=lambda order: Submitter(account=account, books="physics"),
+        account_of=lambda order: Submitter(account=account, slurm_account="physics"),
     )
     try:
         volumes.create("v-1", GIB, "ann")
@@ -252,7 +250,7 @@ def test_a_job_is_its_users_in_slurm_and_nobody_else_can_touch_it(
         access = s3_server.access("ann-files")
         (s3_server.make_bucket("ann-files") / "greeting").write_text("hello from a bucket\n")
         far = StorageOrder(
-            kind=StorageKind.OBJECT, name="far", id="v-5", path="/far", read_only=True, access=access.to_words()
+            kind=StorageKind.OBJECT, name="far", id="v-5", path="/far", read_only=True, access=access.to_dict()
         )
         mine = replace(data, path="/digits")
         harness.launch(order(*script(text), storage=(volume("data", 1, "/data"), mine, far), env=env))

@@ -8,7 +8,8 @@ import pytest
 
 from corral.control.ports import Store, StoreConflict
 from corral.control.records import FlavorRecord, PackageRecord, PoolRecord, ScorePoint
-from corral.core.model import Gpu, GpuHealth, JobKind, Node, Queue, Score
+from corral.core.model import Gpu, GpuHealth, JobKind, Node, Queue
+from corral.core.people.scores import Score
 
 pytest_plugins = ("tests.servers.fixtures",)
 

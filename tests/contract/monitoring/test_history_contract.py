@@ -26,7 +26,7 @@ NEAR = "gpuXX0"
 
 def readings() -> list[tuple[float, dict[Metric, dict[str, float]]]]:
     """Three hours every 15 s. One GPU comes late, one is away for half an hour, and one has an odd name."""
-    taken = []
+    taken: list[tuple[float, dict[Metric, dict[str, float]]]] = []
     for number in range(3 * 240):
         at = T + 7 + 15 * number
         values: dict[Metric, dict[str, float]] = {
@@ -188,7 +188,7 @@ def test_a_long_question_is_put_in_pieces_and_in_longer_steps() -> None:
         (httpx.Response(503, json={"status": "error", "error": "starting"}), "503: starting"),
         (httpx.Response(200, text="hello"), "not as Prometheus does"),
         (httpx.Response(200, json=["hello"]), "not as Prometheus does"),
-        (httpx.ConnectError("refused"), "cannot be asked"),
+        (httpx.ConnectError("refused"), "cannot be queried"),
     ],
 )
 def test_a_prometheus_that_fails(response: httpx.Response | httpx.ConnectError, message: str) -> None:

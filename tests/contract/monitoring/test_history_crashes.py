@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,13 @@ LOST_SECONDS = 10.0
 
 
 @pytest.fixture
-def nursery(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+def fork_server(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "tests.contract.history_crash", str(tmp_path)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         yield process
-        # With whoever it forked, if a test failed in the middle.
+        # With its children, if a test failed in the middle.
         os.killpg(process.pid, signal.SIGKILL)
 
 
@@ -42,18 +43,22 @@ def lines(witness: Path, what: str) -> list[int]:
     return [int(line.split()[1]) for line in witness.read_text().splitlines() if line.startswith(what)]
 
 
-def begin_life(nursery: subprocess.Popen[str], mode: str, witness: Path) -> int:
-    assert nursery.stdin is not None
-    assert nursery.stdout is not None
+def has_kept(witness: Path, enough: int) -> bool:
+    return len(lines(witness, "kept")) >= enough
+
+
+def begin_life(fork_server: subprocess.Popen[str], mode: str, witness: Path) -> int:
+    assert fork_server.stdin is not None
+    assert fork_server.stdout is not None
     last = max(lines(witness, "taken"), default=BEGIN * 1000)
-    nursery.stdin.write(f"{mode} {last / 1000 + 60}\n")
-    nursery.stdin.flush()
-    return int(nursery.stdout.readline())
+    fork_server.stdin.write(f"{mode} {last / 1000 + 60}\n")
+    fork_server.stdin.flush()
+    return int(fork_server.stdout.readline())
 
 
-def wait_for_death(nursery: subprocess.Popen[str]) -> None:
-    assert nursery.stdout is not None
-    assert nursery.stdout.readline() == "dead\n"
+def wait_for_death(fork_server: subprocess.Popen[str]) -> None:
+    assert fork_server.stdout is not None
+    assert fork_server.stdout.readline() == "dead\n"
 
 
 def chunk_count(home: Path) -> int:
@@ -76,17 +81,17 @@ def check(home: Path) -> set[int]:
     return moments
 
 
-def test_killed_twenty_times(nursery: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_killed_twenty_times(fork_server: subprocess.Popen[str], tmp_path: Path) -> None:
     chance = random.Random(4)
     witness = tmp_path / "witness"
     lived = 0
     for number in range(KILLS):
-        process = begin_life(nursery, "ordinary", witness)
+        process = begin_life(fork_server, "ordinary", witness)
         enough = len(lines(witness, "kept")) + chance.randrange(1, 120)
-        wait_until(lambda enough=enough: len(lines(witness, "kept")) >= enough, f"life {number}")
+        wait_until(partial(has_kept, witness, enough), f"life {number}")
         time.sleep(chance.uniform(0, 0.02))  # not always right after an append
         os.kill(process, signal.SIGKILL)
-        wait_for_death(nursery)
+        wait_for_death(fork_server)
         kept = check(tmp_path)
         assert kept >= set(lines(witness, "kept"))
         life, lived = lines(witness, "taken")[lived:], len(lines(witness, "taken"))
@@ -96,15 +101,15 @@ def test_killed_twenty_times(nursery: subprocess.Popen[str], tmp_path: Path) -> 
     assert chunk_count(tmp_path) > KILLS, "hours were moved meanwhile"
 
 
-def test_killed_in_the_middle_of_a_move(nursery: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_killed_in_the_middle_of_a_move(fork_server: subprocess.Popen[str], tmp_path: Path) -> None:
     witness = tmp_path / "witness"
     for _ in range(3):
-        begin_life(nursery, "midway", witness)
-        wait_for_death(nursery)
+        begin_life(fork_server, "midway", witness)
+        wait_for_death(fork_server)
         assert check(tmp_path) >= set(lines(witness, "kept")) > set()
     assert chunk_count(tmp_path) == 0
-    process = begin_life(nursery, "ordinary", witness)
+    process = begin_life(fork_server, "ordinary", witness)
     wait_until(lambda: chunk_count(tmp_path) > 0, "the hours move after all")
     os.kill(process, signal.SIGKILL)
-    wait_for_death(nursery)
+    wait_for_death(fork_server)
     assert check(tmp_path) >= set(lines(witness, "kept"))

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -31,7 +31,7 @@ pytestmark = [
 ]
 
 MIB = 1 << 20
-FIELDS = {
+FIELDS: dict[str, Callable[[GpuReading], float | None]] = {
     "utilization.gpu": lambda reading: None if reading.utilization is None else reading.utilization * 100,
     "memory.used": lambda reading: None if reading.memory_used_bytes is None else reading.memory_used_bytes / MIB,
     "memory.total": lambda reading: None if reading.memory_total_bytes is None else reading.memory_total_bytes / MIB,
@@ -43,7 +43,7 @@ FIELDS = {
     "ecc.errors.uncorrected.volatile.total": lambda reading: reading.ecc_uncorrected,
     "ecc.errors.corrected.volatile.total": lambda reading: reading.ecc_corrected,
 }
-#: What may move between two looks at a GPU that nobody else uses.
+#: What may move between two readings of a GPU that no other program uses.
 MAY_DIFFER = {"utilization.gpu": 100, "memory.used": 64, "temperature.gpu": 5, "power.draw": 150, "clocks.sm": 2000}
 
 BURN = """
@@ -118,12 +118,12 @@ def test_every_field_agrees_with_nvidia_smi(collector: NvmlCollector) -> None:
     assert wrong == []
 
 
-def test_a_data_centre_gpu_tells_everything_that_corral_asks(collector: NvmlCollector) -> None:
+def test_a_data_centre_gpu_reports_every_value(collector: NvmlCollector) -> None:
     for reading in collector.collect(time.time()).gpus:
         if reading.ecc_uncorrected is None:
             pytest.skip(f"{reading.gpu_id} has no ECC: not a data centre GPU")
-        told = {name: getattr(reading, name) for name in reading.__slots__}
-        assert {name for name, value in told.items() if value is None} == set()
+        reported = {name: getattr(reading, name) for name in reading.__slots__}
+        assert {name for name, value in reported.items() if value is None} == set()
         assert (reading.lost, reading.remap_failed) == (False, False)
 
 
@@ -149,8 +149,8 @@ def test_links_agree_with_what_nvidia_smi_says_of_the_topology() -> None:
     """`nvidia-smi topo -m` has a row for each GPU: NV… is NVLink; all but SYS is within a NUMA node."""
     assert SMI is not None
     gpus = [gpu for gpu in discover_gpus() if gpu.index < SLICE_INDEX_STEP]
-    told = subprocess.run([SMI, "topo", "-m"], capture_output=True, text=True, check=True).stdout
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", told).splitlines()
+    reported = subprocess.run([SMI, "topo", "-m"], capture_output=True, text=True, check=True).stdout
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", reported).splitlines()
     rows = [line.split() for line in lines if re.match(r"GPU\d+\s", line)]
     near = {int(row[0].removeprefix("GPU")): row[1 : len(rows) + 1] for row in rows}
     assert near.keys() >= {gpu.index for gpu in gpus}
@@ -175,7 +175,7 @@ def test_events_can_be_asked_for_without_waiting(collector: NvmlCollector) -> No
     session = collector._session
     assert session is not None
     if session.events is None:
-        pytest.skip("this driver tells no XID events")
+        pytest.skip("this driver reports no XID events")
     assert all(reading.xids == () for reading in collector.collect(2.0).gpus)
 
 

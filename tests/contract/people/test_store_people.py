@@ -23,7 +23,8 @@ from corral.control.records import (
     UserRecord,
     VolumeQuotaRecord,
 )
-from corral.core.model import JobKind, Quota
+from corral.core.model import JobKind
+from corral.core.people.quota import Quota
 from corral.core.storage.volumes import VolumeType
 
 pytest_plugins = ("tests.servers.fixtures",)

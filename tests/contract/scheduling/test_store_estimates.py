@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from corral.control.ports import Store
-from corral.core.scheduling.forecast.accuracy import Told
+from corral.core.scheduling.forecast.accuracy import PastEstimate
 
 pytest_plugins = ("tests.servers.fixtures",)
 
 
-def told(job_id: str, made_at: float, **changes: Any) -> Told:
+def reported(job_id: str, made_at: float, **changes: Any) -> PastEstimate:
     fields: dict[str, Any] = {
         "attempt": 1,
         "queue": "夜",
@@ -21,16 +21,16 @@ def told(job_id: str, made_at: float, **changes: Any) -> Told:
         "raw_p50": made_at + 50.0,
         "raw_p90": made_at + 100.0,
     }
-    return Told(job_id=job_id, made_at=made_at, **{**fields, **changes})
+    return PastEstimate(job_id=job_id, made_at=made_at, **{**fields, **changes})
 
 
-def added(store: Store, *estimates: Told) -> None:
+def added(store: Store, *estimates: PastEstimate) -> None:
     with store.write() as tables:
         tables.estimates.add(estimates)
 
 
 def test_estimates_come_back_as_they_went_in(store: Store) -> None:
-    first, second, started = told("j-2", 10.0), told("j-1", 20.25), told("j-3", 15.0, started_at=70.0)
+    first, second, started = reported("j-2", 10.0), reported("j-1", 20.25), reported("j-3", 15.0, started_at=70.0)
     added(store, second, first, started)
     with store.read() as tables:
         assert tables.estimates.open() == [first, second]
@@ -44,8 +44,8 @@ def test_estimates_come_back_as_they_went_in(store: Store) -> None:
 
 
 def test_all_open_estimates_of_an_attempt_are_settled_together(store: Store) -> None:
-    early, late, next_attempt = told("j-1", 10.0), told("j-1", 40.0), told("j-1", 900.0, attempt=2)
-    added(store, early, late, next_attempt, told("j-2", 11.0))
+    early, late, next_attempt = reported("j-1", 10.0), reported("j-1", 40.0), reported("j-1", 900.0, attempt=2)
+    added(store, early, late, next_attempt, reported("j-2", 11.0))
     with store.write() as tables:
         tables.estimates.settle({("j-1", 1): 75.5, ("j-9", 1): 80.0})
         # What is settled stays as it is.
@@ -58,8 +58,8 @@ def test_all_open_estimates_of_an_attempt_are_settled_together(store: Store) -> 
 
 
 def test_what_never_started_is_withdrawn(store: Store) -> None:
-    started = told("j-1", 10.0, started_at=30.0)
-    added(store, started, told("j-1", 40.0, attempt=2), told("j-2", 11.0))
+    started = reported("j-1", 10.0, started_at=30.0)
+    added(store, started, reported("j-1", 40.0, attempt=2), reported("j-2", 11.0))
     with store.write() as tables:
         tables.estimates.withdraw([("j-1", 1), ("j-1", 2), ("j-7", 1)])
     with store.read() as tables:
@@ -68,7 +68,7 @@ def test_what_never_started_is_withdrawn(store: Store) -> None:
 
 
 def test_old_estimates_are_dropped(store: Store) -> None:
-    old, new = told("j-1", 10.0, started_at=30.0), told("j-2", 20.0)
+    old, new = reported("j-1", 10.0, started_at=30.0), reported("j-2", 20.0)
     added(store, old, new)
     with store.write() as tables:
         assert tables.estimates.prune(before=20.0) == 1

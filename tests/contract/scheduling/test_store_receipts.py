@@ -9,7 +9,7 @@ import pytest
 
 from corral.control.ports import Store
 from corral.control.records import ReceiptFilter, ReceiptRecord
-from corral.core.scheduling.cycle.plan import PreemptionRule
+from corral.core.scheduling.plan.plan import PreemptionRule
 from tests.contract.store_samples import added
 
 pytest_plugins = ("tests.servers.fixtures",)

@@ -8,7 +8,7 @@ from corral.control.live.state import load_state
 from corral.control.ports import Store
 from corral.control.records import ReservationRecord
 from corral.control.system.policies import Policies
-from corral.core.model import Reservation
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.snapshot.installation import AllocationRules, Strategy
 
 pytest_plugins = ("tests.servers.fixtures",)

@@ -13,7 +13,7 @@ import pytest
 from corral.objects.access import NotReachable, ObjectAccess, open_filesystem
 from corral.objects.bucket import Bucket, Replaced
 from corral.objects.cache import BlockCache
-from corral.objects.fetching import TooLarge, fetch_tree, prefetch
+from corral.objects.prefetch import TooLarge, fetch_tree, prefetch
 
 pytest_plugins = ("tests.servers.fixtures",)
 
@@ -81,13 +81,13 @@ def test_a_file_that_is_replaced_while_it_is_read_is_an_error_and_never_a_mixtur
 
 
 def test_all_of_it_is_fetched_with_progress_or_refused_with_numbers(bucket: Bucket, tmp_path: Path) -> None:
-    told: list[str] = []
-    assert prefetch(bucket, told.append) == sum(map(len, FILES.values()))
-    assert told[-1].endswith(f"in {len(FILES)} files (100 %)")
+    reported: list[str] = []
+    assert prefetch(bucket, reported.append) == sum(map(len, FILES.values()))
+    assert reported[-1].endswith(f"in {len(FILES)} files (100 %)")
     assert bucket.cache.used_bytes() == sum(map(len, FILES.values()))
     small = Bucket(bucket.access, BlockCache(str(tmp_path / "small"), BLOCK, block_bytes=BLOCK))
     with pytest.raises(TooLarge, match=f"0.00 GiB in {len(FILES)} files .* room for 0.00 GiB"):
-        prefetch(small, told.append)
+        prefetch(small, reported.append)
     assert small.cache.used_bytes() == 0
 
 
@@ -104,9 +104,9 @@ def test_a_download_that_is_killed_in_the_middle_is_finished_by_the_next(access:
     code = (
         "import json, sys\n"
         "from corral.objects.access import ObjectAccess; from corral.objects.bucket import Bucket\n"
-        "from corral.objects.cache import BlockCache; from corral.objects.fetching import prefetch\n"
+        "from corral.objects.cache import BlockCache; from corral.objects.prefetch import prefetch\n"
         f"cache = BlockCache(sys.argv[1], {100 * BLOCK}, block_bytes={BLOCK})\n"
-        "bucket = Bucket(ObjectAccess.from_words(json.load(sys.stdin)), cache)\n"
+        "bucket = Bucket(ObjectAccess.from_dict(json.load(sys.stdin)), cache)\n"
         "prefetch(bucket, lambda words: print(words, flush=True))\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "cache")]
@@ -114,7 +114,7 @@ def test_a_download_that_is_killed_in_the_middle_is_finished_by_the_next(access:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(json.dumps(access.to_words()).encode())
+        process.stdin.write(json.dumps(access.to_dict()).encode())
         process.stdin.close()
         assert process.stdout.readline().startswith(b"fetching: ")
         process.kill()

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from corral.control.ports import AttemptPhase, StorageKind, StorageOrder
 from corral.core.model import EndReason
 from corral.engines.storage.storage_specs import StoragePlaces
 from corral.objects.access import ObjectAccess, open_filesystem
-from corral.objects.mounting import (
+from corral.objects.bucket_mounts import (
     DIRECTORY_VARIABLE,
     MountOrder,
     directory_of,
@@ -56,7 +57,7 @@ class Node:
     def order(self, access: ObjectAccess, *, writable: bool) -> MountOrder:
         return MountOrder(
             directory=directory_of(str(self.root), access, writable=writable),
-            access=access.to_words(),
+            access=access.to_dict(),
             writable=writable,
             cache=str(self.root / "cache"),
             cache_bytes=1 << 30,
@@ -111,9 +112,9 @@ def test_its_files_are_read_as_files_and_cannot_be_written(node: Node, access: O
         lambda: (place / "README").unlink(),
         lambda: (place / "d").mkdir(),
     ):
-        with pytest.raises(OSError, match="Read-only") as told:
+        with pytest.raises(OSError, match="Read-only") as reported:
             refused()
-        assert told.value.errno == errno.EROFS
+        assert reported.value.errno == errno.EROFS
     with pytest.raises(FileNotFoundError):
         (place / "nothing").read_text()
     # One mount for all who use it, and no secret where others could read it.
@@ -173,7 +174,7 @@ def _parent_is_one_of(pids: list[int]) -> Callable[[int], int]:
     return depth
 
 
-def test_it_is_unmounted_when_nobody_uses_it(node: Node, access: ObjectAccess) -> None:
+def test_it_is_unmounted_when_no_job_uses_it(node: Node, access: ObjectAccess) -> None:
     place = node.mounted(access)
     assert is_mounted(str(place))
     node.let_go()
@@ -194,9 +195,9 @@ def local(tmp_path: Path) -> Iterator[LocalHarness]:
     wait_until(lambda: not objects.keepers(), "no bucket stays mounted", 60)
 
 
-def bucket(access: ObjectAccess, path: str = "/data/set", **more: bool) -> StorageOrder:
+def bucket(access: ObjectAccess, path: str = "/data/set", **more: Any) -> StorageOrder:
     given = {"read_only": True, **more}
-    return StorageOrder(kind=StorageKind.OBJECT, name="set", id="v-1", path=path, access=access.to_words(), **given)
+    return StorageOrder(kind=StorageKind.OBJECT, name="set", id="v-1", path=path, access=access.to_dict(), **given)
 
 
 def test_jobs_read_a_bucket_as_a_directory_and_write_where_they_may(
@@ -238,13 +239,13 @@ def test_without_fuse_the_files_are_there_before_the_start(tmp_path: Path, acces
         wait_until(lambda: AttemptPhase.ENDED in local.listener.phases("j-2.1"), "it ends", 150)
         ended = local.listener.ended("j-2.1")
         assert ended.reason is EndReason.LAUNCH_ERROR
-        assert ended.message == "object set: it can only be written to where FUSE is, and here switched off"
+        assert ended.message == "object set: it can be written to only through FUSE, and here switched off"
     finally:
         local.clean_up()
 
 
 def test_a_bucket_that_refuses_ends_the_attempt_with_its_words(local: LocalHarness, access: ObjectAccess) -> None:
-    words = {**access.to_words(), "secret": "wrong-secret-7"}
+    words = {**access.to_dict(), "secret": "wrong-secret-7"}
     storage = StorageOrder(
         kind=StorageKind.OBJECT, name="set", id="v-1", path="/data/set", access=words, read_only=True
     )
@@ -263,7 +264,7 @@ def _phase(local: LocalHarness) -> AttemptPhase | None:
 
 
 def test_a_stop_while_storage_is_prepared_ends_the_attempt_at_once(local: LocalHarness) -> None:
-    """Somebody listens at the address and never answers."""
+    """A server listens at the address and never answers."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

@@ -1,4 +1,4 @@
-"""Buckets behave the same, whoever keeps them: against a real S3-compatible server and an emulator of GCS."""
+"""Buckets behave the same with every provider: against a real S3-compatible server and an emulator of GCS."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def test_a_key_of_gcs_that_lacks_something_is_named() -> None:
 
 
 def test_a_server_that_does_not_answer_is_named(s3_server: object) -> None:
-    nobody = ObjectAccess(kind="s3", bucket="b", endpoint="http://127.0.0.1:9", access_key="k", secret="s3cret")
+    absent = ObjectAccess(kind="s3", bucket="b", endpoint="http://127.0.0.1:9", access_key="k", secret="s3cret")
     with pytest.raises(NotReachable, match=r"bucket b cannot be reached: .*127\.0\.0\.1:9"):
-        look(nobody)
+        look(absent)
 
 
 def test_words_carry_everything_there_and_back(access: ObjectAccess) -> None:
-    assert ObjectAccess.from_words(access.to_words()) == access
+    assert ObjectAccess.from_dict(access.to_dict()) == access

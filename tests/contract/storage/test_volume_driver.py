@@ -139,8 +139,8 @@ def limited(tmp_path: Path) -> Iterator[Path]:
         disk.truncate(64 << 20)
     place.mkdir()
     for command in (
-        ["mkfs.ext4", "-q", "-O", "quota,project", "-E", "quotatype=prjquota", image],
-        ["mount", "-o", "loop,prjquota", image, place],
+        ["mkfs.ext4", "-q", "-O", "quota,project", "-E", "quotatype=prjquota", str(image)],
+        ["mount", "-o", "loop,prjquota", str(image), str(place)],
     ):
         try:
             subprocess.run(command, check=True, capture_output=True)

@@ -17,7 +17,9 @@ from corral.control.records import (
     Role,
     UserRecord,
 )
-from corral.core.model import Blocking, Gpu, GpuHealth, JobKind, Node, NodeState, Queue, Quota, Score
+from corral.core.model import Blocking, Gpu, GpuHealth, JobKind, Node, NodeState, Queue
+from corral.core.people.quota import Quota
+from corral.core.people.scores import Score
 from tests.servers.stores import StorePlace
 
 pytest_plugins = ("tests.servers.fixtures",)

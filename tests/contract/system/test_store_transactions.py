@@ -16,6 +16,7 @@ import pytest
 from corral.control.ports import Store, StoreConflict, StoreSuperseded
 from corral.control.records import EventRecord
 from corral.stores import ReadOnlyTransaction, StoreClosed, StoreUnreachable
+from corral.stores.database import postgres
 from tests.contract.store_samples import a_record, added
 from tests.servers.postgres import PostgresServer
 from tests.servers.stores import StorePlace
@@ -189,6 +190,24 @@ def test_who_takes_over_fences_off_the_others(store_place: StorePlace) -> None:
     added(old, {"name": "again"})
     with pytest.raises(StoreSuperseded), new.write():
         pass
+
+
+def test_a_server_that_froze_inside_a_transaction_keeps_no_other_server_out(
+    on_postgres: StorePlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert postgres.IDLE_IN_TRANSACTION_SECONDS < postgres.LOCK_TIMEOUT_SECONDS
+    monkeypatch.setattr(postgres, "IDLE_IN_TRANSACTION_SECONDS", 1)
+    frozen, new = on_postgres.open(), on_postgres.open()
+    frozen.take_over()
+
+    def frozen_work() -> None:
+        with frozen.write() as transaction:
+            transaction.jobs.add([a_record("j-50", name="too late")])
+            new.take_over()
+
+    with pytest.raises(StoreUnreachable):
+        frozen_work()
+    assert job_names(new) == set()
 
 
 # ------------------------------------------------------------------------------------------------ a steady view

@@ -22,7 +22,9 @@ from corral.control.records import (
     UsageRecord,
     UserRecord,
 )
-from corral.core.model import EndReason, JobKind, JobState, Queue, Quota, Score
+from corral.core.model import EndReason, JobKind, JobState, Queue
+from corral.core.people.quota import Quota
+from corral.core.people.scores import Score
 from corral.stores import open_store
 from corral.stores.database.row_codec import encode_spec
 from corral.stores.database.schema_upgrade import NEWEST
@@ -164,8 +166,8 @@ def test_a_filled_store_gets_what_a_new_one_has(first_url: str) -> None:
 
 def test_a_filled_store_knows_what_was_used_before(first_url: str) -> None:
     store = open_store(first_url)
-    common = {"job_id": "j-2", "job_name": "second", "user": "gone", "group": None, "kind": JobKind.TRAINING}
-    common |= {"queue": "lost", "pool": "default", "model": "A10", "nodes": 1}
+    common: dict[str, Any] = {"job_id": "j-2", "job_name": "second", "user": "gone", "group": None}
+    common |= {"kind": JobKind.TRAINING, "queue": "lost", "pool": "default", "model": "A10", "nodes": 1}
     two: dict[str, Any] = {**common, "gpu_milli": 2000, "gpu_ids": ("n1/0", "n1/1")}
     half: dict[str, Any] = {**common, "gpu_milli": 500, "gpu_ids": ("n1/0",)}
     with store.read() as transaction:

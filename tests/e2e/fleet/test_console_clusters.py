@@ -6,8 +6,10 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import expect
 
@@ -27,6 +29,10 @@ pytestmark = [
 SLOW = 60_000
 
 
+def is_running(http: httpx.Client, job: str) -> bool:
+    return bool(http.get(f"/jobs/{job}").json()["state"] == "running")
+
+
 @pytest.fixture(scope="module")
 def server(slurm_cluster: SlurmCluster) -> Iterator[CorralServer]:
     """A job of each cluster runs, and one of the far one waits."""
@@ -41,7 +47,7 @@ def server(slurm_cluster: SlurmCluster) -> Iterator[CorralServer]:
             body = {"name": name, "command": ["sleep", "900"], "gpus": gpus, "labels": {"corral.cluster": cluster}}
             http.post("/jobs", json=body).raise_for_status()
         for name in ("far-one", "near-one"):
-            wait_until(lambda name=name: http.get(f"/jobs/{name}").json()["state"] == "running", name, seconds=60)
+            wait_until(partial(is_running, http, name), name, seconds=60)
     yield started
     started.stop()
     slurm_cluster.run("scancel", "--user=root", check=False)

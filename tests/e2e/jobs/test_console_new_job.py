@@ -324,7 +324,7 @@ def test_the_job_file_and_the_command_line_ask_for_the_same(visit: Visit, server
 
 def test_a_preset_is_run_and_told_to_other_interfaces(visit: Visit, server: CorralServer, bob: Person) -> None:
     page = visit("bob").open("/jobs/new?preset=classification&step=tools", "New job")
-    expect(page.get_by_text("Tells small pictures apart")).to_be_visible()
+    expect(page.get_by_text("Classifies small images")).to_be_visible()
     page.get_by_label("epochs").fill("0")
     expect(page.get_by_text("From 1 to 100000").first).to_be_visible()
     page.get_by_label("epochs").fill("2")

@@ -92,8 +92,8 @@ def test_the_ssh_command_is_copied(visit: Visit, server: CorralServer, ssh_progr
     with server.http("carl") as http:
         body = {"name": "laptop", "public_key": key.with_suffix(".pub").read_text()}
         http.post("/me/ssh-keys", json=body).raise_for_status()
-        body = {"name": "by-shell", "ssh": True, "jupyter": False}
-        http.post("/workbenches", json=body).raise_for_status()
+        workbench = {"name": "by-shell", "ssh": True, "jupyter": False}
+        http.post("/workbenches", json=workbench).raise_for_status()
     console = visit("carl")
     console.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = console.open("/workbenches", "Workbenches")

@@ -25,7 +25,7 @@ from corral.control.records import AlertFilter, ChannelRecord, DeliveryRecord, D
 from corral.control.system.policies import Policies
 from corral.core.alerts.model import Alert, AlertState, Severity, Silence
 from corral.core.model import NodeState, Request
-from corral.server.alerts.alert_worker import Alerting
+from corral.server.alerts.alert_worker import AlertWorker
 from corral.server.auth.secret_box import SecretBox
 from corral.stores import open_store
 from corral.telemetry.notices import AppriseNotifier
@@ -65,7 +65,7 @@ class House:
         self.config_channels: tuple[str, ...] = ()
 
     @contextmanager
-    def open(self, notifier: Notifier | None = None) -> Iterator[Alerting]:
+    def open(self, notifier: Notifier | None = None) -> Iterator[AlertWorker]:
         self.store: Store = open_store(f"sqlite:///{self.home / 'corral.db'}")
         self.controller = Controller(
             store=self.store,
@@ -77,7 +77,7 @@ class House:
         )
         self.controller.start()
         self.readings = LatestReadings(stale_after_seconds=15)
-        alerting = Alerting(
+        alerting = AlertWorker(
             controller=self.controller,
             store=self.store,
             readings=self.readings,
@@ -113,7 +113,7 @@ class House:
         self.engine.report(AttemptStatus(attempt_id=f"{job_id}.1", phase=AttemptPhase.RUNNING, at=self.clock.time))
         return job_id
 
-    def pass_time(self, alerting: Alerting, seconds: float, celsius: float, use: float = 0.5) -> None:
+    def pass_time(self, alerting: AlertWorker, seconds: float, celsius: float, use: float = 0.5) -> None:
         """Readings every five seconds, each looked at."""
         for _ in range(round(seconds / 5)):
             self.clock.time += 5
@@ -169,7 +169,7 @@ def test_an_alert_arrives_by_mail_once_and_resolves_once(house: House, mail: Smt
         house.pass_time(alerting, 120, 97)
         wait_until(lambda: len(mail.subjects) == 1, "the mail is there")
         house.pass_time(alerting, 300, 40)
-        wait_until(lambda: house.all_sent("ops", 2), "the end was told")
+        wait_until(lambda: house.all_sent("ops", 2), "the end was sent")
     assert mail.subjects == [
         "[corral] CRITICAL: gpu-temperature n1/0",
         "[corral] RESOLVED: gpu-temperature n1/0",
@@ -300,7 +300,7 @@ def test_a_lost_node_is_one_notice(house: House, mail: SmtpServer) -> None:
         house.engine.nodes = (first, replace(second, state=NodeState.DOWN))
         wait_until(lambda: _node_state(house, "n2") is NodeState.DOWN, "it was observed")
         house.pass_time(alerting, 5, 97)
-        wait_until(lambda: len(mail.subjects) == 2, "the node is told at once")
+        wait_until(lambda: len(mail.subjects) == 2, "the alert about the node is sent at once")
         house.engine.nodes = (first, second)
         wait_until(lambda: _node_state(house, "n2") is NodeState.READY, "it is back")
         house.pass_time(alerting, 120, 97)
@@ -313,7 +313,7 @@ def _node_state(house: House, name: str) -> NodeState:
     return state
 
 
-def test_an_idle_gpu_is_told_across_a_restart_and_its_owner_is_known(house: House) -> None:
+def test_an_idle_gpu_is_reported_with_its_owner_across_a_restart(house: House) -> None:
     with house.open() as alerting:
         job = house.run_job()
         house.pass_time(alerting, 31 * 60, 40, use=0.0)

@@ -42,7 +42,7 @@ def alerts(person: Person, *args: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_failed_job_is_told_to_its_owner_and_to_the_channel(
+def test_a_failed_job_is_reported_to_its_owner_and_to_the_channel(
     server: CorralServer, operator: Person, ann: Person
 ) -> None:
     with Webhook() as hook, SmtpServer() as mail:
@@ -53,7 +53,7 @@ def test_a_failed_job_is_told_to_its_owner_and_to_the_channel(
         assert "took the test message" in operator.ok("channel", "test", "pager")
         job = ann.submit("--", "sh", "-c", "exit 3")
         ann.wait_for(job, "failed")
-        wait_until(lambda: len(hook.titles) == 2, "the channel is told")
+        wait_until(lambda: len(hook.titles) == 2, "the channel gets both notices")
         assert hook.titles == ["[corral] Test message", f"[corral] INFO: job-failed {job}"]
         assert mail.subjects == ["[corral] Test message"], "info is below what the pager wants"
         (mine,) = alerts(ann)
@@ -78,7 +78,7 @@ def test_an_alert_from_its_rule_to_its_end(operator: Person, ann: Person) -> Non
     wait_until(lambda: bool(alerts(operator, "--rule", "room")), "GPUs are free")
     (alert,) = alerts(operator, "--rule", "room")
     assert (alert["scope"], alert["subject"], alert["value"], alert["severity"]) == ("pool", "default", 2, "warning")
-    assert alert["id"] not in [item["id"] for item in alerts(ann, "--all")], "it is about nobody's job"
+    assert alert["id"] not in [item["id"] for item in alerts(ann, "--all")], "it is not about a job of hers"
     number = str(alert["id"])
     ann.run("alert", "show", number, code=4)
     ann.run("alert", "ack", number, code=3)

@@ -16,7 +16,7 @@ from tests.servers.s3_server import ACCESS_KEY, SECRET, s3_serving
 
 pytestmark = pytest.mark.slow
 
-TOKEN = "glpat-a-token-that-nobody-may-see"
+TOKEN = "glpat-a-secret-token"
 
 
 def git(repository: Path, *args: str) -> str:
@@ -51,13 +51,13 @@ def test_a_history_in_git_is_read_with_plain_git_and_by_another_corral(tmp_path:
         first = operator.read("dataset", "commit", "digits", str(source), "-m", "first import", "--tag", "v1")
         (source / "train" / "000.txt").write_text("corrected\n")
         second = operator.read("dataset", "commit", "digits", str(source), "-m", "corrected labels")
-        # plain git tells the same story
+        # plain git shows the same history
         assert git(repository, "log", "--format=%s", "main").split("\n")[:2] == ["corrected labels", "first import"]
         assert git(repository, "tag").strip() == "operator/digits/v1"
         shown = git(repository, "show", "main:operator/digits/files.txt")
         assert "train/000.txt" in shown
         assert second["id"] in git(repository, "show", "main:operator/digits/dataset.yaml")
-        # the token is in nobody's hands
+        # the token is stored nowhere in plain text
         with server.http() as api:
             seen = api.get("/dataset-targets/forge").text + api.get("/events?limit=500").text
             assert api.get("/dataset-targets/forge").json()["metadata"]["has_token"] is True
@@ -84,7 +84,7 @@ def test_a_history_in_git_is_read_with_plain_git_and_by_another_corral(tmp_path:
         assert "operator/digits" not in git(repository, "ls-tree", "-r", "--name-only", "main")
 
 
-def test_a_repository_that_cannot_be_reached_is_told_without_the_token(tmp_path: Path) -> None:
+def test_an_unreachable_repository_is_reported_without_the_token(tmp_path: Path) -> None:
     with api_server() as server:
         operator = at_a_shell(server, "operator")
         gone = f"file://{tmp_path / 'nowhere.git'}"

@@ -48,7 +48,7 @@ def at_a_shell(server: CorralServer, name: str) -> Person:
 
 
 def refused(who: Person, *args: str) -> str:
-    """What is said to somebody whose command fails."""
+    """The message of a command that fails."""
     done = who.run(*args)
     assert done.code != 0, done.out
     return done.out + done.err
@@ -90,7 +90,7 @@ def test_the_story_of_a_dataset(ann: Person, api: httpx.Client, tmp_path: Path) 
     first = ann.read("dataset", "commit", "digits", str(source), "-m", "first import", "--tag", "v1")
     assert (first["files"], first["created"]) == (FILES + 1, True)
 
-    # a job reads the tagged version, and its program is told which one that is
+    # a job reads the tagged version, and its environment says which one that is
     command = 'cat "$CORRAL_MOUNT_DIGITS/train/007.txt" | head -1; echo "$CORRAL_DATASET_DIGITS_VERSION"'
     mount = {"mounts": ["dataset:digits@v1:/data/digits"]}
     job = submit(api, command, name="reader", **mount)
@@ -213,7 +213,7 @@ def test_what_is_damaged_is_named_and_no_job_starts_with_it(
     assert pack.name in attempt["message"]
     assert "only.bin" in attempt["message"]
     assert "it ran" not in api.get(f"/jobs/{job}/logs").text
-    # the same is said to whoever checks, downloads or checks out
+    # checking, downloading and checking out fail with the same message
     verified = refused(ann, "dataset", "verify", "brittle", "-o", "json")
     assert pack.name in verified
     assert pack.name in problem(api.get("/datasets/brittle/versions/latest/content?path=only.bin"), 502)["detail"]
@@ -246,8 +246,8 @@ def test_commits_and_collections_that_are_killed_do_no_harm(tmp_path: Path) -> N
             api.post("/datasets", json={"name": "large"}).raise_for_status()
             job = submit(api, f'head -c {LARGE_BYTES} /dev/urandom > "$CORRAL_OUTPUT_DIR/large.bin"', name="maker")
             assert ended(api, job)["state"] == "completed"
-            errand = api.post("/datasets/large/commits", json={"from": {"job": job}}).json()["id"]
-            address = f"/datasets/large/commits/{errand}"
+            operation = api.post("/datasets/large/commits", json={"from": {"job": job}}).json()["id"]
+            address = f"/datasets/large/commits/{operation}"
             # its process is killed while it stores: it is begun again by the server
             wait_until(lambda: _stored(api, address) > 0, "it is storing", seconds=60)
             os.kill(_worker_of(server), signal.SIGKILL)
@@ -284,12 +284,12 @@ def _stored(api: httpx.Client, address: str) -> int:
 
 
 def _worker_of(server: CorralServer) -> int:
-    """The process that does an errand, found as the server's child."""
+    """The process that carries out an operation, found as the server's child."""
     assert server.process is not None
     words = subprocess.run(
         ["ps", "--ppid", str(server.process.pid), "-o", "pid=,args="], capture_output=True, text=True, check=True
     ).stdout
-    (line,) = [line for line in words.splitlines() if "dataset_worker" in line]
+    (line,) = [line for line in words.splitlines() if "operation_process" in line]
     return int(line.split()[0])
 
 

@@ -81,11 +81,13 @@ def test_only_what_can_be_had_is_offered_and_the_count_is_true(server: CorralSer
         assert set(offered(ann, kind="workbench")) == {"a10-x2", "half"}, "no V100, no RDMA, and H200 is for training"
         found = offered(ann, kind="training")
         assert set(found) == {"a10-x2", "h200-x4"}
-        told = found["a10-x2"]
-        assert (told["free_count"], told["queued"], told["expected_wait_seconds"]) == (4, 0, 0)
+        reported = found["a10-x2"]
+        assert (reported["free_count"], reported["queued"], reported["expected_wait_seconds"]) == (4, 0, 0)
         assert offered(ann, kind="distributed", nodes=2)["a10-x2"]["free_count"] == 2
         body = {"command": SLEEP, "package": "a10-x2", "time": "1h"}
-        made = ann.post("/jobs:batch", json={"jobs": [body] * told["free_count"]}).raise_for_status().json()["items"]
+        made = (
+            ann.post("/jobs:batch", json={"jobs": [body] * reported["free_count"]}).raise_for_status().json()["items"]
+        )
         job = made[0]
         assert (job["package"], job["flavor"], job["gpus"], job["models"]) == ("a10-x2", None, 2, ["A10"])
 
@@ -108,8 +110,8 @@ def test_the_quota_decides_what_is_offered(server: CorralServer, http: httpx.Cli
         found = offered(bob, kind="training")
         assert set(found) == {"a10-x2"}
         assert found["a10-x2"]["free_count"] == 1
-        told = problem(bob.post("/jobs", json={"command": SLEEP, "package": "h200-x4"}), 409)
-        assert (told["asked"], told["held"], told["limit"]) == (4, 0, 3)
+        reported = problem(bob.post("/jobs", json={"command": SLEEP, "package": "h200-x4"}), 409)
+        assert (reported["asked"], reported["held"], reported["limit"]) == (4, 0, 3)
     http.put("/users/bob/quota", json={}).raise_for_status()
 
 
@@ -173,7 +175,7 @@ BAD: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/quotas:batch", {"all": True, "quota": {"volumes": {"tape": 1}}}, 422, "quota.volumes.tape"),
     ("PUT", "/users/ann/quota", {"volumes": {"block": -1}}, 422, "volumes.block"),
     ("GET", "/panel?kind=gaming", None, 422, "kind"),
-    ("GET", "/scores/nobody", None, 404, "user"),
+    ("GET", "/scores/absent", None, 404, "user"),
     ("GET", "/scores/ann?since=yesterday", None, 422, "since"),
     ("GET", "/scores/ann?points=501", None, 422, "points"),
 ]
@@ -181,9 +183,9 @@ BAD: list[tuple[str, str, Any, int, str]] = [
 
 @pytest.mark.parametrize(("method", "path", "body", "status", "field"), BAD)
 def test_what_is_wrong_is_named(http: httpx.Client, method: str, path: str, body: Any, status: int, field: str) -> None:
-    told = problem(http.request(method, path, json=body), status)
-    fields = [error["field"] for error in told.get("errors", [])] or [told.get("field", "")]
-    assert fields == [field], told
+    reported = problem(http.request(method, path, json=body), status)
+    fields = [error["field"] for error in reported.get("errors", [])] or [reported.get("field", "")]
+    assert fields == [field], reported
 
 
 def test_scientists_look_and_operators_change(server: CorralServer) -> None:
@@ -208,8 +210,8 @@ def test_scientists_look_and_operators_change(server: CorralServer) -> None:
 
 def test_together_or_not_at_all(http: httpx.Client) -> None:
     http.post("/flavors", json={"name": "spare"}).raise_for_status()
-    told = problem(http.post("/flavors:delete", json={"names": ["spare", "a10"]}), 409)
-    assert told["packages"] == ["a10-x2", "half"]
+    reported = problem(http.post("/flavors:delete", json={"names": ["spare", "a10"]}), 409)
+    assert reported["packages"] == ["a10-x2", "half"]
     assert http.get("/flavors/spare").status_code == 200
     assert http.post("/flavors:delete", json={"names": ["spare"]}).json() == {"deleted": ["spare"]}
     for name in ("night", "day"):
@@ -246,7 +248,7 @@ def test_quotas_of_many_and_what_is_held_of_them(server: CorralServer, http: htt
     stop_all(server)
 
 
-def test_the_panel_and_the_course_of_a_score(server: CorralServer) -> None:
+def test_the_panel_and_the_history_of_a_score(server: CorralServer) -> None:
     with server.http("bob") as bob:
         job = bob.post("/jobs", json={"command": SLEEP, "package": "h200-x4"}).raise_for_status().json()
         wait_until(lambda: bob.get(f"/jobs/{job['id']}").json()["state"] == "running", "it runs")
@@ -265,11 +267,11 @@ def test_the_panel_and_the_course_of_a_score(server: CorralServer) -> None:
         for one in (waits, job):
             bob.post(f"/jobs/{one['id']}/stop").raise_for_status()
         stop_all(server)
-        course = bob.get("/scores/bob", params={"model": "H200", "points": 10}).json()["items"]
-        assert 2 <= len(course) <= 10
-        assert {item["model"] for item in course} == {"H200"}
-        assert (course[0]["score"], course[0]["usage"], course[-1]["usage"]) == (0, 4, 0)
-        assert max(item["score"] for item in course) > 0
+        history = bob.get("/scores/bob", params={"model": "H200", "points": 10}).json()["items"]
+        assert 2 <= len(history) <= 10
+        assert {item["model"] for item in history} == {"H200"}
+        assert (history[0]["score"], history[0]["usage"], history[-1]["usage"]) == (0, 4, 0)
+        assert max(item["score"] for item in history) > 0
         assert bob.get("/scores/operator").json()["items"] == []
 
 
@@ -288,5 +290,5 @@ def test_new_users_get_the_quota_of_the_settings(tmp_path: Path) -> None:
         assert mine["kinds"]["training"]["gpus"]["limit"] is None
         assert mine["volumes"]["block"]["limit"] == 1024 * GIB
         bench = {"name": "bench", "image": "example.org/bench:1", "gpus": 4}
-        told = problem(ann.post("/workbenches", json=bench), 409)
-        assert (told["asked"], told["held"], told["limit"]) == (4, 0, 3)
+        reported = problem(ann.post("/workbenches", json=bench), 409)
+        assert (reported["asked"], reported["held"], reported["limit"]) == (4, 0, 3)

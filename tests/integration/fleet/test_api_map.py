@@ -92,4 +92,4 @@ def test_the_overview_counts_nodes_waits_and_what_is_measured(server: CorralServ
         assert 0 <= overview["idle_gpus"] <= overview["gpus_allocated"] == 8
         for job in jobs:
             ann.post(f"/jobs/{job}/stop").raise_for_status()
-        wait_until(lambda: operator.get("/overview").json()["wait_seconds_max"] is None, "nobody waits any more")
+        wait_until(lambda: operator.get("/overview").json()["wait_seconds_max"] is None, "no job waits any more")

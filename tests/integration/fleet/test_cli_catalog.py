@@ -49,8 +49,8 @@ def test_from_the_hardware_to_a_running_job(server: CorralServer, operator: Pers
     assert "--flavor" in nina.run("submit", "--flavor", "none", "--gpus", "1", "--", "true", code=1).err
 
     assert nina.ok("scores").splitlines()[1].split()[:2] == ["nina", "A100-80G"]
-    course = nina.read("scores", "nina", "--points", "5")["items"]
-    assert course[-1]["usage"] == 4
+    history = nina.read("scores", "nina", "--points", "5")["items"]
+    assert history[-1]["usage"] == 4
     assert nina.ok("scores", "nina").splitlines()[1].startswith("A100-80G")
     nina.ok("stop", job, second)
 
@@ -83,6 +83,6 @@ def test_quotas_of_many(server: CorralServer, operator: Person) -> None:
     rows = {line.split()[0]: line for line in operator.ok("quota", "ls").splitlines()[1:]}
     assert "0 of 3" in rows["pia"]
     assert "block 0B of 1TiB" in rows["operator"]
-    operator.run("quota", "set", "--users", "otto,nobody", "--gpus", "1", code=4)
+    operator.run("quota", "set", "--users", "otto,absent", "--gpus", "1", code=4)
     operator.run("quota", "set", "--all", "--volume", "tape=1", code=1)
     otto.run("quota", "ls", code=3)

@@ -126,7 +126,7 @@ def test_tasks_hold_gpus_run_a_program_and_give_them_back(operator: Person) -> N
     assert operator.run("release", "never_was", code=4).err.startswith("Error:")
 
 
-def test_the_audit_log_tells_who_did_what(operator: Person) -> None:
+def test_the_audit_log_shows_who_did_what(operator: Person) -> None:
     job = operator.submit("--name", "audited", "--gpus", "1", "--", "true")
     operator.wait_for(job, "completed")
     events = operator.read("events", "--subject", job)["items"]

@@ -95,7 +95,7 @@ def test_in_a_terminal_q_ends_it_and_the_terminal_is_as_before() -> None:
         session.press("\x1b[B")
         session.press("\t")
         session.wait_for("▸jobs")
-        # away: the picture stays, with its age
+        # away: the last state stays on the screen, with its age
         is_away = True
         session.wait_for("AWAY")
         session.drawn = ""

@@ -31,7 +31,7 @@ ACCOUNT = "corral-test-bea"
 
 
 def dcgm_page() -> str:
-    """As NVIDIA's exporter on node2 prints it: every GPU has a use by which it can be told."""
+    """As NVIDIA's exporter on node2 prints it: each GPU has a different utilisation, which identifies it."""
     labels = 'UUID="GPU-{0}",device="nvidia{0}",modelName="NVIDIA A100-SXM4-80GB",Hostname="node2.cluster.example"'
     return "".join(
         f'DCGM_FI_DEV_{name}{{gpu="{index}",{labels.format(index)}}} {value}\n'
@@ -42,7 +42,8 @@ def dcgm_page() -> str:
 
 @pytest.fixture(scope="module")
 def exporters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
-    """What readings of nodes are fetched from: corral's own exporter, a page as NVIDIA's makes it, and nobody."""
+    """What readings of nodes are fetched from: corral's own exporter, a page of NVIDIA's exporter, and an unused
+    address."""
     folder = tmp_path_factory.mktemp("dcgm")
     (folder / "metrics").write_text(dcgm_page())
     dcgm = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
@@ -186,7 +187,7 @@ def test_a_jobs_chart_is_of_the_devices_that_slurm_gave_it(http: httpx.Client, s
         "sbatch", "--parsable", "-w", "node2", "--gres=gpu:3", "--output=/dev/null", "--wrap", "sleep 300"
     ).strip()
     try:
-        # Whoever was there before has the first ones.
+        # Earlier tests have used the first ones.
         wait_until(lambda: node_named(http, "node2")["taken"]["gpus"] == 3, "it is seen", seconds=60)
         assert [gpu["index"] for gpu in node_named(http, "node2")["gpus"] if gpu["taken"]] == [0, 1, 2]
         text = "echo has $SLURM_JOB_GPUS; sleep 600"
@@ -242,8 +243,8 @@ def test_drains_and_resumes_go_both_ways_and_the_last_word_is_right(
     wait_until(lambda: node_named(http, "node2")["state"] == "ready", "corral hears of it", seconds=60)
     slurm_cluster.run("scontrol", "update", "NodeName=node2", "State=DRAIN", "Reason=disk is full")
     wait_until(lambda: node_named(http, "node2")["state"] == "cordoned", "corral hears of it", seconds=60)
-    told = node_named(http, "node2")
-    assert (told["withheld"], told["reason"]) == ("ready", "disk is full")
+    reported = node_named(http, "node2")
+    assert (reported["withheld"], reported["reason"]) == ("ready", "disk is full")
     assert http.post("/nodes/node2/uncordon").status_code == 200
     wait_until(lambda: "DRAIN" not in flags_of(slurm_cluster, "node2"), "Slurm resumes it", seconds=60)
     wait_until(lambda: node_named(http, "node2")["state"] == "ready", "it is ready", seconds=60)
@@ -272,10 +273,10 @@ def test_what_others_hold_is_shown_and_not_free(http: httpx.Client, slurm_cluste
     ).strip()
     try:
         wait_until(lambda: node_named(http, "node4")["taken"]["gpus"] == 3, "it is seen", seconds=60)
-        told = node_named(http, "node4")
-        assert told["taken"] == {"gpus": 3, "cpus": 2, "memory_bytes": 1 << 30}
-        assert (told["gpus_free"], told["gpus_allocated"]) == (5, 0)
-        assert sum(gpu["taken"] for gpu in told["gpus"]) == 3
+        reported = node_named(http, "node4")
+        assert reported["taken"] == {"gpus": 3, "cpus": 2, "memory_bytes": 1 << 30}
+        assert (reported["gpus_free"], reported["gpus_allocated"]) == (5, 0)
+        assert sum(gpu["taken"] for gpu in reported["gpus"]) == 3
         overview = http.get("/overview").json()
         assert (overview["gpus_free"], overview["gpus_taken"]) == (before - 3, 3)
     finally:
@@ -302,8 +303,10 @@ def test_a_cluster_that_does_not_answer_says_so_and_the_other_goes_on(
         job = http.post("/jobs", json={"command": ["true"], "gpus": 1, "labels": {"corral.cluster": "local"}}).json()
         assert ended(http, job["id"])["state"] == "completed"
         why = "its cluster does not take it yet: Slurm: "
-        wait_until(lambda: why in http.get(f"/jobs/{waiting}/why").json()["summary"], "it is told", seconds=60)
-        wait_until(lambda: http.get(f"/jobs/{stopped}").json()["message"].startswith(why), "it is told", seconds=60)
+        wait_until(lambda: why in http.get(f"/jobs/{waiting}/why").json()["summary"], "the reason is shown", seconds=60)
+        wait_until(
+            lambda: http.get(f"/jobs/{stopped}").json()["message"].startswith(why), "the reason is shown", seconds=60
+        )
         http.post(f"/jobs/{stopped}/stop", json={}).raise_for_status()
     finally:
         slurm_cluster.start_controller()

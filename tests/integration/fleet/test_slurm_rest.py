@@ -1,4 +1,4 @@
-"""A server that has an address and a token, and no program of Slurm: the whole way of a job, and what it is told of."""
+"""A server that has the address and a token of slurmrestd, and no Slurm commands: a job from submission to end."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_while_slurmrestd_is_away_jobs_run_on_and_new_ones_wait(server: CorralSe
         wait_until(lambda: says(http, first, "ready"), "it runs", seconds=60)
         slurm_rest.kill_rest()
         try:
-            wait_until(lambda: not health(http)["healthy"], "the cluster is told as away", seconds=60)
+            wait_until(lambda: not health(http)["healthy"], "the cluster is reported as away", seconds=60)
             assert "slurmrestd at http://127.0.0.1" in str(health(http))
             second = submitted(http, "exit 0")
             assert state_of(http, first) == "running"
@@ -116,7 +116,7 @@ def test_without_scontrol_nodes_are_withheld_here_only(server: CorralServer, slu
         assert http.post("/nodes/node3/uncordon").json()["state"] == "ready"
 
 
-def test_nobody_is_told_the_token(server: CorralServer) -> None:
+def test_the_token_is_shown_nowhere(server: CorralServer) -> None:
     """After all of the above, with a server that logs everything."""
     token = (server.home.parent / "token").read_text()
     with server.http() as http:

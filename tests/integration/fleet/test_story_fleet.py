@@ -36,7 +36,7 @@ def server(tmp_path: Path) -> Iterator[CorralServer]:
 def mixed_jobs(rng: random.Random, count: int, queue: str) -> list[dict[str, Any]]:
     jobs = []
     for _ in range(count):
-        shape = rng.choice(
+        shape: dict[str, float] = rng.choice(
             [{"gpus": 1}, {"gpus": 2}, {"gpus": 4}, {"gpus": 0.5}, {"gpus": 0, "cpus": 2}, {"gpus": 4, "nodes": 3}]
         )
         seconds = rng.choice([0, 0.02, 0.1])

@@ -200,9 +200,9 @@ def test_over_quota_is_refused_with_the_numbers(server: CorralServer, http: http
     assert quota["kinds"]["training"]["cpus"] == {"limit": None, "held": 0}
     with server.http("bob") as bob:
         job = submit(bob, "sleep", "60", gpus=1)
-        told = problem(bob.post("/jobs", json={"command": ["true"], "gpus": 2}), 409)
-        assert told["type"] == "/problems/insufficient-quota"
-        assert (told["asked"], told["held"], told["limit"]) == (2, 1, 2)
+        reported = problem(bob.post("/jobs", json={"command": ["true"], "gpus": 2}), 409)
+        assert reported["type"] == "/problems/insufficient-quota"
+        assert (reported["asked"], reported["held"], reported["limit"]) == (2, 1, 2)
         assert bob.get("/me").json()["quota"]["training"]["gpus"] == 2
         bob.post(f"/jobs/{job['id']}/stop").raise_for_status()
         wait_state(bob, job["id"], "stopped")
@@ -220,8 +220,8 @@ def test_a_held_job_waits_for_its_start_and_an_ended_one_can_run_again(http: htt
     wait_until(lambda: http.get(f"/jobs/{job['id']}").json()["attempt"] == 2, "the second attempt")
     wait_state(http, job["id"], "completed")
     running = submit(http, "sleep", "60")
-    told = problem(http.delete(f"/jobs/{running['id']}"), 409)
-    assert "stop it first" in told["detail"]
+    reported = problem(http.delete(f"/jobs/{running['id']}"), 409)
+    assert "stop it first" in reported["detail"]
 
 
 def test_queues_are_made_changed_and_removed(http: httpx.Client) -> None:
@@ -251,6 +251,6 @@ def test_a_task_holds_gpus_gets_a_program_and_gives_them_back(http: httpx.Client
     wait_state(http, task["job"]["id"], "stopped")
     auto = http.post("/tasks", json={"task": "auto"}).json()
     assert auto["job"]["gpus"] == 2
-    told = problem(http.post("/tasks", json={"task": "more"}), 409)
-    assert (told["held"], told["limit"]) == (2, 2)
+    reported = problem(http.post("/tasks", json={"task": "more"}), 409)
+    assert (reported["held"], reported["limit"]) == (2, 2)
     http.delete("/tasks/auto").raise_for_status()

@@ -150,7 +150,7 @@ def test_a_bad_job_file_is_refused_with_its_line_and_leaves_nothing(
     assert len(operator.read("jobs", "-a", "--limit", "500")["items"]) == before
 
 
-def test_a_taken_name_is_told_with_a_way_out(operator: Person) -> None:
+def test_a_taken_name_is_refused_with_a_suggestion(operator: Person) -> None:
     operator.submit("--name", "taken", "--hold", "--", "true")
     refused = operator.run("submit", "--name", "taken", "--", "true", code=1)
     assert "--name" in refused.err

@@ -6,7 +6,8 @@ import os
 import signal
 from pathlib import Path
 
-from corral.engines.local.rundir import Layout, read_claim
+from corral.engines.attempts.claims import read_claim
+from corral.engines.local.rundir import Layout
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
 

@@ -50,9 +50,9 @@ class Training:
 
     def run(self, *options: str, code: int = 0) -> str:
         process = self.start(*options)
-        told, _ = process.communicate(timeout=120)
-        assert process.returncode == code, told
-        return told
+        reported, _ = process.communicate(timeout=120)
+        assert process.returncode == code, reported
+        return reported
 
     def result(self, name: str = "metrics.json") -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.outputs / name).read_text())
@@ -91,9 +91,9 @@ def test_a_stopped_training_ends_as_an_undisturbed_one(helper: Path, tmp_path: P
     process.communicate(timeout=60)
     assert process.returncode == 143
     assert not disturbed.outputs.exists()
-    told = disturbed.run(*options)
-    assert "resumed after" in told
-    assert "epoch 1/8" not in told
+    reported = disturbed.run(*options)
+    assert "resumed after" in reported
+    assert "epoch 1/8" not in reported
     assert disturbed.result() == undisturbed.result()
     assert disturbed.result("model.json") == undisturbed.result("model.json")
 
@@ -102,8 +102,8 @@ def test_fine_tuning_goes_on_from_a_model_that_is_there(helper: Path, tmp_path: 
     base = Training(helper, tmp_path / "base", "classification")
     base.run(*SMALL, "--epochs=8")
     tuned = Training(helper, tmp_path / "tuned", "classification")
-    told = tuned.run(*SMALL, "--epochs=1", "--mode=fine-tune", f"--base={base.outputs / 'model.json'}")
-    assert "begins with" in told
+    reported = tuned.run(*SMALL, "--epochs=1", "--mode=fine-tune", f"--base={base.outputs / 'model.json'}")
+    assert "begins with" in reported
     assert tuned.result()["loss"] < base.result()["history"][0]["loss"] / 2
 
 
@@ -116,20 +116,20 @@ def test_fine_tuning_goes_on_from_a_model_that_is_there(helper: Path, tmp_path: 
     ],
 )
 def test_what_cannot_be_trained_says_why(helper: Path, tmp_path: Path, options: tuple[str, ...], words: str) -> None:
-    told = Training(helper, tmp_path, "classification").run(*SMALL, *options, code=2)
-    assert words in told
+    reported = Training(helper, tmp_path, "classification").run(*SMALL, *options, code=2)
+    assert words in reported
 
 
 def test_a_base_of_another_shape_is_refused(helper: Path, tmp_path: Path) -> None:
     base = Training(helper, tmp_path / "base", "classification")
     base.run(*SMALL, "--model=linear")
     tuned = Training(helper, tmp_path / "tuned", "classification")
-    told = tuned.run(*SMALL, "--model=mlp", "--mode=fine-tune", f"--base={base.outputs / 'model.json'}", code=2)
-    assert "cannot be used: it has layers of [144, 4] units, and this training has [144, 32, 4]" in told
+    reported = tuned.run(*SMALL, "--model=mlp", "--mode=fine-tune", f"--base={base.outputs / 'model.json'}", code=2)
+    assert "cannot be used: it has layers of [144, 4] units, and this training has [144, 32, 4]" in reported
 
 
-def test_a_precision_that_is_not_possible_is_told(helper: Path, tmp_path: Path) -> None:
-    told = Training(helper, tmp_path, "classification").run(
+def test_a_precision_that_is_not_possible_is_refused(helper: Path, tmp_path: Path) -> None:
+    reported = Training(helper, tmp_path, "classification").run(
         *SMALL, "--model=linear", "--backend=plain", "--precision=bf16"
     )
-    assert "bf16 is not possible here" in told
+    assert "bf16 is not possible here" in reported

@@ -122,7 +122,7 @@ def test_arrays_and_dependencies_go_by_the_number_that_was_printed(ann: Shell) -
 
 
 def test_jobs_and_nodes_are_listed_and_cancelled_as_scripts_expect(ann: Shell, operator: Person) -> None:
-    other = operator.submit("--name", "of-somebody-else", "--gpus", "4", "--", "sleep", "300")
+    other = operator.submit("--name", "of-another-user", "--gpus", "4", "--", "sleep", "300")
     runs = ann.sbatch("--gres=gpu:4 -t 1-0 -J long --wrap 'sleep 300'")
     waits = ann.sbatch("--gres=gpu:4 -J late --wrap 'sleep 300'")
     ann.person.wait_for(f"j-{runs}", "running")

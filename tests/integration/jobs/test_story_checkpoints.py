@@ -49,8 +49,8 @@ def note(**words):
     witness.write(json.dumps({{"attempt": int(os.environ.get("CORRAL_ATTEMPT", 0)), **words}}) + "\\n")
 
 state = checkpoint.restore() or {{"digest": ""}}
-told = {{name: value for name, value in os.environ.items() if name.startswith("CORRAL_")}}
-note(begin=checkpoint.steps_done(), pid=os.getpid(), helper=checkpoint.__file__, told=told)
+given = {{name: value for name, value in os.environ.items() if name.startswith("CORRAL_")}}
+note(begin=checkpoint.steps_done(), pid=os.getpid(), helper=checkpoint.__file__, given=given)
 for step in checkpoint.steps({TOTAL}, lambda: state):
     if not (place / "hurry").exists():
         time.sleep({STEP_SECONDS})
@@ -123,8 +123,8 @@ class Training:
     def resumes(self, attempt: int, *, lost: int) -> dict[str, Any]:
         """The attempt begins at the last good step; at most so many steps of the one before are done again."""
         begun = self.begun(attempt)
-        source = Path(begun["told"]["CORRAL_RESUME_FROM"])
-        assert source.parent == Path(begun["told"]["CORRAL_CHECKPOINT_DIR"])
+        source = Path(begun["given"]["CORRAL_RESUME_FROM"])
+        assert source.parent == Path(begun["given"]["CORRAL_CHECKPOINT_DIR"])
         assert begun["begin"] == int(source.name.rpartition("-")[2]), "it goes on where the chosen checkpoint ended"
         before = self.steps(attempt - 1)
         assert begun["begin"] > self.lines(attempt - 1)[0]["begin"], "the attempt before was not in vain"
@@ -189,12 +189,12 @@ def test_killed_in_every_way(server: CorralServer, http: httpx.Client, tmp_path:
     shell = Person(server=server.url, home=server.home)
     training = train(http, tmp_path / "training", "killed-often")
 
-    # It is told everything, and finds the helper that the platform brings.
+    # Its environment has every variable, and it finds the helper that the platform installs.
     begun = training.begun(1)
     assert begun["begin"] == 0
-    assert float(begun["told"]["CORRAL_CHECKPOINT_INTERVAL_SECONDS"]) == pytest.approx(INTERVAL_SECONDS)
-    assert begun["told"]["CORRAL_CHECKPOINT_KEEP"] == "3"
-    assert "CORRAL_RESUME_FROM" not in begun["told"]
+    assert float(begun["given"]["CORRAL_CHECKPOINT_INTERVAL_SECONDS"]) == pytest.approx(INTERVAL_SECONDS)
+    assert begun["given"]["CORRAL_CHECKPOINT_KEEP"] == "3"
+    assert "CORRAL_RESUME_FROM" not in begun["given"]
     assert Path(begun["helper"]).is_relative_to(server.home / "helper")
 
     # The process is killed. That is its own failure: it does not come back by itself.
@@ -244,7 +244,7 @@ def test_killed_in_every_way(server: CorralServer, http: httpx.Client, tmp_path:
     shell.ok("drill", "lose-node", node)
     training.resumes(6, lost=STEPS_PER_INTERVAL)
 
-    # Somebody stops it, and starts it again.
+    # The owner stops it, and starts it again.
     training.trains(6)
     training.post("stop")
     training.becomes("stopped")
@@ -262,7 +262,7 @@ def test_killed_in_every_way(server: CorralServer, http: httpx.Client, tmp_path:
 def test_a_time_limit_costs_nothing(http: httpx.Client, tmp_path: Path, undisturbed: str) -> None:
     training = train(http, tmp_path / "training", "out-of-time", time="4s", checkpoint_interval="1h")
     assert training.becomes("failed")["end_reason"] == "timed_out"
-    assert training.begun(1)["told"]["CORRAL_CHECKPOINT_INTERVAL_SECONDS"] == "3600"
+    assert training.begun(1)["given"]["CORRAL_CHECKPOINT_INTERVAL_SECONDS"] == "3600"
     training.post("start")
     training.resumes(2, lost=0)
     assert training.becomes("failed")["end_reason"] == "timed_out"
@@ -295,7 +295,7 @@ def test_a_torn_checkpoint_is_never_resumed_from(http: httpx.Client, tmp_path: P
         assert seen["problem"]
         training.post("start")
         begun = training.resumes(attempt + 1, lost=2 * STEPS_PER_INTERVAL)
-        assert begun["told"]["CORRAL_RESUME_FROM"] == second["path"]
+        assert begun["given"]["CORRAL_RESUME_FROM"] == second["path"]
     training.comes_to(undisturbed)
 
 
@@ -325,7 +325,7 @@ def test_people_see_what_was_saved_and_can_ask_for_more(
     assert http.post(f"/jobs/{training.id}/checkpoint").status_code == 409
 
 
-def test_switched_off_a_program_is_told_the_directory_only(tmp_path: Path) -> None:
+def test_switched_off_a_program_gets_the_directory_only(tmp_path: Path) -> None:
     config = tmp_path / "corral.yaml"
     config.write_text("fault_tolerance: {enable_checkpointing: false}\n")
     server = CorralServer(tmp_path / "home", "--virtual-gpus", "1xA10", "--config", str(config))
@@ -335,8 +335,8 @@ def test_switched_off_a_program_is_told_the_directory_only(tmp_path: Path) -> No
             body = {"command": ["sh", "-c", "env"], "env": {"PYTHONPATH": "/mine"}, "name": "shows-its-environment"}
             job_id = http.post("/jobs", json=body).json()["id"]
             wait_until(lambda: http.get(f"/jobs/{job_id}").json()["state"] == "completed", "it ends")
-            told = dict(line.split("=", 1) for line in http.get(f"/jobs/{job_id}/logs").text.splitlines())
+            reported = dict(line.split("=", 1) for line in http.get(f"/jobs/{job_id}/logs").text.splitlines())
     finally:
         server.kill()
-    assert {name for name in told if "CHECKPOINT" in name or "RESUME" in name} == {"CORRAL_CHECKPOINT_DIR"}
-    assert told["PYTHONPATH"] == "/mine"
+    assert {name for name in reported if "CHECKPOINT" in name or "RESUME" in name} == {"CORRAL_CHECKPOINT_DIR"}
+    assert reported["PYTHONPATH"] == "/mine"

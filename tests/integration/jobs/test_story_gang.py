@@ -65,8 +65,10 @@ class Gang:
         wait_until(all_round, f"attempt {attempt} of {self.id} works")
 
     def main_process(self, rank: int, attempt: int) -> int:
-        told = next(line for line in self.log(rank, attempt).splitlines() if line.startswith(f"instance {rank} is "))
-        return int(told.rpartition(" ")[2])
+        reported = next(
+            line for line in self.log(rank, attempt).splitlines() if line.startswith(f"instance {rank} is ")
+        )
+        return int(reported.rpartition(" ")[2])
 
     def finish(self) -> None:
         """Let it come to its end, and check what it has added up."""

@@ -73,13 +73,13 @@ def test_an_image_is_named_shared_and_run(
     assert containers(engine) == [], "nothing is left of the jobs"
 
 
-def test_a_pull_that_fails_is_told_and_the_job_can_be_started_again(ann: Person, image: str) -> None:
+def test_a_pull_that_fails_is_reported_and_the_job_can_be_started_again(ann: Person, image: str) -> None:
     ann.ok("image", "create", "moved", "127.0.0.1:1/nothing/there:1")
     job = ann.submit("--image", "moved", "--retries", "0", "--", "echo", "at last")
     ann.wait_for(job, "failed")
-    told = ann.read("show", job)
-    assert (told["end_reason"], told["exit_code"]) == ("image_pull_error", None)
-    assert "connection refused" in told["message"]
+    reported = ann.read("show", job)
+    assert (reported["end_reason"], reported["exit_code"]) == ("image_pull_error", None)
+    assert "connection refused" in reported["message"]
     ann.ok("image", "edit", "moved", "--address", image)
     ann.ok("start", job)
     ann.wait_for(job, "completed")
@@ -98,7 +98,7 @@ def test_a_login_is_kept_encrypted_and_never_shown(server: CorralServer, ann: Pe
     assert ann.read("registry", "ls")["items"] == []
 
 
-def test_what_cannot_be_is_told_at_once(ann: Person) -> None:
+def test_an_impossible_image_is_refused_at_once(ann: Person) -> None:
     assert "is not an image" in ann.run("submit", "--image", "dir:/etc", "--", "true", code=1).err
     assert (
         "leave image or venv out" in ann.run("submit", "--image", "ubuntu", "--venv", "/opt", "--", "true", code=1).err

@@ -16,13 +16,13 @@ from tests.servers.corral_server import CorralServer
 
 pytestmark = pytest.mark.slow
 
-#: writes down what it was told, and fails if it is told to
+#: stores the array variables of its environment, and fails where $BAD is its index
 MEMBER = """
 import json, os, pathlib, sys
-told = {name: os.environ[f"CORRAL_ARRAY_{name}"] for name in ("INDEX", "SIZE", "NAME")}
+given = {name: os.environ[f"CORRAL_ARRAY_{name}"] for name in ("INDEX", "SIZE", "NAME")}
 place = pathlib.Path(sys.argv[1])
-(place / f"part-{told['INDEX']}.json").write_text(json.dumps({**told, "LR": os.environ.get("LR")}))
-sys.exit(told["INDEX"] == os.environ.get("BAD"))
+(place / f"part-{given['INDEX']}.json").write_text(json.dumps({**given, "LR": os.environ.get("LR")}))
+sys.exit(given["INDEX"] == os.environ.get("BAD"))
 """
 COLLECT = """
 import json, pathlib, sys
@@ -124,7 +124,7 @@ def test_what_comes_after_a_failure_never_starts(maria: Person, operator: Person
 
 def test_an_array_is_stopped_in_one_step_and_nothing_of_it_starts_meanwhile(maria: Person) -> None:
     made = maria.read("submit", "--name", "long", "--array", "0-19", "--gpus", "1", "--", "sleep", "300")["items"]
-    # The answer tells the job as it was committed: the first ones have their GPUs.
+    # The answer shows the job as it was committed: the first ones have their GPUs.
     assert [job["state"] for job in made] == ["starting"] * 4 + ["queued"] * 16
     for job in made[:4]:
         maria.wait_for(job["id"], "running")

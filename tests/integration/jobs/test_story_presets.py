@@ -115,8 +115,8 @@ command: [/bin/sh, -c, 'for n in $(seq "$1"); do echo "$2 $n on {gpu_count} GPUs
 env: {WORD: "w-{word}"}
 """
     with server.http() as operator:
-        told = problem(operator.post("/presets", json={"yaml": yaml.replace("default: 3", "default: 0")}), 422)
-        assert told["errors"] == [
+        reported = problem(operator.post("/presets", json={"yaml": yaml.replace("default: 3", "default: 0")}), 422)
+        assert reported["errors"] == [
             {"field": "yaml", "message": "line 4: parameters[0].default: must be at least 1, got 0"}
         ]
         assert operator.post("/presets", json={"yaml": yaml}).status_code == 201
@@ -166,8 +166,8 @@ def test_logs_of_every_attempt_and_rank_are_searched_and_saved(ann: httpx.Client
         (attempt, rank, 1, f"attempt {attempt} rank {rank}") for attempt in (1, 2) for rank in (0, 1)
     ]
     assert search(q=r"^\d$", regex=True, attempt="1", limit=2) == [(1, 0, 2, "1"), (1, 0, 3, "2")]
-    told = problem(ann.get(f"/jobs/{job}/logs/search", params={"q": "(", "regex": True}), 422)
-    assert told["errors"][0]["field"] == "q"
+    reported = problem(ann.get(f"/jobs/{job}/logs/search", params={"q": "(", "regex": True}), 422)
+    assert reported["errors"][0]["field"] == "q"
 
     one = ann.get(f"/jobs/{job}/logs/download?attempt=1")
     assert one.text == ann.get(f"/jobs/{job}/logs?attempt=1").text
@@ -330,8 +330,8 @@ def test_operators_keep_presets_at_the_shell(people: tuple[Person, Person]) -> N
     operator, ann = people
     file = operator.home / "hello.yaml"
     file.write_text("name: hello\nparameters:\n  - {name: who, type: text}\ncommand: [echo, 'hello {whom}']\n")
-    told = operator.run("preset", "add", "-f", str(file), code=1).err
-    assert f"{file}:4: command[1]: there is no parameter 'whom'" in told
+    reported = operator.run("preset", "add", "-f", str(file), code=1).err
+    assert f"{file}:4: command[1]: there is no parameter 'whom'" in reported
     file.write_text("name: hello\nparameters:\n  - {name: who, type: text}\ncommand: [echo, 'hello {who}']\n")
     assert ann.run("preset", "add", "-f", str(file)).code == 3
     operator.ok("preset", "add", "-f", str(file))

@@ -181,9 +181,7 @@ def test_a_node_that_dies_is_seen_and_its_jobs_go_on_elsewhere(
         )
 
 
-def test_jobs_of_others_are_seen_and_nobody_is_stuck_behind_them(
-    server: CorralServer, slurm_cluster: SlurmCluster
-) -> None:
+def test_jobs_of_other_slurm_users_are_seen_and_block_no_job(server: CorralServer, slurm_cluster: SlurmCluster) -> None:
     rng = random.Random(3)
     foreign = slurm_cluster.run("sbatch", "--parsable", "-w", "node1", "--gres=gpu:8", "--wrap", "sleep 300").strip()
     with server.http() as http:
@@ -193,8 +191,8 @@ def test_jobs_of_others_are_seen_and_nobody_is_stuck_behind_them(
 
         wait_until(lambda: free_on_node1() == 0, "its GPUs are seen as taken", seconds=60)
         why = http.post("/jobs", json={"name": "needs-all", "command": ["true"], "gpus": 8, "nodes": 4}).json()
-        told = http.get(f"/jobs/{why['id']}/why").json()
-        assert "held by others outside corral" in str(told["reasons"])
+        reported = http.get(f"/jobs/{why['id']}/why").json()
+        assert "held by others outside corral" in str(reported["reasons"])
         slurm_cluster.run("scancel", foreign)
         for number in range(20):
             if rng.random() < 0.5:

@@ -92,7 +92,7 @@ def test_preempted_and_left_without_its_node_it_goes_on_elsewhere(
         (listed,) = json.loads(shell.ok("checkpoints", training.id, "-o", "json"))["items"]
         assert (listed["name"], listed["good"]) == (saved["name"], True)
 
-        # Somebody is guaranteed the whole cluster: the training is warned, saves, and goes on elsewhere later.
+        # Another queue is guaranteed the whole cluster: the training is warned, saves, and goes on elsewhere later.
         whole = {"name": "taker", "command": ["sleep", "600"], "gpus": 8, "nodes": 4, "queue": "whole"}
         taker = operator.post("/jobs", json=whole).json()["id"]
         wait_until(lambda: operator.get(f"/jobs/{taker}").json()["state"] == "running", "the taker runs")

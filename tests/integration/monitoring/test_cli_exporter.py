@@ -1,4 +1,4 @@
-"""`corral exporter` as a real process: it serves, and ends when told."""
+"""`corral exporter` as a real process: it serves, and ends at a signal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def page(address: str) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_virtual_gpus_are_served_until_it_is_told_to_end(number: signal.Signals) -> None:
+def test_virtual_gpus_are_served_until_a_signal_ends_it(number: signal.Signals) -> None:
     process, address = started("--port", "0", "--virtual-gpus", "2xA10", "--interval", "0.1")
     try:
         wait_until(lambda: "DCGM_FI_DEV_GPU_UTIL" in page(address), "readings")
@@ -67,7 +67,7 @@ def test_this_machine_is_served_with_or_without_gpus() -> None:
         (["--interval", "0"], 2, "--interval"),
     ],
 )
-def test_wrong_options_are_told(options: list[str], code: int, message: str) -> None:
+def test_wrong_options_are_refused(options: list[str], code: int, message: str) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "corral.cli.main", "exporter", *options], capture_output=True, text=True, check=False
     )
@@ -75,7 +75,7 @@ def test_wrong_options_are_told(options: list[str], code: int, message: str) -> 
     assert message in result.stderr
 
 
-def test_a_port_in_use_is_told() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = subprocess.run(

@@ -11,7 +11,7 @@ import pytest
 
 from corral.client.client import Client
 from corral.client.http.errors import ApiProblem
-from corral.client.views import GpuView, JobView
+from corral.client.views import GpuView, JobCreate, JobView
 from tests.integration.cli_harness import Person, cli_server, operator_of
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
@@ -83,7 +83,7 @@ def drill(server: CorralServer) -> Iterator[Drill]:
 
 def running(client: Client, gpus: int = 1) -> JobView:
     """A job that sleeps on its GPUs."""
-    body = {"command": ["sleep", "600"], "gpus": gpus, "grace": 1}
+    body: JobCreate = {"command": ["sleep", "600"], "gpus": gpus, "grace": 1}
     return until_running(client, client.jobs.submit(body)["id"])
 
 
@@ -227,8 +227,8 @@ def test_an_idle_job_is_warned_and_stopped_unless_it_is_given_more_time(tmp_path
             "stopped because it did nothing with what it held (GPUs: 1): their use was 0.0%"
         )
         assert client.jobs.get(kept)["state"] == "running"
-        told = {job: [action for action in actions(server, job) if "idle" in action] for job in (kept, reclaimed)}
-        assert told == {
+        reported = {job: [action for action in actions(server, job) if "idle" in action] for job in (kept, reclaimed)}
+        assert reported == {
             kept: ["job.idle-warned", "job.idle-extended"],
             reclaimed: ["job.idle-warned", "job.idle-stopped"],
         }

@@ -126,8 +126,8 @@ def test_a_node_and_the_whole_installation(house: House, gpu: str) -> None:
 )
 def test_wrong_questions_name_their_field(house: House, gpu: str, params: dict[str, str], field: str) -> None:
     for path in (f"gpus/{gpu}/metrics", "trends"):
-        told = problem(house.scientist.get(path, params=params), 422)
-        assert told["errors"][0]["field"] == field
+        reported = problem(house.scientist.get(path, params=params), 422)
+        assert reported["errors"][0]["field"] == field
 
 
 def test_what_a_job_used(house: House, gpu: str) -> None:
@@ -191,7 +191,7 @@ def test_a_job_that_has_not_run_used_nothing(house: House) -> None:
     assert all(one["points"] == [] for one in shown["series"])
 
 
-def test_a_history_that_cannot_be_asked_is_told(house: House, gpu: str) -> None:
+def test_an_unavailable_history_is_reported(house: House, gpu: str) -> None:
     with served(build_app(replace(house.context, history=NoHistory()))) as url:
         client = signed_in(url, "ann", "password-of-ann")
         for path in (f"gpus/{gpu}/metrics", "trends"):

@@ -31,13 +31,13 @@ monitoring:
 notification:
   channels: ["%s"]
 """
-#: Alerts as quick as the readings. An idle GPU is told after three seconds.
+#: Alerts as quick as the readings. An idle GPU is reported after three seconds.
 QUICK_RULES = {
     "gpu-temperature": {"for_seconds": 1, "clear_seconds": 1},
     "gpu-failed": {"for_seconds": 0, "clear_seconds": 1},
     "node-lost": {"for_seconds": 0, "clear_seconds": 1},
     "gpu-idle": {"threshold": 0.05, "for_seconds": 0, "clear_seconds": 1},
-    # a failed GPU is suspect too: not told twice, however slow this machine is
+    # a failed GPU is suspect too: not reported twice, however slow this machine is
     "gpu-suspect": {"for_seconds": 3600},
 }
 #: A training that saves its step, goes on from the step that it finds, and writes down every beginning.
@@ -106,7 +106,7 @@ def server(smtp: SmtpServer, tmp_path: Path) -> Iterator[CorralServer]:
     made = CorralServer(
         tmp_path / "home",
         *("--virtual-nodes", "6x4xA10,5x4xA100-80G", "--config", str(config)),
-        program=(str(Path(__file__).parent.with_name("talkative_server.py")),),
+        program=(str(Path(__file__).parent.with_name("repeated_alerts_server.py")),),
     )
     try:
         made.start()
@@ -168,8 +168,8 @@ def alerts(http: httpx.Client, *states: str) -> dict[tuple[str, str], int]:
     return Counter((item["rule"], item["subject"]) for item in items if item["state"] in states)
 
 
-def told(smtp: SmtpServer) -> tuple[Counter[int], Counter[int]]:
-    """How often each alert, by its number, was told to begin, and to be over."""
+def reported(smtp: SmtpServer) -> tuple[Counter[int], Counter[int]]:
+    """How often each alert, by its number, was reported as begun, and as over."""
     begun: Counter[int] = Counter()
     over: Counter[int] = Counter()
     for body in smtp.bodies():
@@ -232,14 +232,14 @@ def test_four_faults_on_one_day(server: CorralServer, http: httpx.Client, drill:
     assert hung_gpu not in hung.gpus
     assert lost_node not in lost.nodes
 
-    # Nobody else noticed.
+    # No other job was affected.
     for training in (neighbour, large):
         assert training.view["attempt"] == 1
         assert training.view["allocation"] == untouched[training.id]
         assert len(training.begun) == 1
         assert training.step > steps[training.id]
 
-    # The operator was told of each, and of nothing else.
+    # The operator was notified of each, and of nothing else.
     expected = {
         ("gpu-temperature", hot_gpu),
         ("gpu-failed", hot_gpu),
@@ -250,7 +250,7 @@ def test_four_faults_on_one_day(server: CorralServer, http: httpx.Client, drill:
     }
     wait_until(lambda: set(alerts(http, "firing", "resolved")) == expected, "every fault has its alert")
     ids = {item["id"] for item in http.get("/alerts", params={"limit": 200}).json()["items"] if item["fired_at"]}
-    wait_until(lambda: set(told(smtp)[0]) == ids, "every beginning was told")
+    wait_until(lambda: set(reported(smtp)[0]) == ids, "every beginning was reported")
 
     # Repairs: the faults end, and the operator says that the GPUs may be used again.
     drill.ok("drill", "clear")
@@ -263,8 +263,8 @@ def test_four_faults_on_one_day(server: CorralServer, http: httpx.Client, drill:
 
     # One beginning and one end each, however they were joined into mails.
     once = (Counter(dict.fromkeys(ids, 1)), Counter(dict.fromkeys(ids, 1)))
-    wait_until(lambda: set(told(smtp)[1]) == ids, "every end was told")
-    assert told(smtp) == once
+    wait_until(lambda: set(reported(smtp)[1]) == ids, "every end was reported")
+    assert reported(smtp) == once
     # A mail is there a moment before the server has noted that it went out.
     wait_until(lambda: _states_of_deliveries(http) == {"sent"}, "every delivery is done")
 

@@ -18,7 +18,7 @@ from corral.server.http.app import bare_app
 from tests.integration.api import API, anonymous, api_server, problem
 from tests.servers.corral_server import PASSWORD, CorralServer
 
-#: Everything that answers without signing in. Whoever adds to this list needs a reason.
+#: Everything that answers without signing in. An addition needs a reason.
 OPEN = {
     ("get", "/static/corral.css"),
     ("get", "/healthz"),
@@ -69,8 +69,8 @@ def test_no_route_but_the_open_ones_answers_strangers(server: CorralServer) -> N
         for method, path in sorted(routes - OPEN - WAYS_IN.keys() - CONSOLE.keys()):
             address = re.sub(r"\{\w+\}", "j-1", path)
             problem(client.request(method, address, json={} if method in ("post", "put", "patch") else None), 401)
-            told = problem(client.request(method, address, headers={"Authorization": "Bearer corral_wrong"}), 401)
-            assert "token" in told["detail"]
+            reported = problem(client.request(method, address, headers={"Authorization": "Bearer corral_wrong"}), 401)
+            assert "token" in reported["detail"]
         for method, path in OPEN - {("post", f"{API}/auth/login")}:
             assert client.request(method, path).status_code == 200
         for (method, path), statuses in CONSOLE.items():
@@ -112,7 +112,7 @@ def test_a_browser_session_needs_the_csrf_token_for_changes_only(server: CorralS
 
 
 def test_no_other_page_can_sign_its_visitors_in(server: CorralServer) -> None:
-    """As somebody of its own choice, that is, who then sees what they do."""
+    """As a user of the attacker's choice, who then sees what the victim does."""
     body = {"user": "ann", "password": "password-of-ann"}
     host = server.url.removeprefix("http://")
     with anonymous(server) as browser:
@@ -175,8 +175,8 @@ def test_a_disabled_user_is_out_at_once_and_stays_out(server: CorralServer) -> N
         assert operator.patch("/users/carl", json={"disabled": True}).json()["disabled"] is True
         problem(carl.get("/me"), 401)
         body = {"user": "carl", "password": "password-of-carl"}
-        told = problem(httpx.post(f"{server.url}{API}/auth/login", json=body), 401)
-        assert told["detail"] == "The user name or the password is wrong."
+        reported = problem(httpx.post(f"{server.url}{API}/auth/login", json=body), 401)
+        assert reported["detail"] == "The user name or the password is wrong."
 
 
 def test_scientists_cannot_do_operators_work(server: CorralServer) -> None:
@@ -211,10 +211,10 @@ def test_a_changed_password_ends_sessions_and_the_old_one_is_over(server: Corral
 
 def test_guessing_is_stopped_and_known_and_unknown_names_look_the_same() -> None:
     with api_server(users=("ann",)) as server, anonymous(server) as client:
-        for user in ("ann", "nobody-at-all"):
+        for user in ("ann", "absent"):
             body = {"user": user, "password": "a-wrong-guess"}
-            told = [problem(client.post(f"{API}/auth/login", json=body), 401)["detail"] for _ in range(5)]
-            assert set(told) == {"The user name or the password is wrong."}
+            reported = [problem(client.post(f"{API}/auth/login", json=body), 401)["detail"] for _ in range(5)]
+            assert set(reported) == {"The user name or the password is wrong."}
             answer = client.post(f"{API}/auth/login", json=body)
             assert problem(answer, 429)["retry_after_seconds"] > 0
             assert 0 < int(answer.headers["Retry-After"]) <= 60

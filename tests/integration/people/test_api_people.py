@@ -67,7 +67,7 @@ def test_the_list_of_users_has_what_a_page_of_them_needs(server: CorralServer) -
             ({"q": "EXAMPLE.org"}, ["eve"]),
             ({"role": "operator"}, ["operator"]),
             ({"group": "default", "q": "ann"}, ["ann"]),
-            ({"permission_group": "nobody-is-in-it"}, []),
+            ({"permission_group": "without-members"}, []),
         ):
             assert [user["name"] for user in operator.get("/users", params=params).json()["items"]] == names
         refused = problem(operator.delete("/users/ann"), 409)
@@ -105,15 +105,15 @@ def test_keys_are_checked_and_a_private_one_never_stays_anywhere(server: CorralS
         assert ann.delete(f"/me/ssh-keys/{made['id']}").status_code == 204
 
 
-def test_a_token_tells_its_scope_and_when_it_was_used(server: CorralServer) -> None:
+def test_a_token_shows_its_scope_and_when_it_was_used(server: CorralServer) -> None:
     with server.http("bob") as bob:
         body = {"name": "dashboard", "scopes": ["read", "read"], "expires_in_days": 2}
         made = bob.post("/me/tokens", json=body).json()
         assert made["scopes"] == ["read"]
         with httpx.Client(base_url=server.url + API, headers={"Authorization": f"Bearer {made['token']}"}) as reader:
             assert reader.get("/jobs").status_code == 200
-            told = problem(reader.post("/jobs", json={"command": ["true"]}), 403)
-            assert (told["type"], told["scope"]) == ("/problems/insufficient-scope", "jobs")
+            reported = problem(reader.post("/jobs", json={"command": ["true"]}), 403)
+            assert (reported["type"], reported["scope"]) == ("/problems/insufficient-scope", "jobs")
             assert reader.post("/auth/logout").status_code == 204, "it may always end itself"
             problem(reader.get("/jobs"), 401)
         problem(bob.post("/me/tokens", json={"name": "x", "scopes": []}), 422)
@@ -170,8 +170,8 @@ def test_a_licence_is_verified_shown_and_not_needed(server: CorralServer, privat
         }
         token = make_licence("sign", str(private_key), "Institute for Tests", "--days", "90")
         problem(ann.put("/about/licence", json={"token": token}), 403)
-        told = problem(operator.put("/about/licence", json={"token": token[:-4] + "AAAA"}), 422)
-        assert told["errors"][0]["field"] == "token"
+        reported = problem(operator.put("/about/licence", json={"token": token[:-4] + "AAAA"}), 422)
+        assert reported["errors"][0]["field"] == "token"
         expired = make_licence("sign", str(private_key), "Institute for Tests", "--days", "-1")
         assert "ran out" in problem(operator.put("/about/licence", json={"token": expired}), 422)["detail"]
         assert operator.put("/about/licence", json={"token": token}).json()["state"] == "valid"

@@ -1,6 +1,6 @@
 """Who may do what: every route of the API's description, tried by everybody, against one table.
 
-A route that is not in the table fails, so that nobody adds one without deciding who may use it.
+A route that is not in the table fails, so that every new route needs a decision about who may use it.
 """
 
 from __future__ import annotations
@@ -222,9 +222,9 @@ def test_a_token_for_jobs_changes_jobs_and_tasks_only(house: House) -> None:
         if is_job and not path.endswith("pin"):
             assert answer.status_code not in (401, 403), (method, path, answer.text)
         elif not is_job:
-            told = problem(answer, 403)
-            assert told["type"] == "/problems/insufficient-scope", (method, path)
-            assert told["scope"] == "full"
+            reported = problem(answer, 403)
+            assert reported["type"] == "/problems/insufficient-scope", (method, path)
+            assert reported["scope"] == "full"
 
 
 def test_what_others_see_of_a_job(house: House) -> None:
@@ -288,8 +288,8 @@ def test_a_function_that_is_taken_away_is_gone_at_the_next_request(house: House)
             ("/tasks", {"task": "mine"}, "tasks"),
             ("/me/tokens", {"name": "mine"}, "tokens"),
         ):
-            told = problem(bob.post(path, json=sent), 403)
-            assert (told["type"], told["function"]) == ("/problems/not-permitted", function)
+            reported = problem(bob.post(path, json=sent), 403)
+            assert (reported["type"], reported["function"]) == ("/problems/not-permitted", function)
         operator.patch("/permission-groups/nothing", json={"functions": ["train"]}).raise_for_status()
         assert bob.post("/jobs", json={**body, "hold": True}).status_code == 201
         operator.post("/permission-groups/everyone/users", json={"users": ["bob"]}).raise_for_status()

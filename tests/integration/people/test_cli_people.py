@@ -25,7 +25,7 @@ def operator(server: CorralServer) -> Person:
     return operator_of(server)
 
 
-def test_a_stranger_is_told_to_sign_in(server: CorralServer) -> None:
+def test_a_caller_without_a_session_is_asked_to_sign_in(server: CorralServer) -> None:
     stranger = person(server, "stranger")
     refused = stranger.run("jobs", code=3)
     assert "run `corral login`" in refused.err

@@ -80,7 +80,7 @@ def test_a_provider_from_its_creation_to_its_end(server: CorralServer, operator:
 
 
 def test_wrong_words_are_explained(server: CorralServer, operator: Person) -> None:
-    for args, code, told in (
+    for args, code, reported in (
         (("provider", "create", "x", "--kind", "myspace", "--client-id", "x"), 1, "kind"),
         (
             ("provider", "create", "x", "--kind", "oidc", "--client-id", "x", "--issuer", "http://sso.example.org"),
@@ -93,6 +93,6 @@ def test_wrong_words_are_explained(server: CorralServer, operator: Person) -> No
         (("provider", "people", "x"), 4, "no sign-in provider 'x'"),
     ):
         refused = operator.run(*args)
-        assert (refused.code, told in refused.err) == (code, True), (args, refused)
+        assert (refused.code, reported in refused.err) == (code, True), (args, refused)
     nora = scientist(server, operator, "nora")
     assert nora.run("provider", "ls", code=3).err.startswith("Error:")

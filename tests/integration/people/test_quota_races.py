@@ -126,7 +126,7 @@ def test_submitting_at_once_fills_the_quota_and_never_exceeds_it(server: CorralS
         else:
             check_refusal(answer, asked, QUOTAS[user])
             refused[user].append(asked)
-    # Nothing ended meanwhile, and whoever asked for the smallest part was refused: it is full to the last one.
+    # Nothing ended meanwhile, and requests for the smallest part were refused: the quota is used up.
     assert all(0.5 in asked for asked in refused.values())
     assert held == QUOTAS
     with server.http() as http:
@@ -214,7 +214,7 @@ class Submitters:
         self.refused: set[str] = set()
         #: refused because the server is no longer the one
         self.turned_away: set[str] = set()
-        #: the connection broke: nobody knows
+        #: the connection broke: the outcome is unknown
         self.unknown: set[str] = set()
         self._stop = threading.Event()
         self._server = server

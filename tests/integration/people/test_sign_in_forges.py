@@ -60,10 +60,10 @@ def allow(operator: httpx.Client, provider: str, *entries: str) -> None:
 
 
 @pytest.mark.parametrize(("provider", "name"), [("github", "ann-lee"), ("gitlab", "ann-lee-2")])
-def test_somebody_signs_in(
+def test_a_user_signs_in(
     server: CorralServer, operator: httpx.Client, forge: ForgeServer, provider: str, name: str
 ) -> None:
-    """The same login at both forges: two people, as far as anybody can know."""
+    """The same login at both forges: two people, because corral cannot know that they are one."""
     allow(operator, provider, "ann-lee@example.org")
     browser = Browser(server.url)
     assert browser.sign_in(provider).status_code == 302
@@ -114,7 +114,7 @@ def test_members_are_listed_and_on_boarded(
     assert next(p for p in again if p["subject"] == other["subject"])["user"] == names[1]
 
 
-def test_a_token_that_is_not_accepted_is_told(operator: httpx.Client, forge: ForgeServer) -> None:
+def test_a_token_that_is_not_accepted_is_reported(operator: httpx.Client, forge: ForgeServer) -> None:
     operator.patch("/auth/providers/github", json={"api_token": "wrong"}).raise_for_status()
     refused = problem(operator.get("/auth/providers/github/people", params={"refresh": True}), 502)
     assert "give another one" in refused["detail"]
@@ -128,7 +128,7 @@ def test_without_a_token_those_who_tried_are_listed(operator: httpx.Client, forg
     before = len(forge.requests)
     listed = operator.get("/auth/providers/gitlab/people", params={"refresh": True})
     assert listed.status_code == 200
-    assert len(forge.requests) == before, "there is nobody to ask"
+    assert len(forge.requests) == before, "there is no provider to ask"
     operator.patch("/auth/providers/gitlab", json={"api_token": API_TOKEN}).raise_for_status()
 
 
@@ -153,7 +153,7 @@ def _drop(name: str) -> Callable[[dict[str, Any]], None]:
 
 
 @pytest.mark.parametrize(
-    ("lie", "told"),
+    ("lie", "reported"),
     [
         (_change(nonce="of-another-sign-in"), "nonce"),
         (_drop("nonce"), "nonce"),
@@ -168,14 +168,14 @@ def _drop(name: str) -> Callable[[dict[str, Any]], None]:
     ],
 )
 def test_an_id_token_that_lies_is_not_believed(
-    server: CorralServer, operator: httpx.Client, forge: ForgeServer, lie: Any, told: str
+    server: CorralServer, operator: httpx.Client, forge: ForgeServer, lie: Any, reported: str
 ) -> None:
     allow(operator, "gitlab", "*")
     forge.lie = lie
     browser = Browser(server.url)
     page = browser.sign_in("gitlab")
     assert page.status_code == 502
-    assert told in page.text
+    assert reported in page.text
     assert browser.signed_in_as() is None
 
 
@@ -197,7 +197,7 @@ def test_a_signature_counts_only_with_the_providers_own_key(
     assert browser.signed_in_as() is None
 
 
-def test_a_provider_that_is_gone_is_told_and_not_a_500(server: CorralServer, operator: httpx.Client) -> None:
+def test_an_unreachable_provider_is_reported_and_not_a_500(server: CorralServer, operator: httpx.Client) -> None:
     body = {"id": "gone", "kind": "oidc", "issuer": "http://127.0.0.1:9", "client_id": "x", "enabled": True}
     operator.post("/auth/providers", json=body).raise_for_status()
     page = Browser(server.url).to_provider("gone")
@@ -263,7 +263,7 @@ def test_a_store_without_its_key_file_says_what_to_do(
     browser = Browser(server.url)
     page = browser.to_provider("github")
     assert page.status_code == 503
-    assert str(file) not in page.text, "a path is nobody's business"
+    assert str(file) not in page.text, "a path is not shown"
     report = operator.post("/auth/providers/github/test").json()
     (found,) = [check for check in report["checks"] if check["name"] == "secret"]
     assert f"{file} is missing: restore it" in found["detail"]

@@ -75,7 +75,7 @@ def text_of(page: httpx.Response) -> str:
     return page.text
 
 
-def test_somebody_on_the_allow_list_signs_in_and_becomes_a_user(
+def test_a_person_on_the_allow_list_signs_in_and_becomes_a_user(
     server: CorralServer, operator: httpx.Client, oidc: OidcServer, browser: Browser
 ) -> None:
     assert offered(server)["lab"] == "The Lab"
@@ -104,7 +104,7 @@ def test_somebody_on_the_allow_list_signs_in_and_becomes_a_user(
 
 
 def test_a_session_makes_a_token_for_the_command_line_and_ends(browser: Browser) -> None:
-    """Whoever comes from a provider has no password to sign in with at a terminal."""
+    """A user who comes from a provider has no password to sign in with at a terminal."""
     browser.sign_in("lab", login="ann")
     forged = {"X-CSRF-Token": "guessed"}
     refused = browser.http.post(f"{browser.server}/api/v1/me/tokens", json={"name": "x"}, headers=forged)
@@ -133,7 +133,7 @@ def test_a_wrong_missing_or_foreign_state_is_refused_readably(server: CorralServ
         assert 'href="/signin"' in page.text
         assert "<script" not in page.text
         assert fresh.signed_in_as() is None
-    # the right state in a browser that did not begin the sign-in: somebody else's code
+    # the right state in a browser that did not begin the sign-in: another user's code
     with anonymous(server) as other:
         refused = problem(other.get(back), 400)
         assert refused["type"] == "/problems/sign-in-state"
@@ -179,7 +179,7 @@ def test_new_keys_of_the_provider_are_found(oidc: OidcServer, browser: Browser) 
     assert second.signed_in_as() == "ann"
 
 
-def test_a_refusal_at_the_provider_is_told_without_its_words(browser: Browser) -> None:
+def test_a_refusal_at_the_provider_is_reported_without_its_text(browser: Browser) -> None:
     back = browser.at_provider(browser.to_provider("lab"), deny="yes")
     assert "error=access_denied" in back
     page = browser.http.get(back)
@@ -252,7 +252,7 @@ def test_a_disabled_user_stays_outside(server: CorralServer, operator: httpx.Cli
     assert "dora is disabled" in text_of(page)
 
 
-def test_a_provider_that_is_switched_off_signs_nobody_in(
+def test_a_provider_that_is_switched_off_signs_no_user_in(
     server: CorralServer, operator: httpx.Client, browser: Browser
 ) -> None:
     back = browser.at_provider(browser.to_provider("lab"), login="ann")
@@ -267,7 +267,7 @@ def test_a_provider_that_is_switched_off_signs_nobody_in(
     "target",
     ["//evil.example", "https://evil.example", "/\\evil.example", "/a\nb", "evil", "/x\\y", "/\t/evil.example"],
 )
-def test_nobody_is_sent_to_another_server(browser: Browser, target: str) -> None:
+def test_no_redirect_leads_to_another_server(browser: Browser, target: str) -> None:
     refused = browser.to_provider("lab", next=target)
     assert refused.status_code == 422
     assert "location" not in refused.headers

@@ -1,4 +1,4 @@
-"""A server that runs as root, as a service does: jobs are somebody else, and see nothing of the server's."""
+"""A server that runs as root, as a service does: jobs run as other accounts, and see nothing of the server's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root's jobs can have other accounts: run as root"),
 ]
-NOBODY = pwd.getpwnam("nobody").pw_uid
+DEFAULT_UID = pwd.getpwnam("nobody").pw_uid
 
 LOOK = """
 id -u
@@ -49,16 +49,16 @@ def test_jobs_are_never_root_and_see_nothing_of_the_server(server: CorralServer)
         job = {"command": ["/bin/sh", "-c", LOOK], "env": {"SERVER_HOME": str(server.home)}}
         made = http.post("/jobs", json=job).raise_for_status().json()["id"]
         wait_until(lambda: http.get(f"/jobs/{made}").json()["state"] in ("completed", "failed"), "it ends")
-        told = http.get(f"/jobs/{made}").json()
+        reported = http.get(f"/jobs/{made}").json()
         log = http.get(f"/jobs/{made}/logs").text
-        assert (told["state"], told["message"]) == ("completed", ""), log
-        assert log.splitlines() == [str(NOBODY), "writes", "looked"]
-    # Whoever is called root here is not root there.
+        assert (reported["state"], reported["message"]) == ("completed", ""), log
+        assert log.splitlines() == [str(DEFAULT_UID), "writes", "looked"]
+    # A corral user called root does not run as root.
     server.token("root", "a-user-called-root")
     with server.http("root") as http:
         made = http.post("/jobs", json={"command": ["id", "-u"]}).raise_for_status().json()["id"]
         wait_until(lambda: http.get(f"/jobs/{made}").json()["state"] == "completed", "it ends")
-        assert http.get(f"/jobs/{made}/logs").text == f"{NOBODY}\n"
+        assert http.get(f"/jobs/{made}/logs").text == f"{DEFAULT_UID}\n"
     # A restart finds everything as it was.
     server.stop()
     server.start(CORRAL_ALLOW_ROOT="false")

@@ -75,7 +75,7 @@ class House:
     def edit_group(self, name: str, **changes: Any) -> None:
         self.ok(self.root.patch(f"/groups/{name}", json=changes))
 
-    def picture(self) -> list[Any]:
+    def everything(self) -> list[Any]:
         """What a refused request must leave as it was."""
         return [
             self.ok(self.root.get(path, params={"limit": 500}))["items"]
@@ -185,7 +185,7 @@ def test_a_full_pool_does_not_spill_into_another(house: House) -> None:
 
 
 @pytest.mark.parametrize(("user", "queue", "model"), [("ann", "big", "A100-80G"), ("eve", "small", "A10")])
-def test_nobody_gets_into_another_pool(house: House, user: str, queue: str, model: str) -> None:
+def test_no_job_gets_into_another_pool(house: House, user: str, queue: str, model: str) -> None:
     ask = house.people[user]
     wrong_queue = problem(ask.post("/jobs", json={"command": SLEEP, "gpus": 1, "queue": queue}), 422)
     assert wrong_queue["errors"][0]["field"] == "queue"
@@ -294,7 +294,7 @@ def test_every_refusal_of_the_notes_is_a_refusal(house: House) -> None:
     free = sorted(house.gpus_in("small") - {gpu})[0]
     other = house.of_model("A100-80G")[-1]
     root = house.root
-    before = house.picture()
+    before = house.everything()
     refusals = [
         # only a single type of GPU can be assigned to a pool
         (root.post("/pools", json={"name": "mixed", "gpus": [free, other]}), 422, "one"),
@@ -328,7 +328,7 @@ def test_every_refusal_of_the_notes_is_a_refusal(house: House) -> None:
     for answer, status, words in refusals:
         found = problem(answer, status)
         assert words in found["detail"], f"{answer.request.method} {answer.request.url}: {found['detail']}"
-    assert house.picture() == before, "a refusal leaves everything as it was"
+    assert house.everything() == before, "a refusal leaves everything as it was"
     assert house.job("ann", job_id)["state"] == "running"
 
     # detached and without its group the pool still has a running job
@@ -341,7 +341,7 @@ def test_every_refusal_of_the_notes_is_a_refusal(house: House) -> None:
 
 def test_a_scientist_administers_nothing(house: House) -> None:
     ann = house.people["ann"]
-    before = house.picture()
+    before = house.everything()
     for answer in (
         ann.post("/pools", json={"name": "mine"}),
         ann.patch("/pools/small", json={"description": "mine"}),
@@ -356,7 +356,7 @@ def test_a_scientist_administers_nothing(house: House) -> None:
         ann.get("/users"),
     ):
         problem(answer, 403)
-    assert house.picture() == before
+    assert house.everything() == before
     shown = house.ok(ann.get("/pools/small"))
     assert (shown["group"], len(shown["gpus"])) == ("vision", 8)
     waiting = house.submit("ben", "not-anns", hold=True)["id"]
@@ -413,20 +413,20 @@ def test_the_command_line_does_the_same(house: House) -> None:
     operator.ok("rm", "-y", job)
 
 
-def without_counts(picture: list[Any]) -> list[Any]:
+def without_counts(state: list[Any]) -> list[Any]:
     """Without what moves by itself: who has just used what."""
     moving = {"last_seen_at", "running", "queued", "held_gpus", "gpus_free", "gpus_allocated", "active_jobs"}
-    return [[{key: value for key, value in item.items() if key not in moving} for item in items] for items in picture]
+    return [[{key: value for key, value in item.items() if key not in moving} for item in items] for items in state]
 
 
 def test_a_restart_changes_nothing(house: House) -> None:
-    before, gpus = house.picture(), {gpu_id: gpu["pool"] for gpu_id, gpu in house.gpus().items()}
+    before, gpus = house.everything(), {gpu_id: gpu["pool"] for gpu_id, gpu in house.gpus().items()}
     running, _ = house.runs("ben", "over-restart")
     house.server.kill()
     house.server.start()
     assert {gpu_id: gpu["pool"] for gpu_id, gpu in house.gpus().items()} == gpus
     assert house.job("ben", running)["state"] == "running"
     house.stop("ben", running)
-    assert without_counts(house.picture()) == without_counts(before)
+    assert without_counts(house.everything()) == without_counts(before)
     _, gpus_of_eve = house.runs("eve", "after-restart")
     assert gpus_of_eve <= house.gpus_in("default")

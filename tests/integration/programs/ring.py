@@ -2,7 +2,7 @@
 all processes find each other through the environment that corral exports, and add up vectors round a ring, over and
 over, until the file that is named on the command line exists.
 
-Every message is small next to a socket's buffer, so that everybody may send before anybody receives.
+Every message is small next to a socket's buffer, so that all ranks may send before any rank receives.
 """
 
 # ruff: noqa: T201 - its output is what the story reads
@@ -49,7 +49,7 @@ def rank(local: int, until: str) -> None:
 
 
 def ring(me: int) -> tuple[socket.socket, socket.socket]:
-    """Connections from the one before and to the one behind; rank 0 tells everybody where everybody listens."""
+    """Connections from the rank before and to the rank behind; rank 0 sends every rank the addresses of all."""
     listener = socket.create_server((ADDRESS, 0))
     mine = listener.getsockname()[1]
     ports = [0] * WORLD

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.api import api_server, problem
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
-from tests.unit.cli.running import corral
+from tests.unit.cli.runner import corral
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_at_the_command_line(server: CorralServer, scattered: list[str]) -> None
     assert "period" in wrong.stderr
 
 
-def test_a_job_tells_what_it_used(server: CorralServer, scattered: list[str]) -> None:
+def test_a_job_shows_what_it_used(server: CorralServer, scattered: list[str]) -> None:
     env = {"CORRAL_SERVER": server.url, "CORRAL_TOKEN": server.token("ann")}
     shown = corral("show", scattered[0], **env)
     assert shown.exit_code == 0

@@ -79,7 +79,7 @@ def number_after(label: str, text: str) -> float:
 
 
 def png(pixels: Any) -> bytes:
-    """A picture of the page as pdfium draws it (blue, green, red)."""
+    """An image of the page as pdfium draws it (blue, green, red)."""
     height, width = pixels.shape[:2]
     raw = b"".join(b"\0" + pixels[line, :, 2::-1].tobytes() for line in range(height))
 

@@ -1,4 +1,4 @@
-"""Advice for jobs that wait: what the API tells to help is one request away, and does help."""
+"""Advice for jobs that wait: what the API suggests is one request away, and does help."""
 
 from __future__ import annotations
 
@@ -86,5 +86,5 @@ def test_sizes_of_jobs_that_wait_are_checked_as_those_of_new_ones(server: Corral
         elastic = ann.patch(f"/jobs/{job}", json={"min_gpus": 1, "max_gpus": 2}).raise_for_status().json()
         assert (elastic["elastic"]["min_gpus"], elastic["elastic"]["max_gpus"]) == (1, 2)
         wait_until(lambda: state_of(ann, job) == "running", "it begins with what is free")
-        told = problem(ann.patch(f"/jobs/{job}", json={"gpus": 1}), 409)
-        assert "only a job that waits can be changed" in told["detail"]
+        reported = problem(ann.patch(f"/jobs/{job}", json={"gpus": 1}), 409)
+        assert "only a job that waits can be changed" in reported["detail"]

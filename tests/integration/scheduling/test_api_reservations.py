@@ -78,15 +78,15 @@ def test_a_window_from_its_making_to_its_end(http: httpx.Client, server: CorralS
     assert actions == ["reservation.deleted", "reservation.edited", "reservation.created"]
 
 
-def test_others_wait_around_it_and_are_told_why(http: httpx.Client, server: CorralServer) -> None:
+def test_other_jobs_wait_and_are_shown_the_reservation_as_reason(http: httpx.Client, server: CorralServer) -> None:
     for number in range(3):
         reserve(http, name=f"part-{number}", lends=False)
     waiting, own = submit(server, "bob"), submit(server, "ann")
     wait_until(lambda: http.get(f"/jobs/{own}").json()["state"] == "running", "the owner runs")
     assert http.get(f"/jobs/{waiting}").json()["state"] == "queued"
     with server.http("bob") as bob:
-        told = bob.get(f"/jobs/{waiting}/why").json()
-    (reason,) = [reason for reason in told["reasons"] if reason["rule"] == "reserved"]
+        reported = bob.get(f"/jobs/{waiting}/why").json()
+    (reason,) = [reason for reason in reported["reasons"] if reason["rule"] == "reserved"]
     assert "12 GPUs of pool default are reserved: 4 by part-0 for ann" in reason["detail"]
     assert reason["numbers"]["reserved_gpus"] == 12
     used = [one["used_by_owners"] for one in http.get("/reservations").json()["items"]]

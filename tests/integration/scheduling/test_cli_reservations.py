@@ -55,7 +55,7 @@ def test_a_reservation_is_made_shown_changed_and_deleted(operator: Person) -> No
     assert operator.read("reservation", "ls")["items"] == []
 
 
-def test_mistakes_are_told_with_what_would_be_right(operator: Person) -> None:
+def test_mistakes_are_refused_with_what_would_be_right(operator: Person) -> None:
     assert "say for whom" in operator.run("reservation", "create", "demo", "--gpus", "1", code=2).err
     assert "say how many GPUs" in operator.run("reservation", "create", "demo", "--user", "operator", code=2).err
     bad = operator.run("reservation", "create", "demo", "--gpus", "1", "--user", "operator", "--until", "soon", code=2)
@@ -69,10 +69,10 @@ def test_a_drain_is_looked_at_first(operator: Person) -> None:
     job = operator.submit("--name", "long-one", "--gpus", "3", "--", "sleep", "600")
     operator.wait_for(job, "running")
     (grant,) = operator.read("show", job)["allocation"]["grants"]
-    told = operator.ok("nodes", "drain", grant["node"], "--preview")
-    assert "displaces 1 job." in told
-    assert "long-one" in told
-    assert "Pool default is left with 4 GPUs, 1 of them free." in told
+    reported = operator.ok("nodes", "drain", grant["node"], "--preview")
+    assert "displaces 1 job." in reported
+    assert "long-one" in reported
+    assert "Pool default is left with 4 GPUs, 1 of them free." in reported
     later = operator.read("nodes", "drain", grant["node"], "--preview", "--at", "2h")
     assert [item["displaced"] for item in later["jobs"]] == ["likely"]
     assert "--at goes with --preview" in operator.run("nodes", "drain", grant["node"], "--at", "18:00", code=2).err

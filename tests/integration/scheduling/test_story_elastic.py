@@ -48,8 +48,9 @@ witness = (place / "witness").open("a", buffering=1)
 gpus = int(sys.argv[1])
 state = checkpoint.restore() or {{"digest": ""}}
 print(f"training on {{gpus}} GPUs: {{sys.argv[2]}}", flush=True)
-told = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-witness.write(json.dumps({{"gpus": gpus, "list": sys.argv[2], "told": told, "begin": checkpoint.steps_done()}}) + "\\n")
+devices = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+begun = {{"gpus": gpus, "list": sys.argv[2], "devices": devices, "begin": checkpoint.steps_done()}}
+witness.write(json.dumps(begun) + "\\n")
 for step in checkpoint.steps({TOTAL}, lambda: state):
     if not (place / "hurry").exists():
         time.sleep(0.1 / gpus)
@@ -128,7 +129,7 @@ def test_from_two_to_eight_and_back(server: CorralServer, tmp_path: Path) -> Non
         (place / "hurry").touch()
         becomes(http, job["id"], "completed")
         assert (place / "result").read_text() == undisturbed(tmp_path / "undisturbed")
-        check_course(place)
+        check_attempts(place)
         attempts = http.get(f"/jobs/{job['id']}/attempts").json()["items"]
         assert [item["end_reason"] for item in attempts[:-1]] == ["resized"] * (len(attempts) - 1)
         assert attempts[-1]["end_reason"] == "exit_code"
@@ -145,7 +146,7 @@ def test_from_two_to_eight_and_back(server: CorralServer, tmp_path: Path) -> Non
 
 
 def test_resized_by_hand(server: CorralServer, tmp_path: Path) -> None:
-    """It was never seen to save, so nobody but its owner touches it while nobody waits."""
+    """It was never seen to save, so only its owner resizes it while no job waits."""
     shell = operator_of(server)
     (tmp_path / "job.yaml").write_text("name: by-hand\nmin-gpus: 2\nmax-gpus: 4\ncommand: [sleep, '600']\ngrace: 5\n")
     job = shell.submit("-f", str(tmp_path / "job.yaml"))
@@ -161,8 +162,8 @@ def test_resized_by_hand(server: CorralServer, tmp_path: Path) -> None:
     shell.wait_for(job, "stopped")
 
 
-def check_course(place: Path) -> None:
-    """Each attempt went on where the one before had saved, with the GPUs that it was told."""
+def check_attempts(place: Path) -> None:
+    """Each attempt went on where the one before had saved, with the GPUs that it was given."""
     lines = [json.loads(line) for line in (place / "witness").read_text().splitlines()]
     begins = [line for line in lines if "begin" in line]
     assert [line["begin"] for line in begins] == sorted(line["begin"] for line in begins)

@@ -34,7 +34,7 @@ def job_of(http: httpx.Client, job: str) -> dict[str, Any]:
     return view
 
 
-def test_a_waiting_job_is_told_when_it_starts_and_how_good_that_was(server: CorralServer) -> None:
+def test_a_waiting_job_shows_its_estimated_start_and_its_error_afterwards(server: CorralServer) -> None:
     with server.http("ann") as ann, server.http("bob") as bob:
         holder = submit(bob, ["sleep", "600"], gpus=4, time=900)
         wait_until(lambda: job_of(bob, holder)["state"] == "running", "bob's job runs")
@@ -42,8 +42,8 @@ def test_a_waiting_job_is_told_when_it_starts_and_how_good_that_was(server: Corr
         assert job_of(ann, waiting)["state"] == "queued"
         wait_until(lambda: job_of(ann, waiting)["estimated_start"] is not None, "its start is estimated")
 
-        told = job_of(ann, waiting)["estimated_start"]
-        assert at(told["made_at"]) < at(told["p50"]) < at(told["p90"]) <= at(told["made_at"]) + 935
+        reported = job_of(ann, waiting)["estimated_start"]
+        assert at(reported["made_at"]) < at(reported["p50"]) < at(reported["p90"]) <= at(reported["made_at"]) + 935
         [listed] = [job for job in ann.get("/jobs").json()["items"] if job["id"] == waiting]
         assert listed["estimated_start"] is not None
         assert job_of(bob, holder)["estimated_start"] is None

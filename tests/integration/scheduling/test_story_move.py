@@ -1,5 +1,5 @@
 """Two small trainings sit on a node each, and a large one needs a whole node: one of the small ones goes on beside the
-other, from where it was, and nobody waits in the queue for it.
+other, from where it was, and no job waits in the queue for it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CONFIG = """
 policies: {preemption_moves: true, preemption_min_run_minutes: 0.02}
 monitoring: {interval_seconds: 0.5, health: {idle_grace_minutes: null}}
 """
-#: more than it gets through before it is told to hurry, however slow the machine is
+#: more than it gets through before it is asked to hurry, however slow the machine is
 TOTAL = 3000
 TRAINING = f"""
 import hashlib, os, pathlib, time

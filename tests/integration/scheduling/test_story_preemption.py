@@ -1,4 +1,4 @@
-"""Two teams share eight GPUs. What one lends comes back when the other needs it; whoever gives way saves first, goes on
+"""Two teams share eight GPUs. What one lends comes back when the other needs it; the victim saves first, goes on
 later as if nothing had happened, and both sides hold a receipt of it.
 
 The training's state is a digest over all its steps, one after the other: a step that is lost or done twice would show.
@@ -30,7 +30,7 @@ monitoring:
   health: {{idle_grace_minutes: null}}
 fault_tolerance: {{checkpoint_interval_minutes: 60}}
 """
-#: more than it gets through before it is told to hurry, however slow the machine is
+#: more than it gets through before it is asked to hurry, however slow the machine is
 TOTAL = 3000
 TRAINING = f"""
 import hashlib, json, os, pathlib, time
@@ -139,7 +139,7 @@ def test_what_was_lent_comes_back_and_the_borrower_goes_on_later(
     assert "pool default has 8, of which 4 are guaranteed to queue vision" in refusal
     place = tmp_path / "training"
     with server.http("ann") as ann, server.http("bob") as bob, server.http("eve") as eve:
-        # All is free, and all is owed: who would not give way does not get it.
+        # All GPUs are free, and all are guaranteed to others: a job that is not preemptible does not get them.
         firm = submit(eve, "firm", preemptible=False)
         assert http_state(eve, firm) == "queued"
         assert "owed" in [reason["rule"] for reason in eve.get(f"/jobs/{firm}/why").json()["reasons"]]
@@ -161,9 +161,9 @@ def test_what_was_lent_comes_back_and_the_borrower_goes_on_later(
         victim = becomes(bob, borrowed, "queued")
         assert (victim["preemptions"], victim["preempted_for"], victim["retries"]) == (1, urgent, 0)
         assert victim["message"].startswith(f"gives way to {urgent} (urgent) of ann: ")
-        assert http_state(bob, own) == "running", "what its queue is guaranteed is nobody else's"
+        assert http_state(bob, own) == "running", "GPUs that its queue is guaranteed are not taken"
 
-        # Both hold the same receipt, and nobody else does.
+        # Both hold the same receipt, and no other user does.
         wait_until(lambda: receipts(ann, urgent)[0]["saved"] is True, "what it saved was looked at")
         (theirs,), (mine,) = receipts(bob, borrowed), receipts(ann, urgent)
         assert (theirs.pop("role"), mine.pop("role")) == ("preempted", "preempting")
@@ -212,12 +212,12 @@ def test_the_front_of_a_queue_that_preempts_takes_from_its_end(server: CorralSer
         high = submit(ann, "high-prio", queue="rush", priority=1)
         becomes(ann, high, "running")
         assert becomes(bob, low, "queued")["preemptions"] == 1
-        assert http_state(bob, firm) == "running", "it was said that it does not give way"
+        assert http_state(bob, firm) == "running", "it is not preemptible"
         (receipt,) = receipts(ann, high)
         assert (receipt["rule"], receipt["job"]) == ("order", low)
         (attempt,) = bob.get(f"/jobs/{low}/attempts").json()["items"]
         ran = seconds(receipt["at"]) - seconds(attempt["planned_at"])
-        assert ran >= MIN_RUN_SECONDS, "everybody runs for a while before giving way"
+        assert ran >= MIN_RUN_SECONDS, "every job runs for a while before it is preempted"
         assert attempt["end_reason"] == "preempted"
         # One that is not before it waits like everybody.
         equal = submit(bob, "no-better", queue="rush", priority=1)
@@ -260,7 +260,7 @@ def test_a_server_that_is_killed_between_the_warning_and_the_end(
         becomes(ann, high, "running")
         assert becomes(bob, low, "queued")["preemptions"] == 1
         wait_until(lambda: receipts(bob, low)[0]["saved"] is True, "its last save is found")
-        assert len(receipts(bob, low)) == 1, "nobody gives way twice for one job"
+        assert len(receipts(bob, low)) == 1, "no job is preempted twice for one job"
         assert [http_state(bob, job) for job in others] == ["running", "running"]
     assert_no_gpu_given_twice(attempts_of(server.home))
     assert_journal_replays(server.home)

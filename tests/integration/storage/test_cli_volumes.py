@@ -84,8 +84,8 @@ def test_sharing_resizing_and_removing(nina: Person, omar: Person, operator: Per
     assert "may hold 2 MiB" in nina.ok("volume", "resize", "shared", "2MiB").replace("2MiB", "2 MiB")
     assert "only grows" in nina.run("volume", "resize", "shared", "1MiB", code=1).err
     operator.ok("quota", "set", "nina", "--volume", "filesystem=3MiB")
-    told = nina.run("volume", "create", "more", "--size", "2MiB", "-o", "json", code=1).problem
-    assert (told["asked"], told["held"], told["limit"]) == (2 << 20, 2 << 20, 3 << 20)
+    reported = nina.run("volume", "create", "more", "--size", "2MiB", "-o", "json", code=1).problem
+    assert (reported["asked"], reported["held"], reported["limit"]) == (2 << 20, 2 << 20, 3 << 20)
     rows = nina.ok("volume", "ls", "--mine").splitlines()
     assert rows[0].split()[:4] == ["ID", "NAME", "OWNER", "TYPE"]
     nina.ok("volume", "rm", "shared", "-y")
@@ -119,8 +119,8 @@ def test_object_stores_are_the_operators_and_their_secrets_nobodys(
 ) -> None:
     flags = ("--bucket", "lab-data", "--endpoint", "http://127.0.0.1:9", "--access-key", "AKX", "--secret-stdin")
     operator.ok("object-store", "create", "lab", *flags, stdin="a-great-secret\n")
-    told = operator.read("object-store", "show", "lab")
-    assert (told["access_key"], told["has_secret"], "secret" in told) == ("AKX", True, False)
+    reported = operator.read("object-store", "show", "lab")
+    assert (reported["access_key"], reported["has_secret"], "secret" in reported) == ("AKX", True, False)
     assert "a-great-secret" not in dump(server) + server.log() + operator.ok("events", "--limit", "50")
     seen = nina.read("object-store", "show", "lab")
     assert (seen["bucket"], seen["endpoint"], seen["access_key"]) == ("lab-data", None, "")

@@ -89,15 +89,15 @@ def test_a_full_volume_holds_those_who_write_and_says_so(server: CorralServer) -
         found = ask(server, "GET", "/alerts?state=firing")["items"]
         return {alert["rule"]: alert for alert in found if alert["scope"] == "volume"}
 
-    wait_until(lambda: alerts().keys() == {"volume-nearly-full", "volume-full"}, "somebody is told")
-    told, number = alerts()["volume-full"], volume(server, "small")["id"]
-    assert (told["subject"], told["owner"], told["severity"], told["state"]) == (
+    wait_until(lambda: alerts().keys() == {"volume-nearly-full", "volume-full"}, "both alerts fire")
+    reported, number = alerts()["volume-full"], volume(server, "small")["id"]
+    assert (reported["subject"], reported["owner"], reported["severity"], reported["state"]) == (
         number,
         "operator",
         "warning",
         "firing",
     )
-    assert told["text"].startswith(f"volume small ({number}) of operator is 191 % full: ")
+    assert reported["text"].startswith(f"volume small ({number}) of operator is 191 % full: ")
     for rule in ("volume-nearly-full", "volume-full"):
         ask(server, "PATCH", f"/alert-rules/{rule}", {"clear_seconds": 0})
     ask(server, "PATCH", "/volumes/small", {"size": "16MiB"})
@@ -137,7 +137,7 @@ def test_local_storage_goes_with_its_attempt(server: CorralServer) -> None:
 
 
 def store_of(server: CorralServer, access: ObjectAccess, name: str, *, allow_write: bool) -> None:
-    body = {"name": name, "kind": access.kind, "bucket": access.bucket, "prefix": access.prefix}
+    body: dict[str, Any] = {"name": name, "kind": access.kind, "bucket": access.bucket, "prefix": access.prefix}
     body |= {"endpoint": access.endpoint, "access_key": access.access_key, "secret": access.secret}
     ask(server, "POST", "/object-stores", {**body, "allow_write": allow_write})
     ask(server, "POST", "/volumes", {"name": name, "type": "object", "object_store": name})

@@ -184,7 +184,7 @@ def upload_body(path: str, content: bytes) -> dict[str, Any]:
 
 def test_wrong_checksums_and_paths_that_lead_out_are_refused(house: House, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
-    secret.write_text("of somebody else")
+    secret.write_text("of another user")
     root = house.root("data")
     (root / "out").symlink_to(secret)
     (root / "up").symlink_to(tmp_path)
@@ -218,7 +218,7 @@ def test_wrong_checksums_and_paths_that_lead_out_are_refused(house: House, tmp_p
         # That upload is given up: it begins anew.
         assert http.post(uploads, json=upload_body("bad", b"12345")).json()["have"] == []
         problem(http.get(f"{files}/stat", params={"path": "bad"}), 404)
-    assert secret.read_text() == "of somebody else"
+    assert secret.read_text() == "of another user"
     assert not (tmp_path / "mine").exists()
 
 

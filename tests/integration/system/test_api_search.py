@@ -53,7 +53,7 @@ def test_filters_go_together_and_their_counts_agree(server: CorralServer) -> Non
         assert counts["by_state"]["running"] == 0
 
 
-def test_nobody_counts_or_finds_others_jobs_by_asking_for_them(server: CorralServer) -> None:
+def test_no_user_counts_or_finds_others_jobs_by_filtering(server: CorralServer) -> None:
     with server.http("ann") as http:
         assert names(http) == ["resnet-big", "bert"]
         assert names(http, user="bob") == names(http, q="bob") == names(http, array="grid") == []
@@ -84,5 +84,5 @@ def test_bad_questions_are_refused_by_name(server: CorralServer) -> None:
             ("/jobs:counts", {"sort": "id"}, "sort"),
             ("/jobs", {"user": ""}, "user"),
         ):
-            told = problem(http.get(path, params=params), 422)
-            assert field in told["detail"], told
+            reported = problem(http.get(path, params=params), 422)
+            assert field in reported["detail"], reported

@@ -1,4 +1,4 @@
-"""The event stream: nothing missed, nothing twice, nobody else's business."""
+"""The event stream: nothing missed, nothing twice, nothing of other users."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_listener_who_is_disabled_is_cut_off(server: CorralServer) -> None:
         assert "job.submitted" not in [event["action"] for event in listener.events]
 
 
-def test_many_listeners_all_hear_everything_and_hold_nobody_up(server: CorralServer) -> None:
+def test_many_listeners_get_every_event_and_delay_no_request(server: CorralServer) -> None:
     with server.http() as http:
         sleepers = [httpx.Client(timeout=30) for _ in range(5)]
         headers = {"Authorization": f"Bearer {server.token()}"}
@@ -159,17 +159,17 @@ def test_many_listeners_all_hear_everything_and_hold_nobody_up(server: CorralSer
             client.close()
 
 
-def test_the_stream_begins_with_the_server_and_tells_when_there_is_something_new_to_see(server: CorralServer) -> None:
+def test_the_stream_begins_with_the_server_and_announces_new_readings(server: CorralServer) -> None:
     with server.http() as http:
         listener = Listener(server, "ann")
-        wait_until(lambda: len(listener.notes) >= 3, "two rounds of readings are told")
-        (first, server_told), *rest = listener.notes
+        wait_until(lambda: len(listener.notes) >= 3, "two rounds of readings are announced")
+        (first, server_note), *rest = listener.notes
         about = http.get("/about").json()
         assert first == "hello"
-        assert server_told == {"version": about["version"], "started_at": about["started_at"]}
+        assert server_note == {"version": about["version"], "started_at": about["started_at"]}
         assert {name for name, _ in rest} == {"readings"}
         times = [data["at"] for _, data in rest]
         assert times == sorted(set(times))
-        # They are news, not history: nobody finds them in the log.
+        # They are not stored: they are not in the event log.
         actions = {event["action"] for event in http.get("/events", params={"limit": 500}).json()["items"]}
         assert not actions & {"readings", "hello"}

@@ -49,23 +49,23 @@ def test_a_wrong_request_is_refused_by_name_and_changes_nothing(
         answer = http.request(method, path, content=body, headers={"Content-Type": "application/json"})
     else:
         answer = http.request(method, path, json=body)
-    told = problem(answer, status)
+    reported = problem(answer, status)
     if field:
-        assert field in [entry["field"] for entry in told["errors"]], told
-        assert all(entry["message"] for entry in told["errors"])
+        assert field in [entry["field"] for entry in reported["errors"]], reported
+        assert all(entry["message"] for entry in reported["errors"])
     assert dump(server) == before
 
 
 def test_an_unknown_field_is_answered_with_what_was_probably_meant(http: httpx.Client) -> None:
-    told = problem(http.post("/jobs", json=job(prioritty=3)), 422)
-    assert "did you mean 'priority'" in told["errors"][0]["message"]
-    told = problem(http.get("/jobs", params={"stat": "running"}), 422)
-    assert "did you mean 'state'" in told["errors"][0]["message"]
+    reported = problem(http.post("/jobs", json=job(prioritty=3)), 422)
+    assert "did you mean 'priority'" in reported["errors"][0]["message"]
+    reported = problem(http.get("/jobs", params={"stat": "running"}), 422)
+    assert "did you mean 'state'" in reported["errors"][0]["message"]
 
 
-def test_all_wrong_fields_are_told_at_once(http: httpx.Client) -> None:
-    told = problem(http.post("/jobs", json=job(gpus=-1, memory="x", priority=1000)), 422)
-    assert {entry["field"] for entry in told["errors"]} == {"gpus", "memory", "priority"}
+def test_all_wrong_fields_are_reported_at_once(http: httpx.Client) -> None:
+    reported = problem(http.post("/jobs", json=job(gpus=-1, memory="x", priority=1000)), 422)
+    assert {entry["field"] for entry in reported["errors"]} == {"gpus", "memory", "priority"}
 
 
 def test_a_body_that_does_not_say_it_is_json_is_refused(http: httpx.Client) -> None:
@@ -74,8 +74,8 @@ def test_a_body_that_does_not_say_it_is_json_is_refused(http: httpx.Client) -> N
 
 
 def test_a_wrong_last_event_id_is_refused(http: httpx.Client) -> None:
-    told = problem(http.get("/stream", headers={"Last-Event-ID": "abc"}), 422)
-    assert told["errors"][0]["field"] == "Last-Event-ID"
+    reported = problem(http.get("/stream", headers={"Last-Event-ID": "abc"}), 422)
+    assert reported["errors"][0]["field"] == "Last-Event-ID"
 
 
 def test_a_body_of_unknown_length_is_cut_off_at_the_limit(http: httpx.Client) -> None:
@@ -83,8 +83,8 @@ def test_a_body_of_unknown_length_is_cut_off_at_the_limit(http: httpx.Client) ->
         for _ in range(6):
             yield b" " * 1024 * 1024
 
-    told = problem(http.post("/jobs", content=endless(), headers={"Content-Type": "application/json"}), 413)
-    assert "4194304" in told["detail"]
+    reported = problem(http.post("/jobs", content=endless(), headers={"Content-Type": "application/json"}), 413)
+    assert "4194304" in reported["detail"]
 
 
 def test_the_api_prefix_is_where_it_should_be(server: CorralServer) -> None:

@@ -37,13 +37,14 @@ class Witness:
 
 def job_for(rng: random.Random, witness: Witness, name: str) -> tuple[dict[str, Any], int]:
     exit_code = rng.choice([0, 0, 3, 17])
-    shape = rng.choice([{"gpus": 1}, {"gpus": 2}, {"gpus": 0.5}, {"gpus": 2, "nodes": 2}, {"gpus": 0}])
+    shapes: list[dict[str, float]] = [{"gpus": 1}, {"gpus": 2}, {"gpus": 0.5}, {"gpus": 2, "nodes": 2}, {"gpus": 0}]
+    shape = rng.choice(shapes)
     seconds = rng.choice([0, 0.05, 0.5, 1.5])
     return {"name": name, "command": witness.command(seconds, exit_code), "time": "5m", **shape}, exit_code
 
 
 class Submitter:
-    """Submits jobs and remembers which were accepted. Of a request that was cut off nobody knows: both are right."""
+    """Submits jobs and remembers which were accepted. The outcome of a request that was cut off is unknown."""
 
     def __init__(self, witness: Witness, rng: random.Random) -> None:
         self.tried: dict[str, int] = {}
@@ -86,7 +87,7 @@ def test_kill_the_server_more_than_fifty_times(tmp_path: Path) -> None:
         # Every third time at a worst moment of its own making, else at a random one from outside.
         place = rng.choice(["before-launch", "after-launch"])
         crash = {"CRASH_AT": f"{place}:{rng.randint(1, 4)}"} if kill % 3 == 0 else {}
-        server.start(wait=False, **crash)
+        server.start(crash, wait=False)
         try:
             server.wait_ready()
             submitter.submit_some(server)

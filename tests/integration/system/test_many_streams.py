@@ -88,7 +88,7 @@ def test_each_event_is_encoded_once_however_many_follow(server: CorralServer) ->
     wait_until(lambda: measured(server, "corral_event_streams") == 0, "the streams are gone")
 
 
-def test_a_stream_that_is_not_read_holds_nobody_up_and_goes_on_with_its_last_id(server: CorralServer) -> None:
+def test_a_stream_that_is_not_read_delays_no_other_and_resumes_at_its_last_id(server: CorralServer) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.sendall(request(server, "ann"))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.integration.waiting import wait_until
@@ -37,13 +39,21 @@ def run(server: CorralServer, *scripts: str, wait: bool = True) -> list[str]:
         ]
     if wait:
         for job in ids:
-            wait_until(lambda job=job: state(server, job) in ("completed", "failed"), f"the end of {job}")
+            wait_until(partial(has_ended, server, job), f"the end of {job}")
     return ids
 
 
 def state(server: CorralServer, job: str) -> str:
     with server.http() as http:
         return str(http.get(f"/jobs/{job}").raise_for_status().json()["state"])
+
+
+def has_ended(server: CorralServer, job: str) -> bool:
+    return state(server, job) in ("completed", "failed")
+
+
+def has_second_attempt(http: httpx.Client, job: str) -> bool:
+    return bool(http.get(f"/jobs/{job}").json()["attempt"] == 2)
 
 
 def ask(server: CorralServer, path: str) -> Any:
@@ -87,8 +97,8 @@ def test_what_a_job_wrote_stays_and_it_can_be_started_again(server: CorralServer
     with server.http() as http:
         for job in (writer, empty):
             http.post(f"/jobs/{job}/start").raise_for_status()
-            wait_until(lambda job=job: http.get(f"/jobs/{job}").json()["attempt"] == 2, f"{job} runs again")
-            wait_until(lambda job=job: state(server, job) in ("completed", "failed"), f"the end of {job}")
+            wait_until(partial(has_second_attempt, http, job), f"{job} runs again")
+            wait_until(partial(has_ended, server, job), f"the end of {job}")
             assert state(server, job) == "completed"
     wait_folded(server)
     assert ask(server, f"/jobs/{writer}/logs?attempt=1").text.strip() == "1"

@@ -7,6 +7,7 @@ import atexit
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 import requests
@@ -50,7 +51,7 @@ bounded = settings(
 )
 
 
-#: How often somebody was refused a route.
+#: How often a route was refused to a user.
 refused: Counter[tuple[str, str]] = Counter()
 
 #: For every second request the thing that it is about is really there.
@@ -98,7 +99,7 @@ def connection(server: CorralServer, user: str) -> requests.Session:
 
 @routes.parametrize()
 @bounded
-def test_every_answer_is_one_that_was_announced(case: schemathesis.Case, server: CorralServer) -> None:
+def test_every_answer_is_one_that_was_announced(case: schemathesis.Case[Any], server: CorralServer) -> None:
     """Each request is sent by both, because to make one up takes longer than to answer it: first by the one who may do
     less, so that it is still there for the other."""
     harmless(case)
@@ -112,7 +113,7 @@ def test_every_answer_is_one_that_was_announced(case: schemathesis.Case, server:
             refused[asked] += answer.status_code == FORBIDDEN
 
 
-def harmless(case: schemathesis.Case) -> None:
+def harmless(case: schemathesis.Case[Any]) -> None:
     """Nothing made up is run on this machine, and no answer is followed for ever."""
     body = case.body
     if isinstance(body, dict) and case.operation.label in ("POST /api/v1/jobs", "POST /api/v1/jobs:batch"):
@@ -130,7 +131,7 @@ def harmless(case: schemathesis.Case) -> None:
     case.query = {name: value for name, value in (case.query or {}).items() if name != "follow"}
 
 
-def about_something(case: schemathesis.Case) -> None:
+def about_something(case: schemathesis.Case[Any]) -> None:
     for name, value in (case.path_parameters or {}).items():
         there = next((known for part, known in THERE.items() if f"{part}{{" in case.path), "things")
         if len(str(value)) % 2 and name != "id":

@@ -16,7 +16,7 @@ from tests.servers.corral_server import CorralServer
 
 #: what is promised, and what a busy machine may add to it before the process is gone
 PROMISED, ADDED = 5.0, 10.0
-STUCK = Path(__file__).parent.parent / "stuck_server.py"
+HANGING = Path(__file__).parent.parent / "hanging_server.py"
 
 
 def end(server: CorralServer) -> int:
@@ -61,16 +61,16 @@ def test_a_store_that_stays_locked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["launch", "observe", "worker", "request", "controller"])
 def test_whatever_hangs(tmp_path: Path, place: str) -> None:
-    server = CorralServer(tmp_path / "home", "--virtual-gpus", "2xA10", program=[str(STUCK)])
-    server.start(STUCK_IN=place)
+    server = CorralServer(tmp_path / "home", "--virtual-gpus", "2xA10", program=[str(HANGING)])
+    server.start(HANGS_IN=place)
     server.token()
-    # By a plain socket: nobody may ever answer.
+    # By a plain socket: no answer may ever come.
     connection = socket.create_connection(("127.0.0.1", server.port))
     head = f"HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token()}\r\n"
     body = '{"name": "hangs", "command": ["true"]}'
     submit = f"POST /api/v1/jobs {head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
     connection.sendall((f"GET /api/v1/events {head}\r\n" if place == "request" else submit).encode())
-    wait_until(lambda: (server.home / "stuck").exists(), f"the {place} hangs")
+    wait_until(lambda: (server.home / "hangs").exists(), f"the {place} hangs")
     assert end(server) == 0
     connection.close()
 

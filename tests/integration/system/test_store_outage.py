@@ -151,7 +151,7 @@ def test_at_rest(server: CorralServer, postgres: PostgresServer, tmp_path: Path)
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
         assert http.post("/auth/login", json={"user": "operator", "password": "wrong"}).status_code == 503
         assert http.get("/healthz").is_success
-    # It ends while nobody can write that down.
+    # It ends while its end cannot be stored.
     gate.touch()
     wait_until(lambda: bool(witness.lines("end")), "the job ends")
     assert server.is_running

@@ -36,7 +36,7 @@ class Witness:
         directory.mkdir()
 
     def command(self, seconds: float) -> list[str]:
-        """Runs so long, or until it is told to end, and says how it went."""
+        """Runs so long, or until a signal ends it, and records how it ended."""
         mine = f"{self.directory}/$CORRAL_JOB_ID.pid"
         say = f'echo "$CORRAL_ATTEMPT_ID %s" >> {self.directory}/lines'
         taken = f'[ -s "{mine}" ] && kill -0 "$(cat "{mine}")" 2>/dev/null && {{ {say % "doubled"}; exit 1; }}'
@@ -99,7 +99,7 @@ def all_running(server: CorralServer, jobs: list[str]) -> bool:
 
 def refused(server: CorralServer, **env: str) -> str:
     """Start a server that must not; what it said."""
-    server.start(wait=False, **env)
+    server.start(env, wait=False)
     assert server.process is not None
     assert server.process.wait(timeout=60) == EXIT_HELD, server.log()
     return server.log()
@@ -290,7 +290,7 @@ def test_a_restored_database_beside_living_jobs_doubles_none(
         postgres_server.drop_database(name)
 
 
-def test_a_job_in_a_place_that_nobody_looks_after_keeps_the_server_from_starting(
+def test_a_job_in_a_directory_that_no_engine_manages_keeps_the_server_from_starting(
     tmp_path: Path, witness: Witness, servers: list[CorralServer]
 ) -> None:
     """The home before was moved away under its living jobs, and its place cannot be found any more."""

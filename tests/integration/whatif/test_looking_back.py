@@ -17,10 +17,10 @@ pytestmark = pytest.mark.slow
 
 def test_the_other_process_says_the_same() -> None:
     asked = question(150.0)
-    told = _answered_elsewhere(asked)
-    assert told == answer(asked)
-    assert told.job.state is JobState.QUEUED
-    assert told.mentioned.keys() == {"j-2"}
+    reported = _answered_elsewhere(asked)
+    assert reported == answer(asked)
+    assert reported.job.state is JobState.QUEUED
+    assert reported.mentioned.keys() == {"j-2"}
 
 
 def test_what_is_refused_there_is_refused_here() -> None:

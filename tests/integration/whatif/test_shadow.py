@@ -1,4 +1,4 @@
-"""The shadow policy on a real server: it tells what it would have done, and outlives its process and the server."""
+"""The shadow policy on a real server: it reports what it would have done, and outlives its process and the server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def submit(api: httpx.Client, name: str, gpus: int, priority: int = 5, seconds: 
     return str(answer.json()["id"])
 
 
-def test_it_follows_over_every_crash_and_tells_what_it_would_have_done(tmp_path: Path) -> None:
+def test_it_follows_over_every_crash_and_reports_what_it_would_have_done(tmp_path: Path) -> None:
     with cli_server(tmp_path, "--virtual-gpus", "2xA100-80G") as server:
         operator = operator_of(server)
         with server.http() as api:

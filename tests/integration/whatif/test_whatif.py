@@ -87,7 +87,7 @@ def nothing_is_asked_any_more(server: CorralServer) -> Iterator[None]:
         for asked in api.get("/simulations").json()["items"]:
             if asked["state"] in ("waiting", "working"):
                 api.post(f"/simulations/{asked['id']}/cancel", json={})
-    wait_until(lambda: not workers_of(server), "nobody answers any more")
+    wait_until(lambda: not workers_of(server), "no worker is left")
 
 
 def test_a_trace_is_replayed_on_the_cluster_as_it_is_and_as_it_could_be(server: CorralServer) -> None:
@@ -105,7 +105,7 @@ def test_a_trace_is_replayed_on_the_cluster_as_it_is_and_as_it_could_be(server: 
     assert done["words"] == {"base": "as it is", "candidate": "+1x8xA100-80G"}
     assert done["progress"]["fraction"] == 1.0
     assert (result["jobs"], result["base"]["gpus"], result["candidate"]["gpus"]) == (5, 4, 12)
-    # two of four GPUs each: the third waits for the first, and with eight more nobody waits
+    # two of four GPUs each: the third waits for the first, and with eight more no job waits
     assert result["base"]["wait_seconds"]["max"] > 250
     assert result["candidate"]["wait_seconds"]["max"] == 0
     assert result["fidelity"] is None
@@ -114,9 +114,9 @@ def test_a_trace_is_replayed_on_the_cluster_as_it_is_and_as_it_could_be(server: 
     assert waits["wait_seconds.mean"]["better"] is True
     assert waits["utilization"]["better"] is None
     assert result["base"]["waiting_cdf"][-1][1] == 1.0
-    course = result["base"]["course"]
-    assert len(course["times"]) == len(course["used_gpus"]) == len(course["waiting_jobs"]) <= 401
-    assert 0 < max(course["used_gpus"]) <= 4
+    series = result["base"]["course"]
+    assert len(series["times"]) == len(series["used_gpus"]) == len(series["waiting_jobs"]) <= 401
+    assert 0 < max(series["used_gpus"]) <= 4
 
 
 def test_a_question_can_be_cancelled_and_its_process_ends(server: CorralServer) -> None:
@@ -140,7 +140,7 @@ def test_a_question_can_be_cancelled_and_its_process_ends(server: CorralServer) 
         assert not (server.home / "simulations" / simulation).exists()
 
 
-def test_a_process_that_is_killed_is_told_and_can_be_asked_again(server: CorralServer) -> None:
+def test_a_killed_process_is_reported_and_can_be_started_again(server: CorralServer) -> None:
     with server.http() as api:
         simulation = ask(api, jobs=LONG_TRACE)
         os.kill(wait_for_worker(server), signal.SIGKILL)

@@ -42,7 +42,7 @@ function makeProvider() {
     pkce: { required: () => true },
     ttl: { AuthorizationCode: () => codeSeconds },
     findAccount: (_, id) => account(id),
-    // Consent is not what these tests are about: whoever signs in has given it.
+    // These tests are not about consent: a user who signs in has given it.
     async loadExistingGrant(ctx) {
       const grant = new ctx.oidc.provider.Grant({ clientId: ctx.oidc.client.clientId, accountId: ctx.oidc.session.accountId });
       grant.addOIDCScope("openid profile email");

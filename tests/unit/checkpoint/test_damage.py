@@ -7,6 +7,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def test_damage_anywhere_is_found_and_the_one_before_is_restored(
         for step in (10, 20):
             keeper = Keeper(surroundings)
             if files:
-                path = keeper.save_files(lambda folder, step=step: write_some_files(folder, step), step=step)
+                path = keeper.save_files(partial(write_some_files, step=step), step=step)
             else:
                 path = keeper.save(state_of(step), step=step)
         assert path is not None

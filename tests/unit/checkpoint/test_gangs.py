@@ -10,6 +10,7 @@ import pytest
 from corral import checkpoint
 from corral.checkpoint import catalog
 from corral.checkpoint.keeper import Keeper, RestoreError
+from corral.checkpoint.layout import Damaged
 from tests.unit.checkpoint.conftest import Clock
 
 Make = Callable[..., Keeper]
@@ -68,7 +69,7 @@ def test_one_damaged_part_sends_all_ranks_back_to_the_same_step(make: Make, dire
     data = bytearray(part.read_bytes())
     data[5] ^= 4
     part.write_bytes(data)
-    with pytest.raises(catalog.Damaged, match="rank-2-of-3: state was changed"):
+    with pytest.raises(Damaged, match="rank-2-of-3: state was changed"):
         catalog.verify(catalog.list_checkpoints(directory)[0].path)
     assert [keeper.restore() for keeper in gang(make, 3, attempt=2)] == [(rank, 10) for rank in range(3)]
 

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.checkpoint import catalog, writing
+from corral.checkpoint import catalog
+from corral.checkpoint import writer as writing
 from corral.checkpoint.environment import Surroundings
 from corral.checkpoint.keeper import Keeper
-from corral.checkpoint.writing import SaveError
+from corral.checkpoint.writer import SaveError
 from tests.unit.searching import DEAR
 
 Make = Callable[..., Keeper]
@@ -62,7 +63,7 @@ def test_what_was_found_damaged_does_not_count_as_kept(make: Make) -> None:
     assert good is not None
     assert bad is not None
     data = bytearray((bad / "state").read_bytes())
-    data[-3] ^= 1  # the length stays: only the digest tells
+    data[-3] ^= 1  # the length stays: only the digest shows it
     (bad / "state").write_bytes(data)
     keeper = make(keep=2)
     assert keeper.restore() == "good"
@@ -177,7 +178,7 @@ def test_a_reader_that_sees_everything_replaced_looks_again(make: Make, monkeypa
     saver, reader = make(keep=1), make()
     saver.save("first", step=1)
     real = reader._candidates
-    seen = []
+    seen: list[list[catalog.Checkpoint]] = []
 
     def candidates() -> list[catalog.Checkpoint]:
         listed = real()
@@ -191,12 +192,14 @@ def test_a_reader_that_sees_everything_replaced_looks_again(make: Make, monkeypa
     assert len(seen) == 2
 
 
-def test_the_catalog_tells_when_and_how_much(make: Make, tmp_path: Path) -> None:
+def test_the_catalog_shows_time_and_size(make: Make, tmp_path: Path) -> None:
     before = time.time()
     path = make(attempt=4).save(b"x" * 1000, step=12)
+    assert path is not None
     (listed,) = catalog.list_checkpoints(tmp_path / "checkpoints")
     assert (listed.path, listed.step, listed.attempt, listed.good) == (path, 12, 4, True)
     assert before <= listed.at <= time.time()
-    assert listed.bytes == sum(file.stat().st_size for file in path.iterdir() if file.name != "manifest.json") >= 1000
+    sizes = [file.stat().st_size for file in path.iterdir() if file.name != "manifest.json"]
+    assert listed.bytes == sum(sizes) >= 1000
     assert catalog.list_checkpoints(tmp_path / "nowhere") == []
     assert catalog.latest_good(tmp_path / "nowhere") is None

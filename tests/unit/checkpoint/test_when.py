@@ -141,7 +141,7 @@ def test_only_who_asks_whether_to_stop_changes_what_the_signal_does(make: Make) 
     assert signal.getsignal(signal.SIGTERM) is not before
 
 
-def test_another_thread_cannot_listen_and_is_told_how(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_thread_cannot_listen_and_gets_a_hint(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
     keeper = make()
     answers: list[bool] = []
     thread = threading.Thread(target=lambda: answers.extend([keeper.should_stop(), keeper.should_stop()]))
@@ -159,10 +159,10 @@ def test_another_thread_cannot_listen_and_is_told_how(make: Make, capsys: pytest
 
 def test_forked_children_end_at_once_as_ever(make: Make) -> None:
     make().should_stop()
-    ready, told = os.pipe()
+    ready, reported = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(told, b"!")
+        os.write(reported, b"!")
         time.sleep(20)
         os._exit(0)
     os.read(ready, 1)

@@ -9,9 +9,9 @@ from corral.control.people import groups
 from corral.control.people.user_accounts import create_user
 from corral.control.ports import Store
 from corral.control.scheduling import views
-from corral.core.model import Membership
+from corral.core.people.membership import Membership
 from corral.core.snapshot.changes import Change, PutLastNode
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ROOT, Desk
 from tests.unit.core.builders import node
 
@@ -69,7 +69,7 @@ def reasons(desk: Desk, job_id: str) -> list[str]:
 
 
 def values(state: State) -> set[Change]:
-    """Everything in a picture, but the node that was given out last: after an end that is a matter of memory."""
+    """The content of a snapshot, except for the node that was used last, which is not stored."""
     return {change for change in state.snapshot.contents() if not isinstance(change, PutLastNode)}
 
 

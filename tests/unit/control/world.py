@@ -1,4 +1,4 @@
-"""A small world for use cases: a clock that stands still, an engine that writes down what it is told, and a desk that
+"""A small world for use cases: a clock that stands still, an engine that records its calls, and a desk that
 runs one use case per transaction as the controller does."""
 
 from __future__ import annotations
@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -19,14 +20,18 @@ from corral.control.live.unit_of_work import Caller, Work
 from corral.control.ports import (
     AttemptPhase,
     AttemptStatus,
+    Engine,
     EngineUnavailable,
     LaunchOrder,
     LaunchRefused,
     LogChunk,
     Observation,
     Store,
+    Transaction,
     Withholding,
+    Workspace,
 )
+from corral.control.ports.store.holder import Leadership
 from corral.control.records import EventFilter, EventRecord, JobRecord, JobSpec
 from corral.control.system.policies import Policies
 from corral.core.jobs.lifecycle import Instruction
@@ -61,7 +66,7 @@ class StillClock:
 class Desk:
     """Use cases one by one, each in its own transaction; the state is thrown away when one fails.
 
-    It is loaded again when somebody looks at it: with many tests nobody does after what was refused.
+    It is loaded again when a test reads it: after a refusal most tests do not.
     """
 
     def __init__(self, store: Store, policies: Policies | None = None, nodes: Sequence[Node] = TWO_NODES) -> None:
@@ -153,7 +158,7 @@ class Desk:
         return [event.action for event in self.events() if event.subject == subject]
 
 
-class NoWorkspace:
+class NoWorkspace(Workspace):
     def env(self, job_id: str) -> dict[str, str]:
         return {"CORRAL_JOB_DIR": f"/jobs/{job_id}"}
 
@@ -167,8 +172,30 @@ class NoWorkspace:
         pass
 
 
-class RecordingEngine:
-    """Keeps what it is told, and reports only when a test says so."""
+class WrappedStore(Store):
+    """Passes every call to another store. Fakes override the calls that fail."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def take_over(self, above: int = 0) -> Leadership:
+        return self._store.take_over(above)
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        return self._store.write()
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        return self._store.read()
+
+    def describe(self) -> Mapping[str, str]:
+        return self._store.describe()
+
+    def close(self) -> None:
+        """The wrapped store is closed by its owner."""
+
+
+class RecordingEngine(Engine):
+    """Records its calls, and reports only what a test passes to `report`."""
 
     def __init__(self, nodes: Sequence[Node] = TWO_NODES) -> None:
         self.nodes = tuple(nodes)
@@ -203,6 +230,10 @@ class RecordingEngine:
 
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
         return LogChunk(data=b"", next_offset=0, at_end=True)
+
+    def has(self, attempt_id: str) -> bool:
+        with self._lock:
+            return attempt_id in self.attempts
 
     def withhold(self, node: str, reason: str) -> None:
         self.withheld[node] = reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from corral.core.model import WHOLE, Allocation, Gpu, Grant, Job, JobKind, JobState, Node, Queue, Request
-from corral.core.scheduling.cycle.plan import Plan
+from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.changes import Change, PutJob, PutNode, PutQueue
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
@@ -50,8 +50,14 @@ def running(serial: int, on: dict[str, tuple[int, ...]], user: str = "eve", mode
         cpu_milli=cpu_milli,
         memory_bytes=memory_bytes,
     )
-    base = {"created_at": 0.0, "queued_at": 0.0, "allocated_at": 0.0, "started_at": 0.0, "grace_seconds": 0.0}
-    base["state"] = JobState.RUNNING
+    base: dict[str, Any] = {
+        "created_at": 0.0,
+        "queued_at": 0.0,
+        "allocated_at": 0.0,
+        "started_at": 0.0,
+        "grace_seconds": 0.0,
+        "state": JobState.RUNNING,
+    }
     return Job(
         id=f"j-{serial}",
         name=f"job-{serial}",

@@ -35,11 +35,11 @@ from corral.core.model import (
     Prediction,
     Queue,
     Request,
-    Reservation,
 )
-from corral.core.scheduling.cycle.plan import Plan
-from corral.core.scheduling.cycle.plan_check import check_plan
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan
+from corral.core.scheduling.plan.plan_check import check_plan
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.snapshot.changes import DropJob, PutJob, PutNode, PutQueue, PutReservation, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import BackfillRules, Limits, PreemptionRules, ScalingRules

@@ -6,20 +6,8 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from corral.core.model import (
-    WHOLE,
-    Blocking,
-    Gpu,
-    GpuHealth,
-    Job,
-    JobKind,
-    Node,
-    NodeState,
-    Prediction,
-    Queue,
-    Quota,
-    Request,
-)
+from corral.core.model import WHOLE, Blocking, Gpu, GpuHealth, Job, JobKind, Node, NodeState, Prediction, Queue, Request
+from corral.core.people.quota import Quota
 from corral.core.snapshot.changes import Change, PutNode, PutQueue, PutQuota, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits

@@ -1,4 +1,4 @@
-"""Versions of what somebody else has stored: made only when every piece is there."""
+"""Versions of pieces that a client has stored: made only when every piece is there."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_nothing_is_made_of_a_tree_with_holes(tmp_path: Path, source: Path) -> N
     assert list(opened(tmp_path).metadata.log("second")) == []
 
 
-def test_who_comes_late_is_told(tmp_path: Path, source: Path) -> None:
+def test_a_late_commit_is_refused(tmp_path: Path, source: Path) -> None:
     first = opened(tmp_path).commit("first", source, message="", author="ann").commit
     (source / "small").write_text("other")
     second = opened(tmp_path).commit("first", source, message="", author="ann").commit

@@ -1,4 +1,4 @@
-"""Garbage: what goes, what stays, and that nothing goes that somebody may need."""
+"""Garbage: what is removed, what stays, and that nothing is removed that may be needed."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_commits_and_collections_at_the_same_time(tmp_path: Path) -> None:
         def run() -> None:
             try:
                 work()  # type: ignore[operator]
-            except BaseException as error:  # noqa: BLE001 (told by the test)
+            except BaseException as error:  # noqa: BLE001 (reported by the test)
                 failures.append(error)
 
         return threading.Thread(target=run)

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.datasets.content.chunking import LEAST, MOST, cuts_of
+from corral.datasets.content.chunker import LEAST, MOST, cuts_of
 from corral.datasets.content.packs import decode_index, encode_index
 from corral.datasets.content.pieces import _Table
 from corral.datasets.history.records import digest_of

@@ -23,7 +23,7 @@ from corral.datasets import (
     Unstable,
     check_pack,
 )
-from corral.datasets.content.chunking import cuts_of
+from corral.datasets.content.chunker import cuts_of
 from corral.datasets.content.packs import encode_index
 from corral.datasets.history.records import digest_of, encode_list
 from corral.datasets.work.scan import Opener, Stamp, open_root, scan
@@ -104,7 +104,7 @@ def test_diff_log_and_tags(repository: Repository, tmp_path: Path) -> None:
         repository.resolve("faces", "good")
 
 
-def test_somebody_else_was_quicker(repository: Repository, tmp_path: Path) -> None:
+def test_another_commit_came_first(repository: Repository, tmp_path: Path) -> None:
     work = write_files(tmp_path / "work", {"a": b"1"})
     first = commit(repository, work)
     write_files(work, {"a": b"2"})
@@ -192,7 +192,7 @@ def test_a_directory_is_brought_to_another_version(repository: Repository, tmp_p
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_work_of_somebody_is_not_overwritten(repository: Repository, tmp_path: Path) -> None:
+def test_a_users_work_is_not_overwritten(repository: Repository, tmp_path: Path) -> None:
     work = write_files(tmp_path / "work", {"a": b"1", "b": b"1"})
     first = commit(repository, work)
     write_files(work, {"a": b"2", "b": b"2"})
@@ -245,8 +245,8 @@ def test_a_damaged_index_of_a_working_directory_is_not_believed(repository: Repo
     assert b"".join(repository.read("faces", "latest", "a")) == b"2"
 
 
-def test_nobody_is_led_elsewhere_while_files_are_read(tmp_path: Path) -> None:
-    """Between looking and opening, somebody puts links in the place of what was found."""
+def test_links_are_not_followed_while_files_are_read(tmp_path: Path) -> None:
+    """Between listing and opening, files are replaced by links."""
     write_files(tmp_path / "secret", {"a": b"secret"})
     work = write_files(tmp_path / "work", {"d/a": b"public", "b": b"public"})
     with open_root(work) as root, Opener(root) as opener:

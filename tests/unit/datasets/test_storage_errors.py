@@ -1,4 +1,4 @@
-"""A storage that cannot be reached, or only at times: told plainly, and never taken for something that is not there."""
+"""A storage that cannot be reached, or only at times: reported as such, and never taken for a missing object."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_lease_that_could_not_be_renewed_ends_the_commit(tmp_path: Path) -> No
             lease.check()
 
 
-def test_a_full_or_read_only_storage_is_told_and_no_version_appears(tmp_path: Path) -> None:
+def test_a_full_or_read_only_storage_is_reported_and_no_version_appears(tmp_path: Path) -> None:
     work = write_files(tmp_path / "work", {"a": b"1"})
     (tmp_path / "blobs").write_bytes(b"not a directory")
     repository: Repository = repository_in(tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.files import NotPlain, Place, hand_over, open_below, opening, remove_tree, used_bytes
+from corral.files import NotPlain, Place, descriptors, give_to, open_below, remove_tree, used_bytes
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away: run as root")
 
@@ -19,7 +19,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files
 def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A job's directory, opened both ways that kernels know."""
     if request.param != "openat2":
-        monkeypatch.setattr(opening, "_OPENAT2", 100_000)
+        monkeypatch.setattr(descriptors, "_OPENAT2", 100_000)
     (tmp_path / "j-1").mkdir()
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret").write_text("secret")
@@ -137,7 +137,7 @@ def test_another_file_system_is_not_entered(home: Path) -> None:
 def test_a_file_with_a_second_name_is_not_appended_to(home: Path) -> None:
     os.link(home.parent / "outside" / "secret", home / "have")
     with Place.at(home.parent, home.name) as place, pytest.raises(NotPlain, match="of its own"):
-        opening.make_file(place.descriptor, "have", is_new=False)
+        descriptors.make_file(place.descriptor, "have", is_new=False)
 
 
 @needs_root
@@ -150,14 +150,14 @@ def test_files_are_given_to_an_account_but_for_those_of_others(home: Path) -> No
     (home / "others").touch()
     os.chown(home / "others", other, other)
     with Place.at(home.parent, home.name) as place:
-        hand_over(place.descriptor, account, account)
+        give_to(place.descriptor, account, account)
     owners = {path.name: path.lstat().st_uid for path in (home, *home.rglob("*"))}
     given = {"j-1": account, "made": account, "by": account, "server": account, "file": account}
     assert owners == {**given, "way": 0, "second-name": 0, "others": other}
     assert (home.parent / "outside").stat().st_uid == 0
     # Another account from now on: what the one before had goes along, and what a stranger has does not.
     with Place.at(home.parent, home.name) as place:
-        hand_over(place.descriptor, 48502, 48502)
+        give_to(place.descriptor, 48502, 48502)
     owners = {path.name: path.lstat().st_uid for path in (home, *home.rglob("*"))}
     assert owners["file"] == owners["j-1"] == 48502
     assert owners["others"] == other

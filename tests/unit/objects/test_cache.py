@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ def test_what_fails_leaves_nothing_and_is_tried_again(cache: BlockCache) -> None
 
     with pytest.raises(ConnectionError):
         read(cache, identity(), 0, fails)
-    with pytest.raises(OSError, match="1000 bytes were asked for from 0 on, and 3 came"):
+    with pytest.raises(OSError, match="1000 bytes were requested from 0 on, and 3 were received"):
         read(cache, identity(), 0, lambda start, end: b"abc")
     assert not cache.has(identity(), 0)
     assert read(cache, identity(), 0, counting([])) == b"x" * BLOCK
@@ -88,6 +89,10 @@ def test_the_longest_unused_go_first_and_never_what_is_open(tmp_path: Path) -> N
         assert os.pread(opened, BLOCK, 0) == b"x" * BLOCK
 
 
+def first_bytes(data: bytes, start: int, end: int) -> bytes:
+    return data[: end - start]
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 3)), min_size=1, max_size=40))
 def test_whatever_is_read_is_right_and_the_limit_holds(
@@ -98,7 +103,7 @@ def test_whatever_is_read_is_right_and_the_limit_holds(
         of = identity(name, size=3 * BLOCK + 7)
         expected = f"{name}{number}".encode() * BLOCK
         length = BLOCK if number < 3 else 7
-        assert read(cache, of, number, lambda start, end, data=expected: data[: end - start]) == expected[:length]
+        assert read(cache, of, number, partial(first_bytes, expected)) == expected[:length]
         assert cache.used_bytes() <= 5 * BLOCK
 
 
@@ -114,7 +119,7 @@ def _wait(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_processes_share_one_fetch_and_survive_the_death_of_whoever_does_it(tmp_path: Path) -> None:
+def test_processes_share_one_fetch_and_survive_the_death_of_the_process_that_does_it(tmp_path: Path) -> None:
     """One is killed while it fetches; of those that waited for it one takes over, and the others need no fetch."""
     counted = tmp_path / "fetched"
     victim = _start(tmp_path, 60.0, 0)

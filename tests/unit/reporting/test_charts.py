@@ -1,4 +1,4 @@
-"""Charts: pictures that can be read, whatever the numbers are."""
+"""Charts: readable for all numbers."""
 
 from __future__ import annotations
 

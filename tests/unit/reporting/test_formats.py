@@ -132,10 +132,10 @@ def test_a_pdf_is_made_without_any_font_of_the_system(monkeypatch: pytest.Monkey
     bare = typst.Fonts(include_system_fonts=False, include_embedded_fonts=True)
     monkeypatch.setattr(pdf, "_fonts", lambda: bare)
     made = pdf.render(document(report([*USAGE, row(99, 0, 5000, user="张伟")])), made_at=NOW)
-    told = pages(made)
-    assert "GPU-hours held" in told[0]
-    assert all(f"{number} of {len(told)}" in text for number, text in enumerate(told, 1)), "pages are numbered"
-    assert all("c-1 · Weekly report" in text for text in told[1:]), "every page says what it is of"
+    reported = pages(made)
+    assert "GPU-hours held" in reported[0]
+    assert all(f"{number} of {len(reported)}" in text for number, text in enumerate(reported, 1)), "pages are numbered"
+    assert all("c-1 · Weekly report" in text for text in reported[1:]), "every page says what it is of"
 
 
 def test_a_pdf_is_on_a4_and_the_same_again() -> None:
@@ -175,10 +175,10 @@ def test_attempts_beyond_the_period_are_not_in_its_data() -> None:
 
 
 def test_the_summary_fits_into_a_message() -> None:
-    told = summary(report(SMALL))
-    assert told.startswith("c-1, 7 – 13 September 2026\n")
-    assert "GPU-hours held: 4.00" in told
-    assert "What stands out\n- " in told
+    reported = summary(report(SMALL))
+    assert reported.startswith("c-1, 7 – 13 September 2026\n")
+    assert "GPU-hours held: 4.00" in reported
+    assert "What stands out\n- " in reported
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_the_summary_fits_into_a_message() -> None:
         (0.5, 1, "7 September 2026, 12:00 UTC – 8 September 2026, 00:00 UTC"),
     ],
 )
-def test_spans_in_words(since: float, until: float, text: str) -> None:
+def test_spans_in_a_message(since: float, until: float, text: str) -> None:
     assert span_text(Span(since=MONDAY + since * DAY, until=MONDAY + until * DAY)) == text
 
 
@@ -207,7 +207,7 @@ def test_spans_in_words(since: float, until: float, text: str) -> None:
         (100_000, "1 d 4 h"),
     ],
 )
-def test_durations_in_words(seconds: float, text: str) -> None:
+def test_durations_in_a_message(seconds: float, text: str) -> None:
     assert duration(seconds) == text.replace(" ", GAP)
 
 

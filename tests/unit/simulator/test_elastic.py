@@ -15,19 +15,10 @@ from hypothesis import strategies as st
 from corral.control.live.journal import JournalWriter, replay
 from corral.control.live.state import State
 from corral.control.system.policies import Policies
-from corral.core.model import (
-    WHOLE,
-    Blocking,
-    Elastic,
-    Job,
-    JobKind,
-    JobState,
-    Queue,
-    Quota,
-    Request,
-)
-from corral.core.scheduling.cycle.plan import ResizeCause
+from corral.core.model import WHOLE, Blocking, Elastic, Job, JobKind, JobState, Queue, Request
+from corral.core.people.quota import Quota
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import ResizeCause
 from corral.core.snapshot.changes import Change, PutLastNode, PutNode, PutQueue, PutQuota, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, ScalingRules

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from corral.core.fleet.resources import NOTHING, Amount, held_by
 from corral.core.model import WHOLE, Job, JobKind, JobState
-from corral.core.scheduling.cycle.plan import Plan
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.simulator.simulation import Simulation
 from tests.unit.core.recount import check_allocation, check_never_oversubscribed, dump_snapshot, free_on

@@ -80,7 +80,7 @@ def test_every_move_lets_a_job_start_and_time_goes_on(work: Workload, min_run: f
         if step.ended or step.arrived or step.plan.starts:
             continue  # others may be before it by now, such as one that was preempted at the same moment
         waiting = served - {one.for_job for one in step.plan.preemptions}
-        assert all(simulation.snapshot.giving_way.get(name) for name in waiting), "a move was made in vain"
+        assert all(simulation.snapshot.victims_stopping.get(name) for name in waiting), "a move was made in vain"
     assert len(simulation.finished) == len(work.jobs)
 
 

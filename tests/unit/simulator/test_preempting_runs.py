@@ -236,8 +236,8 @@ def test_gpu_time_is_work_or_lost_and_everybody_ends(jobs: list[TraceJob], rules
 def _check_jobs(over: list[Ran], held: list[Held], rules: Rules, preemptions: int) -> None:
     """Each job was interrupted as often as it came back, never early, and lost what its restarts cost and no more."""
     by_job: dict[str, list[Held]] = defaultdict(list)
-    for one in held:
-        by_job[one.job.id].append(one)
+    for time_held in held:
+        by_job[time_held.job.id].append(time_held)
     assert sum(one.preemptions for one in over) == preemptions
     for one in over:
         attempts = sorted(by_job[one.job.id], key=lambda item: item.since)

@@ -23,13 +23,13 @@ from corral.core.model import (
     Queue,
     Request,
 )
-from corral.core.scheduling.cycle.plan import Plan, Preemption, PreemptionRule
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.ordering.cost import OrderingRules, aged_from
 from corral.core.scheduling.placement.search import could_ever_fit, find_place
+from corral.core.scheduling.plan.plan import Plan, Preemption, PreemptionRule
 from corral.core.scheduling.preemption.preemption import lost_gpu_seconds
-from corral.core.snapshot.changes import DropJob, PutJob, PutNode, PutQueue, PutRules
+from corral.core.snapshot.changes import Change, DropJob, PutJob, PutNode, PutQueue, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import BackfillRules, Limits, PreemptionRules
 from corral.simulator.simulation import Arrival, Simulation
@@ -49,7 +49,7 @@ class Crowd:
 
     def simulation(self) -> Simulation:
         machines = [PutNode(node=node(f"n{number}", gpus)) for number, gpus in enumerate(self.gpus)]
-        changes = [self.rules, *machines, *(PutQueue(queue=queue) for queue in self.queues)]
+        changes: list[Change] = [self.rules, *machines, *(PutQueue(queue=queue) for queue in self.queues)]
         return Simulation(snapshot=ClusterSnapshot(changes), arrivals=self.arrivals)
 
 
@@ -247,9 +247,9 @@ def test_who_is_made_room_for_starts_when_it_is_there(crowd: Crowd) -> None:
         for job_id in sorted(served - starting - moving):
             job = snapshot.jobs.get(job_id)
             assert job is not None
-            assert snapshot.giving_way.get(job_id), f"{job_id} waits although all have given way"
+            assert snapshot.victims_stopping.get(job_id), f"{job_id} waits although all have given way"
         served = (served - starting) | {one.for_job for one in step.plan.preemptions}
-        again = [one for one in step.plan.preemptions if one.to is None and snapshot.giving_way.get(one.for_job)]
+        again = [one for one in step.plan.preemptions if one.to is None and snapshot.victims_stopping.get(one.for_job)]
         assert not again, "those who give way already were enough"
 
 
@@ -454,8 +454,8 @@ def test_equal_content_decides_alike(crowd: Crowd) -> None:
 def test_a_start_clears_what_it_gave_up() -> None:
     job = replace(waiting(1, gpus=1), preempted_for="j-9")
     snapshot = picture(node("n1", 1), job)
-    assert snapshot.gave_way == {"j-9": {"j-1"}}
+    assert snapshot.victims_requeued == {"j-9": {"j-1"}}
     (start,) = schedule(snapshot, 5.0).starts
     snapshot.apply([PutJob(job=advance(job, Planned(at=5.0, allocation=start.allocation)).job)])
-    assert not snapshot.gave_way
-    assert not snapshot.giving_way
+    assert not snapshot.victims_requeued
+    assert not snapshot.victims_stopping

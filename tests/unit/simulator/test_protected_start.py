@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from corral.core.model import Blocking, Job, JobKind, Queue, Request
 from corral.core.scheduling.explain.reasons import line_order
-from corral.core.snapshot.changes import PutNode, PutQueue
+from corral.core.snapshot.changes import Change, PutNode, PutQueue
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.waiting_lines import LineKey, line_of
 from corral.simulator.simulation import Arrival, Simulation, Step
@@ -129,7 +129,7 @@ def stream(count: int, every: float, run: float, limit: float | None) -> list[Ar
 def test_a_stream_of_small_jobs_starves_nobody(nodes_asked: int, blocking: Blocking, limit: float | None) -> None:
     """Three nodes of four GPUs, always full of one-GPU jobs; then somebody wants whole nodes."""
     queue = Queue(name="default", policy="fcfs", blocking=blocking)
-    cluster = [PutQueue(queue=queue), *(PutNode(node=node(f"n{n}", gpus=4)) for n in range(3))]
+    cluster: list[Change] = [PutQueue(queue=queue), *(PutNode(node=node(f"n{n}", gpus=4)) for n in range(3))]
     big = Job(
         id="j-1000",
         name="big",
@@ -146,7 +146,7 @@ def test_a_stream_of_small_jobs_starves_nobody(nodes_asked: int, blocking: Block
 
 def test_a_single_job_and_a_gang_are_both_protected_in_order_of_waiting() -> None:
     queue = Queue(name="default", policy="fcfs")
-    cluster = [PutQueue(queue=queue), *(PutNode(node=node(f"n{n}", gpus=4)) for n in range(2))]
+    cluster: list[Change] = [PutQueue(queue=queue), *(PutNode(node=node(f"n{n}", gpus=4)) for n in range(2))]
     gang = Job(
         id="j-900", name="gang", user="ann", request=Request(nodes=2, gpus=4), created_at=50.5, time_limit_seconds=20.0
     )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from corral.core.model import WHOLE, Blocking
 from corral.core.scheduling.ordering import POLICIES
 from corral.simulator.fleets import parse_fleet
-from corral.simulator.outcome import COURSE_STEPS, Course, Distribution, Held, Outcome, Ran, jain_index
+from corral.simulator.outcome import SERIES_STEPS, Distribution, Held, Outcome, Ran, TimeSeries, jain_index
 from corral.simulator.replay import Rules, replay
 from corral.simulator.summary import flat, summary
 from corral.simulator.traces.job import TraceJob
@@ -93,10 +93,10 @@ def _check_figures(outcome: Outcome, ran: list[Ran], held: list[Held]) -> None:
     assert outcome.gpu_seconds == pytest.approx(worked) == pytest.approx(occupied)
     assert sum(outcome.gpu_seconds_by_group().values()) == pytest.approx(worked)
     assert 0 <= outcome.utilization <= 1 + 1e-9
-    course, step = outcome.used_gpus(), outcome._used.step
-    widths = [min(step, outcome.makespan_seconds - at) for at, _ in course]
-    assert math.fsum(mean * width for (_, mean), width in zip(course, widths, strict=True)) == pytest.approx(worked)
-    assert all(-1e-6 <= mean <= outcome.gpus + 1e-6 for _, mean in course)
+    series, step = outcome.used_gpus(), outcome._used.step
+    widths = [min(step, outcome.makespan_seconds - at) for at, _ in series]
+    assert math.fsum(mean * width for (_, mean), width in zip(series, widths, strict=True)) == pytest.approx(worked)
+    assert all(-1e-6 <= mean <= outcome.gpus + 1e-6 for _, mean in series)
     if ran:
         assert outcome.waits.mean == pytest.approx(statistics.fmean(one.wait_seconds for one in ran))
         assert outcome.completions.most == pytest.approx(max(one.completion_seconds for one in ran))
@@ -164,13 +164,13 @@ amounts = st.lists(st.tuples(st.floats(0, 5e4), st.floats(0, 5e4), st.integers(1
 
 @given(amounts)
 def test_a_course_keeps_its_sum_however_long_it_gets(parts: list[tuple[float, float, int]]) -> None:
-    course = Course(100.0)
+    series = TimeSeries(100.0)
     for since, length, amount in parts:
-        course.add(100.0 + since, 100.0 + since + length, float(amount))
+        series.add(100.0 + since, 100.0 + since + length, float(amount))
     end = 100.0 + max(since + length for since, length, _ in parts)
-    means = course.means(end)
-    assert len(means) <= COURSE_STEPS
-    total = math.fsum(mean * (min(end, at + course.step) - at) for at, mean in means)
+    means = series.means(end)
+    assert len(means) <= SERIES_STEPS
+    total = math.fsum(mean * (min(end, at + series.step) - at) for at, mean in means)
     assert total == pytest.approx(sum(length * amount for _, length, amount in parts), rel=1e-6, abs=1e-3)
 
 

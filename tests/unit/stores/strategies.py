@@ -28,7 +28,7 @@ def values_of(hint: Any, texts: st.SearchStrategy[str] = TEXTS) -> st.SearchStra
     if get_origin(hint) is tuple:
         return st.tuples(*map(values_of, arguments))
     # Values within values are drawn alike: left to itself, hypothesis would sometimes take what equals not even itself.
-    return every_field(hint, texts) if is_dataclass(hint) else st.from_type(hint)
+    return every_field(hint, texts) if isinstance(hint, type) and is_dataclass(hint) else st.from_type(hint)
 
 
 def every_field(

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
-from corral.control.ports import Metric, Point
+from corral.control.ports import History, HistoryUnavailable, Metric, Point
 from corral.telemetry.history import EmbeddedHistory, file
 from corral.telemetry.history.precision import PER_UNIT
 
 HOUR_MS = 3_600_000
 STEPS_MS = {"raw": 1, "minute": 60_000, "hour": HOUR_MS}
 WINDOWS_MS = {"raw": HOUR_MS, "minute": HOUR_MS, "hour": 96 * HOUR_MS}
+
+
+class NoHistory(History):
+    """Cannot be read or written. Fakes override what their test asks for."""
+
+    def append(self, at: float, values: Mapping[Metric, Mapping[str, float]]) -> None:
+        raise HistoryUnavailable("away")
+
+    def means(self, metric: Metric, since: float, until: float) -> dict[str, float]:
+        raise HistoryUnavailable("away")
+
+    def series(
+        self, metric: Metric, subjects: Collection[str] | None, since: float, until: float, step_seconds: float
+    ) -> dict[str, list[Point]]:
+        raise HistoryUnavailable("away")
+
+    def describe(self) -> Mapping[str, str | int | float]:
+        raise HistoryUnavailable("away")
+
+    def close(self) -> None:
+        pass
 
 
 @dataclass

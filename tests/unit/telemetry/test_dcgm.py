@@ -63,7 +63,7 @@ def test_what_nvidias_exporter_prints() -> None:
     ]
 
 
-def test_gpus_without_a_uuid_are_told_apart_by_host_and_index() -> None:
+def test_gpus_without_a_uuid_are_distinguished_by_host_and_index() -> None:
     text = (
         'DCGM_FI_DEV_GPU_UTIL{gpu="0",Hostname="n1"} 10\nDCGM_FI_DEV_GPU_UTIL{gpu="1",Hostname="n1"} 20\n'
         'DCGM_FI_DEV_GPU_UTIL{gpu="0",hostname="n2"} 30\nDCGM_FI_DEV_GPU_UTIL{gpu="x",hostname="n2"} 40\n'
@@ -93,25 +93,25 @@ def test_slices_of_a_partitioned_gpu_are_not_the_gpu() -> None:
     )
 
 
-def test_an_xid_is_told_when_it_changes() -> None:
+def test_an_xid_is_reported_when_it_changes() -> None:
     memory = XidMemory()
 
-    def told(code: int) -> tuple[int, ...]:
+    def reported(code: int) -> tuple[int, ...]:
         return read(f"DCGM_FI_DEV_XID_ERRORS{{{LABELS}}} {code}\n", memory)[0].xids
 
     # The first look cannot know when the error was; one that stays is not new.
-    assert [told(code) for code in (31, 31, 79, 79, 0, 79)] == [(), (), (79,), (), (), (79,)]
+    assert [reported(code) for code in (31, 31, 79, 79, 0, 79)] == [(), (), (79,), (), (), (79,)]
 
 
-def test_counted_xids_are_told_each_time() -> None:
+def test_counted_xids_are_reported_each_time() -> None:
     memory = XidMemory()
 
-    def told(**counts: int) -> tuple[int, ...]:
+    def reported(**counts: int) -> tuple[int, ...]:
         lines = [f'corral_exporter_gpu_xid_events_total{{{LABELS},xid="{code[1:]}"}} {n}' for code, n in counts.items()]
         return read("\n".join([f"DCGM_FI_DEV_XID_ERRORS{{{LABELS}}} 0", *lines]), memory)[0].xids
 
     looks: list[Mapping[str, int]] = [{}, {"x79": 1}, {"x79": 1}, {"x79": 3, "x48": 1}, {"x79": 1}]
-    assert [told(**counts) for counts in looks] == [(), (79,), (), (48, 79, 79), (79,)]  # at last it was begun anew
+    assert [reported(**counts) for counts in looks] == [(), (79,), (), (48, 79, 79), (79,)]  # at last it was begun anew
 
 
 def test_a_gpu_without_a_single_value_is_still_there() -> None:

@@ -20,7 +20,7 @@ from corral.engines.local.fleet import VirtualFleet
 from corral.engines.local.virtual import build_nodes, parse_virtual_gpus
 from corral.telemetry.exporter import Exporter, ExporterServer
 from corral.telemetry.page import GpuPlace
-from corral.telemetry.scraping import ScrapingCollector
+from corral.telemetry.scraper import ScrapingCollector
 from corral.telemetry.virtual import VirtualCollector
 
 
@@ -164,7 +164,7 @@ def test_xids_are_kept_and_a_failing_collector_serves_nothing_stale(clock: Clock
     assert f"DCGM_FI_DEV_XID_ERRORS{{{labels}}} 79\n" in page
     assert f'corral_exporter_gpu_xid_events_total{{{labels},xid="79"}} 2\n' in page
     assert f'corral_exporter_gpu_xid_events_total{{{labels},xid="48"}} 1\n' in page
-    assert 'UUID="x"' not in page  # nobody knows where that one sits
+    assert 'UUID="x"' not in page  # its node is not known
     scripted.given = None
     clock.at += 10.0
     exporter.read()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from hypothesis import settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from corral.control.ports import Metric
+from corral.telemetry.history import EmbeddedHistory
 from tests.unit.searching import DEAR
 from tests.unit.telemetry.history_model import (
     HOUR_MS,
@@ -19,6 +21,9 @@ from tests.unit.telemetry.history_model import (
     is_close,
     open_history,
 )
+
+#: values by subject, by metric
+Readings = Mapping[Metric, Mapping[str, float]]
 
 METRICS = (Metric.GPU_UTILIZATION, Metric.GPU_MEMORY_USED, Metric.GPU_ENERGY)
 #: More than one block of subjects.
@@ -59,13 +64,13 @@ class HistoryStory(RuleBasedStateMachine):
         raw, minute, hour = hours
         self.model = HistoryModel(kept_ms={"raw": raw * HOUR_MS, "minute": minute * HOUR_MS, "hour": hour * HOUR_MS})
 
-    def opened(self):  # type: ignore[no-untyped-def]
+    def opened(self) -> EmbeddedHistory:
         raw, minute, hour = self.hours
         path = Path(self.directory.name) / "history.db"
         return open_history(path, self.clock, raw_hours=raw, minute_hours=minute, hour_hours=hour)
 
     @rule(taken=st.lists(st.tuples(gaps, rounds), min_size=1, max_size=8))
-    def append(self, taken: list) -> None:  # type: ignore[type-arg]
+    def append(self, taken: list[tuple[int, Readings]]) -> None:
         for gap, readings in taken:
             self.now += gap
             self.clock.at = self.now / 1000
@@ -79,7 +84,7 @@ class HistoryStory(RuleBasedStateMachine):
             self.append([(gap, {Metric.GPU_UTILIZATION: {name: value + int(name[4:]) for name in sorted(names)}})])
 
     @rule(back=st.integers(1, 2 * HOUR_MS), readings=rounds)
-    def append_late(self, back: int, readings: dict) -> None:  # type: ignore[type-arg]
+    def append_late(self, back: int, readings: Readings) -> None:
         self.history.append((self.now - back) / 1000, readings)
         self.model.append(self.now - back, readings)
 

@@ -9,7 +9,6 @@ import psutil
 import pytest
 
 from corral.control.ports import HostReading
-from corral.telemetry import host as host_module
 from corral.telemetry.host import HostCollector
 
 
@@ -36,7 +35,7 @@ def test_rates_are_per_second_without_the_loopback(tmp_path: Path, monkeypatch: 
         "eth0": SimpleNamespace(bytes_recv=1000, bytes_sent=500),
         "lo": SimpleNamespace(bytes_recv=9, bytes_sent=9),
     }
-    monkeypatch.setattr(host_module.psutil, "net_io_counters", lambda pernic: dict(cards))
+    monkeypatch.setattr(psutil, "net_io_counters", lambda pernic: dict(cards))
     collector = HostCollector("me", tmp_path)
     read(collector, 10.0)
     cards["eth0"] = SimpleNamespace(bytes_recv=3000, bytes_sent=700)
@@ -52,5 +51,5 @@ def test_what_the_system_does_not_tell_is_none(tmp_path: Path, monkeypatch: pyte
         raise OSError("not here")
 
     for name in ("cpu_percent", "virtual_memory", "disk_usage", "net_io_counters"):
-        monkeypatch.setattr(host_module.psutil, name, fails)
+        monkeypatch.setattr(psutil, name, fails)
     assert read(HostCollector("me", tmp_path), 1.0) == HostReading(node="me", at=1.0)

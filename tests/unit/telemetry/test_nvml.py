@@ -1,4 +1,4 @@
-"""What the NVML collector makes of devices that tell little, fail, fall off the bus, or come back."""
+"""What the NVML collector makes of devices that report little, fail, fall off the bus, or come back."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import pynvml  # type: ignore[import-untyped]
 import pytest
 
 from corral.control.ports import GpuProcess, GpuReading, MigSlice
-from corral.telemetry import nvml
 from corral.telemetry.nvml import REOPEN_SECONDS, NvmlCollector
 from corral.telemetry.page import GpuPlace
 
-ERROR = nvml.pynvml.NVMLError
-NOT_SUPPORTED = nvml.pynvml.NVML_ERROR_NOT_SUPPORTED
-IS_LOST = nvml.pynvml.NVML_ERROR_GPU_IS_LOST
-UNINITIALIZED = nvml.pynvml.NVML_ERROR_UNINITIALIZED
-TIMEOUT = nvml.pynvml.NVML_ERROR_TIMEOUT
-XID = nvml.pynvml.nvmlEventTypeXidCriticalError
+ERROR = pynvml.NVMLError
+NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
+IS_LOST = pynvml.NVML_ERROR_GPU_IS_LOST
+UNINITIALIZED = pynvml.NVML_ERROR_UNINITIALIZED
+TIMEOUT = pynvml.NVML_ERROR_TIMEOUT
+XID = pynvml.nvmlEventTypeXidCriticalError
 
 FULL = GpuReading(
     gpu_id="GPU-0",
@@ -42,7 +42,7 @@ FULL = GpuReading(
 
 
 class FakeDriver:
-    """Two GPUs; the second tells nothing but its memory. `errors` are raised before any answer, by function or GPU."""
+    """Two GPUs; the second reports only its memory. `errors` are raised before any answer, by function or GPU."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.present = ["GPU-0", "GPU-1"]
@@ -64,7 +64,7 @@ class FakeDriver:
             "nvmlDeviceGetPowerUsage": lambda handle: 250_500,
             "nvmlDeviceGetEnforcedPowerLimit": lambda handle: 700_000,
             "nvmlDeviceGetTotalEnergyConsumption": lambda handle: 9_000,
-            "nvmlDeviceGetClockInfo": lambda handle, kind: 1980 if kind == nvml.pynvml.NVML_CLOCK_SM else 3201,
+            "nvmlDeviceGetClockInfo": lambda handle, kind: 1980 if kind == pynvml.NVML_CLOCK_SM else 3201,
             # 1 is idleness, which is no reason
             "nvmlDeviceGetCurrentClocksEventReasons": lambda handle: 0x1 | 0x4 | 0x40,
             "nvmlDeviceGetCurrentClocksThrottleReasons": lambda handle: 0x4,
@@ -83,7 +83,7 @@ class FakeDriver:
             "nvmlEventSetWait": self._wait,
         }  # fmt: skip
         for name, answer in answers.items():
-            monkeypatch.setattr(nvml.pynvml, name, self._guarded(name, answer))
+            monkeypatch.setattr(pynvml, name, self._guarded(name, answer))
 
     def _guarded(self, name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
         simple = ("Count", "HandleByIndex", "UUID", "Name", "MemoryInfo")
@@ -106,7 +106,7 @@ class FakeDriver:
 
     def _slice(self, handle: str, index: int) -> str:
         if index >= 2:
-            raise ERROR(nvml.pynvml.NVML_ERROR_NOT_FOUND)
+            raise ERROR(pynvml.NVML_ERROR_NOT_FOUND)
         return f"MIG-{index}"
 
     def _wait(self, events: str, milliseconds: int) -> SimpleNamespace:
@@ -133,12 +133,12 @@ def test_everything_is_read_and_what_a_device_does_not_tell_is_none(driver: Fake
 
 
 def test_an_older_driver_is_asked_in_its_own_words(driver: FakeDriver) -> None:
-    driver.errors["nvmlDeviceGetCurrentClocksEventReasons"] = nvml.pynvml.NVML_ERROR_FUNCTION_NOT_FOUND
+    driver.errors["nvmlDeviceGetCurrentClocksEventReasons"] = pynvml.NVML_ERROR_FUNCTION_NOT_FOUND
     assert NvmlCollector().collect(at=1.0).gpus[0].throttle_reasons == ("sw_power_cap",)
 
 
 def test_slices_of_a_partitioned_gpu(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvml.pynvml, "nvmlDeviceGetMigMode", lambda handle: [1, 1])
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetMigMode", lambda handle: [1, 1])
     assert NvmlCollector(["GPU-0"]).collect(at=1.0).gpus[0].mig_slices == (
         MigSlice(id="MIG-0", profile="1g.18gb", memory_used_bytes=400, memory_total_bytes=1000),
         MigSlice(id="MIG-1", profile="1g.18gb", memory_used_bytes=400, memory_total_bytes=1000),
@@ -170,12 +170,12 @@ def test_without_events_everything_else_is_read(driver: FakeDriver) -> None:
     driver.errors["nvmlEventSetCreate"] = NOT_SUPPORTED
     assert len(NvmlCollector().collect(at=1.0).gpus) == 2
     del driver.errors["nvmlEventSetCreate"]
-    driver.errors["nvmlDeviceRegisterEvents"] = nvml.pynvml.NVML_ERROR_NO_PERMISSION
+    driver.errors["nvmlDeviceRegisterEvents"] = pynvml.NVML_ERROR_NO_PERMISSION
     assert len(NvmlCollector().collect(at=1.0).gpus) == 2
     assert driver.freed == 1
 
 
-def test_a_gpu_off_the_bus_is_lost_and_its_last_xid_is_told(driver: FakeDriver) -> None:
+def test_a_gpu_off_the_bus_is_lost_and_its_last_xid_is_reported(driver: FakeDriver) -> None:
     collector = NvmlCollector()
     collector.collect(at=1.0)
     driver.xid("GPU-0", 79)
@@ -214,7 +214,7 @@ def test_a_gpu_that_is_missing_after_the_driver_came_back_is_lost(driver: FakeDr
 
 
 @pytest.mark.parametrize("name", ["nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex", "nvmlEventSetWait", "nvmlInit"])
-@pytest.mark.parametrize("error", [nvml.pynvml.NVML_ERROR_UNKNOWN, IS_LOST, UNINITIALIZED, TIMEOUT])
+@pytest.mark.parametrize("error", [pynvml.NVML_ERROR_UNKNOWN, IS_LOST, UNINITIALIZED, TIMEOUT])
 def test_nothing_raises_whatever_fails(driver: FakeDriver, name: str, error: int) -> None:
     collector = NvmlCollector()
     for at in range(3):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,33 +94,33 @@ class FakeDriver:
 
     def cuCtxSynchronize(self) -> None: ...
 
-    def cuMemFree_v2(self, place: object) -> None: ...
+    def cuMemFree_v2(self, place: Any) -> None: ...
 
-    def cuDeviceGetCount(self, count: object) -> None:
-        count._obj.value = self.devices  # type: ignore[attr-defined]
+    def cuDeviceGetCount(self, count: Any) -> None:
+        count._obj.value = self.devices
 
-    def cuMemGetInfo_v2(self, free: object, total: object) -> None:
-        free._obj.value = self.free  # type: ignore[attr-defined]
+    def cuMemGetInfo_v2(self, free: Any, total: Any) -> None:
+        free._obj.value = self.free
 
-    def cuMemAlloc_v2(self, place: object, size: object) -> None:
-        buffer = self.c.create_string_buffer(size.value)  # type: ignore[attr-defined]
+    def cuMemAlloc_v2(self, place: Any, size: Any) -> None:
+        buffer = self.c.create_string_buffer(size.value)
         self.buffers.append(buffer)
-        place._obj.value = self.c.addressof(buffer)  # type: ignore[attr-defined]
+        place._obj.value = self.c.addressof(buffer)
 
-    def cuMemsetD32_v2(self, place: object, pattern: object, count: object) -> None:
-        words = (self.c.c_uint32 * count.value).from_address(place.value)  # type: ignore[attr-defined]
-        self.c.memmove(words, pattern.value.to_bytes(4, "little") * count.value, 4 * count.value)  # type: ignore[attr-defined]
+    def cuMemsetD32_v2(self, place: Any, pattern: Any, count: Any) -> None:
+        words = (self.c.c_uint32 * count.value).from_address(place.value)
+        self.c.memmove(words, pattern.value.to_bytes(4, "little") * count.value, 4 * count.value)
         if self.bad_at is not None:
             words[self.bad_at] ^= 1
 
-    def cuMemcpyHtoD_v2(self, place: object, source: object, size: object) -> None:
-        self.c.memmove(place.value, source, size.value)  # type: ignore[attr-defined]
+    def cuMemcpyHtoD_v2(self, place: Any, source: Any, size: Any) -> None:
+        self.c.memmove(place.value, source, size.value)
 
-    def cuMemcpyDtoH_v2(self, target: object, place: object, size: object) -> None:
-        self.c.memmove(target, place.value, size.value)  # type: ignore[attr-defined]
+    def cuMemcpyDtoH_v2(self, target: Any, place: Any, size: Any) -> None:
+        self.c.memmove(target, place.value, size.value)
 
-    def cuMemcpyDtoD_v2(self, target: object, source: object, size: object) -> None:
-        self.c.memmove(target.value, source.value, size.value)  # type: ignore[attr-defined]
+    def cuMemcpyDtoD_v2(self, target: Any, source: Any, size: Any) -> None:
+        self.c.memmove(target.value, source.value, size.value)
 
 
 def test_good_memory_passes_and_a_bad_word_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +132,7 @@ def test_good_memory_passes_and_a_bad_word_is_found(monkeypatch: pytest.MonkeyPa
         selftest.put_to_the_test("g")
 
 
-def test_too_little_memory_and_no_such_gpu_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_and_no_such_gpu_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selftest, "_Driver", lambda: FakeDriver(free=1 << 20))
     with pytest.raises(selftest.GpuFailed, match="only 1 MiB"):
         selftest.put_to_the_test("g")

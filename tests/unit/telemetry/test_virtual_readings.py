@@ -104,10 +104,10 @@ def read_one(collector: VirtualCollector, gpu_id: str, at: float) -> GpuReading:
     return next(reading for reading in collector.collect(at).gpus if reading.gpu_id == gpu_id)
 
 
-def test_every_field_is_told() -> None:
+def test_every_field_is_reported() -> None:
     for reading in run(60, all_busy())[-1]:
-        told = {name: getattr(reading, name) for name in reading.__slots__}
-        unknown = {name for name, value in told.items() if value is None}
+        reported = {name: getattr(reading, name) for name in reading.__slots__}
+        unknown = {name for name, value in reported.items() if value is None}
         assert unknown == set()
         assert reading.throttle_reasons == ()
         assert 1000 < (reading.sm_clock_mhz or 0) < 2600

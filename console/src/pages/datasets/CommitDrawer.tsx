@@ -18,7 +18,7 @@ import { common } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
-type Operation = Schema<"ErrandView">;
+type Operation = Schema<"OperationView">;
 
 const NEW = { from: "volume" as "volume" | "job", volume: "", job: "", path: "", message: "" };
 type Fields = typeof NEW;

@@ -13,7 +13,7 @@ from corral.cli.terminal.terminal import Terminal, command, default_command
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corral.client.alerts.alerts import AlertView, RuleView
+    from corral.client.views import AlertView, RuleView
 
 app = typer.Typer(help="See alerts, take care of them, and manage their rules.")
 rule_app = typer.Typer(help="Manage alert rules (operators).", no_args_is_help=True)

@@ -12,7 +12,7 @@ from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, command
 
 if TYPE_CHECKING:
-    from corral.client.alerts.alerts import ChannelView, DeliveryView
+    from corral.client.views import ChannelView, DeliveryView
 
 app = typer.Typer(help="Manage where news go: mail, chats, webhooks (operators).", no_args_is_help=True)
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 from corral.cli.terminal import formats
 
 if TYPE_CHECKING:
-    from corral.client.datasets.datasets import DatasetView, VersionView
+    from corral.client.views import (
+        DatasetView,
+        JobDatasetView,
+        JobLineageView,
+        LineageJobView,
+        LineageView,
+        VersionFileView,
+        VersionView,
+    )
 
 
 def first_line(text: str) -> str:
@@ -49,34 +57,34 @@ def version_described(view: DatasetView, version: VersionView) -> str:
     return "\n".join(f"{label + ':':<9} {value}" for label, value in lines if value)
 
 
-def size_of(file: dict[str, Any]) -> str:
+def size_of(file: VersionFileView) -> str:
     return formats.size(file["size"]) if file["kind"] == "file" else f"{file['kind']}"
 
 
-def lineage_lines(found: dict[str, Any]) -> Iterator[str]:
+def lineage_lines(found: LineageView) -> Iterator[str]:
     for version in found["versions"]:
         tags = f" ({', '.join(version['tags'])})" if version["tags"] else ""
         yield f"{found['name']}@{version['short']}{tags}  {first_line(version['message'])}"
         if version["produced_by"]:
-            yield f"  made by {_job_words(version['produced_by'])}"
+            yield f"  made by {_job_text(version['produced_by'])}"
         for job in version["used_by"]:
-            yield f"  used by {_job_words(job)}, attempts {formats.listed([str(one) for one in job['attempts']])}"
+            yield f"  used by {_job_text(job)}, attempts {formats.listed([str(one) for one in job['attempts']])}"
 
 
-def _job_words(job: dict[str, Any]) -> str:
+def _job_text(job: LineageJobView) -> str:
     return f"{job['id']} {job['name']} of {job['user']}" if job["name"] else str(job["id"])
 
 
-def of_job(found: dict[str, Any]) -> str:
+def of_job(found: JobLineageView) -> str:
     lines = [
-        f"used {_dataset_words(one)}, attempts {formats.listed(list(map(str, one['attempts'])))}"
+        f"used {_dataset_text(one)}, attempts {formats.listed(list(map(str, one['attempts'])))}"
         for one in found["used"]
     ]
-    lines += [f"made {_dataset_words(one)}" for one in found["produced"]]
+    lines += [f"made {_dataset_text(one)}" for one in found["produced"]]
     return "\n".join(lines) or f"{found['job']} used and made no version"
 
 
-def _dataset_words(one: dict[str, Any]) -> str:
+def _dataset_text(one: JobDatasetView) -> str:
     return f"{one['owner']}/{one['name']}@{one['short']}" if one["name"] else f"{one['dataset']}@{one['short']}"
 
 

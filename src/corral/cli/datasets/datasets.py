@@ -18,7 +18,7 @@ from corral.cli.terminal.terminal import Terminal, command
 
 if TYPE_CHECKING:
     from corral.client.client import Client
-    from corral.client.datasets.datasets import DatasetView, ErrandView
+    from corral.client.views import DatasetView, ErrandView
 
 app = typer.Typer(help="Keep versions of files: commit, diff, check out, mount into jobs.", no_args_is_help=True)
 
@@ -128,16 +128,16 @@ def commit(
     with terminal.client() as client:
         view = client.datasets.find(dataset)
         if directory is not None:
-            errand = _commit_here(terminal, client, view, directory, body)
+            operation = _commit_here(terminal, client, view, directory, body)
         else:
             source = {"volume": volume, "path": path} if volume is not None else {"job": job, "path": path}
             begun = client.datasets.commit(view["id"], {**body, "from": source})
-            errand = followed(terminal, client, begun, "committing")
-        _check(errand, "the commit")
-        found = client.datasets.version(view["id"], str(errand["version"]))
+            operation = followed(terminal, client, begun, "committing")
+        _check(operation, "the commit")
+        found = client.datasets.version(view["id"], str(operation["version"]))
         if tag is not None:
             client.datasets.tag(view["id"], tag, found["id"])
-    is_new = bool((errand["result"] or {}).get("created", True))
+    is_new = bool((operation["result"] or {}).get("created", True))
     text = (
         f"Committed {found['short']} to {view['name']}: {formats.count(found['files'], 'file')}, "
         f"{formats.size(found['bytes'])}, {formats.size(found['new_bytes'])} new"
@@ -299,8 +299,8 @@ def lineage(
         raise WrongUsage("name a dataset, or a job with --job")
     with terminal.client() as client:
         if job is not None:
-            found = client.datasets.of_job(job)
-            terminal.answer(found, dataset_texts.of_job(found))
+            of_job = client.datasets.of_job(job)
+            terminal.answer(of_job, dataset_texts.of_job(of_job))
             return
         ref, version = _split(str(dataset))
         found = client.datasets.lineage(client.datasets.find(ref)["id"], version)
@@ -314,13 +314,13 @@ def verify(terminal: Terminal, dataset: VersionArgument) -> None:
     with terminal.client() as client:
         view = client.datasets.find(ref)
         begun = client.datasets.verify(view["id"], version or "latest")
-        errand = followed(terminal, client, begun, "verifying")
-    _check(errand, "the verification")
-    result = errand["result"] or {}
+        operation = followed(terminal, client, begun, "verifying")
+    _check(operation, "the verification")
+    result = operation["result"] or {}
     if not result["ok"]:
-        terminal.answer(errand, "\n".join(dataset_texts.damages(result)))
+        terminal.answer(operation, "\n".join(dataset_texts.damages(result)))
         raise typer.Exit(1)
-    terminal.answer(errand, f"{view['name']} is whole: {result['pieces']} pieces, {formats.size(result['bytes'])}")
+    terminal.answer(operation, f"{view['name']} is whole: {result['pieces']} pieces, {formats.size(result['bytes'])}")
 
 
 @command(app, "gc", examples=["corral dataset gc", "corral dataset gc --target forge --yes"])
@@ -344,28 +344,28 @@ def gc(
         raise WrongUsage(f"--grace: {error}") from None
     with terminal.client() as client:
         begun = client.datasets.collect(target, dry_run=not yes, grace_seconds=seconds)
-        errand = followed(terminal, client, begun, "collecting")
-    _check(errand, "the collection")
-    terminal.answer(errand, dataset_texts.collected(target, errand["result"] or {}))
+        operation = followed(terminal, client, begun, "collecting")
+    _check(operation, "the collection")
+    terminal.answer(operation, dataset_texts.collected(target, operation["result"] or {}))
 
 
 # ------------------------------------------------------------------------------------------------ long work
 
 
-def followed(terminal: Terminal, client: Client, errand: ErrandView, what: str) -> ErrandView:
+def followed(terminal: Terminal, client: Client, operation: ErrandView, what: str) -> ErrandView:
     """Wait for long work of the server's, with a bar."""
     with progress_of(terminal, what) as progress:
 
-        def see(view: ErrandView) -> None:
+        def show(view: ErrandView) -> None:
             if view["progress"] is not None:
                 progress(view["progress"]["done_bytes"], view["progress"]["total_bytes"])
 
-        return client.datasets.wait(errand, see)
+        return client.datasets.wait(operation, show)
 
 
-def _check(errand: ErrandView, what: str) -> None:
-    if errand["state"] != "ready":
-        raise Refused(f"{what} failed: {errand['error']}")
+def _check(operation: ErrandView, what: str) -> None:
+    if operation["state"] != "ready":
+        raise Refused(f"{what} failed: {operation['error']}")
 
 
 def _commit_here(

@@ -11,7 +11,7 @@ from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.terminal import Terminal, command
 
 if TYPE_CHECKING:
-    from corral.client.datasets.datasets import TargetView
+    from corral.client.views import DatasetTargetView
 
 app = typer.Typer(help="Manage where datasets are kept.", no_args_is_help=True)
 
@@ -136,12 +136,12 @@ def rm(
     terminal.answer({"name": name, "deleted": True}, f"Deleted target {name}")
 
 
-def _history(view: TargetView) -> str:
+def _history(view: DatasetTargetView) -> str:
     metadata = view["metadata"]
     return f"{metadata['url']} ({metadata['branch']})" if metadata["kind"] == "git" else "corral's store"
 
 
-def _storage(view: TargetView) -> str:
+def _storage(view: DatasetTargetView) -> str:
     storage = view["storage"]
     if storage["kind"] == "directory":
         return str(storage["path"] or "a directory")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral.cli.jobs.submit import pairs, whole_if_possible
 from corral.cli.scheduling.queues import NO_LIMIT
 from corral.cli.terminal import formats
+from corral.cli.terminal.arguments import amount, pairs
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, command
 
@@ -236,8 +236,8 @@ def _package_changes(
     description: str | None,
 ) -> dict[str, Any]:
     plain = {
-        "gpus": whole_if_possible("--gpus", gpus),
-        "cpus": whole_if_possible("--cpus", cpus),
+        "gpus": None if gpus is None else amount("--gpus", gpus),
+        "cpus": None if cpus is None else amount("--cpus", cpus),
         "memory_bytes": memory,
         "flavor": flavor,
         "rdma": rdma,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
-from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal
 from corral.client.http.errors import NotFound
 
@@ -18,16 +17,6 @@ if TYPE_CHECKING:
 
 ArrayOption = Annotated[str | None, typer.Option("--array", metavar="NAME", help="All jobs of this array of yours.")]
 YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
-
-
-def others(given: Sequence[str] | None) -> list[str] | None:
-    """The jobs named with --after, which may be repeated and hold several; `none` means no job."""
-    if given is None:
-        return None
-    found = [name.strip() for text in given for name in text.split(",") if name.strip()]
-    if not found:
-        raise WrongUsage("--after: which job?")
-    return [] if found == ["none"] else found
 
 
 def submitted(array: Sequence[JobView]) -> str:

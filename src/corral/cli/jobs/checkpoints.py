@@ -18,7 +18,7 @@ app = typer.Typer()
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or the name of one of yours.")]
 
 TITLES = ("NAME", "STEP>", "SAVED>", "SIZE>", "ATTEMPT>", "GOOD~")
-NOTHING_SAVED = "Nothing was saved with the checkpoint helper. How a program saves: docs/how-to/checkpoints.md"
+NOTHING_SAVED = "Nothing was saved with the checkpoint helper. How a program saves: docs/how-to/jobs/checkpoints.md"
 
 
 @command(

@@ -12,7 +12,7 @@ from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, command
 
 if TYPE_CHECKING:
-    from corral.client.jobs.images import ImageView, LoginView
+    from corral.client.views import ImageView, RegistryLoginView
 
 app = typer.Typer(help="Manage the images that jobs run in.", no_args_is_help=True)
 registry_app = typer.Typer(help="Manage your logins to registries.", no_args_is_help=True)
@@ -232,7 +232,7 @@ def _described(view: ImageView) -> str:
     return "\n".join(f"{label + ':':<13} {value}" for label, value in lines if value)
 
 
-def _whose(view: LoginView) -> str:
+def _whose(view: RegistryLoginView) -> str:
     return "the platform" if view["platform"] else "you"
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from corral.cli.jobs import arrays
+from corral.cli.jobs.job_options import JobCommand
+from corral.cli.jobs.job_request import request_body, with_flags, with_job_options
 from corral.cli.jobs.jobs import JobArgument, elastic_text, warning_text
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage, exit_code, problem, readable
 from corral.cli.terminal.terminal import Section, Terminal, command
-from corral.client.http.errors import ClientError
+from corral.client.http.errors import ApiProblem, ClientError
 
 if TYPE_CHECKING:
     from corral.client.client import Client
-    from corral.client.views import JobView
+    from corral.client.views import JobEdit, JobView
 
 app = typer.Typer()
 
@@ -98,47 +100,18 @@ def extend(terminal: Terminal, job: JobArgument) -> None:
         "corral edit j-12 --gpus 2",
     ],
 )
-def edit(
-    terminal: Terminal,
-    job: JobArgument,
-    queue: Annotated[str | None, typer.Option(help="Another queue; the word auto finds the right one.")] = None,
-    priority: Annotated[int | None, typer.Option(help="0 to 100; smaller goes first.")] = None,
-    time: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Longest run time; none: as long as the queue allows.")
-    ] = None,
-    after: Annotated[
-        list[str] | None, typer.Option(metavar="JOB", help="Start when these have completed; none: after no job.")
-    ] = None,
-    preemptible: Annotated[
-        bool | None, typer.Option("--preemptible/--no-preemptible", help="Whether it may give way to others.")
-    ] = None,
-    gpus: Annotated[str | None, typer.Option(help="Per node: 0, a share such as 0.5, or whole GPUs.")] = None,
-    nodes: Annotated[int | None, typer.Option(min=1, help="On so many nodes.")] = None,
-    model: Annotated[
-        str | None, typer.Option(help="GPU models that will do, with commas between them; any: whichever.")
-    ] = None,
-    flavor: Annotated[str | None, typer.Option(help="Another kind of hardware.")] = None,
-    package: Annotated[str | None, typer.Option(help="Another size out of the catalog.")] = None,
-    min_gpus: Annotated[int | None, typer.Option(min=1, help="Of an elastic job.")] = None,
-    max_gpus: Annotated[int | None, typer.Option(min=1, help="Of an elastic job.")] = None,
-) -> None:
-    """Change where, how soon, how long and after what a job that does not run yet shall run; and how large it is, if it
+@with_job_options(JobCommand.EDIT)
+def edit(terminal: Terminal, job: JobArgument, **typed: Any) -> None:
+    """Change the queue, priority, time limit or dependencies of a job that does not run yet; and the size of a job that
     never started."""
-    sizes = {"gpus": gpus, "nodes": nodes, "flavor": flavor, "package": package, "min_gpus": min_gpus}
-    sizes |= {"max_gpus": max_gpus, "priority": priority, "preemptible": preemptible}
-    changes: dict[str, Any] = {word: value for word, value in sizes.items() if value is not None}
-    if model is not None:
-        changes["model"] = None if model == "any" else model.split(",")
-    if queue is not None:
-        changes["queue"] = None if queue == "auto" else queue
-    if time is not None:
-        changes["time"] = None if time == "none" else time
-    if after is not None:
-        changes["after"] = arrays.others(after)
+    changes = request_body(JobCommand.EDIT, typed)
     if not changes:
         raise WrongUsage("nothing to change", hint="Give --queue, --priority, --time, --after or --gpus …")
     with terminal.client() as client:
-        view = client.jobs.edit(job, changes)
+        try:
+            view = client.jobs.edit(job, cast("JobEdit", changes))
+        except ApiProblem as error:
+            raise with_flags(error) from error
     limit = formats.duration(view["time_limit_seconds"]) if view["time_limit_seconds"] else "no time limit"
     waits = f", after {formats.listed(view['after'])}" if view.get("after") else ""
     terminal.answer(view, f"{view['id']}: queue {view['queue']}, priority {view['priority']}, {limit}{waits}")

@@ -1,7 +1,7 @@
-"""`job.yaml`: a submission in a file, in the words of `corral submit`'s flags.
+"""`job.yaml`: a submission in a file. The keys are named like the flags of `corral submit`.
 
-Decides which keys there are and keeps the line of each, so that the server can point into the file. Whether
-a value is allowed is the server's decision.
+The line of every key is kept, so that an error of the server can name the line. The server decides whether a value is
+allowed.
 """
 
 from __future__ import annotations
@@ -15,47 +15,9 @@ from typing import Any
 
 import yaml
 
+from corral.cli.jobs.job_options import FILE_KEYS
 from corral.cli.terminal.failures import WrongUsage
 
-#: Key in the file to the API's word. The API's own words are understood too.
-KEYS: Mapping[str, str] = {
-    "name": "name",
-    "kind": "kind",
-    "command": "command",
-    "preset": "preset",
-    "parameters": "parameters",
-    "gpus": "gpus",
-    "min-gpus": "min_gpus",
-    "min_gpus": "min_gpus",
-    "max-gpus": "max_gpus",
-    "max_gpus": "max_gpus",
-    "nodes": "nodes",
-    "cpus": "cpus",
-    "memory": "memory",
-    "model": "model",
-    "label": "labels",
-    "labels": "labels",
-    "queue": "queue",
-    "flavor": "flavor",
-    "package": "package",
-    "priority": "priority",
-    "time": "time",
-    "grace": "grace",
-    "env": "env",
-    "workdir": "workdir",
-    "image": "image",
-    "venv": "venv",
-    "mount": "mounts",
-    "mounts": "mounts",
-    "retries": "max_retries",
-    "max_retries": "max_retries",
-    "preemptible": "preemptible",
-    "checkpoint-interval": "checkpoint_interval",
-    "checkpoint_interval": "checkpoint_interval",
-    "hold": "hold",
-    "after": "after",
-    "array": "array",
-}
 #: Mappings of text to text: `BATCH: 08` must arrive as it stands, not as the number 8.
 TEXT_MAPPINGS = frozenset({"env", "labels", "parameters"})
 
@@ -63,13 +25,15 @@ TEXT_MAPPINGS = frozenset({"env", "labels", "parameters"})
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobFile:
     name: str
-    #: in the words of the API
+    #: as the API names the fields
     body: Mapping[str, Any] = field(default_factory=dict)
     #: the line of every key of the body
     lines: Mapping[str, int] = field(default_factory=dict)
 
-    def place(self, key: str) -> str:
-        return f"{self.name}:{self.lines[key]}"
+    @property
+    def places(self) -> dict[str, str]:
+        """The file and line of every key of the body, such as `job.yaml:3`."""
+        return {key: f"{self.name}:{line}" for key, line in self.lines.items()}
 
 
 def read_job_file(path: Path) -> JobFile:
@@ -82,7 +46,7 @@ def read_job_file(path: Path) -> JobFile:
 
 
 def parse_job_file(text: str, name: str, *, directory: Path) -> JobFile:
-    """A relative workdir or venv is meant from the file's own directory."""
+    """A relative workdir or venv is relative to the directory of the file."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
@@ -119,12 +83,12 @@ def parse_job_file(text: str, name: str, *, directory: Path) -> JobFile:
 
 def _known_key(node: yaml.Node, place: str) -> str:
     word = node.value if isinstance(node, yaml.ScalarNode) else ""
-    if word in KEYS:
-        return KEYS[word]
-    close = difflib.get_close_matches(str(word), KEYS, n=1)
+    if word in FILE_KEYS:
+        return FILE_KEYS[word]
+    close = difflib.get_close_matches(str(word), FILE_KEYS, n=1)
     raise WrongUsage(
         f"{place}: {word}: unknown key",
-        hint=f"Did you mean {close[0]}?" if close else f"Known keys: {', '.join(sorted(KEYS))}.",
+        hint=f"Did you mean {close[0]}?" if close else f"Known keys: {', '.join(sorted(FILE_KEYS))}.",
     )
 
 

@@ -182,7 +182,7 @@ def _download(
 
 def _follow(terminal: Terminal, job: str, attempt: int | None, rank: int, tail: int | None, raw: bool) -> None:
     """As JSON, every piece is a line of its own and the last one is the end."""
-    from corral.client.http.following import LogText, Patience
+    from corral.client.http.streams import LogText, Patience
     from corral.client.jobs.jobs import exit_status
 
     def lost(error: ServerUnreachable) -> None:

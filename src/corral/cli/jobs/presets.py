@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral.cli.jobs.submit import pairs, submitted, wait_for_end, whole_if_possible
-from corral.cli.storage.volumes import MountOption
+from corral.cli.jobs.job_options import JobCommand
+from corral.cli.jobs.job_request import flag_of, request_body, with_job_options
+from corral.cli.jobs.submit import submitted, wait_for_end
 from corral.cli.terminal import formats
+from corral.cli.terminal.arguments import pairs
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, command
 from corral.client.http.errors import ApiProblem
@@ -81,50 +83,26 @@ def show(
         "corral preset run classification -p mode=fine-tune -p base=/data/model.json --gpus 0",
     ],
 )
+@with_job_options(JobCommand.PRESET_RUN)
 def run(
     terminal: Terminal,
     preset: PresetArgument,
     parameter: Annotated[
         list[str] | None, typer.Option("-p", "--param", metavar="NAME=VALUE", help="A parameter; repeatable.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="The job's name, unique among your jobs.")] = None,
-    gpus: Annotated[float | None, typer.Option(metavar="N", help="GPUs; 0 for CPUs only.")] = None,
-    cpus: Annotated[float | None, typer.Option(metavar="N", help="CPUs.")] = None,
-    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory, such as 16GiB.")] = None,
-    model: Annotated[
-        list[str] | None, typer.Option(metavar="MODEL", help="A GPU model that will do; repeatable.")
-    ] = None,
-    package: Annotated[str | None, typer.Option(help="A size, instead of GPUs, CPUs and memory.")] = None,
-    queue: Annotated[str | None, typer.Option(help="The queue to wait in.")] = None,
-    priority: Annotated[int | None, typer.Option(metavar="0..100", help="Smaller goes first.")] = None,
-    time: Annotated[str | None, typer.Option(metavar="DURATION", help="Longest run time, such as 2h.")] = None,
-    env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="An environment variable; repeatable.")] = None,
-    mount: MountOption = None,
-    workdir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where it runs.")] = None,
-    hold: Annotated[bool | None, typer.Option("--hold", help="Only create it; `corral start` queues it.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end and exit with its exit code.")] = False,
+    *,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job's end and exit with its exit code.")] = False,
+    **typed: Any,
 ) -> None:
-    """Run a preset as a job. What is not given is as the preset says."""
-    flags: dict[str, Any] = {
-        "gpus": whole_if_possible("--gpus", gpus),
-        "cpus": whole_if_possible("--cpus", cpus),
-        "memory": memory,
-        "model": model or None,
-        "package": package,
-        "queue": queue,
-        "priority": priority,
-        "time": time,
-        "env": pairs("--env", env),
-        "mounts": mount or None,
-        "workdir": str(workdir.absolute()) if workdir is not None else None,
-        "hold": hold,
-    }
-    overrides = {key: value for key, value in flags.items() if value is not None}
+    """Run a preset as a job. Options that are not given have the preset's values."""
+    parameters = pairs("--param", parameter) if parameter else None
+    overrides = request_body(JobCommand.PRESET_RUN, typed)
+    name = overrides.pop("name", None)
     with terminal.client() as client:
         try:
-            job = client.presets.run(preset, pairs("--param", parameter), name=name, overrides=overrides)
+            job = client.presets.run(preset, parameters, name=name, overrides=overrides)
         except ApiProblem as error:
-            raise _in_their_words(error) from error
+            raise _with_flags(error) from error
         if wait:
             wait_for_end(terminal, client, [job])
         else:
@@ -195,15 +173,15 @@ def _text(value: bool | int | float | str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value) or formats.NOTHING
 
 
-def _in_their_words(error: ApiProblem) -> ApiProblem:
-    """The fields that the server names, as flags."""
+def _with_flags(error: ApiProblem) -> ApiProblem:
+    """The server's error with flags instead of field names."""
     named = []
     for field, message in error.field_errors:
         place = field
         if field.startswith("parameters."):
             place = f"-p {field.removeprefix('parameters.')}"
         elif field != "preset":
-            place = f"--{field.removeprefix('overrides.')}"
+            place = flag_of(field.removeprefix("overrides."))
         named.append({"field": place, "message": message})
     return type(error)(error.status, {**error.problem, "errors": named}) if named else error
 

@@ -55,7 +55,9 @@ def login(
         before = store.get(client.server)
         password = terminal.password("Password", from_stdin=password_stdin)
         view = _signed_in(terminal, client, user, password, from_stdin=password_stdin)
-        store.put(client.server, Credential(user=view["user"], token=view["token"]))
+        token = view["token"]
+        assert token is not None, "a sign-in with a token name is answered with a token"
+        store.put(client.server, Credential(user=view["user"], token=token))
         server = client.server
     if before is not None:
         # the replaced token is of no use to anybody any more; if it cannot be revoked, it just expires
@@ -208,7 +210,7 @@ def create_token(
     days = expires_in_days if expires is None else _days(expires)
     with terminal.client() as client:
         view = client.people.create_token(name, scopes=scope or (), expires_in_days=days)
-    terminal.answer(view, view.get("token", ""))
+    terminal.answer(view, view["token"])
     terminal.note(f"Token {view['id']} ({view['name']}). It is not shown again; use it as CORRAL_TOKEN or --token.")
 
 

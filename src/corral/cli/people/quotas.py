@@ -132,7 +132,7 @@ def scores(
     with terminal.client() as client:
         if user is None:
             present = sorted(
-                (view for view in client.fleet.scores() if model in (None, view["model"])),
+                (view for view in client.scores.list() if model in (None, view["model"])),
                 key=lambda view: (view["model"], -view["score"], view["user"]),
             )
             terminal.table(
@@ -142,7 +142,7 @@ def scores(
                 empty="No scores yet: they begin with the first job that holds a GPU.",
             )
             return
-        course = list(client.fleet.score_history(user, model=model, since=formats.rfc3339(begin), points=points))
+        course = list(client.scores.history(user, model=model, since=formats.rfc3339(begin), points=points))
     terminal.table(
         ("MODEL", "AT", "SCORE>", "GPUS>"),
         course,

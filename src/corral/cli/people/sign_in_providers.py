@@ -13,7 +13,7 @@ from corral.cli.terminal.terminal import Terminal, command
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corral.client.people.sign_in_providers import IdentityView, ProviderView
+    from corral.client.views import IdentityView, ProviderDetailView
 
 app = typer.Typer(help="Manage sign-in providers and on-board their people (operators).", no_args_is_help=True)
 
@@ -255,7 +255,7 @@ def _edit(terminal: Terminal, id: str, changes: dict[str, Any]) -> None:
     terminal.answer(view, f"{view['id']}: {_state(view)}")
 
 
-def _state(view: ProviderView) -> str:
+def _state(view: ProviderDetailView) -> str:
     return "enabled" if view["enabled"] else "disabled"
 
 

@@ -16,7 +16,7 @@ from corral.client.http.errors import ClientError
 
 if TYPE_CHECKING:
     from corral.client.client import Client
-    from corral.client.views import ReportScheduleView, ReportView
+    from corral.client.views import ReportView, ScheduleView
 
 app = typer.Typer(help="Make, keep and schedule reports on usage (operators).")
 schedule_app = typer.Typer(help="Reports that are made and sent by themselves.")
@@ -219,7 +219,7 @@ def _list_schedules(terminal: Terminal) -> None:
     )
 
 
-def _when(view: ReportScheduleView) -> str:
+def _when(view: ScheduleView) -> str:
     day = {"weekly": f"every {WEEKDAYS[view['weekday']].capitalize()}", "monthly": "on the 1st of the month"}
     return f"{day.get(view['period'], 'every day')} at {view['hour']:02d}:00 UTC"
 
@@ -300,7 +300,7 @@ def _changes(
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _next(view: ReportScheduleView, now: float) -> str:
+def _next(view: ScheduleView, now: float) -> str:
     return "switched off" if view["next_run"] is None else f"next {formats.ago(view['next_run'], now)}"
 
 

@@ -12,7 +12,9 @@ from corral.cli.terminal.moments import moment_option
 from corral.cli.terminal.terminal import Section, Terminal, command
 
 if TYPE_CHECKING:
-    from corral.client.views import AccuracyView, EstimateView
+    from corral.client.views import EstimateAccuracyView, EstimateView, HorizonAccuracyView
+
+    Accuracy = EstimateAccuracyView | HorizonAccuracyView
 
 app = typer.Typer()
 
@@ -36,7 +38,7 @@ def estimates(
     if terminal.as_json:
         terminal.json(view)
         return
-    rows: list[tuple[str, AccuracyView]] = [(row["horizon"], row) for row in view["by_horizon"]]
+    rows: list[tuple[str, Accuracy]] = [(row["horizon"], row) for row in view["by_horizon"]]
     if rows:
         rows.append(("all", view))
     terminal.table(TITLES, rows, lambda row: _row(*row), empty=NOTHING)
@@ -46,7 +48,7 @@ def estimates(
         terminal.say(f"From {formats.count(view['estimates'], 'estimate')}{still}.")
 
 
-def _row(horizon: str, found: AccuracyView) -> Sequence[str]:
+def _row(horizon: str, found: Accuracy) -> Sequence[str]:
     return (
         horizon,
         str(found["started"]),

@@ -12,11 +12,12 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from corral.cli.jobs.submit import in_their_words, wait_for_end
+from corral.cli.jobs.job_request import with_flags
+from corral.cli.jobs.submit import send, wait_for_end
 from corral.cli.slurm.sbatch_options import Here, NotUnderstood, models_for, name_for, script_named, understood
 from corral.cli.slurm.slurm_columns import (
     INFO_FORMAT,
@@ -35,7 +36,7 @@ from corral.client.http.errors import ApiProblem
 
 if TYPE_CHECKING:
     from corral.client.client import Client
-    from corral.client.views import JobView
+    from corral.client.views import JobCreate, JobView
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -74,11 +75,12 @@ def sbatch(terminal: Terminal, given: FreeWords = None) -> None:
             if "after" in body:
                 body["after"] = [job for text in body["after"] for job in _meant(client, text)]
             if batch.is_test:
-                terminal.json(client.jobs.plan({key: value for key, value in body.items() if key != "array"}))
+                one = {key: value for key, value in body.items() if key != "array"}
+                terminal.json(client.jobs.plan(cast("JobCreate", one)))
                 return
             jobs = _submitted(client, body)
         except ApiProblem as error:
-            raise in_their_words(error) from error
+            raise with_flags(error) from error
         number = jobs[0]["id"].removeprefix("j-")
         terminal.say(number if batch.is_parsable else f"Submitted batch job {number}")
         if batch.waits:
@@ -240,7 +242,7 @@ def _submitted(client: Client, body: dict[str, Any]) -> list[JobView]:
             number += 1
         named = {**body, "name": name}
         try:
-            return client.jobs.submit_array(named) if "array" in body else [client.jobs.submit(named)]
+            return send(client, named)
         except ApiProblem as error:
             # another sbatch at the same moment was quicker
             if error.slug != "name-taken":

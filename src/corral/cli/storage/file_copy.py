@@ -131,11 +131,11 @@ def _copy_task(sides: Sides, source: Place, target: Place, *, into: bool, recurs
     target_side, target_path = sides.side(target)
     found = source_side.entry(source_path)
     if found is None:
-        raise WrongUsage(f"there is no {source_side.told(source_path)}")
+        raise WrongUsage(f"there is no {source_side.label(source_path)}")
     if into and source.name not in ("", ".", ".."):
         target_path = joined(target_path, source.name)
     if found.kind == "dir":
         if not recursive:
-            raise WrongUsage(f"{source_side.told(source_path)} is a directory", hint="Copy all of it with -r.")
+            raise WrongUsage(f"{source_side.label(source_path)} is a directory", hint="Copy all of it with -r.")
         return prepared(source_side, source_path, target_side, target_path, delete=False, by_content=by_content)
     return prepared_file(source_side, source_path, target_side, target_path, by_content=by_content)

@@ -12,7 +12,7 @@ from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, command
 
 if TYPE_CHECKING:
-    from corral.client.storage.volumes import ObjectStoreView
+    from corral.client.views import ObjectStoreView
 
 app = typer.Typer(help="Manage the buckets that volumes can be parts of.", no_args_is_help=True)
 

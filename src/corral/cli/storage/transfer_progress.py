@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from corral.client.http.retries import Persistence
     from corral.client.storage.places import Place, Side
     from corral.client.storage.transfers import Summary, Task
+    from corral.client.views import VolumeView
 
 #: More are counted, not named.
 _NAMED = 20
@@ -41,7 +42,7 @@ class Sides:
     def __init__(self, client: Client, persistence: Persistence) -> None:
         self._client = client
         self._persistence = persistence
-        self._volumes: dict[str, dict[str, Any]] = {}
+        self._volumes: dict[str, VolumeView] = {}
 
     def side(self, place: Place) -> tuple[Side, str]:
         """Of a place of this machine its directory is the side; of a volume its root."""
@@ -92,7 +93,7 @@ def _show_plans(terminal: Terminal, tasks: list[Task]) -> None:
     lines: list[tuple[str, str]] = []
     sizes = 0
     for task in tasks:
-        told = task.target_side.told
+        label = task.target_side.label
         plan = task.plan
         doing: list[tuple[str, Any]] = [
             ("delete", plan.clear),
@@ -101,7 +102,7 @@ def _show_plans(terminal: Terminal, tasks: list[Task]) -> None:
             ("delete", plan.delete),
             ("refuse", plan.refused),
         ]
-        lines += [(verb, told(joined(task.target, path))) for verb, paths in doing for path in paths]
+        lines += [(verb, label(joined(task.target, path))) for verb, paths in doing for path in paths]
         sizes += sum(task.tree.entries[path].size for path in plan.copy)
     copies = sum(len(task.plan.copy) for task in tasks)
     skipped = sum(len(task.plan.unchanged) for task in tasks)

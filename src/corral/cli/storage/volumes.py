@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corral.client.client import Client
-    from corral.client.storage.volumes import ShareView, VolumeView
+    from corral.client.views import ShareKind, ShareMode, VolumeShareView, VolumeView
 
 app = typer.Typer(help="Manage the storage that your jobs mount.", no_args_is_help=True)
 
@@ -28,12 +28,6 @@ YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
 
 #: how long a new volume is waited for
 MADE_SECONDS = 10.0
-
-#: What `--mount` says wherever it is an option.
-MountOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="SRC:/PATH[:ro|rw]", help="Mount a volume, local:SIZE or dataset:NAME@VERSION; repeatable."),
-]
 
 
 @command(
@@ -143,11 +137,11 @@ def share(
 ) -> None:
     """Share a volume with users or groups, beside those that it is shared with already."""
     named = _named(user, group)
-    mode = "rw" if write else "ro"
+    mode: ShareMode = "rw" if write else "ro"
     with terminal.client() as client:
         before = client.volumes.get(volume)["shares"]
         kept = [one for one in before if (one["kind"], one["name"]) not in named]
-        added: list[ShareView] = [{"kind": kind, "name": name, "mode": mode} for kind, name in named]
+        added: list[VolumeShareView] = [{"kind": kind, "name": name, "mode": mode} for kind, name in named]
         view = client.volumes.share(volume, [*kept, *added])
     terminal.answer(view, f"Volume {view['name']} is shared with {_shared(view['shares'])}")
 
@@ -185,8 +179,9 @@ def rm(terminal: Terminal, volume: VolumeArgument, yes: YesOption = False) -> No
     terminal.answer({"deleted": view["id"]}, f"Deleted volume {view['name']}")
 
 
-def _named(user: Sequence[str] | None, group: Sequence[str] | None) -> list[tuple[str, str]]:
-    named = [("user", name) for name in user or ()] + [("group", name) for name in group or ()]
+def _named(user: Sequence[str] | None, group: Sequence[str] | None) -> list[tuple[ShareKind, str]]:
+    named: list[tuple[ShareKind, str]] = [("user", name) for name in user or ()]
+    named += [("group", name) for name in group or ()]
     if not named:
         raise WrongUsage("say with whom: --user or --group")
     return named
@@ -196,7 +191,7 @@ def _mount(view: VolumeView) -> str:
     return f"corral submit --mount {view['name']}:/{view['name']}{':ro' if not view['may_write'] else ''} -- …"
 
 
-def _shared(shares: Sequence[ShareView]) -> str:
+def _shared(shares: Sequence[VolumeShareView]) -> str:
     told = [f"{'group ' if one['kind'] == 'group' else ''}{one['name']} ({one['mode']})" for one in shares]
     return formats.listed(told) if told else "nobody"
 

@@ -21,7 +21,7 @@ licence_app = typer.Typer(help="See the licence; set it (operators).", no_args_i
 def about(terminal: Terminal) -> None:
     """Show the server's version, its parts and how they are, and its licence."""
     with terminal.client() as client:
-        view = client.fleet.about()
+        view = client.system.about()
     parts = [(part["name"].capitalize(), part["detail"] or "ok") for part in view["parts"]]
     isolation = view.get("isolation")
     terminal.facts(
@@ -43,7 +43,7 @@ def about(terminal: Terminal) -> None:
 def show_licence(terminal: Terminal) -> None:
     """Show the licence. Nothing depends on it."""
     with terminal.client() as client:
-        _tell(terminal, client.fleet.about()["licence"])
+        _tell(terminal, client.system.about()["licence"])
 
 
 @command(licence_app, "set", examples=["corral licence set corral-licence-1.eyJ…", "corral licence set - < licence"])
@@ -54,14 +54,14 @@ def set_licence(
     """Keep a licence token on the server (operators)."""
     given = sys.stdin.read().strip() if text == "-" else text
     with terminal.client() as client:
-        _tell(terminal, client.fleet.set_licence(given))
+        _tell(terminal, client.system.set_licence(given))
 
 
 @command(licence_app, "rm", examples=["corral licence rm"])
 def remove_licence(terminal: Terminal) -> None:
     """Remove the licence token (operators)."""
     with terminal.client() as client:
-        client.fleet.remove_licence()
+        client.system.remove_licence()
     terminal.answer({"deleted": True}, "Removed the licence. Everything works without one.")
 
 

@@ -58,14 +58,12 @@ def check(
 ) -> None:
     """Check a configuration file. Every mistake is named with its line and what is allowed."""
     from corral.server.settings.config_file import ConfigError
-    from corral.server.settings.settings import check_config, load_settings, without_effect
+    from corral.server.settings.settings import check_config
 
     problems = check_config(file)
     if problems:
         raise config_failure(ConfigError(problems), hint="")
-    idle = [line.key for line in without_effect(load_settings(config=file, environ={}))]
-    words = f"\nWithout effect in this version: {', '.join(idle)}" if idle else ""
-    terminal.answer({"file": str(file), "problems": [], "without_effect": idle}, f"{file}: good{words}")
+    terminal.answer({"file": str(file), "problems": []}, f"{file}: good")
 
 
 @command(

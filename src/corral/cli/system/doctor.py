@@ -192,7 +192,7 @@ def database(terminal: Terminal) -> Finding:
 def server_reachable(terminal: Terminal) -> Finding:
     try:
         with terminal.client() as client:
-            about = client.fleet.about()
+            about = client.system.about()
     except ServerUnreachable as error:
         return _fail("Server", error.message, "Start it with `corral up`, or set CORRAL_SERVER.")
     except NotSignedIn:
@@ -230,7 +230,7 @@ def clock(terminal: Terminal) -> Finding:
     try:
         with terminal.client() as client:
             before = terminal.now()
-            about = client.fleet.about()
+            about = client.system.about()
     except ClientError:
         return _warn("Clock", "not compared: the server did not tell its time")
     server_now = formats.moment(about["started_at"]) + about["uptime_seconds"]
@@ -281,7 +281,7 @@ def isolation(terminal: Terminal) -> Finding:
     """As the server knows it, or as one that is started here would have it."""
     try:
         with terminal.client() as client:
-            known = client.fleet.about().get("isolation")
+            known = client.system.about().get("isolation")
         if known is None:
             return _warn("Isolation", "the server does not report it: it has an older version")
         separation, detail = known["separation"], known["detail"]
@@ -318,8 +318,8 @@ def slurm_accounts(terminal: Terminal) -> Finding:
     names = [cluster.name for cluster in settings.cluster if cluster.engine == "slurm"]
     if not names:
         return _ok("Slurm", "no cluster of it is configured")
+    from corral.engines.slurm.root_users import REMEDY, root_on_nodes
     from corral.server.system.isolation import account_rules
-    from corral.server.system.slurm_accounts import REMEDY, root_on_nodes
 
     if who := root_on_nodes(account_rules(settings) if os.geteuid() == 0 else None):
         return _warn("Slurm", f"{formats.listed(names)}: {who}", f"{REMEDY[0].upper()}{REMEDY[1:]}.")

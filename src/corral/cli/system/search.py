@@ -21,7 +21,7 @@ def search(
 ) -> None:
     """Find jobs, nodes, GPUs, queues, images and all else that you may see, what matches best first."""
     with terminal.client() as client:
-        found = client.fleet.search(text, limit=limit)
+        found = client.system.search(text, limit=limit)
     terminal.table(
         TITLES,
         found,

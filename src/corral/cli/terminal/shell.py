@@ -37,7 +37,7 @@ def version(terminal: Terminal) -> None:
     own = version_text()
     try:
         with terminal.client() as client:
-            server: str | None = client.fleet.about()["version"]
+            server: str | None = client.system.about()["version"]
     except ClientError:
         # the server is not what was asked about: its absence is an answer too
         server = None

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from corral.client.client import Client
     from corral.client.http.credentials import CredentialFile
 
-DEFAULT_PORT = "8470"
 #: Where the options given before a command's name wait for the command.
 OPTIONS_KEY = "corral.options"
 
@@ -86,8 +85,9 @@ class Terminal:
 
     @property
     def server(self) -> str:
-        given = self._options.server or os.environ.get("CORRAL_SERVER")
-        return given or f"http://127.0.0.1:{os.environ.get('CORRAL_PORT') or DEFAULT_PORT}"
+        from corral.client.http.credentials import default_server
+
+        return self._options.server or default_server(os.environ)
 
     @property
     def is_interactive(self) -> bool:
@@ -104,13 +104,10 @@ class Terminal:
 
     def client(self, *, token: str | None = None, anonymous: bool = False) -> Client:
         from corral.client.client import Client
-        from corral.client.http.transport import server_address
 
-        known = token or self._options.token or os.environ.get("CORRAL_TOKEN")
-        if not known and not anonymous:
-            stored = self.credentials().get(server_address(self.server))
-            known = stored.token if stored else None
-        return Client(self.server, None if anonymous else known)
+        if anonymous:
+            return Client(self.server)
+        return Client.from_environment(self.server, token or self._options.token)
 
     def say(self, text: str) -> None:
         """An answer in words, for people; programs have asked for JSON instead."""

@@ -1,9 +1,10 @@
-"""What is different about a cluster, from the words of a command line: for what-if questions and the shadow policy."""
+"""Changes of a cluster, made of command-line options: for what-if questions and for the shadow policy."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -14,80 +15,111 @@ EVERY_QUEUE = "*"
 NODES_FORM = "+NODESxGPUSxMODEL[:CPUS[:MEMORY]][@POOL], such as +2x8xH100"
 _NODES = re.compile(r"\+(\d+)x(\d+)x([^\s:@,]+)(?::(\d+(?:\.\d+)?)(?::([^\s:@,]+))?)?(?:@(\S+))?")
 
-QueueOption = Annotated[
-    str, typer.Option("--queue", metavar="NAME", help="Whose policy, placement and blocking change.  [default: all]")
-]
-PolicyOption = Annotated[str | None, typer.Option(metavar="NAME", help="Who goes first.")]
-PlacementOption = Annotated[str | None, typer.Option(metavar="NAME", help="Which GPUs a job gets.")]
-BlockingOption = Annotated[str | None, typer.Option(metavar="strict|backfill", help="Whether smaller jobs may pass.")]
-PreemptOption = Annotated[
-    bool | None, typer.Option("--preempt/--no-preempt", help="Whether those in front take GPUs from those behind.")
-]
-GuaranteeOption = Annotated[
-    list[str] | None, typer.Option("--guarantee", metavar="QUEUE:GPUS", help="GPUs guaranteed to a queue; repeatable.")
-]
-WeightOption = Annotated[
-    list[str] | None, typer.Option("--weight", metavar="QUEUE:WEIGHT", help="A queue's weight; repeatable.")
-]
-MemoryOption = Annotated[
-    str | None, typer.Option("--score-memory", metavar="DURATION", help="How long past usage counts: 6h, 7d.")
-]
-ProtectedOption = Annotated[
-    int | None, typer.Option("--protected", min=0, metavar="N", help="Waiting jobs with a protected start, per line.")
-]
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RuleOptions:
+    """Changed scheduling rules: of what-if questions and of the shadow policy."""
+
+    policy: Annotated[str | None, typer.Option(metavar="NAME", help="The order of waiting jobs.")] = None
+    placement: Annotated[str | None, typer.Option(metavar="NAME", help="Which GPUs a job gets.")] = None
+    blocking: Annotated[str | None, typer.Option(metavar="strict|backfill", help="Whether smaller jobs may pass.")] = (
+        None
+    )
+    preempt: Annotated[
+        bool | None,
+        typer.Option("--preempt/--no-preempt", help="Whether jobs at the front preempt running jobs behind them."),
+    ] = None
+    queue: Annotated[
+        str,
+        typer.Option("--queue", metavar="NAME", help="Whose policy, placement and blocking change.  [default: all]"),
+    ] = EVERY_QUEUE
+    guarantee: Annotated[
+        list[str] | None,
+        typer.Option("--guarantee", metavar="QUEUE:GPUS", help="GPUs guaranteed to a queue; repeatable."),
+    ] = None
+    weight: Annotated[
+        list[str] | None, typer.Option("--weight", metavar="QUEUE:WEIGHT", help="A queue's weight; repeatable.")
+    ] = None
+    score_memory: Annotated[
+        str | None, typer.Option("--score-memory", metavar="DURATION", help="How long past usage counts: 6h, 7d.")
+    ] = None
+    protected: Annotated[
+        int | None,
+        typer.Option("--protected", min=0, metavar="N", help="Waiting jobs with a planned start, per line."),
+    ] = None
 
 
-def rule_changes(
-    *,
-    queue: str,
-    policy: str | None,
-    placement: str | None,
-    blocking: str | None,
-    preempt: bool | None,
-    guarantees: Sequence[str] | None,
-    weights: Sequence[str] | None,
-    memory: str | None,
-    protected: int | None,
-) -> dict[str, Any]:
-    """The part that the shadow can have, too."""
-    fields = {"policy": policy, "placement": placement, "blocking": blocking, "preempts": preempt}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetOptions:
+    """A changed fleet and changed limits: of what-if questions."""
+
+    nodes: Annotated[list[str] | None, typer.Option("--nodes", metavar="+FLEET", help=f"More nodes: {NODES_FORM}.")] = (
+        None
+    )
+    without: Annotated[list[str] | None, typer.Option("--without", metavar="NODE", help="A node less.")] = None
+    scale: Annotated[float | None, typer.Option(metavar="X", help="So many times the nodes of every kind.")] = None
+    pool: Annotated[list[str] | None, typer.Option("--pool", metavar="NODE:POOL", help="Move a node's GPUs.")] = None
+    quota: Annotated[
+        list[str] | None, typer.Option("--quota", metavar="USER:GPUS", help="A user's quota; none for no quota.")
+    ] = None
+    user_limit: Annotated[
+        int | None,
+        typer.Option("--user-limit", min=0, metavar="GPUS", help="How many GPUs a user may hold; 0 for no limit."),
+    ] = None
+    any_model: Annotated[bool, typer.Option("--any-model", help="Every job accepts every GPU model.")] = False
+
+
+def rule_changes(options: RuleOptions) -> dict[str, Any]:
+    """The changed rules, as the API names them."""
+    fields = {
+        "policy": options.policy,
+        "placement": options.placement,
+        "blocking": options.blocking,
+        "preempts": options.preempt,
+    }
     queues: dict[str, dict[str, Any]] = {}
     given = {name: value for name, value in fields.items() if value is not None}
     if given:
-        queues[queue] = given
-    for name, gpus in pairs("--guarantee", guarantees, whole=True):
+        queues[options.queue] = given
+    for name, gpus in _numbers("--guarantee", options.guarantee, whole=True):
         queues.setdefault(name, {})["guaranteed_gpus"] = gpus
-    for name, weight in pairs("--weight", weights):
+    for name, weight in _numbers("--weight", options.weight):
         queues.setdefault(name, {})["weight"] = weight
     changes: dict[str, Any] = {"queues": queues} if queues else {}
-    if preempt is not None or guarantees:
-        changes["preemption"] = {"enabled": preempt is not False}
-    if memory is not None:
-        changes["score_memory_seconds"] = _duration("--score-memory", memory)
-    if protected is not None:
-        changes["protected_starts"] = protected
+    if options.preempt is not None or options.guarantee:
+        changes["preemption"] = {"enabled": options.preempt is not False}
+    if options.score_memory is not None:
+        changes["score_memory_seconds"] = _duration("--score-memory", options.score_memory)
+    if options.protected is not None:
+        changes["protected_starts"] = options.protected
     return changes
 
 
-def fleet_changes(
-    nodes: Sequence[str] | None, without: Sequence[str] | None, pools: Sequence[str] | None, scale: float | None
-) -> dict[str, Any]:
+def fleet_changes(options: FleetOptions) -> dict[str, Any]:
+    """The changed fleet and limits, as the API names them."""
     fleet: dict[str, Any] = {}
-    if scale is not None:
-        fleet["scale"] = scale
-    if nodes:
-        fleet["add"] = [_added(part.strip()) for text in nodes for part in text.split(",")]
-    if without:
-        fleet["remove"] = list(without)
-    if pools:
-        fleet["pools"] = dict(_divided("--pool", text) for text in pools)
-    return {"fleet": fleet} if fleet else {}
+    if options.scale is not None:
+        fleet["scale"] = options.scale
+    if options.nodes:
+        fleet["add"] = [_added(part.strip()) for text in options.nodes for part in text.split(",")]
+    if options.without:
+        fleet["remove"] = list(options.without)
+    if options.pool:
+        fleet["pools"] = dict(_divided("--pool", text) for text in options.pool)
+    changes: dict[str, Any] = {"fleet": fleet} if fleet else {}
+    if options.quota:
+        changes["quotas"] = dict(_numbers("--quota", options.quota, whole=True, none=True))
+    if options.user_limit is not None:
+        changes["limits"] = {"max_gpus_per_user": options.user_limit}
+    if options.any_model:
+        changes["any_model"] = True
+    return changes
 
 
-def pairs(
+def _numbers(
     option: str, texts: Sequence[str] | None, *, whole: bool = False, none: bool = False
 ) -> list[tuple[str, Any]]:
-    """`name:number`; with `none`, the word none means -1."""
+    """`NAME:NUMBER` texts; with `none`, the word none means -1."""
     found: list[tuple[str, Any]] = []
     for text in texts or ():
         name, value = _divided(option, text)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.option_groups import group_of, with_options
 from corral.cli.terminal.terminal import Terminal, command, default_command
 from corral.cli.whatif import scenarios
 
@@ -34,30 +35,10 @@ def shadow(terminal: Terminal, limit: LimitOption = 20) -> None:
         "corral shadow start --guarantee research:8 --preempt",
     ],
 )
-def start(
-    terminal: Terminal,
-    policy: scenarios.PolicyOption = None,
-    placement: scenarios.PlacementOption = None,
-    blocking: scenarios.BlockingOption = None,
-    preempt: scenarios.PreemptOption = None,
-    queue: scenarios.QueueOption = scenarios.EVERY_QUEUE,
-    guarantee: scenarios.GuaranteeOption = None,
-    weight: scenarios.WeightOption = None,
-    score_memory: scenarios.MemoryOption = None,
-    protected: scenarios.ProtectedOption = None,
-) -> None:
-    """Decide every cycle once more with other rules, and note what differs. It replaces one that runs."""
-    changes = scenarios.rule_changes(
-        queue=queue,
-        policy=policy,
-        placement=placement,
-        blocking=blocking,
-        preempt=preempt,
-        guarantees=guarantee,
-        weights=weight,
-        memory=score_memory,
-        protected=protected,
-    )
+@with_options(scenarios.RuleOptions)
+def start(terminal: Terminal, **typed: Any) -> None:
+    """Decide every cycle a second time with changed rules, and record the differences. Replaces a running shadow."""
+    changes = scenarios.rule_changes(group_of(scenarios.RuleOptions, typed))
     if not changes:
         raise WrongUsage("nothing is different", hint="Say what, such as --policy shortest.")
     with terminal.client() as client:

@@ -1,26 +1,28 @@
-"""`corral simulate`: a trace through the scheduler in virtual time, one run for every set of policies."""
+"""`corral simulate`: replays a trace through the scheduler in virtual time, one run for every set of policies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import Refused, WrongUsage
+from corral.cli.terminal.option_groups import group_of, with_options
 from corral.cli.terminal.terminal import Section, Terminal, command
+from corral.cli.whatif.simulation_options import SimulationOptions
 
 if TYPE_CHECKING:
-    from corral.cli.whatif.simulation_setup import Asked, Prepared, Simulated
+    from corral.cli.whatif.simulation_setup import Prepared, Simulated
     from corral.simulator.replay import Progress
 
 app = typer.Typer()
 
 #: Users and groups in the tables; all of them are in the JSON output.
 SHOWN = 10
-#: Between two looks at the progress: each costs more than most steps.
+#: Steps between two updates of the progress bar: an update costs more than most steps.
 STEPS = 100
 
 
@@ -37,101 +39,27 @@ STEPS = 100
         "corral simulate history --policy fcfs,fair-share",
     ],
 )
+@with_options(SimulationOptions)
 def simulate(
     terminal: Terminal,
     trace: Annotated[
         str,
         typer.Argument(metavar="TRACE", help="A file, plain or .gz; or the word history: this server's finished jobs."),
     ],
-    policy: Annotated[str, typer.Option(metavar="NAME[,…]", help="Who goes first.")] = "fair-share",
-    placement: Annotated[str, typer.Option(metavar="NAME[,…]", help="Which GPUs a job gets.")] = "fragmentation",
-    blocking: Annotated[
-        str, typer.Option(metavar="NAME[,…]", help="Whether smaller jobs may pass: strict, backfill.")
-    ] = "backfill",
-    nodes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FLEET",
-            help="8x8xV100, or 4x8xA100:96:1TiB,10x4xT4 with CPUs and memory; or an openb node list. Left out: what "
-            "the trace tells.",
-        ),
-    ] = None,
-    format_name: Annotated[
-        str | None, typer.Option("--format", metavar="NAME", help="openb, philly, slurm, swf, corral; else it is seen.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N jobs.")] = None,
-    time_limits: Annotated[
-        str,
-        typer.Option(metavar="given|known|none", help="Those of the trace, the true run times, or none at all."),
-    ] = "given",
-    preempt: Annotated[
-        str,
-        typer.Option(
-            metavar="no|yes[,…]",
-            help="Whether the jobs at the front take the GPUs of those behind them; with priority, shortest, weighted.",
-        ),
-    ] = "no",
-    preemption_cost: Annotated[
-        str, typer.Option(metavar="TIME", help="What each preemption adds to the run time of the job that gives way.")
-    ] = "0s",
-    min_run: Annotated[
-        str, typer.Option(metavar="TIME", help="How long an attempt runs at least before it is preempted.")
-    ] = "10m",
-    margin: Annotated[
-        float, typer.Option(min=0.0, max=0.99, help="By which part of the other's cost a job must be ahead.")
-    ] = 0.0,
-    moves: Annotated[
-        bool, typer.Option("--moves", help="Move running jobs to other nodes where that lets another one start.")
-    ] = False,
-    ageing: Annotated[
-        float, typer.Option(min=0.001, help="Under shortest: GPU-hours that an hour of waiting makes up for.")
-    ] = 4.0,
-    size_power: Annotated[
-        float, typer.Option(min=0.0, max=2.0, help="Under shortest: the power of its GPUs with which size counts.")
-    ] = 1.0,
-    unknown_run: Annotated[
-        str, typer.Option(metavar="TIME", help="What a job is expected to run of which nothing is known.")
-    ] = "24h",
-    any_model: Annotated[bool, typer.Option("--any-model", help="Every GPU model will do for every job.")] = False,
-    csv: Annotated[str | None, typer.Option(metavar="DIR", help="Write jobs, utilisation and figures as CSV.")] = None,
-    plots: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Draw utilisation, waiting times and Gantt charts as SVG.")
-    ] = None,
-    gantt: Annotated[int, typer.Option(min=1, metavar="N", help="Jobs in a Gantt chart.")] = 100,
+    **typed: Any,
 ) -> None:
     """Run a trace through the scheduler in virtual time, and compare policies on it. Nothing is submitted."""
-    from corral.cli.whatif.simulation_setup import Asked, prepare, run
+    from corral.cli.whatif.simulation_setup import prepare, run
     from corral.simulator.traces.job import UnreadableTrace
 
-    asked = Asked(
-        trace=trace,
-        policies=_listed("--policy", policy),
-        placements=_listed("--placement", placement),
-        blockings=_listed("--blocking", blocking),
-        nodes=nodes,
-        format_name=format_name,
-        limit=limit,
-        time_limits=time_limits,
-        preempts=_listed("--preempt", preempt),
-        preemption_cost=preemption_cost,
-        min_run=min_run,
-        margin=margin,
-        moves=moves,
-        ageing=ageing,
-        size_power=size_power,
-        unknown_run=unknown_run,
-        any_model=any_model,
-        csv=csv,
-        plots=plots,
-        gantt_jobs=gantt,
-    )
+    options = group_of(SimulationOptions, typed)
     try:
-        prepared = prepare(terminal, asked)
-        _say_what(terminal, asked, prepared)
+        prepared = prepare(terminal, trace, options)
+        _say_workload(terminal, prepared)
         done = []
         for name, rules in prepared.runs:
             with _progress(terminal, name, len(prepared.workload.jobs)) as on_progress:
-                done.append(run(asked, prepared, name, rules, on_progress))
+                done.append(run(prepared, name, rules, on_progress))
         written = prepared.written(done)
     except UnreadableTrace as error:
         raise WrongUsage(str(error)) from error
@@ -140,17 +68,10 @@ def simulate(
     _answer(terminal, prepared, done, written)
 
 
-def _listed(option: str, text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    if not names:
-        raise WrongUsage(f"{option} names nothing")
-    return names
-
-
-def _say_what(terminal: Terminal, asked: Asked, prepared: Prepared) -> None:
+def _say_workload(terminal: Terminal, prepared: Prepared) -> None:
     workload = prepared.workload
     terminal.say(
-        f"{formats.count(len(workload.jobs), 'job')} of {asked.trace} ({prepared.format_name}) on "
+        f"{formats.count(len(workload.jobs), 'job')} of {prepared.trace} ({prepared.format_name}) on "
         f"{formats.count(len(workload.nodes), 'node')} with {formats.count(workload.gpus, 'GPU')}"
     )
     for reason, count in sorted(prepared.left_out.items()):
@@ -181,14 +102,14 @@ def _progress(terminal: Terminal, name: str, jobs: int) -> Iterator[Callable[[Pr
     task = bar.add_task(name, total=jobs, virtual="")
     seen = 0
 
-    def look(progress: Progress) -> None:
+    def update(progress: Progress) -> None:
         nonlocal seen
         seen += 1
         if seen % STEPS == 0:
             bar.update(task, completed=progress.ended_jobs, virtual=f"{formats.duration(progress.at)} simulated")
 
     with bar:
-        yield look
+        yield update
 
 
 def _answer(terminal: Terminal, prepared: Prepared, done: Sequence[Simulated], written: Sequence[str]) -> None:
@@ -254,16 +175,14 @@ def _say_figures(terminal: Terminal, done: Sequence[Simulated]) -> None:
 
 
 def _say_usage(terminal: Terminal, title: str, hours: Sequence[dict[str, float]], done: Sequence[Simulated]) -> None:
-    """Who got how much; of a single user there is nothing to compare."""
-    everybody = sorted(
+    """GPU-hours by user or group; a single one is not shown, because there is nothing to compare."""
+    names = sorted(
         {name for one in hours for name in one}, key=lambda name: (-max(h.get(name, 0) for h in hours), name)
     )
-    if len(everybody) < 2:
+    if len(names) < 2:
         return
     terminal.say("")
-    rows = [
-        [name or formats.NOTHING, *(formats.number(one.get(name, 0.0)) for one in hours)] for name in everybody[:SHOWN]
-    ]
+    rows = [[name or formats.NOTHING, *(formats.number(one.get(name, 0.0)) for one in hours)] for name in names[:SHOWN]]
     terminal.table((f"GPU-HOURS OF {title}", *(f"{one.name}>" for one in done)), rows, lambda row: row, empty="")
-    if len(everybody) > SHOWN:
-        terminal.note(f"{len(everybody) - SHOWN} more are in the JSON output: -o json")
+    if len(names) > SHOWN:
+        terminal.note(f"{len(names) - SHOWN} more are in the JSON output: -o json")

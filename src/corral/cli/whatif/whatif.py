@@ -13,6 +13,7 @@ import typer
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.moments import moment_option
+from corral.cli.terminal.option_groups import group_of, with_options
 from corral.cli.terminal.terminal import Terminal, command, default_command
 from corral.cli.whatif import scenarios
 
@@ -41,6 +42,7 @@ SimulationArgument = Annotated[str, typer.Argument(metavar="SIMULATION", help="I
         "corral whatif ls",
     ],
 )
+@with_options(scenarios.RuleOptions, scenarios.FleetOptions)
 def whatif(
     terminal: Terminal,
     days: Annotated[float | None, typer.Option(metavar="N", help="How far back, until now.  [default: 7]")] = None,
@@ -49,50 +51,14 @@ def whatif(
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to then; now if left out.")] = None,
     trace: Annotated[str | None, typer.Option(metavar="FILE", help="Jobs of a trace in place of the history.")] = None,
-    policy: scenarios.PolicyOption = None,
-    placement: scenarios.PlacementOption = None,
-    blocking: scenarios.BlockingOption = None,
-    preempt: scenarios.PreemptOption = None,
-    queue: scenarios.QueueOption = scenarios.EVERY_QUEUE,
-    guarantee: scenarios.GuaranteeOption = None,
-    weight: scenarios.WeightOption = None,
-    score_memory: scenarios.MemoryOption = None,
-    protected: scenarios.ProtectedOption = None,
-    nodes: Annotated[
-        list[str] | None, typer.Option("--nodes", metavar="+FLEET", help=f"More nodes: {scenarios.NODES_FORM}.")
-    ] = None,
-    without: Annotated[list[str] | None, typer.Option("--without", metavar="NODE", help="A node less.")] = None,
-    scale: Annotated[float | None, typer.Option(metavar="X", help="So many times the nodes of every kind.")] = None,
-    pool: Annotated[list[str] | None, typer.Option("--pool", metavar="NODE:POOL", help="Move a node's GPUs.")] = None,
-    quota: Annotated[
-        list[str] | None, typer.Option("--quota", metavar="USER:GPUS", help="A user's quota; none for no quota.")
-    ] = None,
-    user_limit: Annotated[
-        int | None, typer.Option("--user-limit", min=0, metavar="GPUS", help="What one user may hold; 0 for no limit.")
-    ] = None,
-    any_model: Annotated[bool, typer.Option("--any-model", help="Every GPU model will do for every job.")] = False,
+    *,
     name: Annotated[str, typer.Option(metavar="TEXT", help="What to call it.")] = "",
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Don't wait for the answer.")] = False,
+    **typed: Any,
 ) -> None:
-    """Replay what was with something changed, and compare both side by side; with a command, look at the answers."""
-    candidate = scenarios.rule_changes(
-        queue=queue,
-        policy=policy,
-        placement=placement,
-        blocking=blocking,
-        preempt=preempt,
-        guarantees=guarantee,
-        weights=weight,
-        memory=score_memory,
-        protected=protected,
-    )
-    candidate |= scenarios.fleet_changes(nodes, without, pool, scale)
-    if quota:
-        candidate["quotas"] = dict(scenarios.pairs("--quota", quota, whole=True, none=True))
-    if user_limit is not None:
-        candidate["limits"] = {"max_gpus_per_user": user_limit}
-    if any_model:
-        candidate["any_model"] = True
+    """Replay past jobs with changed rules or another fleet, and compare both runs; with a command, show the answers."""
+    candidate = scenarios.rule_changes(group_of(scenarios.RuleOptions, typed))
+    candidate |= scenarios.fleet_changes(group_of(scenarios.FleetOptions, typed))
     if not candidate:
         raise WrongUsage("nothing is changed", hint="Say what, such as --policy shortest or --scale 1.5.")
     body: dict[str, Any] = {"candidate": candidate, "name": name}
@@ -159,7 +125,7 @@ def _traced(terminal: Terminal, trace: str) -> list[dict[str, Any]]:
 def _waited(terminal: Terminal, client: Client, asked: SimulationView) -> SimulationView:
     with _progress(terminal, asked) as look:
         try:
-            done = client.simulations.wait(asked["id"], asked=look)
+            done = client.simulations.wait(asked["id"], on_poll=look)
         except KeyboardInterrupt:
             terminal.note(f"\nIt goes on. Look at it: corral whatif show {asked['id']}")
             raise typer.Exit(130) from None

@@ -9,12 +9,12 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from corral.cli.jobs.submit import pairs, whole_if_possible
-from corral.cli.storage.volumes import MountOption
+from corral.cli.jobs.job_options import JobCommand
+from corral.cli.jobs.job_request import request_body, with_job_options
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, command
@@ -22,7 +22,7 @@ from corral.client.http.errors import ClientError
 
 if TYPE_CHECKING:
     from corral.client.client import Client
-    from corral.client.views import SshView, WorkbenchView
+    from corral.client.views import SshView, WorkbenchCreate, WorkbenchView
 
 app = typer.Typer(help="Workbenches: Jupyter and SSH on GPUs, for as long as you need.", no_args_is_help=True)
 
@@ -40,61 +40,29 @@ READY_SECONDS = 120.0
         "corral workbench create shell --no-jupyter --ssh --package a100-x1",
     ],
 )
+@with_job_options(JobCommand.WORKBENCH_CREATE)
 def create(
     terminal: Terminal,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, unique among your jobs.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The workbench's name, unique among your jobs.")],
     jupyter: Annotated[bool, typer.Option("--jupyter/--no-jupyter", help="Offer JupyterLab.")] = True,
     ssh: Annotated[bool, typer.Option("--ssh/--no-ssh", help="Let your registered SSH keys log in.")] = False,
-    gpus: Annotated[float | None, typer.Option(metavar="N", help="GPUs; a fraction is a share of one.")] = None,
-    cpus: Annotated[float | None, typer.Option(metavar="N", help="CPUs.")] = None,
-    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory, such as 16GiB.")] = None,
-    model: Annotated[
-        list[str] | None, typer.Option(metavar="MODEL", help="A GPU model that will do; repeatable.")
-    ] = None,
-    flavor: Annotated[str | None, typer.Option(help="A kind of hardware: `corral flavor ls`.")] = None,
-    package: Annotated[str | None, typer.Option(help="A size: `corral package ls --kind workbench`.")] = None,
-    image: Annotated[str | None, typer.Option(help="The image that it runs in.")] = None,
-    venv: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A virtual environment or conda prefix on the node.")
-    ] = None,
-    workdir: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where it begins; default: a directory of its own.")
-    ] = None,
-    env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="An environment variable; repeatable.")] = None,
-    mount: MountOption = None,
-    queue: Annotated[str | None, typer.Option(help="The queue to wait in.")] = None,
-    time: Annotated[str | None, typer.Option(metavar="DURATION", help="Longest run time, such as 8h.")] = None,
+    *,
     idle_stop: Annotated[
         str | None, typer.Option("--idle-stop", metavar="DURATION", help="Stop it when unused for so long.")
     ] = None,
-    hold: Annotated[bool, typer.Option("--hold", help="Only create it; `corral workbench start` starts it.")] = False,
+    **typed: Any,
 ) -> None:
     """Create a workbench and start it.
 
-    It keeps its settings: stop it when you leave, start it when you come back. Files in its own directory stay until
-    it is deleted.
+    A workbench keeps its settings: stop it when you leave, start it when you come back. Files in its own directory stay
+    until it is deleted.
     """
-    flags: dict[str, Any] = {
-        "gpus": whole_if_possible("--gpus", gpus),
-        "cpus": whole_if_possible("--cpus", cpus),
-        "memory": memory,
-        "model": model or None,
-        "flavor": flavor,
-        "package": package,
-        "image": image,
-        "venv": str(venv.absolute()) if venv is not None else None,
-        "workdir": str(workdir.absolute()) if workdir is not None else None,
-        "env": pairs("--env", env),
-        "mounts": mount or None,
-        "queue": queue,
-        "time": time,
-        "idle_stop": idle_stop,
-        "hold": hold or None,
-    }
-    given = {key: value for key, value in flags.items() if value is not None}
+    body = {"name": name, "jupyter": jupyter, "ssh": ssh, **request_body(JobCommand.WORKBENCH_CREATE, typed)}
+    if idle_stop is not None:
+        body["idle_stop"] = idle_stop
     with terminal.client() as client:
-        view = client.workbenches.create({"name": name, "jupyter": jupyter, "ssh": ssh, **given})
-    follow = f"Start it: corral workbench start {name}" if hold else _next_steps(view)
+        view = client.workbenches.create(cast("WorkbenchCreate", body))
+    follow = f"Start it: corral workbench start {name}" if "hold" in body else _next_steps(view)
     terminal.answer(view, f"Created workbench {view['name']} ({view['id']}), {view['state']}. {follow}")
 
 

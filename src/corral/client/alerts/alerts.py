@@ -3,93 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.transport import Transport, segment
 
-
-class AlertView(TypedDict):
-    id: int
-    rule: str
-    subject: str
-    scope: str
-    severity: str
-    state: str
-    unit: str
-    value: float
-    worst: float
-    text: str
-    owner: str | None
-    pending_since: str
-    fired_at: str | None
-    resolved_at: str | None
-    acknowledged_at: str | None
-    acknowledged_by: str | None
-    note: str
-    silenced: bool
-    folded_into: str | None
-
-
-class SilenceView(TypedDict):
-    id: str
-    rule: str
-    subject: str
-    starts_at: str
-    ends_at: str
-    reason: str
-    created_by: str
-
-
-class RuleView(TypedDict):
-    name: str
-    signal: str
-    scope: str
-    unit: str
-    comparison: str
-    threshold: float
-    for_seconds: float
-    clear_seconds: float
-    severity: str
-    enabled: bool
-    subjects: list[str]
-    channels: list[str]
-    actions: list[str]
-    notify_resolved: bool
-    description: str
-    builtin: bool
-
-
-class SignalView(TypedDict):
-    name: str
-    scope: str
-    unit: str
-    description: str
-
-
-class ChannelView(TypedDict):
-    name: str
-    address: str
-    enabled: bool
-    min_severity: str
-    description: str
-    from_config: bool
-    created_at: str
-
-
-class DeliveryView(TypedDict):
-    id: int
-    channel: str
-    kind: str
-    title: str
-    body: str
-    alerts: list[int]
-    attachments: list[str]
-    state: str
-    attempts: int
-    error: str
-    created_at: str
-    next_try_at: str | None
-    sent_at: str | None
+if TYPE_CHECKING:
+    from corral.client.views import AlertView, ChannelView, DeliveryView, RuleView, SignalView, SilenceView
 
 
 class Alerts:
@@ -110,37 +29,37 @@ class Alerts:
         return self._transport.pages("/alerts", params, limit=limit)
 
     def get(self, alert_id: int) -> AlertView:
-        return cast(AlertView, self._transport.get(f"/alerts/{alert_id}"))
+        return cast("AlertView", self._transport.get(f"/alerts/{alert_id}"))
 
     def acknowledge(self, alert_id: int, note: str = "") -> AlertView:
-        return cast(AlertView, self._transport.post(f"/alerts/{alert_id}/acknowledge", {"note": note}))
+        return cast("AlertView", self._transport.post(f"/alerts/{alert_id}/acknowledge", {"note": note}))
 
     def silences(self) -> Iterator[SilenceView]:
         return self._transport.pages("/silences")
 
     def silence(self, body: Mapping[str, Any]) -> SilenceView:
-        return cast(SilenceView, self._transport.post("/silences", dict(body)))
+        return cast("SilenceView", self._transport.post("/silences", dict(body)))
 
     def unsilence(self, silence_id: str) -> None:
         self._transport.delete(f"/silences/{segment(silence_id)}")
 
     def signals(self) -> Sequence[SignalView]:
-        return cast(Sequence[SignalView], self._transport.get("/alert-signals")["items"])
+        return cast("Sequence[SignalView]", self._transport.get("/alert-signals")["items"])
 
     def rules(self) -> Iterator[RuleView]:
         return self._transport.pages("/alert-rules")
 
     def rule(self, name: str) -> RuleView:
-        return cast(RuleView, self._transport.get(_rule(name)))
+        return cast("RuleView", self._transport.get(_rule(name)))
 
     def create_rule(self, body: Mapping[str, Any]) -> RuleView:
-        return cast(RuleView, self._transport.post("/alert-rules", dict(body)))
+        return cast("RuleView", self._transport.post("/alert-rules", dict(body)))
 
     def edit_rule(self, name: str, changes: Mapping[str, Any]) -> RuleView:
-        return cast(RuleView, self._transport.patch(_rule(name), dict(changes)))
+        return cast("RuleView", self._transport.patch(_rule(name), dict(changes)))
 
     def reset_rule(self, name: str) -> RuleView:
-        return cast(RuleView, self._transport.post(f"{_rule(name)}/reset"))
+        return cast("RuleView", self._transport.post(f"{_rule(name)}/reset"))
 
     def delete_rule(self, name: str) -> None:
         self._transport.delete(_rule(name))
@@ -153,29 +72,26 @@ class Channels:
     def list(self) -> Iterator[ChannelView]:
         return self._transport.pages("/channels")
 
-    def get(self, name: str) -> ChannelView:
-        return cast(ChannelView, self._transport.get(_channel(name)))
-
     def create(self, body: Mapping[str, Any]) -> ChannelView:
-        return cast(ChannelView, self._transport.post("/channels", dict(body)))
+        return cast("ChannelView", self._transport.post("/channels", dict(body)))
 
     def edit(self, name: str, changes: Mapping[str, Any]) -> ChannelView:
-        """The address stays unless it is among the changes."""
-        return cast(ChannelView, self._transport.patch(_channel(name), dict(changes)))
+        """The address is kept unless it is among the changes."""
+        return cast("ChannelView", self._transport.patch(_channel(name), dict(changes)))
 
     def delete(self, name: str) -> None:
         self._transport.delete(_channel(name))
 
     def test(self, name: str) -> DeliveryView:
-        """Send a test message; how it went."""
-        return cast(DeliveryView, self._transport.post(f"{_channel(name)}/test"))
+        """Send a test message, and return the delivery."""
+        return cast("DeliveryView", self._transport.post(f"{_channel(name)}/test"))
 
     def deliveries(self, channel: str | None = None, *, limit: int | None = None) -> Iterator[DeliveryView]:
         """Newest first."""
         return self._transport.pages("/deliveries", {"channel": channel}, limit=limit)
 
     def resend(self, delivery_id: int) -> DeliveryView:
-        return cast(DeliveryView, self._transport.post(f"/deliveries/{delivery_id}/resend"))
+        return cast("DeliveryView", self._transport.post(f"/deliveries/{delivery_id}/resend"))
 
 
 def _rule(name: str) -> str:

@@ -1,8 +1,8 @@
-"""Committing a directory of this machine, and checking a version out into one, through a server.
+"""Commits a directory of this machine to a dataset, and checks out a version into a directory, through a server.
 
-The same code as on the server cuts, hashes and checks; only where pieces come from and go to is different: the server
-says which it has, takes packs of those it has not, and gives the pieces of one version. Loaded only by who needs it: it
-brings NumPy along.
+The same code as on the server splits, hashes and verifies files. Only the piece store differs: the server reports which
+pieces it has, accepts packs of missing ones, and sends the pieces of one version. Import this module only where it is
+needed: it imports NumPy.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from corral.client.client import Client
-from corral.client.datasets.datasets import ErrandView, VersionView
 from corral.client.http.errors import ServerUnreachable
 from corral.datasets.content.blobs import StoredObject, sync_directory
 from corral.datasets.content.packs import Kind, encode_index
@@ -28,21 +27,24 @@ from corral.datasets.work.progress import OnProgress
 from corral.datasets.work.scan import open_root
 from corral.datasets.work.working_index import WorkingIndex
 
+if TYPE_CHECKING:
+    from corral.client.views import ErrandView, VersionView
+
 Answer = TypeVar("Answer")
 
-#: Ids in one question, and bytes in one answer.
+#: Ids in one request, and bytes in one answer.
 _PORTION = 5000
 _BATCH_BYTES = 4 << 20
 _THREADS = min(8, os.cpu_count() or 1)
-#: How often a pack or a batch is tried when the connection breaks, and the wait before.
+#: Tries of a pack or batch when the connection breaks, and the delay between them.
 _TRIES = 5
 _PAUSE_SECONDS = 1.0
-#: How often what vanished between sending and committing is sent again.
+#: How often pieces that were collected between upload and commit are sent again.
 _ROUNDS = 3
 
 
 def store(client: Client, dataset: str, directory: Path, on_progress: OnProgress | None = None) -> StoredTree:
-    """Send what the server does not have of a directory. What an earlier try has sent is not sent again."""
+    """Send the pieces of a directory that the server does not have. Pieces of an earlier try are not sent again."""
     pieces = SendingPieces(client, dataset)
     with open_root(directory) as root:
         return store_directory(root, pieces, WorkingIndex(), threads=_THREADS, clock=time.time, on_progress=on_progress)
@@ -55,22 +57,22 @@ def commit(
     body: dict[str, str | None],
     on_progress: OnProgress | None = None,
 ) -> ErrandView:
-    """Send a directory, and make a version of it; what came of that."""
+    """Send a directory and commit it as a version. Returns the ended operation."""
     for left in reversed(range(_ROUNDS)):
         stored = store(client, dataset, directory, on_progress)
-        errand = client.datasets.commit(dataset, {**body, "tree": stored.tree.hex()})
-        errand = client.datasets.wait(errand)
-        # Somebody collected garbage just then: what was too old to be kept is sent again.
-        if errand["state"] == "ready" or "pieces are missing" not in errand["error"] or not left:
+        begun = client.datasets.commit(dataset, {**body, "tree": stored.tree.hex()})
+        operation = client.datasets.wait(begun)
+        # A garbage collection ran meanwhile and removed old pieces: they are sent again.
+        if operation["state"] == "ready" or "pieces are missing" not in operation["error"] or not left:
             break
-    return errand
+    return operation
 
 
 def checkout(
     client: Client, dataset: str, version: VersionView, directory: Path, on_progress: OnProgress | None = None
 ) -> None:
-    """Write a version into a directory that is not there yet or empty; it then appears at once and whole. Running it
-    again after it was interrupted goes on where it was."""
+    """Write a version into a directory that does not exist or is empty. The directory appears at once, when it is
+    complete. After an interruption the next call continues."""
     directory = Path(os.path.abspath(directory))
     if directory.is_dir() and any(os.scandir(directory)):
         raise DatasetError(f"{directory} is not empty: name another directory")
@@ -83,7 +85,7 @@ def checkout(
 
 
 class _NoBlobs:
-    """Implements `corral.datasets.content.blobs.BlobStore` as far as pieces need it that are behind a server."""
+    """The part of `corral.datasets.content.blobs.BlobStore` that a piece store behind a server needs."""
 
     parallel = 4
 
@@ -91,23 +93,23 @@ class _NoBlobs:
         self.where = where
 
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
-        raise DatasetError(f"{name} cannot be put: the server takes whole packs")
+        raise DatasetError(f"{name} cannot be put: the server accepts only whole packs")
 
     def get(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
-        raise DatasetError(f"{name} cannot be read: the server gives pieces of versions")
+        raise DatasetError(f"{name} cannot be read: the server sends pieces of versions")
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
         return iter(())
 
     def remove(self, name: str) -> None:
-        raise DatasetError(f"{name} cannot be removed: that is the server's business")
+        raise DatasetError(f"{name} cannot be removed: only the server removes pieces")
 
     def sweep(self, older_than: float) -> int:
         return 0
 
 
 class SendingPieces(PieceStore):
-    """Where a commit's pieces go: to the server, if it has not got them."""
+    """Sends the pieces of a commit to the server, if the server does not have them."""
 
     def __init__(self, client: Client, dataset: str) -> None:
         super().__init__(_NoBlobs(client.server))
@@ -125,17 +127,17 @@ class SendingPieces(PieceStore):
         return [None if name in missing else Place("", 0, 0) for name in names]
 
     def _missing(self, names: list[str]) -> Sequence[str]:
-        return _again(lambda: self._client.datasets.missing(self._dataset, names))
+        return _retried(lambda: self._client.datasets.missing(self._dataset, names))
 
     def add(self, kind: Kind, at: float, pieces: Sequence[tuple[bytes, bytes | memoryview]]) -> int:
         pack, index = encode_index(kind, at, [(digest, len(data)) for digest, data in pieces])
         parts = [data for _, data in pieces]
-        _again(lambda: self._client.datasets.put_pack(self._dataset, pack, index, parts))
+        _retried(lambda: self._client.datasets.put_pack(self._dataset, pack, index, parts))
         return sum(map(len, parts)) + len(index)
 
 
 class FetchedPieces(PieceStore):
-    """The pieces of one version, fetched from the server in batches. A batch stands where a pack would."""
+    """The pieces of one version, fetched from the server in batches. A batch takes the place of a pack."""
 
     def __init__(self, client: Client, dataset: str, version: str) -> None:
         super().__init__(_BatchBlobs(client.server, self))
@@ -151,11 +153,11 @@ class FetchedPieces(PieceStore):
     def get(self, digest: bytes) -> bytes:
         data = self._fetch([digest])
         if digest_of(data) != digest:
-            raise Damaged(f"piece {digest.hex()}", "what the server gave is not what was stored")
+            raise Damaged(f"piece {digest.hex()}", "the content from the server does not have this digest")
         return data
 
     def locate(self, digests: Sequence[bytes], *, trusted: bool = False) -> list[Place | None]:
-        """In batches of a few megabytes, in the order in which they are asked for."""
+        """Places in batches of a few megabytes, in the order of the digests."""
         places: list[Place | None] = []
         for begin in range(0, len(digests), _PORTION):
             portion = digests[begin : begin + _PORTION]
@@ -173,10 +175,10 @@ class FetchedPieces(PieceStore):
 
     def _fetch(self, digests: Sequence[bytes]) -> bytes:
         names = [digest.hex() for digest in digests]
-        return _again(lambda: self._client.datasets.read_pieces(self._dataset, self._version, names))
+        return _retried(lambda: self._client.datasets.read_pieces(self._dataset, self._version, names))
 
     def _lengths(self, names: list[str]) -> Sequence[int | None]:
-        return _again(lambda: self._client.datasets.lengths(self._dataset, self._version, names))
+        return _retried(lambda: self._client.datasets.lengths(self._dataset, self._version, names))
 
     def read(self, batch: int, offset: int, length: int) -> bytes:
         wanted, at = [], 0
@@ -197,11 +199,11 @@ class _BatchBlobs(_NoBlobs):
         return self._pieces.read(int(name.rpartition("/")[2]), offset, length)
 
 
-def _again(ask: Callable[[], Answer]) -> Answer:
-    """Everything here may be asked twice: pieces are what they are called."""
+def _retried(request: Callable[[], Answer]) -> Answer:
+    """All requests of this module are idempotent: pieces are named by their digest."""
     for _ in range(_TRIES - 1):
         try:
-            return ask()
+            return request()
         except ServerUnreachable:
             time.sleep(_PAUSE_SECONDS)
-    return ask()
+    return request()

@@ -1,73 +1,29 @@
-"""The routes of datasets and of where they are kept."""
+"""The routes of datasets and of the targets that store them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.errors import NotFound
 from corral.client.http.transport import Transport, segment
 
-#: Between two looks at long work.
+if TYPE_CHECKING:
+    from corral.client.views import (
+        DatasetTargetView,
+        DatasetView,
+        DiffView,
+        ErrandView,
+        JobLineageView,
+        LineageView,
+        TagView,
+        TargetTestView,
+        VersionFileView,
+        VersionView,
+    )
+
+#: The interval at which `wait` polls.
 POLL_SECONDS = 0.3
-
-
-class VersionView(TypedDict):
-    id: str
-    short: str
-    number: int
-    message: str
-    author: str
-    at: str
-    parent: str | None
-    files: int
-    bytes: int
-    new_bytes: int
-    tree: str
-    produced_by: str | None
-    tags: list[str]
-
-
-class DatasetView(TypedDict):
-    id: str
-    name: str
-    owner: str
-    target: str
-    description: str
-    versions: int
-    latest: VersionView | None
-    tags: dict[str, str]
-    size_bytes: int
-    shares: list[dict[str, str]]
-    mine: bool
-    may_write: bool
-    created_at: str
-
-
-class ErrandView(TypedDict):
-    id: str
-    kind: str
-    target: str
-    dataset: str | None
-    state: str
-    progress: dict[str, Any] | None
-    version: str | None
-    result: dict[str, Any] | None
-    error: str
-    created_by: str
-    created_at: str
-    started_at: str | None
-    ended_at: str | None
-
-
-class TargetView(TypedDict):
-    name: str
-    metadata: dict[str, Any]
-    storage: dict[str, Any]
-    built_in: bool
-    datasets: int
-    created_by: str
-    created_at: str | None
 
 
 class Datasets:
@@ -84,20 +40,17 @@ class Datasets:
         """By id, name, or owner/name."""
         owner, slash, name = ref.partition("/")
         if not slash:
-            return cast(DatasetView, self._transport.get(_path(ref)))
+            return cast("DatasetView", self._transport.get(_path(ref)))
         for found in self.list(name=name, owner=owner):
             return found
         raise NotFound(404, {"detail": f"there is no dataset {ref!r}", "title": "There is no such thing"})
 
     def create(self, body: Mapping[str, Any]) -> DatasetView:
-        return cast(DatasetView, self._transport.post("/datasets", dict(body)))
-
-    def edit(self, dataset: str, changes: Mapping[str, Any]) -> DatasetView:
-        return cast(DatasetView, self._transport.patch(_path(dataset), dict(changes)))
+        return cast("DatasetView", self._transport.post("/datasets", dict(body)))
 
     def share(self, dataset: str, shares: Sequence[Mapping[str, str]]) -> DatasetView:
         body = {"shares": [dict(share) for share in shares]}
-        return cast(DatasetView, self._transport.put(f"{_path(dataset)}/shares", body))
+        return cast("DatasetView", self._transport.put(f"{_path(dataset)}/shares", body))
 
     def delete(self, dataset: str) -> None:
         self._transport.delete(_path(dataset))
@@ -106,58 +59,53 @@ class Datasets:
         return self._transport.pages(f"{_path(dataset)}/versions", limit=limit)
 
     def version(self, dataset: str, version: str) -> VersionView:
-        return cast(VersionView, self._transport.get(_version(dataset, version)))
+        return cast("VersionView", self._transport.get(_version(dataset, version)))
 
-    def files(self, dataset: str, version: str, path: str = "") -> Iterator[dict[str, Any]]:
+    def files(self, dataset: str, version: str, path: str = "") -> Iterator[VersionFileView]:
         return self._transport.pages(f"{_version(dataset, version)}/files", {"path": path})
 
-    def diff(self, dataset: str, old: str | None, new: str) -> dict[str, Any]:
-        return cast(dict[str, Any], self._transport.get(f"{_path(dataset)}/diff", {"from": old, "to": new}))
+    def diff(self, dataset: str, old: str | None, new: str) -> DiffView:
+        return cast("DiffView", self._transport.get(f"{_path(dataset)}/diff", {"from": old, "to": new}))
 
-    def tag(self, dataset: str, tag: str, version: str) -> dict[str, str]:
-        return cast(dict[str, str], self._transport.put(f"{_path(dataset)}/tags/{segment(tag)}", {"version": version}))
+    def tag(self, dataset: str, tag: str, version: str) -> TagView:
+        return cast("TagView", self._transport.put(f"{_path(dataset)}/tags/{segment(tag)}", {"version": version}))
 
     def untag(self, dataset: str, tag: str) -> None:
         self._transport.delete(f"{_path(dataset)}/tags/{segment(tag)}")
 
-    def lineage(self, dataset: str, version: str | None = None) -> dict[str, Any]:
-        return cast(
-            dict[str, Any], self._transport.get(f"{_path(dataset)}/lineage", {"version": version, "limit": 500})
-        )
+    def lineage(self, dataset: str, version: str | None = None) -> LineageView:
+        return cast("LineageView", self._transport.get(f"{_path(dataset)}/lineage", {"version": version, "limit": 500}))
 
-    def of_job(self, job: str) -> dict[str, Any]:
-        return cast(dict[str, Any], self._transport.get(f"/jobs/{segment(job)}/datasets"))
+    def of_job(self, job: str) -> JobLineageView:
+        return cast("JobLineageView", self._transport.get(f"/jobs/{segment(job)}/datasets"))
 
-    # ---------------------------------------------------------------- long work
+    # ---------------------------------------------------------------- operations that take long
 
     def commit(self, dataset: str, body: Mapping[str, Any]) -> ErrandView:
-        return cast(ErrandView, self._transport.post(f"{_path(dataset)}/commits", dict(body)))
+        return cast("ErrandView", self._transport.post(f"{_path(dataset)}/commits", dict(body)))
 
     def verify(self, dataset: str, version: str) -> ErrandView:
-        return cast(ErrandView, self._transport.post(f"{_version(dataset, version)}/verify"))
-
-    def pull(self, dataset: str) -> ErrandView:
-        return cast(ErrandView, self._transport.post(f"{_path(dataset)}/pull"))
+        return cast("ErrandView", self._transport.post(f"{_version(dataset, version)}/verify"))
 
     def collect(self, target: str, *, dry_run: bool, grace_seconds: float) -> ErrandView:
         body = {"dry_run": dry_run, "grace_seconds": grace_seconds}
-        return cast(ErrandView, self._transport.post(f"{_target(target)}/collections", body))
+        return cast("ErrandView", self._transport.post(f"{_target(target)}/collections", body))
 
-    def errand(self, errand: ErrandView) -> ErrandView:
-        """The same as it is now."""
-        if errand["dataset"] is None:
-            address = f"{_target(errand['target'])}/collections/{errand['id']}"
+    def operation(self, operation: ErrandView) -> ErrandView:
+        """The current state of an operation."""
+        if operation["dataset"] is None:
+            address = f"{_target(operation['target'])}/collections/{operation['id']}"
         else:
-            address = f"{_path(errand['dataset'])}/commits/{errand['id']}"
-        return cast(ErrandView, self._transport.get(address))
+            address = f"{_path(operation['dataset'])}/commits/{operation['id']}"
+        return cast("ErrandView", self._transport.get(address))
 
-    def wait(self, errand: ErrandView, see: Callable[[ErrandView], None] = lambda view: None) -> ErrandView:
-        """Until it is over; `see` hears how far it is."""
-        while errand["state"] in ("waiting", "working"):
+    def wait(self, operation: ErrandView, on_poll: Callable[[ErrandView], None] = lambda view: None) -> ErrandView:
+        """Polls until the operation has ended, and returns it. `on_poll` is called with every answer."""
+        while operation["state"] in ("waiting", "working"):
             self._transport.sleep(POLL_SECONDS)
-            errand = self.errand(errand)
-            see(errand)
-        return errand
+            operation = self.operation(operation)
+            on_poll(operation)
+        return operation
 
     # ---------------------------------------------------------------- pieces
 
@@ -174,7 +122,7 @@ class Datasets:
         return tuple(answer["lengths"])
 
     def read_pieces(self, dataset: str, version: str, ids: Sequence[str]) -> bytes:
-        """One behind the other. The same as often as it is asked for, so it is asked again when something breaks."""
+        """The contents of several pieces, joined. Idempotent, so it may be retried."""
         return self._transport.post_for_bytes(f"{_version(dataset, version)}/objects:read", {"ids": [*ids]})
 
 
@@ -182,23 +130,23 @@ class DatasetTargets:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def list(self) -> Iterator[TargetView]:
+    def list(self) -> Iterator[DatasetTargetView]:
         return self._transport.pages("/dataset-targets")
 
-    def get(self, name: str) -> TargetView:
-        return cast(TargetView, self._transport.get(_target(name)))
+    def get(self, name: str) -> DatasetTargetView:
+        return cast("DatasetTargetView", self._transport.get(_target(name)))
 
-    def create(self, body: Mapping[str, Any]) -> TargetView:
-        return cast(TargetView, self._transport.post("/dataset-targets", dict(body)))
+    def create(self, body: Mapping[str, Any]) -> DatasetTargetView:
+        return cast("DatasetTargetView", self._transport.post("/dataset-targets", dict(body)))
 
-    def edit(self, name: str, changes: Mapping[str, Any]) -> TargetView:
-        return cast(TargetView, self._transport.patch(_target(name), dict(changes)))
+    def edit(self, name: str, changes: Mapping[str, Any]) -> DatasetTargetView:
+        return cast("DatasetTargetView", self._transport.patch(_target(name), dict(changes)))
 
     def delete(self, name: str) -> None:
         self._transport.delete(_target(name))
 
-    def test(self, name: str) -> dict[str, Any]:
-        return cast(dict[str, Any], self._transport.post(f"{_target(name)}/test", timeout_seconds=90.0))
+    def test(self, name: str) -> TargetTestView:
+        return cast("TargetTestView", self._transport.post(f"{_target(name)}/test", timeout_seconds=90.0))
 
 
 def _path(dataset: str) -> str:

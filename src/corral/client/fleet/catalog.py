@@ -1,12 +1,14 @@
-"""The routes of flavors, packages and quotas."""
+"""The routes of flavors and packages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.transport import Transport, segment
-from corral.client.views import FlavorView, PackageView, PageView, QuotaUsageView
+
+if TYPE_CHECKING:
+    from corral.client.views import FlavorView, PackageView
 
 
 class Catalog:
@@ -17,49 +19,25 @@ class Catalog:
         return self._transport.pages("/flavors")
 
     def create_flavor(self, body: Mapping[str, Any]) -> FlavorView:
-        return cast(FlavorView, self._transport.post("/flavors", dict(body)))
+        return cast("FlavorView", self._transport.post("/flavors", dict(body)))
 
     def edit_flavor(self, name: str, changes: Mapping[str, Any]) -> FlavorView:
-        return cast(FlavorView, self._transport.patch(f"/flavors/{segment(name)}", dict(changes)))
+        return cast("FlavorView", self._transport.patch(f"/flavors/{segment(name)}", dict(changes)))
 
     def delete_flavors(self, names: Sequence[str]) -> None:
-        """All of them, or none."""
+        """All of them or none."""
         self._transport.post("/flavors:delete", {"names": list(names)})
 
     def packages(self, *, kind: str | None = None, nodes: int | None = None) -> Iterator[PackageView]:
-        """All of them; with a kind only what could be had now, with how many and how soon."""
+        """All packages; with a kind only those that are available now, with how many are free and the expected wait."""
         return self._transport.pages("/packages", {"kind": kind, "nodes": nodes})
 
     def create_package(self, body: Mapping[str, Any]) -> PackageView:
-        return cast(PackageView, self._transport.post("/packages", dict(body)))
+        return cast("PackageView", self._transport.post("/packages", dict(body)))
 
     def edit_package(self, name: str, changes: Mapping[str, Any]) -> PackageView:
-        return cast(PackageView, self._transport.patch(f"/packages/{segment(name)}", dict(changes)))
+        return cast("PackageView", self._transport.patch(f"/packages/{segment(name)}", dict(changes)))
 
     def delete_packages(self, names: Sequence[str]) -> None:
-        """All of them, or none."""
+        """All of them or none."""
         self._transport.post("/packages:delete", {"names": list(names)})
-
-
-class Quotas:
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def mine(self) -> QuotaUsageView:
-        return cast(QuotaUsageView, self._transport.get("/me/quota"))
-
-    def get(self, user: str) -> QuotaUsageView:
-        return cast(QuotaUsageView, self._transport.get(f"/users/{segment(user)}/quota"))
-
-    def put(self, user: str, quota: Mapping[str, Any]) -> QuotaUsageView:
-        """Replace the whole quota of one user."""
-        return cast(QuotaUsageView, self._transport.put(f"/users/{segment(user)}/quota", dict(quota)))
-
-    def list(self) -> Iterator[QuotaUsageView]:
-        return self._transport.pages("/quotas")
-
-    def edit(self, users: Sequence[str] | None, quota: Mapping[str, Any]) -> Sequence[QuotaUsageView]:
-        """The same change for these users, or for everybody; what it leaves out stays as it is."""
-        whose: dict[str, Any] = {"all": True} if users is None else {"users": list(users)}
-        answer = self._transport.post("/quotas:batch", {**whose, "quota": dict(quota)})
-        return cast(PageView[QuotaUsageView], answer)["items"]

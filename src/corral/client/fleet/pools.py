@@ -1,12 +1,14 @@
-"""The routes of pools and groups."""
+"""The routes of pools."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.transport import Transport, segment
-from corral.client.views import GroupView, PoolDetailView, PoolView
+
+if TYPE_CHECKING:
+    from corral.client.views import PoolDetailView, PoolView
 
 
 class Pools:
@@ -17,38 +19,18 @@ class Pools:
         return self._transport.pages("/pools")
 
     def get(self, name: str) -> PoolDetailView:
-        """With its GPUs and what runs on them."""
-        return cast(PoolDetailView, self._transport.get(f"/pools/{segment(name)}"))
+        """A pool with its GPUs and the jobs on them."""
+        return cast("PoolDetailView", self._transport.get(f"/pools/{segment(name)}"))
 
     def create(self, body: Mapping[str, Any]) -> PoolDetailView:
-        return cast(PoolDetailView, self._transport.post("/pools", dict(body)))
+        return cast("PoolDetailView", self._transport.post("/pools", dict(body)))
 
     def edit(self, name: str, changes: Mapping[str, Any]) -> PoolDetailView:
-        return cast(PoolDetailView, self._transport.patch(f"/pools/{segment(name)}", dict(changes)))
+        return cast("PoolDetailView", self._transport.patch(f"/pools/{segment(name)}", dict(changes)))
 
     def move_gpus(self, name: str, gpus: Sequence[str]) -> PoolDetailView:
-        """Into this pool, from wherever they are: all of them or none."""
-        return cast(PoolDetailView, self._transport.post(f"/pools/{segment(name)}/gpus", {"gpus": [*gpus]}))
+        """Move GPUs from their pools into this one: all of them or none."""
+        return cast("PoolDetailView", self._transport.post(f"/pools/{segment(name)}/gpus", {"gpus": [*gpus]}))
 
     def delete(self, name: str) -> None:
         self._transport.delete(f"/pools/{segment(name)}")
-
-
-class Groups:
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def list(self) -> Iterator[GroupView]:
-        return self._transport.pages("/groups")
-
-    def get(self, name: str) -> GroupView:
-        return cast(GroupView, self._transport.get(f"/groups/{segment(name)}"))
-
-    def create(self, body: Mapping[str, Any]) -> GroupView:
-        return cast(GroupView, self._transport.post("/groups", dict(body)))
-
-    def edit(self, name: str, changes: Mapping[str, Any]) -> GroupView:
-        return cast(GroupView, self._transport.patch(f"/groups/{segment(name)}", dict(changes)))
-
-    def delete(self, name: str) -> None:
-        self._transport.delete(f"/groups/{segment(name)}")

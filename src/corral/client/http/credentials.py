@@ -1,6 +1,6 @@
-"""Where tokens are kept between commands: one file, one token per server, readable by its owner only.
+"""The default server, and the file of stored tokens: one token per server, readable by the file's owner only.
 
-Decides the file's place and form. Who may do what is the server's matter.
+This module decides the path and the format of the file. Permissions are checked by the server.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from corral.client.http.errors import CredentialsUnreadable
 
 FILE_NAME = "credentials.json"
+DEFAULT_PORT = "8470"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +34,19 @@ def default_path(env: Mapping[str, str]) -> Path:
     return (Path(config) if config else Path.home() / ".config") / "corral" / FILE_NAME
 
 
+def default_server(env: Mapping[str, str]) -> str:
+    """CORRAL_SERVER, else the server of this machine, at CORRAL_PORT or the default port."""
+    return env.get("CORRAL_SERVER") or f"http://127.0.0.1:{env.get('CORRAL_PORT') or DEFAULT_PORT}"
+
+
+def default_token(env: Mapping[str, str], server: str) -> str | None:
+    """CORRAL_TOKEN, else the token that is stored for this server."""
+    if env.get("CORRAL_TOKEN"):
+        return env["CORRAL_TOKEN"]
+    stored = CredentialFile(default_path(env)).get(server)
+    return stored.token if stored else None
+
+
 class CredentialFile:
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -44,7 +58,7 @@ class CredentialFile:
         self._write({**self._read(), server: credential})
 
     def remove(self, server: str) -> Credential | None:
-        """What was stored for it, if anything was."""
+        """Return the removed credential, or None if none was stored for this server."""
         stored = self._read()
         removed = stored.pop(server, None)
         if removed is not None:
@@ -70,11 +84,11 @@ class CredentialFile:
         )
 
     def _write(self, stored: Mapping[str, Credential]) -> None:
-        """Replaced as a whole, so that a crash leaves the old file or the new one, never half of one."""
+        """Replace the whole file, so that a crash leaves the old file or the new one, never half of one."""
         document = {"servers": {server: {"user": c.user, "token": c.token} for server, c in stored.items()}}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # mkstemp makes the file with mode 600 from the first moment
+            # mkstemp creates the file with mode 600
             handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=f".{FILE_NAME}.")
             try:
                 with os.fdopen(handle, "w", encoding="utf-8") as file:

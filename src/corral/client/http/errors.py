@@ -1,6 +1,6 @@
-"""What can go wrong between a program and a server, in words for the person in front of it.
+"""The errors of the client, with messages for users.
 
-Nothing here needs the network library, so that a command line can name these errors before it loads one.
+This module does not import the HTTP library, so that the command line can handle these errors before it loads it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class ClientError(Exception):
-    """A request could not be answered. `hint` says what to do about it."""
+    """A request failed. `hint` says what the user can do."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -19,7 +19,7 @@ class ClientError(Exception):
 
 
 class ServerUnreachable(ClientError):
-    """Nothing answers at the server's address, or it stopped answering."""
+    """No server answers at the address, or it stopped answering."""
 
     def __init__(self, server: str, reason: str) -> None:
         super().__init__(
@@ -31,7 +31,7 @@ class ServerUnreachable(ClientError):
 
 
 class UnexpectedAnswer(ClientError):
-    """Something answered, but not corral."""
+    """The answer did not come from a corral server."""
 
     def __init__(self, server: str, detail: str) -> None:
         super().__init__(
@@ -71,20 +71,20 @@ class ApiProblem(ClientError):
 
 
 class NotSignedIn(ApiProblem):
-    """The server does not know who asks."""
+    """The request has no valid token."""
 
 
 class Forbidden(ApiProblem):
-    """The server knows who asks, and that is not enough."""
+    """The user may not do this."""
 
 
 class NotFound(ApiProblem):
-    """No such thing, or none that this user may see."""
+    """The named object does not exist, or this user may not see it."""
 
 
-#: What to do about a problem whose status alone would lead astray.
+#: Hints for problems whose HTTP status would give a wrong hint.
 _HINTS = {
-    "name-taken": "Choose another name, or delete what has it.",
+    "name-taken": "Choose another name, or delete the object that has this name.",
     "wrong-password": "Try again; an operator can give you a new password with `corral user password`.",
 }
 _BY_STATUS: dict[int, type[ApiProblem]] = {401: NotSignedIn, 403: Forbidden, 404: NotFound}
@@ -96,7 +96,7 @@ def problem_of(status: int, problem: Mapping[str, Any]) -> ApiProblem:
 
 
 def hint_for(status: int, problem: Mapping[str, Any]) -> str:
-    """What the person can do; the server's own hint wins."""
+    """What the user can do. A hint from the server wins."""
     own = problem.get("hint")
     if isinstance(own, str) and own:
         return own

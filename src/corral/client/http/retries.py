@@ -1,4 +1,4 @@
-"""Requests that may be sent again: when, how often, and when to give up."""
+"""Retries of idempotent requests: delays, number of tries, and interruption."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from corral.client.http.errors import ApiProblem, ClientError, ServerUnreachable
 
 Result = TypeVar("Result")
 
-#: The waits between tries: about half a minute in all, as long as a server takes to start again.
+#: Delays between tries: about half a minute in all, as long as a restart of the server takes.
 DELAYS_SECONDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
-_PASSING = frozenset({429, 500, 502, 503, 504})
+_TRANSIENT = frozenset({429, 500, 502, 503, 504})
 
 
 class Interrupted(ClientError):
-    """Somebody wants it to stop."""
+    """The user has interrupted the transfer."""
 
 
-def is_passing(error: ClientError) -> bool:
+def is_transient(error: ClientError) -> bool:
     """Whether the same request may succeed in a moment."""
-    return isinstance(error, ServerUnreachable) or (isinstance(error, ApiProblem) and error.status in _PASSING)
+    return isinstance(error, ServerUnreachable) or (isinstance(error, ApiProblem) and error.status in _TRANSIENT)
 
 
 class Persistence:
-    """Sends idempotent requests until they are answered, or somebody says stop, which no wait outlasts."""
+    """Sends idempotent requests until they are answered, or until `stop` is called, which also ends a delay."""
 
     def __init__(self, delays: tuple[float, ...] = DELAYS_SECONDS) -> None:
         self._delays = delays
@@ -35,12 +35,12 @@ class Persistence:
         self._stopped.set()
 
     def check(self) -> None:
-        """Between two pieces of work."""
+        """Raise if `stop` was called. Called between two pieces of work."""
         if self._stopped.is_set():
             raise Interrupted("interrupted")
 
     def keep_trying(self, request: Callable[[], Result], done: Callable[[], int] = lambda: 0) -> Result:
-        """`done` says how far a long request has come: one that comes further each time is not given up."""
+        """Retry a request. `done` returns how far a long request has come; progress resets the delays."""
         delays, before = iter(self._delays), done()
         while True:
             self.check()
@@ -50,6 +50,6 @@ class Persistence:
                 if done() > before:
                     delays, before = iter(self._delays), done()
                 delay = next(delays, None)
-                if delay is None or not is_passing(error):
+                if delay is None or not is_transient(error):
                     raise
             self._stopped.wait(delay)

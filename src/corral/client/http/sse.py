@@ -1,4 +1,4 @@
-"""Server-sent events as a pure parser: text in, events out. Connecting and resuming belong to the caller."""
+"""A pure parser of server-sent events: text in, events out. The caller connects and resumes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class ServerEvent:
 
 
 def parse(chunks: Iterable[str]) -> Iterator[ServerEvent]:
-    """The events in a stream of text, however it was cut. An event that the end of the stream cuts off is
-    dropped, as the standard says: after a reconnect it comes whole."""
+    """The events in a stream of text chunks. An incomplete event at the end of the stream is dropped, as the standard
+    says: after a reconnect the server sends it again."""
     last_id, event, data = "", "", list[str]()
     for line in _lines(chunks):
         if not line:
@@ -32,16 +32,16 @@ def parse(chunks: Iterable[str]) -> Iterator[ServerEvent]:
             event = value
         elif field == "id" and "\0" not in value:
             last_id = value
-        # anything else is a comment (an empty field name, used as a ping) or a field we do not know
+        # anything else is a comment (an empty field name, used as a ping) or an unknown field
 
 
 def _lines(chunks: Iterable[str]) -> Iterator[str]:
-    """Lines that ended. Only CR, LF and CRLF end one: `str.splitlines` would also cut at characters that a
+    """Complete lines. Only CR, LF and CRLF end a line: `str.splitlines` would also cut at characters that a
     log may well contain, such as a form feed."""
     rest = ""
     for chunk in chunks:
         rest += chunk
-        # a CR at the very end may be half of a CRLF: it waits for the next chunk
+        # a CR at the end of a chunk may be half of a CRLF: it is kept for the next chunk
         keep = "\r" if rest.endswith("\r") else ""
         text = rest.removesuffix("\r") if keep else rest
         *complete, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -1,7 +1,7 @@
-"""One request to one server: addresses, headers, errors, retries, pages and event streams.
+"""Requests to one server: addresses, headers, errors, retries, pages and event streams.
 
-Decides when the same request may be sent again and which error an answer becomes. Which routes there are is left
-to the modules beside it.
+This module decides which requests are retried and which error an answer becomes. The routes are in the modules of the
+areas.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Params = Mapping[str, Any]
 
 PREFIX = "/api/v1"
 TIMEOUT_SECONDS = 30.0
-#: A stream that brings nothing, not even a ping, for this long is taken for dead.
+#: A stream without data, even without a ping, for this long counts as broken.
 STREAM_SILENCE_SECONDS = 60.0
-#: The waits before a reading request is repeated after a dropped connection or a busy server.
+#: Delays before a GET request is retried after a dropped connection or a busy server.
 RETRY_DELAYS_SECONDS = (0.2, 0.6)
 RETRIED_STATUSES = frozenset({502, 503, 504})
 PAGE_ITEMS = 200
@@ -34,7 +34,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def server_address(text: str) -> str:
-    """The address in its one spelling, under which its token is kept."""
+    """The address in normal form, which is the key of its stored token."""
     address = text.strip()
     if "://" not in address:
         address = f"http://{address}"
@@ -50,7 +50,7 @@ def server_address(text: str) -> str:
 
 
 def segment(name: str) -> str:
-    """A name as one part of a path."""
+    """A name as one segment of a path."""
     return quote(name, safe="")
 
 
@@ -61,15 +61,15 @@ class Transport:
         headers = {"User-Agent": "corral-client"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
-        # a proxy from the environment must not be asked for this machine's own addresses
+        # addresses of this machine are never reached through a proxy from the environment
         parts = urlsplit(self.server)
         self._http = httpx.Client(
             base_url=self.server + PREFIX,
             headers=headers,
             timeout=TIMEOUT_SECONDS,
             trust_env=parts.hostname not in LOOPBACK,
-            # To read the certificates of the world takes longer than a request: not where nobody shows one. Should it
-            # come to TLS nevertheless, nobody is trusted.
+            # Loading the system's certificates takes longer than a request, so it is skipped for plain HTTP. The empty
+            # context trusts no certificate, should a redirect lead to TLS.
             verify=True if parts.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         )
 
@@ -86,7 +86,7 @@ class Transport:
         return self._send("GET", path, params=params, accept="*/*").content
 
     def stream_text(self, path: str, params: Params | None = None) -> Iterator[str]:
-        """A long text, piece by piece as it comes."""
+        """A long text in chunks, as they arrive."""
         try:
             with self._http.stream("GET", path, params=_present(params)) as answer:
                 if answer.is_error:
@@ -100,8 +100,7 @@ class Transport:
     def opened(
         self, path: str, params: Params | None = None, headers: Mapping[str, str] | None = None
     ) -> Iterator[httpx.Response]:
-        """A good answer whose content comes piece by piece, however long it is. A broken connection is
-        ServerUnreachable."""
+        """A successful answer whose content is read in chunks. A broken connection raises ServerUnreachable."""
         timeout = httpx.Timeout(TIMEOUT_SECONDS, read=STREAM_SILENCE_SECONDS)
         try:
             with self._http.stream("GET", path, params=_present(params), headers=headers, timeout=timeout) as answer:
@@ -116,7 +115,7 @@ class Transport:
         return self._decoded(self._send("POST", path, body=body, timeout_seconds=timeout_seconds))
 
     def post_for_bytes(self, path: str, body: Any) -> bytes:
-        """A question whose answer is no JSON."""
+        """A request whose answer is not JSON."""
         return self._send("POST", path, body=body, accept="*/*").content
 
     def patch(self, path: str, body: Any) -> Any:
@@ -134,7 +133,7 @@ class Transport:
         *,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> Any:
-        """Send bytes as they are."""
+        """Send bytes unchanged."""
         sent = {**(headers or {}), "Content-Type": "application/octet-stream"}
         return self._decoded(
             self._send("PUT", path, params=params, content=content, headers=sent, timeout_seconds=timeout_seconds)
@@ -144,7 +143,7 @@ class Transport:
         return self._decoded(self._send("DELETE", path, params=params))
 
     def pages(self, path: str, params: Params | None = None, *, limit: int | None = None) -> Iterator[Any]:
-        """The items of a list, page by page as they are asked for, up to `limit`."""
+        """The items of a list, up to `limit`. Pages are fetched when their items are needed."""
         left, cursor = limit, None
         while left is None or left > 0:
             size = PAGE_ITEMS if left is None else min(PAGE_ITEMS, left)
@@ -164,7 +163,7 @@ class Transport:
         last_event_id: str = "",
         on_open: Callable[[], None] | None = None,
     ) -> Iterator[ServerEvent]:
-        """The events of one connection, until it ends or breaks (ServerUnreachable)."""
+        """The events of one connection, until it ends. A broken connection raises ServerUnreachable."""
         headers = {"Accept": "text/event-stream"}
         if last_event_id:
             headers["Last-Event-ID"] = last_event_id
@@ -192,8 +191,8 @@ class Transport:
         accept: str = "application/json",
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> httpx.Response:
-        """The answer, if it is a good one. Only reading is repeated: a change may have happened though its
-        answer got lost. A refused connection is not repeated either; nobody is there to answer the second one."""
+        """The answer, if it is successful. Only GET requests are retried: a change may have happened although its
+        answer got lost. A refused connection is not retried either, because no server listens there."""
         sent = {"Accept": accept, **(headers or {})}
         if body is not None:
             content, sent["Content-Type"] = _encoded(body), "application/json"
@@ -243,14 +242,14 @@ class Transport:
 
 
 def _present(params: Params | None) -> dict[str, Any] | None:
-    """Without the parameters that were not given."""
+    """The parameters without those that are None."""
     if not params:
         return None
     return {key: value for key, value in params.items() if value is not None}
 
 
 def _encoded(body: Any) -> bytes:
-    """Plain ASCII JSON, so that also text that is no valid Unicode reaches the server, which can say so."""
+    """ASCII JSON, so that even text that is not valid Unicode reaches the server, which then reports it."""
     try:
         return json.dumps(body, allow_nan=False).encode()
     except (TypeError, ValueError) as error:

@@ -1,28 +1,30 @@
-"""Files of jobs, and logs as files. A download that breaks off goes on where it was."""
+"""Files of jobs, and logs as files. An interrupted download continues at its last byte."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from corral.client.http.errors import ServerUnreachable
 from corral.client.http.transport import Params, Transport, segment
-from corral.client.views import FileView
+
+if TYPE_CHECKING:
+    from corral.client.views import FileView
 
 ARCHIVE = "application/gzip"
-#: How often a broken connection is taken up again without a byte having come, and the wait before.
+#: Tries without any new byte before a broken download fails, and the delay between them.
 _TRIES = 4
 _PAUSE_SECONDS = 0.5
 
-#: Hears how many bytes there are so far, and how many there will be if that is known.
+#: Called with the number of received bytes, and with the total if it is known.
 Progress = Callable[[int, "int | None"], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fetched:
     size_bytes: int
-    #: it is a .tar.gz of several
+    #: whether it is a .tar.gz of several files
     is_archive: bool
 
 
@@ -31,17 +33,17 @@ class Files:
         self._transport = transport
 
     def list(self, job: str, path: str = "", *, limit: int | None = None) -> Iterator[FileView]:
-        """What is in one directory of a job's output directory, by name."""
+        """The entries of one directory in a job's output directory, by name."""
         return self._transport.pages(f"/jobs/{segment(job)}/files", {"path": path}, limit=limit)
 
     def fetch(self, job: str, path: str, target: IO[bytes], progress: Progress = lambda done, total: None) -> Fetched:
-        """Write a file, or a directory as .tar.gz, to an open file that can be cut."""
+        """Write a file, or a directory as .tar.gz, to an open file that can be truncated."""
         return self._fetch(f"/jobs/{segment(job)}/files/content", {"path": path}, target, progress)
 
     def fetch_logs(
         self, job: str, target: IO[bytes], *, attempt: str | None = None, rank: str | None = None
     ) -> Fetched:
-        """Write a log, or several as .tar.gz if one of attempt and rank is `all`."""
+        """Write a log, or several logs as .tar.gz if attempt or rank is `all`."""
         params = {"attempt": attempt, "rank": rank}
         return self._fetch(f"/jobs/{segment(job)}/logs/download", params, target, lambda done, total: None)
 
@@ -55,7 +57,7 @@ class Files:
             try:
                 with self._transport.opened(address, params, headers) as answer:
                     if answer.status_code != 206:
-                        # Another file by now, or one that can only be had as a whole.
+                        # The file has changed, or the server sends it only as a whole.
                         done = 0
                         target.seek(0)
                         target.truncate()

@@ -1,32 +1,14 @@
-"""The routes of images and of the logins that they are pulled with."""
+"""The routes of images and of the registry logins that they are pulled with."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.transport import Transport, segment
 
-
-class ImageView(TypedDict):
-    name: str
-    #: empty for a public image
-    owner: str
-    address: str
-    visibility: str
-    shared_users: list[str]
-    shared_groups: list[str]
-    credential: str | None
-    description: str
-    created_at: str
-
-
-class LoginView(TypedDict):
-    name: str
-    registry: str
-    username: str
-    platform: bool
-    created_at: str
+if TYPE_CHECKING:
+    from corral.client.views import ImageView, RegistryLoginView
 
 
 class Images:
@@ -37,22 +19,22 @@ class Images:
         return self._transport.pages("/images")
 
     def get(self, name: str, *, owner: str | None = None) -> ImageView:
-        return cast(ImageView, self._transport.get(f"/images/{segment(name)}", {"owner": owner}))
+        return cast("ImageView", self._transport.get(f"/images/{segment(name)}", {"owner": owner}))
 
     def create(self, body: Mapping[str, Any]) -> ImageView:
-        return cast(ImageView, self._transport.post("/images", dict(body)))
+        return cast("ImageView", self._transport.post("/images", dict(body)))
 
     def edit(self, name: str, changes: Mapping[str, Any], *, owner: str | None = None) -> ImageView:
-        return cast(ImageView, self._transport.patch(_path(name, owner), dict(changes)))
+        return cast("ImageView", self._transport.patch(_path(name, owner), dict(changes)))
 
     def delete(self, name: str, *, owner: str | None = None) -> None:
         self._transport.delete(_path(name, owner))
 
-    def logins(self) -> Iterator[LoginView]:
+    def logins(self) -> Iterator[RegistryLoginView]:
         return self._transport.pages("/registry-logins")
 
-    def put_login(self, name: str, body: Mapping[str, Any]) -> LoginView:
-        return cast(LoginView, self._transport.put(f"/registry-logins/{segment(name)}", dict(body)))
+    def put_login(self, name: str, body: Mapping[str, Any]) -> RegistryLoginView:
+        return cast("RegistryLoginView", self._transport.put(f"/registry-logins/{segment(name)}", dict(body)))
 
     def delete_login(self, name: str, *, platform: bool = False) -> None:
         self._transport.delete(f"/registry-logins/{segment(name)}{'?platform=true' if platform else ''}")

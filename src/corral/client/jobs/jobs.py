@@ -1,17 +1,28 @@
-"""The job routes: submit, look, follow, change. The shapes are in `views`, the rules on the server."""
+"""The routes of jobs and tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.errors import ServerUnreachable
-from corral.client.http.following import LogEnd, LogText, Patience, follow_log
+from corral.client.http.streams import LogEnd, LogText, Patience, follow_log
 from corral.client.http.transport import Transport, segment
-from corral.client.views import AttemptView, CheckpointView, JobView, LogMatchView, PlanView, TaskView, WhyView
 
-#: The body of a submission, in the words of the API; the server refuses what it does not know.
-JobCreate = Mapping[str, Any]
+if TYPE_CHECKING:
+    from corral.client.views import (
+        AttemptView,
+        CheckpointView,
+        JobArray,
+        JobClone,
+        JobCreate,
+        JobEdit,
+        JobView,
+        LogMatchView,
+        PlanView,
+        TaskView,
+        WhyView,
+    )
 
 LIVE_STATES = ("created", "queued", "starting", "running", "stopping")
 HOLDING_STATES = ("starting", "running", "stopping")
@@ -23,33 +34,33 @@ class Jobs:
         self._transport = transport
 
     def submit(self, body: JobCreate) -> JobView:
-        return cast(JobView, self._transport.post("/jobs", dict(body)))
+        return cast("JobView", self._transport.post("/jobs", dict(body)))
 
     def submit_batch(self, bodies: Sequence[JobCreate]) -> list[JobView]:
         """All of them or none."""
         answer = self._transport.post("/jobs:batch", {"jobs": [dict(body) for body in bodies]})
-        return cast(list[JobView], answer["items"])
+        return cast("list[JobView]", answer["items"])
 
-    def submit_array(self, body: JobCreate) -> list[JobView]:
+    def submit_array(self, body: JobArray) -> list[JobView]:
         """One job for every index in `array`, all of them or none."""
         answer = self._transport.post("/jobs:array", dict(body))
-        return cast(list[JobView], answer["items"])
+        return cast("list[JobView]", answer["items"])
 
     def stop_array(self, array: str) -> list[JobView]:
         """Stop all jobs of one of the caller's arrays that have not ended."""
-        return cast(list[JobView], self._transport.post("/jobs:stop", {"array": array})["items"])
+        return cast("list[JobView]", self._transport.post("/jobs:stop", {"array": array})["items"])
 
-    def clone(self, job: str, changes: Mapping[str, Any]) -> JobView:
-        """Submit a job of the caller's once more, with what shall be different about it."""
-        return cast(JobView, self._transport.post(_path(job, "clone"), dict(changes)))
+    def clone(self, job: str, changes: JobClone) -> JobView:
+        """Submit a job of the caller again, with these changes."""
+        return cast("JobView", self._transport.post(_path(job, "clone"), dict(changes)))
 
     def requeue(self, job: str) -> JobView:
         """Send a running job back to its queue."""
-        return cast(JobView, self._transport.post(_path(job, "requeue")))
+        return cast("JobView", self._transport.post(_path(job, "requeue")))
 
     def plan(self, body: JobCreate) -> PlanView:
-        """What would happen to this submission now; nothing is changed."""
-        return cast(PlanView, self._transport.post("/jobs:plan", dict(body)))
+        """What would happen to this submission now; nothing is submitted."""
+        return cast("PlanView", self._transport.post("/jobs:plan", dict(body)))
 
     def list(
         self,
@@ -66,7 +77,7 @@ class Jobs:
         sort: str | None = None,
         limit: int | None = None,
     ) -> Iterator[JobView]:
-        """`text` is looked for in id, name and user; `since` and `until` are about their creation."""
+        """`text` is searched in id, name and user; `since` and `until` limit the time of creation."""
         params = {
             "state": list(states) or None,
             "kind": list(kinds) or None,
@@ -81,67 +92,63 @@ class Jobs:
         }
         return self._transport.pages("/jobs", params, limit=limit)
 
-    def counts(self, **filters: Any) -> dict[str, Any]:
-        """How many match, in all and by state; the filters are the API's own."""
-        return cast(dict[str, Any], self._transport.get("/jobs:counts", filters))
-
     def get(self, job: str) -> JobView:
         """By id, or by the name of one of the caller's own jobs."""
-        return cast(JobView, self._transport.get(_path(job)))
+        return cast("JobView", self._transport.get(_path(job)))
 
     def delete(self, job: str) -> None:
         self._transport.delete(_path(job))
 
-    def edit(self, job: str, changes: Mapping[str, Any]) -> JobView:
-        """Queue, priority or time of a job that does not run yet."""
-        return cast(JobView, self._transport.patch(_path(job), dict(changes)))
+    def edit(self, job: str, changes: JobEdit) -> JobView:
+        """Change a job that does not run yet."""
+        return cast("JobView", self._transport.patch(_path(job), dict(changes)))
 
     def start(self, job: str) -> JobView:
-        return cast(JobView, self._transport.post(_path(job, "start")))
+        return cast("JobView", self._transport.post(_path(job, "start")))
 
     def stop(self, job: str) -> JobView:
-        return cast(JobView, self._transport.post(_path(job, "stop")))
+        return cast("JobView", self._transport.post(_path(job, "stop")))
 
     def extend(self, job: str) -> JobView:
-        """More time for a job that was warned because it does nothing."""
-        return cast(JobView, self._transport.post(_path(job, "extend")))
+        """Give more time to a job that was warned because it is idle."""
+        return cast("JobView", self._transport.post(_path(job, "extend")))
 
     def resize(self, job: str, gpus: int) -> JobView:
-        """Let a running elastic job go on with so many GPUs."""
-        return cast(JobView, self._transport.post(_path(job, "resize"), {"gpus": gpus}))
+        """Restart a running elastic job with this number of GPUs."""
+        return cast("JobView", self._transport.post(_path(job, "resize"), {"gpus": gpus}))
 
     def keep(self, job: str) -> JobView:
-        """It stays however old it becomes."""
-        return cast(JobView, self._transport.post(_path(job, "keep")))
+        """Keep the job beyond the retention time."""
+        return cast("JobView", self._transport.post(_path(job, "keep")))
 
     def let_go(self, job: str) -> JobView:
-        return cast(JobView, self._transport.post(_path(job, "let-go")))
+        return cast("JobView", self._transport.post(_path(job, "let-go")))
 
     def pin(self, job: str) -> JobView:
-        return cast(JobView, self._transport.post(_path(job, "pin")))
+        return cast("JobView", self._transport.post(_path(job, "pin")))
 
     def unpin(self, job: str) -> JobView:
-        return cast(JobView, self._transport.post(_path(job, "unpin")))
+        return cast("JobView", self._transport.post(_path(job, "unpin")))
 
     def move(self, job: str, *, before: str | None = None, after: str | None = None) -> JobView:
-        """To just before or just after another of the caller's own jobs, given by its id."""
+        """Move a waiting job directly before or after another of the caller's jobs, given by its id."""
         body = {"before": before} if before is not None else {"after": after}
-        return cast(JobView, self._transport.post(_path(job, "move"), body))
+        return cast("JobView", self._transport.post(_path(job, "move"), body))
 
     def why(self, job: str, *, at: str | None = None) -> WhyView:
-        """Now, or at a moment of the past (RFC 3339)."""
-        return cast(WhyView, self._transport.get(_path(job, "why"), {"at": at} if at else None))
+        """Why the job waits, now or at a time in the past (RFC 3339)."""
+        return cast("WhyView", self._transport.get(_path(job, "why"), {"at": at} if at else None))
 
     def attempts(self, job: str) -> Sequence[AttemptView]:
-        return cast(Sequence[AttemptView], self._transport.get(_path(job, "attempts"))["items"])
+        return cast("Sequence[AttemptView]", self._transport.get(_path(job, "attempts"))["items"])
 
     def checkpoints(self, job: str) -> Sequence[CheckpointView]:
-        """What its program has saved, the newest first."""
-        return cast(Sequence[CheckpointView], self._transport.get(_path(job, "checkpoints"))["items"])
+        """The checkpoints that the job's program has saved, newest first."""
+        return cast("Sequence[CheckpointView]", self._transport.get(_path(job, "checkpoints"))["items"])
 
     def request_checkpoint(self, job: str) -> JobView:
-        """Ask its program to save now."""
-        return cast(JobView, self._transport.post(_path(job, "checkpoint")))
+        """Ask the job's program to save a checkpoint now."""
+        return cast("JobView", self._transport.post(_path(job, "checkpoint")))
 
     def log(self, job: str, *, attempt: int | None = None, rank: int = 0, tail: int | None = None) -> str:
         return self._transport.get_text(_path(job, "logs"), {"attempt": attempt, "rank": rank, "tail": tail})
@@ -155,7 +162,7 @@ class Jobs:
         tail: int | None = None,
         patience: Patience | None = None,
     ) -> Iterator[LogText | LogEnd]:
-        """The log as it is written, over restarts of the server, until the job is over."""
+        """Yields the log as it is written, over restarts of the server, until the job has ended."""
         params = {"attempt": attempt, "rank": rank, "tail": tail, "follow": "true"}
         return follow_log(self._transport, _path(job, "logs"), params, patience=patience or Patience())
 
@@ -170,15 +177,22 @@ class Jobs:
         ignore_case: bool = False,
         limit: int | None = None,
     ) -> Iterator[LogMatchView]:
-        """The lines that have the text, as they are found; `all` is every attempt or rank."""
+        """Lines that contain the text, as they are found; `all` means every attempt or rank."""
         params = {"q": text, "attempt": attempt, "rank": rank, "regex": regex, "ignore_case": ignore_case}
         return self._transport.pages(_path(job, "logs/search"), params, limit=limit)
 
     def wait(
-        self, job: str, *, patience: Patience, on_change: Callable[[JobView], None], first: JobView | None = None
+        self,
+        job: str,
+        *,
+        patience: Patience | None = None,
+        on_change: Callable[[JobView], None] = lambda view: None,
+        first: JobView | None = None,
     ) -> JobView:
-        """The job once it has ended. `on_change` hears of every state that was seen on the way. Asking again and
-        again is enough here: one small request every few seconds, and no state to lose."""
+        """Wait until the job has ended and return it. `on_change` is called with every new state that was seen. The
+        job is polled every few seconds; restarts of the server are waited for. `first` is the job as the caller
+        already knows it."""
+        patience = patience or Patience()
         seen = None if first is None else (first["state"], first["attempt"])
         if first is not None:
             patience.reached()
@@ -198,7 +212,7 @@ class Jobs:
 
 
 class Tasks:
-    """GPUs are held under a task's name, and a program is started on them later."""
+    """GPUs that are allocated under a task's name; a program is started on them later."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -210,25 +224,25 @@ class Tasks:
         body: dict[str, Any] = {"task": task}
         if gpus is not None:
             body["gpus"] = gpus
-        return cast(TaskView, self._transport.post("/tasks", body))
+        return cast("TaskView", self._transport.post("/tasks", body))
 
     def start_program(self, task: str, command: Sequence[str] | None = None, workdir: str | None = None) -> JobView:
         body: dict[str, Any] = {"command": [*command]} if command else {}
         if workdir is not None:
             body["workdir"] = workdir
-        return cast(JobView, self._transport.post(f"/tasks/{segment(task)}/program", body))
+        return cast("JobView", self._transport.post(f"/tasks/{segment(task)}/program", body))
 
     def release(self, task: str) -> JobView:
-        return cast(JobView, self._transport.delete(f"/tasks/{segment(task)}"))
+        return cast("JobView", self._transport.delete(f"/tasks/{segment(task)}"))
 
 
 def exit_status(state: str, exit_code: int | None) -> int:
-    """The status with which a command that waited for a job should exit: the job's own where it has one."""
+    """The exit status of a command that waited for a job: the job's exit code, if it has one."""
     if state == "completed":
         return 0
     if exit_code is None or exit_code == 0:
         return 1
-    # a process that died of a signal may be reported as minus its number; shells write that as 128 + number
+    # a process killed by a signal may be reported as minus the signal's number; shells report 128 + number
     return 128 - exit_code if exit_code < 0 else min(exit_code, 255)
 
 

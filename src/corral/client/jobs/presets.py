@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.transport import Transport, segment
-from corral.client.views import JobView, PresetView
+
+if TYPE_CHECKING:
+    from corral.client.views import JobView, PresetView
 
 
 class Presets:
@@ -17,11 +19,11 @@ class Presets:
         return self._transport.pages("/presets")
 
     def get(self, name: str) -> PresetView:
-        return cast(PresetView, self._transport.get(f"/presets/{segment(name)}"))
+        return cast("PresetView", self._transport.get(f"/presets/{segment(name)}"))
 
     def add(self, yaml: str, *, replace: bool = False) -> PresetView:
-        """A template as a YAML text (operators)."""
-        return cast(PresetView, self._transport.post("/presets", {"yaml": yaml, "replace": replace}))
+        """Add a template, given as YAML text (operators)."""
+        return cast("PresetView", self._transport.post("/presets", {"yaml": yaml, "replace": replace}))
 
     def remove(self, name: str) -> None:
         self._transport.delete(f"/presets/{segment(name)}")
@@ -36,4 +38,4 @@ class Presets:
     ) -> JobView:
         """Make a job of a preset; `overrides` are fields of a submission, such as gpus or time."""
         body = {"name": name, "parameters": dict(parameters or {}), "overrides": dict(overrides or {})}
-        return cast(JobView, self._transport.post(f"/presets/{segment(preset)}/run", body))
+        return cast("JobView", self._transport.post(f"/presets/{segment(preset)}/run", body))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from corral.client.http.following import Patience, follow_events
+from corral.client.http.streams import Patience, follow_events
 from corral.client.http.transport import Transport, segment
-from corral.client.views import (
-    EventView,
-    LoginView,
-    MeView,
-    PermissionGroupView,
-    SshKeyView,
-    TokenView,
-    UserView,
-)
+
+if TYPE_CHECKING:
+    from corral.client.views import (
+        EventView,
+        LoginView,
+        MeView,
+        NewTokenView,
+        PermissionGroupView,
+        SshKeyView,
+        TokenView,
+        UserView,
+    )
 
 
 class People:
@@ -24,36 +27,38 @@ class People:
         self._transport = transport
 
     def login(self, user: str, password: str, *, token_name: str, new_password: str | None = None) -> LoginView:
-        """`new_password` replaces the password, such as a one-time one, which gives no token without it."""
+        """`new_password` replaces the password. It is required to sign in with a one-time password."""
         body = {"user": user, "password": password, "token_name": token_name}
         if new_password is not None:
             body["new_password"] = new_password
-        return cast(LoginView, self._transport.post("/auth/login", body))
+        return cast("LoginView", self._transport.post("/auth/login", body))
 
     def logout(self) -> None:
         self._transport.post("/auth/logout")
 
     def me(self) -> MeView:
-        return cast(MeView, self._transport.get("/me"))
+        return cast("MeView", self._transport.get("/me"))
 
     def edit_me(self, changes: Mapping[str, Any]) -> MeView:
-        return cast(MeView, self._transport.patch("/me", dict(changes)))
+        return cast("MeView", self._transport.patch("/me", dict(changes)))
 
     def change_password(self, *, old: str, new: str, revoke_tokens: bool = False) -> None:
-        """With `revoke_tokens` all tokens of the user end, but for the one of this client."""
+        """`revoke_tokens` revokes all tokens of the user except the one of this client."""
         self._transport.post("/me/password", {"old": old, "new": new, "revoke_tokens": revoke_tokens})
 
     def tokens(self) -> Iterator[TokenView]:
         return self._transport.pages("/me/tokens")
 
-    def create_token(self, name: str, *, scopes: Sequence[str] = (), expires_in_days: float | None = None) -> TokenView:
-        """The only answer that ever shows the token itself."""
+    def create_token(
+        self, name: str, *, scopes: Sequence[str] = (), expires_in_days: float | None = None
+    ) -> NewTokenView:
+        """Only this answer contains the token itself."""
         body: dict[str, Any] = {"name": name}
         if scopes:
             body["scopes"] = list(scopes)
         if expires_in_days is not None:
             body["expires_in_days"] = expires_in_days
-        return cast(TokenView, self._transport.post("/me/tokens", body))
+        return cast("NewTokenView", self._transport.post("/me/tokens", body))
 
     def delete_token(self, token_id: str) -> None:
         self._transport.delete(f"/me/tokens/{segment(token_id)}")
@@ -62,7 +67,7 @@ class People:
         return self._transport.pages("/me/ssh-keys")
 
     def add_ssh_key(self, name: str, public_key: str) -> SshKeyView:
-        return cast(SshKeyView, self._transport.post("/me/ssh-keys", {"name": name, "public_key": public_key}))
+        return cast("SshKeyView", self._transport.post("/me/ssh-keys", {"name": name, "public_key": public_key}))
 
     def remove_ssh_key(self, key_id: str) -> None:
         self._transport.delete(f"/me/ssh-keys/{segment(key_id)}")
@@ -71,17 +76,17 @@ class People:
         return self._transport.pages("/users", filters)
 
     def user(self, name: str) -> UserView:
-        return cast(UserView, self._transport.get(f"/users/{segment(name)}"))
+        return cast("UserView", self._transport.get(f"/users/{segment(name)}"))
 
     def create_user(self, name: str, *, in_no_group: bool = False, **values: Any) -> UserView:
-        """`values` are the fields of the API's UserCreate; those that are None are left to the server."""
+        """`values` are fields of UserCreate; the server's defaults apply to those that are None."""
         given = {key: value for key, value in values.items() if value is not None}
         if in_no_group:
             given["group"] = None
-        return cast(UserView, self._transport.post("/users", {"name": name, **given}))
+        return cast("UserView", self._transport.post("/users", {"name": name, **given}))
 
     def edit_user(self, name: str, changes: Mapping[str, Any]) -> UserView:
-        return cast(UserView, self._transport.patch(f"/users/{segment(name)}", dict(changes)))
+        return cast("UserView", self._transport.patch(f"/users/{segment(name)}", dict(changes)))
 
     def delete_user(self, name: str) -> None:
         self._transport.delete(f"/users/{segment(name)}")
@@ -90,14 +95,14 @@ class People:
         return self._transport.pages("/permission-groups")
 
     def create_permission_group(self, body: Mapping[str, Any]) -> PermissionGroupView:
-        return cast(PermissionGroupView, self._transport.post("/permission-groups", dict(body)))
+        return cast("PermissionGroupView", self._transport.post("/permission-groups", dict(body)))
 
     def edit_permission_group(self, name: str, changes: Mapping[str, Any]) -> PermissionGroupView:
-        return cast(PermissionGroupView, self._transport.patch(f"/permission-groups/{segment(name)}", dict(changes)))
+        return cast("PermissionGroupView", self._transport.patch(f"/permission-groups/{segment(name)}", dict(changes)))
 
     def assign_permission_group(self, name: str, users: Sequence[str]) -> PermissionGroupView:
         path = f"/permission-groups/{segment(name)}/users"
-        return cast(PermissionGroupView, self._transport.post(path, {"users": list(users)}))
+        return cast("PermissionGroupView", self._transport.post(path, {"users": list(users)}))
 
     def delete_permission_group(self, name: str) -> None:
         self._transport.delete(f"/permission-groups/{segment(name)}")
@@ -123,7 +128,7 @@ class Events:
         return self._transport.pages("/events", params, limit=limit)
 
     def export(self, form: str, **filters: str | None) -> Iterator[str]:
-        """The log as a file, `form` csv or jsonl, piece by piece."""
+        """The audit log as csv or jsonl (`form`), in chunks."""
         return self._transport.stream_text("/events/export", {"format": form, **filters})
 
     def follow(self, *, after: int | None = None, patience: Patience | None = None) -> Iterator[EventView]:
@@ -131,6 +136,6 @@ class Events:
         start = "" if after is None else str(after)
         for event in follow_events(self._transport, "/stream", patience=patience or Patience(), last_event_id=start):
             view = json.loads(event.data)
-            # the stream may carry notes of its own beside the audit events
+            # the stream may carry other messages beside the audit events
             if isinstance(view, dict) and "action" in view:
-                yield cast(EventView, view)
+                yield cast("EventView", view)

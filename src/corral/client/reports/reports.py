@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.transport import Transport, segment
-from corral.client.views import ReportScheduleView, ReportView
 
-#: How often somebody who waits for a report asks again.
-ASK_SECONDS = 0.3
+if TYPE_CHECKING:
+    from corral.client.views import ReportView, ScheduleView
+
+#: The interval at which `wait` polls.
+POLL_SECONDS = 0.3
 
 
 class Reports:
@@ -21,20 +23,20 @@ class Reports:
         return self._transport.pages("/reports", limit=limit)
 
     def get(self, report_id: str) -> ReportView:
-        return cast(ReportView, self._transport.get(f"/reports/{segment(report_id)}"))
+        return cast("ReportView", self._transport.get(f"/reports/{segment(report_id)}"))
 
     def create(self, body: Mapping[str, Any]) -> ReportView:
-        """It is being made when this returns; see `wait`."""
-        return cast(ReportView, self._transport.post("/reports", dict(body)))
+        """Starts the work on a report and returns at once; see `wait`."""
+        return cast("ReportView", self._transport.post("/reports", dict(body)))
 
-    def wait(self, report_id: str, *, asked: Callable[[ReportView], None] = lambda report: None) -> ReportView:
-        """The report once it is ready or has failed; `asked` hears of every look."""
+    def wait(self, report_id: str, *, on_poll: Callable[[ReportView], None] = lambda report: None) -> ReportView:
+        """Polls until the report is ready or has failed, and returns it. `on_poll` is called with every answer."""
         while True:
             report = self.get(report_id)
-            asked(report)
+            on_poll(report)
             if report["state"] != "working":
                 return report
-            self._transport.sleep(ASK_SECONDS)
+            self._transport.sleep(POLL_SECONDS)
 
     def file(self, report_id: str, form: str) -> bytes:
         """The report as html, pdf or csv."""
@@ -43,18 +45,15 @@ class Reports:
     def delete(self, report_id: str) -> None:
         self._transport.delete(f"/reports/{segment(report_id)}")
 
-    def schedules(self) -> Iterator[ReportScheduleView]:
+    def schedules(self) -> Iterator[ScheduleView]:
         return self._transport.pages("/report-schedules")
 
-    def schedule(self, name: str) -> ReportScheduleView:
-        return cast(ReportScheduleView, self._transport.get(f"/report-schedules/{segment(name)}"))
+    def create_schedule(self, body: Mapping[str, Any]) -> ScheduleView:
+        return cast("ScheduleView", self._transport.post("/report-schedules", dict(body)))
 
-    def create_schedule(self, body: Mapping[str, Any]) -> ReportScheduleView:
-        return cast(ReportScheduleView, self._transport.post("/report-schedules", dict(body)))
-
-    def edit_schedule(self, name: str, changes: Mapping[str, Any]) -> ReportScheduleView:
+    def edit_schedule(self, name: str, changes: Mapping[str, Any]) -> ScheduleView:
         path = f"/report-schedules/{segment(name)}"
-        return cast(ReportScheduleView, self._transport.patch(path, dict(changes)))
+        return cast("ScheduleView", self._transport.patch(path, dict(changes)))
 
     def delete_schedule(self, name: str) -> None:
         self._transport.delete(f"/report-schedules/{segment(name)}")

@@ -1,11 +1,13 @@
-"""Estimated starts: how good they have been."""
+"""The routes of estimated starts: their accuracy."""
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from corral.client.http.transport import Transport
-from corral.client.views import EstimateAccuracyView
+
+if TYPE_CHECKING:
+    from corral.client.views import EstimateAccuracyView
 
 
 class Estimates:
@@ -13,5 +15,5 @@ class Estimates:
         self._transport = transport
 
     def accuracy(self, *, since: str | None = None) -> EstimateAccuracyView:
-        """What became of estimates made since then, or of the latest ones."""
-        return cast(EstimateAccuracyView, self._transport.get("/estimates/accuracy", {"since": since}))
+        """Compares estimates with the real starts: of estimates made since then, or of the latest ones."""
+        return cast("EstimateAccuracyView", self._transport.get("/estimates/accuracy", {"since": since}))

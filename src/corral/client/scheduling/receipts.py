@@ -1,12 +1,14 @@
-"""Receipts of preemptions: who gave way to whom."""
+"""The routes of receipts: one for each preemption, with the victim, the job that preempted it, and the cost."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from corral.client.http.transport import Transport, segment
-from corral.client.views import JobReceiptView, ReceiptView
+
+if TYPE_CHECKING:
+    from corral.client.views import JobReceiptView, ReceiptView
 
 
 class Receipts:
@@ -21,9 +23,9 @@ class Receipts:
         user: str | None = None,
         limit: int | None = None,
     ) -> Iterator[ReceiptView]:
-        """Newest first; of operators all, of others those that concern their own jobs."""
+        """Newest first. Operators see all receipts, other users those that concern their own jobs."""
         return self._transport.pages("/receipts", {"since": since, "rule": rule, "user": user}, limit=limit)
 
     def of_job(self, job: str) -> Sequence[JobReceiptView]:
-        """Where it gave way, and where others gave way to it."""
-        return cast(Sequence[JobReceiptView], self._transport.get(f"/jobs/{segment(job)}/receipts")["items"])
+        """Preemptions of this job, and preemptions of other jobs for this job."""
+        return cast("Sequence[JobReceiptView]", self._transport.get(f"/jobs/{segment(job)}/receipts")["items"])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.transport import Transport, segment
-from corral.client.views import ReservationView
+
+if TYPE_CHECKING:
+    from corral.client.views import ReservationView
 
 
 class Reservations:
@@ -16,18 +18,18 @@ class Reservations:
     def list(
         self, pool: str | None = None, since: str | None = None, until: str | None = None
     ) -> Iterator[ReservationView]:
-        """Those of a pool, and those whose windows touch a time."""
+        """Reservations of a pool, and those whose window overlaps `since` to `until`."""
         given = {"pool": pool, "since": since, "until": until}
         return self._transport.pages("/reservations", {key: value for key, value in given.items() if value is not None})
 
     def get(self, name: str) -> ReservationView:
-        return cast(ReservationView, self._transport.get(f"/reservations/{segment(name)}"))
+        return cast("ReservationView", self._transport.get(f"/reservations/{segment(name)}"))
 
     def create(self, body: Mapping[str, Any]) -> ReservationView:
-        return cast(ReservationView, self._transport.post("/reservations", dict(body)))
+        return cast("ReservationView", self._transport.post("/reservations", dict(body)))
 
     def edit(self, name: str, changes: Mapping[str, Any]) -> ReservationView:
-        return cast(ReservationView, self._transport.patch(f"/reservations/{segment(name)}", dict(changes)))
+        return cast("ReservationView", self._transport.patch(f"/reservations/{segment(name)}", dict(changes)))
 
     def delete(self, name: str) -> None:
         self._transport.delete(f"/reservations/{segment(name)}")

@@ -1,5 +1,5 @@
-"""One file from a volume to this machine. It comes into a part file beside its place, and gets its name only when all
-of it is there and has the server's checksum. A part file that was left goes on, unless the source is another by now."""
+"""The download of one file from a volume. It is written to a part file beside the target, which is renamed when it is
+complete and has the server's checksum. A remaining part file is continued, unless the source has changed."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from corral.core.storage.checksums import Checksum, new_checksum
 
 PART_SUFFIX = ".corral-part"
 STATE_SUFFIX = ".corral-part.json"
-#: Less than this is asked for again rather than remembered.
+#: Smaller files are downloaded again instead of continued.
 STATE_BYTES = 1024 * 1024
 _CHUNK_BYTES = 1024 * 1024
 _MAX_NAME_BYTES = 255
-#: How often a file that changes while it is read is begun anew.
+#: How often the download of a file that changes meanwhile starts again.
 _ROUNDS = 3
 
 
 class NotVerified(ClientError):
-    """What arrived is not what was sent, or it changed all the time."""
+    """The received file does not have the source's checksum, or the source kept changing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Received:
     size_bytes: int
-    #: how many of them were here from an earlier try
+    #: how many of them an earlier download had received
     resumed_bytes: int
 
 
 def is_unfinished(name: str) -> bool:
-    """Whether it is a file of a transfer that was interrupted."""
+    """Whether the name is that of a part file of an interrupted transfer."""
     return name.startswith(".") and name.endswith((PART_SUFFIX, STATE_SUFFIX))
 
 
@@ -67,7 +67,7 @@ class Download:
         self._part = part_path(target)
         self._state = self._part.with_name(self._part.name + ".json")
         self._done = 0
-        #: how much of it an earlier try had brought
+        #: how many bytes an earlier download had received
         self._resumed = 0
         self._tag = ""
         self._modified_ms = 0
@@ -75,18 +75,18 @@ class Download:
         self._checksum: Checksum = new_checksum()
 
     def run(self) -> Received:
-        self._take_up()
+        self._resume()
         self._progress(self._resumed)
         for _ in range(_ROUNDS):
             self._persistence.keep_trying(self._receive, lambda: self._done)
             if self._is_verified():
                 self._finish()
                 return Received(size_bytes=self._done, resumed_bytes=self._resumed)
-            self._begin_anew()
+            self._restart()
         raise NotVerified(f"{self._path}: it does not have the server's checksum, or changes while it is read")
 
-    def _take_up(self) -> None:
-        """Where an earlier try ended, if there was one."""
+    def _resume(self) -> None:
+        """Continue after the last byte of an earlier download, if there was one."""
         try:
             state = json.loads(self._state.read_text())
             self._tag = str(state["etag"])
@@ -95,10 +95,10 @@ class Download:
                     self._checksum.update(piece)
                     self._done += len(piece)
         except (OSError, ValueError, KeyError, TypeError):
-            self._begin_anew()
+            self._restart()
         self._resumed = self._done
 
-    def _begin_anew(self) -> None:
+    def _restart(self) -> None:
         self._progress(-self._done)
         self._done = self._resumed = 0
         self._tag, self._expected, self._checksum = "", "", new_checksum()
@@ -111,7 +111,7 @@ class Download:
             headers = {"Range": f"bytes={self._done}-", "If-Range": self._tag}
         with self._files.opened(self._volume, self._path, headers) as answer:
             if answer.status_code != 206 and (self._done or self._part.exists()):
-                self._begin_anew()
+                self._restart()
             total = self._done + int(answer.headers["content-length"])
             self._tag = answer.headers["etag"]
             self._modified_ms = time_ms(answer.headers[MODIFIED_HEADER])
@@ -130,10 +130,10 @@ class Download:
 
     def _is_verified(self) -> bool:
         if not self._expected:
-            told = self._persistence.keep_trying(lambda: self._files.checksum(self._volume, self._path, self._done))
-            if told["etag"] != self._tag:
+            found = self._persistence.keep_trying(lambda: self._files.checksum(self._volume, self._path, self._done))
+            if found["etag"] != self._tag:
                 return False
-            self._expected = told["checksum"]
+            self._expected = found["checksum"]
         return self._checksum.hexdigest() == self._expected
 
     def _finish(self) -> None:

@@ -1,4 +1,4 @@
-"""Where files come from and go to: a directory of this machine, or of a volume. Both as trees of the same kind."""
+"""The two ends of a transfer: directories of this machine and of volumes, both with the same interface."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from corral.client.http.errors import ClientError, NotFound
 from corral.client.http.retries import Persistence
 from corral.client.storage.download import is_unfinished
 from corral.client.storage.sync_plan import Entry, Kind, Tree
-from corral.client.storage.volume_files import VolumeFiles, VolumeFileView, time_ms
+from corral.client.storage.volume_files import VolumeFiles, time_ms
 from corral.core.storage.checksums import checksum_of
+
+if TYPE_CHECKING:
+    from corral.client.views import VolumeFileView, VolumeView
 
 #: `data:/path`, `ann/data:/path` or `v-12:/path`. A file of this machine with such a name is written ./data:/path.
 _VOLUME_PLACE = re.compile(r"((?:[A-Za-z0-9_.-]+/)?[A-Za-z0-9_-]{2,63}):(/.*)?", re.DOTALL)
@@ -25,7 +28,7 @@ _CHUNK_BYTES = 1024 * 1024
 
 
 class PlaceRefused(ClientError):
-    """A place that cannot be used."""
+    """A source or target that cannot be used."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +41,7 @@ class Place:
 
     @property
     def is_directory_by_name(self) -> bool:
-        """Written so that it can only be a directory."""
+        """Whether the text can only mean a directory."""
         return self.path.endswith("/") or (self.volume is not None and not self.path)
 
     @property
@@ -54,27 +57,27 @@ def parse_place(text: str) -> Place:
 
 
 class Side(Protocol):
-    """One side of a transfer. Paths have / between their names and begin at its root; "" is the root itself."""
+    """One side of a transfer. Paths are relative to its root and separated by /; "" is the root itself."""
 
     @property
     def keeps_times(self) -> bool:
         """See `Tree`."""
 
-    def told(self, path: str) -> str:
-        """For people."""
+    def label(self, path: str) -> str:
+        """The path in messages for users."""
 
     def entry(self, path: str) -> Entry | None:
-        """None: nothing is there."""
+        """None if the path does not exist."""
 
     def tree(self, path: str) -> Tree:
-        """Everything below a directory; what is not there has nothing in it."""
+        """All entries below a directory; none if it does not exist."""
 
     def checksum(self, path: str, size: int) -> str: ...
 
     def make_directory(self, path: str) -> None: ...
 
     def delete(self, path: str) -> None:
-        """A file, or an empty directory."""
+        """Delete a file or an empty directory."""
 
 
 class LocalSide:
@@ -83,7 +86,7 @@ class LocalSide:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def told(self, path: str) -> str:
+    def label(self, path: str) -> str:
         return str(self.at(path))
 
     def at(self, path: str) -> Path:
@@ -92,7 +95,7 @@ class LocalSide:
     def entry(self, path: str) -> Entry | None:
         with _readable():
             try:
-                # What was named is followed; what is found below it is not.
+                # A link that the user named is followed; links below it are not.
                 return _entry_of(self.at(path).stat())
             except (FileNotFoundError, NotADirectoryError):
                 return None
@@ -115,7 +118,7 @@ class LocalSide:
     def delete(self, path: str) -> None:
         place = self.at(path)
         if place.is_dir() and not place.is_symlink():
-            # Only what an interrupted download left can still be in it.
+            # Only files of interrupted downloads may still be in it.
             if all(is_unfinished(name) for name in os.listdir(place)):
                 shutil.rmtree(place)
             else:
@@ -125,9 +128,9 @@ class LocalSide:
 
 
 class VolumeSide:
-    def __init__(self, files: VolumeFiles, volume: dict[str, Any], root: str, persistence: Persistence) -> None:
+    def __init__(self, files: VolumeFiles, volume: VolumeView, root: str, persistence: Persistence) -> None:
         self.files = files
-        self.volume = str(volume["id"])
+        self.volume = volume["id"]
         self.root = root.strip("/")
         self.is_bucket = volume["type"] == "object"
         self._name = volume["name"]
@@ -137,7 +140,7 @@ class VolumeSide:
     def keeps_times(self) -> bool:
         return not self.is_bucket
 
-    def told(self, path: str) -> str:
+    def label(self, path: str) -> str:
         return f"{self._name}:/{self.at(path)}"
 
     def at(self, path: str) -> str:
@@ -147,7 +150,7 @@ class VolumeSide:
         try:
             return _entry(self._persistence.keep_trying(lambda: self.files.stat(self.volume, self.at(path))))
         except NotFound as problem:
-            # Nothing there; or no volume, which is not the same.
+            # A missing file is an answer; a missing volume is an error.
             if problem.slug != "file-missing":
                 raise
             return None
@@ -160,8 +163,8 @@ class VolumeSide:
         return Tree(entries=entries, keeps_times=self.keeps_times, keeps_directories=not self.is_bucket)
 
     def checksum(self, path: str, size: int) -> str:
-        told = self._persistence.keep_trying(lambda: self.files.checksum(self.volume, self.at(path), size))
-        return str(told["checksum"])
+        found = self._persistence.keep_trying(lambda: self.files.checksum(self.volume, self.at(path), size))
+        return found["checksum"]
 
     def make_directory(self, path: str) -> None:
         self._persistence.keep_trying(lambda: self.files.make_directory(self.volume, self.at(path)))
@@ -170,7 +173,7 @@ class VolumeSide:
         try:
             self._persistence.keep_trying(lambda: self.files.delete(self.volume, self.at(path)))
         except NotFound as problem:
-            # By a try whose answer got lost.
+            # An earlier try deleted it, but its answer got lost.
             if problem.slug != "file-missing":
                 raise
 
@@ -185,7 +188,7 @@ class VolumeSide:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """A plan that is made of less than everything would delete too much."""
+    """Unreadable directories are errors: a sync plan without their files would delete too much."""
     try:
         yield
     except OSError as error:
@@ -195,7 +198,7 @@ def _readable() -> Iterator[None]:
 def _entry(view: VolumeFileView) -> Entry:
     kind: Kind = "dir" if view["kind"] == "dir" else "file" if view["kind"] == "file" else "other"
     if {"", ".", ".."} & set(view["path"].split("/")) and view["path"]:
-        # A bucket can hold such names. Here they would lead elsewhere.
+        # A bucket can contain such names. On this machine they would lead to other directories.
         kind = "other"
     return Entry(kind=kind, size=view["size"], modified_ms=time_ms(view["modified_at"]))
 
@@ -222,5 +225,5 @@ def _entry_of(found: os.stat_result) -> Entry:
 
 
 def _is_text(name: str) -> bool:
-    """Names are bytes; the API speaks Unicode."""
+    """Whether the name is valid Unicode, as the API requires; names of files are bytes."""
     return name.isascii() or not any("\ud800" <= char <= "\udfff" for char in name)

@@ -1,7 +1,7 @@
-"""What has to be done so that one tree of files becomes like another: a pure function of both.
+"""The plan that makes one tree of files equal to another: a pure function of both; no file is read.
 
-Nothing here reads a file. Who carries the plan out does it in this order: what is in the way, directories, files, and
-only when all of that succeeded what is too much.
+A plan is executed in this order: conflicting entries are removed, directories are created, files are copied. Surplus
+entries are deleted after all of that succeeded.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tree:
-    """One side: paths, with / between their names, from its root on."""
+    """One side: entries by path, relative to the root and separated by /."""
 
     entries: Mapping[str, Entry]
-    #: whether a file has the time that it was given; a bucket's files have the time at which they were written
+    #: whether a file keeps its modification time; files in a bucket have the time of the upload
     keeps_times: bool = True
-    #: whether a directory without files can be there
+    #: whether a directory without files can exist
     keeps_directories: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    #: of the target, deepest first: they have the names that something of the source needs
+    #: entries of the target that conflict with an entry of another kind in the source, deepest first
     clear: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     copy: tuple[str, ...] = ()
-    #: of the target, deepest first: not in the source
+    #: entries of the target that the source does not have, deepest first
     delete: tuple[str, ...] = ()
-    #: files that are the same already
+    #: files that are equal already
     unchanged: tuple[str, ...] = ()
-    #: of the source: links and devices, which are not carried
+    #: links and devices of the source, which are not copied
     left_out: tuple[str, ...] = ()
-    #: what cannot be done, and why
+    #: paths that cannot be copied, with the reason
     refused: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -54,7 +54,7 @@ class Plan:
 def plan(source: Tree, target: Tree, *, delete: bool = False, equal_contents: Collection[str] | None = None) -> Plan:
     """`equal_contents` are the files with the same contents on both sides, where contents were compared; else size and
     time decide."""
-    clear, refused = _in_the_way(source, target, delete)
+    clear, refused = _conflicts(source, target, delete)
     usable = {path: entry for path, entry in source.entries.items() if path not in refused and entry.kind != "other"}
     gone = frozenset(clear)
     there = {path: entry for path, entry in target.entries.items() if path not in gone}
@@ -64,15 +64,15 @@ def plan(source: Tree, target: Tree, *, delete: bool = False, equal_contents: Co
         clear=tuple(clear),
         directories=tuple(_new_directories(usable, there, target)),
         copy=tuple(path for path in _files(usable) if path not in known),
-        delete=tuple(_deepest_first(_too_many(source, there, target))) if delete else (),
+        delete=tuple(_deepest_first(_surplus(source, there, target))) if delete else (),
         unchanged=tuple(unchanged),
         left_out=tuple(sorted(path for path, entry in source.entries.items() if entry.kind == "other")),
         refused=refused,
     )
 
 
-def _in_the_way(source: Tree, target: Tree, delete: bool) -> tuple[list[str], dict[str, str]]:
-    """What has to go before anything can come, and what cannot be done because nothing may go."""
+def _conflicts(source: Tree, target: Tree, delete: bool) -> tuple[list[str], dict[str, str]]:
+    """Entries of the target to remove first, and paths that cannot be copied because nothing may be removed."""
     clear: set[str] = set()
     refused: dict[str, str] = {}
     for path, entry in source.entries.items():
@@ -86,7 +86,7 @@ def _in_the_way(source: Tree, target: Tree, delete: bool) -> tuple[list[str], di
         if delete:
             clear |= {path, *(below for below in target.entries if below.startswith(f"{path}/"))}
         else:
-            refused[path] = f"is a {_word(found)} there and a {_word(entry)} here"
+            refused[path] = f"is a {_kind_name(found)} there and a {_kind_name(entry)} here"
     for path in source.entries:
         blocked = next((parent for parent in _parents(path) if parent in refused), None)
         if blocked is not None:
@@ -115,10 +115,10 @@ def _new_directories(usable: Mapping[str, Entry], there: Mapping[str, Entry], ta
             yield path
 
 
-def _too_many(source: Tree, there: Mapping[str, Entry], target: Tree) -> Iterator[str]:
+def _surplus(source: Tree, there: Mapping[str, Entry], target: Tree) -> Iterator[str]:
     needed = set(source.entries)
     for path in source.entries:
-        # A bucket does not name the directories that its files are in.
+        # A bucket does not list the directories of its files.
         needed.update(_parents(path))
     for path, entry in there.items():
         if path not in needed and (target.keeps_directories or entry.kind != "dir"):
@@ -139,5 +139,5 @@ def _parents(path: str) -> Iterator[str]:
         yield "/".join(names[:depth])
 
 
-def _word(entry: Entry) -> str:
+def _kind_name(entry: Entry) -> str:
     return {"file": "file", "dir": "directory", "other": "link or device"}[entry.kind]

@@ -1,7 +1,7 @@
-"""Plans carried out: many files at once, each verified, in an order in which an interruption harms nothing.
+"""Executes transfer plans: many files in parallel, each verified, in an order in which an interruption loses nothing.
 
-What one file meets is told at the end and keeps no other from being carried. What all would meet, such as a server that
-is gone for good, ends it at once. Running the same again goes on.
+An error of one file is reported at the end and does not stop the others. An error that all files would have, such as an
+unreachable server, ends the transfer at once. Running the same transfer again continues it.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ Params = ParamSpec("Params")
 
 #: Files whose contents are compared at once.
 _COMPARED = 8
-#: What every other file would meet, too.
-_ENDING = (NotSignedIn, Forbidden, ServerUnreachable, Interrupted)
+#: Errors that every other file would have, too.
+_FATAL = (NotSignedIn, Forbidden, ServerUnreachable, Interrupted)
 
 
 class Progress(Protocol):
-    """Hears what happens, from several threads."""
+    """Receives the progress of a transfer, from several threads."""
 
     def planned(self, files: int, size_bytes: int) -> None: ...
 
     def carried(self, size_bytes: int) -> None:
-        """So many bytes more, or fewer if a file is begun anew."""
+        """More bytes were transferred; negative if a file starts again."""
 
     def file_done(self) -> None: ...
 
 
 @dataclass(kw_only=True)
 class Summary:
-    """What became of a transfer. Bytes are those that went over the wire."""
+    """The outcome of a transfer. `bytes` counts the bytes that were sent or received."""
 
     files: int = 0
     bytes: int = 0
-    #: bytes that an earlier try had brought already
+    #: bytes that an earlier transfer had sent or received already
     resumed_bytes: int = 0
     skipped: int = 0
     deleted: int = 0
@@ -61,7 +61,7 @@ class Summary:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """Everything from one side to the other; `source` and `target` are paths on them, of one file or of a directory."""
+    """The transfer of one file or directory; `source` and `target` are its paths on the two sides."""
 
     source_side: Side
     target_side: Side
@@ -80,16 +80,16 @@ def joined(root: str, path: str) -> str:
 
 
 def prepared(source_side: Side, source: str, target_side: Side, target: str, *, delete: bool, by_content: bool) -> Task:
-    """Look at both sides, and plan."""
+    """List both sides of a directory and make a plan."""
     mine, theirs = source_side.tree(source), target_side.tree(target)
     return _planned(source_side, source, mine, target_side, target, theirs, delete, by_content)
 
 
 def prepared_file(source_side: Side, source: str, target_side: Side, target: str, *, by_content: bool) -> Task:
-    """One file, whose target is named too."""
+    """A plan for one file; `target` is the path of the copy."""
     mine, theirs = source_side.entry(source), target_side.entry(target)
     if mine is None:
-        raise PlaceRefused(f"there is no {source_side.told(source)}")
+        raise PlaceRefused(f"there is no {source_side.label(source)}")
     there = {} if theirs is None else {"": theirs}
     return _planned(
         source_side,
@@ -139,42 +139,42 @@ class Transfer:
         self._jobs = jobs
         self._summary = Summary()
         self._lock = threading.Lock()
-        self._ended_by: ClientError | None = None
+        self._fatal: ClientError | None = None
         #: parts in memory at once, of all files
         self._room = threading.Semaphore(2 * jobs)
 
     def run(self, tasks: list[Task]) -> Summary:
-        """Raises what ended it; what single files met is in the summary."""
+        """Raises the error that ended the transfer; errors of single files are in the summary."""
         started = time.monotonic()
-        self._foresee(tasks)
+        self._announce(tasks)
         for task in tasks:
             self._one_by_one(task.target_side.delete, task, task.plan.clear)
             self._one_by_one(task.target_side.make_directory, task, _bare_directories(task.plan))
         with ThreadPoolExecutor(self._jobs, "parts") as self._parts:
             self._many(self._copies(tasks))
         for task in tasks:
-            # Only what has all that it should have may lose what it should not.
+            # Files are deleted only after everything was copied.
             if self._summary.is_complete:
                 self._one_by_one(task.target_side.delete, task, task.plan.delete)
                 self._summary.deleted += len(task.plan.clear) + len(task.plan.delete)
         self._summary.seconds = time.monotonic() - started
         return self._summary
 
-    def _foresee(self, tasks: list[Task]) -> None:
+    def _announce(self, tasks: list[Task]) -> None:
         sizes = [task.tree.entries[path].size for task in tasks for path in task.plan.copy]
         self._progress.planned(len(sizes), sum(sizes))
         for task in tasks:
-            told = task.target_side.told
+            label = task.target_side.label
             self._summary.skipped += len(task.plan.unchanged)
-            self._summary.left_out += [task.source_side.told(joined(task.source, p)) for p in task.plan.left_out]
-            self._summary.failed |= {told(joined(task.target, p)): why for p, why in task.plan.refused.items()}
+            self._summary.left_out += [task.source_side.label(joined(task.source, p)) for p in task.plan.left_out]
+            self._summary.failed |= {label(joined(task.target, p)): why for p, why in task.plan.refused.items()}
 
     def _one_by_one(self, action: Callable[[str], None], task: Task, paths: Iterable[str]) -> None:
         for path in paths:
             self._persistence.check()
             target = joined(task.target, path)
             self._attempt(task, target, action, target)
-        self._raise_what_ended_it()
+        self._raise_fatal()
 
     def _copies(self, tasks: list[Task]) -> Iterator[tuple[Task, str, str, Entry]]:
         for task in tasks:
@@ -182,10 +182,10 @@ class Transfer:
                 yield task, source, target, entry
 
     def _many(self, copies: Iterator[tuple[Task, str, str, Entry]]) -> None:
-        """As many at once as there are jobs. Ctrl-C lets those that run come to the end of a piece, not of a file."""
+        """Copy `jobs` files in parallel. After Ctrl-C the running copies stop at the end of a part, not of a file."""
 
         def work() -> None:
-            while self._ended_by is None:
+            while self._fatal is None:
                 with self._lock:
                     copy = next(copies, None)
                 if copy is None:
@@ -205,16 +205,16 @@ class Transfer:
             for worker in workers:
                 worker.join()
             raise
-        self._raise_what_ended_it()
+        self._raise_fatal()
 
     def _attempt(
         self, task: Task, target: str, action: Callable[Params, None], *args: Params.args, **kwargs: Params.kwargs
     ) -> None:
         try:
             action(*args, **kwargs)
-        except _ENDING as error:
+        except _FATAL as error:
             with self._lock:
-                self._ended_by = self._ended_by or error
+                self._fatal = self._fatal or error
             self._persistence.stop()
         except ClientError as error:
             self._fail(task, target, error.message)
@@ -223,11 +223,11 @@ class Transfer:
 
     def _fail(self, task: Task, target: str, why: str) -> None:
         with self._lock:
-            self._summary.failed[task.target_side.told(target)] = why
+            self._summary.failed[task.target_side.label(target)] = why
 
-    def _raise_what_ended_it(self) -> None:
-        if self._ended_by is not None:
-            raise self._ended_by
+    def _raise_fatal(self) -> None:
+        if self._fatal is not None:
+            raise self._fatal
 
     def _copy(self, task: Task, source: str, target: str, entry: Entry) -> None:
         if isinstance(task.target_side, VolumeSide):
@@ -271,7 +271,7 @@ class Transfer:
 
 
 def _bare_directories(planned: Plan) -> list[str]:
-    """Those that no file brings along."""
+    """Directories that are not created implicitly with a file in them."""
     brought = {parent for path in (*planned.copy, *planned.directories) for parent in _parents(path)}
     return [path for path in planned.directories if path not in brought]
 

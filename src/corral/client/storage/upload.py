@@ -1,5 +1,5 @@
-"""One file to a volume, from this machine or from another volume. Small ones go in one request; larger ones in parts,
-several at a time, and what the server has of them already is not sent again."""
+"""The upload of one file to a volume, from this machine or from another volume. A small file is one request; a larger
+one is sent in parts, several in parallel, without the parts that the server already has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_PARTS = 50_000
 
 
 class Source(Protocol):
-    """A file that is read in parts, one after the other."""
+    """A file that is read in parts, in order."""
 
     size: int
     modified_ms: int
@@ -32,9 +32,9 @@ class Source(Protocol):
     def read(self, start: int, length: int) -> bytes: ...
 
     def checksum(self) -> str:
-        """Of the whole; asked for after the last part was read."""
+        """The checksum of the whole file; called after the last part was read."""
 
-    #: whether all of it has to be read to know its checksum
+    #: whether the whole file must be read to compute its checksum
     must_be_read: bool
 
 
@@ -70,7 +70,7 @@ class LocalSource:
 
 
 class VolumeSource:
-    """A file of another volume: only what the target lacks is fetched, through this machine's memory."""
+    """A file of another volume: only the parts that the target lacks are fetched, into this machine's memory."""
 
     must_be_read = False
 
@@ -88,11 +88,11 @@ class VolumeSource:
         return self._persistence.keep_trying(lambda: self._fetched(start, length)) if length else b""
 
     def checksum(self) -> str:
-        told = self._persistence.keep_trying(lambda: self._files.checksum(self._volume, self._path, self.size))
-        return str(told["checksum"])
+        found = self._persistence.keep_trying(lambda: self._files.checksum(self._volume, self._path, self.size))
+        return found["checksum"]
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """No file is open."""
 
     def _fetched(self, start: int, length: int) -> bytes:
         headers = {"Range": f"bytes={start}-{start + length - 1}"}
@@ -106,7 +106,7 @@ class VolumeSource:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sent:
     size_bytes: int
-    #: how many of them the server had from an earlier try
+    #: how many of them the server had from an earlier upload
     resumed_bytes: int
 
 
@@ -121,7 +121,7 @@ class Upload:
         parts: Executor,
         room: threading.Semaphore,
     ) -> None:
-        """`room` is how many parts are in memory at once, of all uploads together."""
+        """`room` limits the parts that all uploads together hold in memory."""
         self._files = files
         self._volume = volume
         self._path = path
@@ -133,7 +133,7 @@ class Upload:
     def run(self, source: Source) -> Sent:
         if source.size <= SMALL_BYTES:
             return self._send_small(source)
-        # A source that changed, or a part that went bad on the server's disk: the file is begun anew once.
+        # The source changed, or a part was damaged on the server's disk: the upload starts again once.
         for last in (False, True):
             try:
                 return self._send(source)
@@ -175,7 +175,7 @@ class Upload:
 
     @contextmanager
     def _sending(self, upload: str, source: Source) -> Iterator[Callable[[int, int, int], None]]:
-        """Parts are read here one after the other and sent there at the same time; at the end all have arrived."""
+        """Parts are read in order and sent in parallel; on exit all parts have arrived."""
         open_parts: list[Future[None]] = []
 
         def send(part: int, start: int, length: int) -> None:
@@ -212,7 +212,8 @@ class Upload:
                 lambda: self._files.complete_upload(self._volume, upload, checksum, source.size)
             )
         except NotFound:
-            # Completed by a try whose answer got lost, or swept: what is there now tells which.
-            told = self._files.checksum(self._volume, self._path, source.size)
-            if told["checksum"] != checksum:
+            # An earlier try completed the upload and its answer got lost, or the server removed the parts: the file's
+            # checksum shows which.
+            found = self._files.checksum(self._volume, self._path, source.size)
+            if found["checksum"] != checksum:
                 raise

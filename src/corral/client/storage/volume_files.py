@@ -1,55 +1,45 @@
-"""The files of volumes: one request each. Whole transfers, with retries and progress, are in `transfers`."""
+"""The routes of files of volumes. Transfers with retries and progress are in `transfers`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING
 
 import httpx
 
 from corral.client.http.transport import TIMEOUT_SECONDS, Transport, segment
 
+if TYPE_CHECKING:
+    from corral.client.views import ChecksumView, UploadView, VolumeFileView, VolumeView
+
 CHECKSUM_HEADER = "X-Checksum"
 MODIFIED_HEADER = "X-Modified-At"
 LIST_ITEMS = 2000
-#: The slowest disk, or bucket behind the server, that a whole file is waited for.
+#: The lowest throughput of a disk or bucket that the timeout allows for.
 _SLOWEST_BYTES_PER_SECOND = 4 * 1024 * 1024
 
 
-class VolumeFileView(TypedDict):
-    path: str
-    kind: str
-    size: int
-    modified_at: str
-
-
-class UploadView(TypedDict):
-    id: str
-    part_bytes: int
-    have: list[int]
-
-
-def patience(size_bytes: int) -> float:
-    """How long the server may take to read or write a file of this size."""
+def timeout_for(size_bytes: int) -> float:
+    """How long the server may take to read or write this number of bytes."""
     return TIMEOUT_SECONDS + size_bytes / _SLOWEST_BYTES_PER_SECOND
 
 
 class VolumeFiles:
-    """`volume` is always an id: a name can become another volume's while files are on their way."""
+    """`volume` is always an id: another volume could get the name during a transfer."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def find(self, word: str) -> dict[str, Any]:
-        """The volume that `data`, `owner/data` or `v-12` means."""
-        owner, slash, name = word.rpartition("/")
-        found: dict[str, Any] = self._transport.get(f"/volumes/{segment(name)}", {"owner": owner if slash else None})
+    def find(self, name: str) -> VolumeView:
+        """The volume named by `data`, `owner/data` or `v-12`."""
+        owner, slash, own_name = name.rpartition("/")
+        found: VolumeView = self._transport.get(f"/volumes/{segment(own_name)}", {"owner": owner if slash else None})
         return found
 
     def list(self, volume: str, path: str = "", *, recursive: bool = False) -> Iterator[VolumeFileView]:
-        """What is in a directory, or everything below it."""
+        """The entries of a directory, or everything below it."""
         cursor = None
         while True:
             params = {"path": path, "recursive": recursive, "limit": LIST_ITEMS, "cursor": cursor}
@@ -64,19 +54,19 @@ class VolumeFiles:
         return found
 
     def opened(self, volume: str, path: str, headers: dict[str, str]) -> AbstractContextManager[httpx.Response]:
-        """The content, piece by piece."""
+        """The content of a file, read in chunks."""
         sent = {"Accept-Encoding": "identity", **headers}
         return self._transport.opened(f"{self._files(volume)}/content", {"path": path}, sent)
 
-    def checksum(self, volume: str, path: str, size_bytes: int) -> dict[str, Any]:
-        """With the tag of what it was made of."""
-        found: dict[str, Any] = self._transport.get(
-            f"{self._files(volume)}/checksum", {"path": path}, timeout_seconds=patience(size_bytes)
+    def checksum(self, volume: str, path: str, size_bytes: int) -> ChecksumView:
+        """The checksum of a file, with the file's tag."""
+        found: ChecksumView = self._transport.get(
+            f"{self._files(volume)}/checksum", {"path": path}, timeout_seconds=timeout_for(size_bytes)
         )
         return found
 
     def put(self, volume: str, path: str, content: bytes, checksum: str, modified_ms: int) -> VolumeFileView:
-        """A small file in one request."""
+        """Write a small file in one request."""
         params = {"path": path, "modified_at": time_text(modified_ms)}
         headers = {CHECKSUM_HEADER: checksum}
         found: VolumeFileView = self._transport.put_bytes(f"{self._files(volume)}/content", content, params, headers)
@@ -89,7 +79,7 @@ class VolumeFiles:
         self._transport.delete(self._files(volume), {"path": path, "recursive": recursive})
 
     def begin_upload(self, volume: str, path: str, size_bytes: int, part_bytes: int, modified_ms: int) -> UploadView:
-        """A new upload, or the open one of the same file."""
+        """Start an upload, or continue the open one of the same file."""
         body = {"path": path, "size": size_bytes, "part_bytes": part_bytes, "modified_at": time_text(modified_ms)}
         found: UploadView = self._transport.post(f"/volumes/{segment(volume)}/uploads", body)
         return found
@@ -99,17 +89,14 @@ class VolumeFiles:
             f"{self._upload(volume, upload)}/parts/{part}",
             content,
             headers={CHECKSUM_HEADER: checksum},
-            timeout_seconds=patience(len(content)),
+            timeout_seconds=timeout_for(len(content)),
         )
 
     def complete_upload(self, volume: str, upload: str, checksum: str, size_bytes: int) -> VolumeFileView:
         found: VolumeFileView = self._transport.post(
-            f"{self._upload(volume, upload)}/complete", {"checksum": checksum}, timeout_seconds=patience(size_bytes)
+            f"{self._upload(volume, upload)}/complete", {"checksum": checksum}, timeout_seconds=timeout_for(size_bytes)
         )
         return found
-
-    def abort_upload(self, volume: str, upload: str) -> None:
-        self._transport.delete(self._upload(volume, upload))
 
     def _files(self, volume: str) -> str:
         return f"/volumes/{segment(volume)}/files"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from corral.client.http.transport import Transport, segment
-from corral.client.views import ShadowView, SimulationView
 
-#: How often somebody who waits for an answer asks again.
-ASK_SECONDS = 0.4
+if TYPE_CHECKING:
+    from corral.client.views import ShadowView, SimulationView
+
+#: The interval at which `wait` polls.
+POLL_SECONDS = 0.4
 OVER = frozenset({"ready", "failed", "cancelled", "interrupted"})
 
 
@@ -22,28 +24,28 @@ class Simulations:
         return self._transport.pages("/simulations", limit=limit)
 
     def get(self, simulation_id: str) -> SimulationView:
-        return cast(SimulationView, self._transport.get(_path(simulation_id)))
+        return cast("SimulationView", self._transport.get(_path(simulation_id)))
 
     def create(self, body: Mapping[str, Any]) -> SimulationView:
-        """It waits for its turn when this returns; see `wait`."""
-        return cast(SimulationView, self._transport.post("/simulations", dict(body)))
+        """Queues a simulation and returns at once; see `wait`."""
+        return cast("SimulationView", self._transport.post("/simulations", dict(body)))
 
     def wait(
-        self, simulation_id: str, *, asked: Callable[[SimulationView], None] = lambda simulation: None
+        self, simulation_id: str, *, on_poll: Callable[[SimulationView], None] = lambda simulation: None
     ) -> SimulationView:
-        """The question once it is over; `asked` hears of every look."""
+        """Polls until the simulation has ended, and returns it. `on_poll` is called with every answer."""
         while True:
             simulation = self.get(simulation_id)
-            asked(simulation)
+            on_poll(simulation)
             if simulation["state"] in OVER:
                 return simulation
-            self._transport.sleep(ASK_SECONDS)
+            self._transport.sleep(POLL_SECONDS)
 
     def cancel(self, simulation_id: str) -> SimulationView:
-        return cast(SimulationView, self._transport.post(_path(simulation_id, "/cancel"), {}))
+        return cast("SimulationView", self._transport.post(_path(simulation_id, "/cancel"), {}))
 
     def again(self, simulation_id: str) -> SimulationView:
-        return cast(SimulationView, self._transport.post(_path(simulation_id, "/again"), {}))
+        return cast("SimulationView", self._transport.post(_path(simulation_id, "/again"), {}))
 
     def delete(self, simulation_id: str) -> None:
         self._transport.delete(_path(simulation_id))
@@ -54,16 +56,16 @@ class Shadow:
         self._transport = transport
 
     def get(self, *, limit: int = 200) -> ShadowView:
-        """With so many differences, the newest first."""
-        return cast(ShadowView, self._transport.get("/shadow", {"limit": limit}))
+        """The shadow policy with at most `limit` differences, newest first."""
+        return cast("ShadowView", self._transport.get("/shadow", {"limit": limit}))
 
     def start(self, changes: Mapping[str, Any]) -> ShadowView:
-        """It replaces one that runs."""
-        return cast(ShadowView, self._transport.put("/shadow", dict(changes)))
+        """Replaces a running shadow policy."""
+        return cast("ShadowView", self._transport.put("/shadow", dict(changes)))
 
     def stop(self) -> None:
         self._transport.delete("/shadow")
 
 
-def _path(simulation_id: str, what: str = "") -> str:
-    return f"/simulations/{segment(simulation_id)}{what}"
+def _path(simulation_id: str, action: str = "") -> str:
+    return f"/simulations/{segment(simulation_id)}{action}"

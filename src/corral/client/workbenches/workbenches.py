@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, cast
 
 from corral.client.http.transport import Transport, segment
 from corral.client.jobs.jobs import ENDED_STATES
-from corral.client.views import WorkbenchView
+
+if TYPE_CHECKING:
+    from corral.client.views import WorkbenchCreate, WorkbenchView
 
 
 class Workbenches:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def create(self, body: Mapping[str, Any]) -> WorkbenchView:
-        return cast(WorkbenchView, self._transport.post("/workbenches", dict(body)))
+    def create(self, body: WorkbenchCreate) -> WorkbenchView:
+        return cast("WorkbenchView", self._transport.post("/workbenches", dict(body)))
 
     def list(self, *, states: Sequence[str] = (), limit: int | None = None) -> Iterator[WorkbenchView]:
         return self._transport.pages("/workbenches", {"state": list(states) or None}, limit=limit)
 
     def get(self, workbench: str) -> WorkbenchView:
-        """By id, or by the name of one of the caller's own."""
-        return cast(WorkbenchView, self._transport.get(_path(workbench)))
+        """By id, or by the name of one of the caller's workbenches."""
+        return cast("WorkbenchView", self._transport.get(_path(workbench)))
 
     def start(self, workbench: str) -> WorkbenchView:
-        return cast(WorkbenchView, self._transport.post(f"{_path(workbench)}/start"))
+        return cast("WorkbenchView", self._transport.post(f"{_path(workbench)}/start"))
 
     def stop(self, workbench: str) -> WorkbenchView:
-        return cast(WorkbenchView, self._transport.post(f"{_path(workbench)}/stop"))
+        return cast("WorkbenchView", self._transport.post(f"{_path(workbench)}/stop"))
 
     def delete(self, workbench: str) -> None:
         self._transport.delete(_path(workbench))
@@ -36,8 +38,8 @@ class Workbenches:
     def wait_ready(
         self, workbench: str, *, seconds: float, on_change: Callable[[WorkbenchView], None], pause_seconds: float = 0.5
     ) -> WorkbenchView:
-        """The workbench once all that it offers can be reached, or once that will not happen: it has ended, waits in
-        its queue, or `seconds` are over. `on_change` hears of every state on the way."""
+        """Wait until Jupyter and SSH of the workbench can be reached, and return it. Also returns if the workbench has
+        ended or is held, and after `seconds`. `on_change` is called with every new state."""
         seen: str | None = None
         for _ in range(max(1, int(seconds / pause_seconds))):
             view = self.get(workbench)

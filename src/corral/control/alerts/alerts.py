@@ -54,7 +54,9 @@ def apply(work: Work, evaluation: Evaluation) -> None:
     for alert in resolved:
         work.record(SYSTEM, "alert.resolved", str(alert.id), owner=alert.owner, detail=_told(alert))
     news = [
-        alert for alert in (*added, *changed) if alert.key in evaluation.told and not _is_told(stored.get(alert.id))
+        alert
+        for alert in (*added, *changed)
+        if alert.key in evaluation.to_notify and not _is_told(stored.get(alert.id))
     ]
     tell(work, [*news, *(alert for alert in resolved if not alert.is_hushed)], rules)
 

@@ -1,6 +1,6 @@
 """Datasets: who has them, who sees them, what their versions and tags are, and which jobs used and made them.
 
-A version is added here when its bytes are safe in the storage of its target; how they get there is `dataset_errands`'
+A version is added here when its bytes are safe in the storage of its target; how they get there is `operations`'
 and the server's business.
 """
 
@@ -180,7 +180,9 @@ def delete(work: Work, caller: Caller, ref: str) -> DatasetRecord:
         raise InUse(
             f"{len(jobs)} jobs mount dataset {dataset.name}: {named}", field="dataset", jobs=jobs[:20], held=len(jobs)
         )
-    working = [errand.id for errand in work.tx.datasets.unfinished_errands() if errand.dataset == dataset.id]
+    working = [
+        operation.id for operation in work.tx.datasets.unfinished_operations() if operation.dataset == dataset.id
+    ]
     if working:
         raise InUse(f"dataset {dataset.name} is being worked on: {', '.join(working[:5])}", field="dataset")
     work.tx.datasets.delete(dataset.id)

@@ -16,7 +16,8 @@ from corral.control.live.state import State
 from corral.control.records import PackageRecord
 from corral.core.fleet.resources import asked_by
 from corral.core.jobs.lifecycle import StartRequested, advance
-from corral.core.model import WHOLE, Job, JobKind, Queue, Quota
+from corral.core.model import WHOLE, Job, JobKind, Queue
+from corral.core.people.quota import Quota
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.forecast.run_time_model import predicted
 from corral.core.scheduling.placement.search import could_ever_fit, domains_for

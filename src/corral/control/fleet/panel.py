@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from corral.control.live.state import State
 from corral.control.records import ScorePoint
 from corral.control.scheduling import queue_choice
-from corral.core.model import WHOLE, GpuHealth, Job, JobKind, JobState, NodeState, Score
-from corral.core.people.scores import score_at
+from corral.core.model import WHOLE, GpuHealth, Job, JobKind, JobState, NodeState
+from corral.core.people.scores import Score, score_at
 
 #: A pool and a GPU model.
 Place = tuple[str, str]

@@ -12,7 +12,7 @@ from corral.control.jobs.job_references import array_jobs, job_behind
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.permissions import may_see_job
 from corral.core.jobs.arrays import MAX_ARRAY_SIZE
-from corral.core.jobs.dependencies import end_words
+from corral.core.jobs.dependencies import end_text
 from corral.core.model import Job, JobState
 
 
@@ -65,7 +65,7 @@ def _open(jobs: Iterable[Job]) -> tuple[str, ...]:
 
 def _in_vain(job: Job) -> Refusal:
     return WrongState(
-        f"{job.id} ({job.name}) {end_words(job)}: what comes after it would never start; start that one again first",
+        f"{job.id} ({job.name}) {end_text(job)}: what comes after it would never start; start that one again first",
         field="after",
         state=job.state,
     )

@@ -135,7 +135,7 @@ def _reshaped(state: State, job: Job, spec: JobSpec, change: JobChange, catalog:
 
 def _giving_way(job: Job, preemptible: bool | None) -> Job:
     """It counts from the first start on: whoever took what others are owed cannot refuse to give it back."""
-    wanted = job.kind.gives_way if preemptible is None else preemptible
+    wanted = job.kind.is_preemptible if preemptible is None else preemptible
     if job.attempt and wanted != job.preemptible:
         raise WrongState(f"{job.id} has started before: whether it may be preempted stays", state=job.state)
     return replace(job, preemptible=wanted)

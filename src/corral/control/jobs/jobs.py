@@ -114,7 +114,7 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
         time_limit_seconds=draft.time_limit_seconds,
         grace_seconds=policies.grace_seconds if draft.grace_seconds is None else draft.grace_seconds,
         max_retries=policies.max_retries if draft.max_retries is None else draft.max_retries,
-        preemptible=kind.gives_way if draft.preemptible is None else draft.preemptible,
+        preemptible=kind.is_preemptible if draft.preemptible is None else draft.preemptible,
         after=resolved(work, caller, draft.after),
         mounts=mounts.volume_mounts(draft.spec.mounts),
         local_bytes=mounts.local_bytes_of(draft.spec.mounts, draft.request.nodes),
@@ -202,7 +202,9 @@ def move(work: Work, caller: Caller, ref: str, *, before: str | None = None, aft
         raise Invalid(f"{job.id} and {target.id} wait in different lines", field="before" if before else "after")
     queue = work.state.snapshot.queues.get(job.queue)
     if queue is not None and not POLICIES[queue.policy].uses_own_order:
-        raise WrongState(f"queue {queue.name} goes by {POLICIES[queue.policy].words}: there is no own order to change")
+        raise WrongState(
+            f"queue {queue.name} goes by {POLICIES[queue.policy].description}: there is no own order to change"
+        )
     sequence = [item for item in work.state.snapshot.lines[line_of(job)].own_sequence(job.user) if item.id != job.id]
     place = next((n for n, item in enumerate(sequence) if item.id == target.id), None)
     if place is None or job.pinned_at is not None:

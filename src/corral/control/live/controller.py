@@ -19,7 +19,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from corral.control.fleet.cluster_health import ClusterHealth
 from corral.control.jobs.checkpoints import told_at_launch
@@ -42,7 +42,7 @@ from corral.control.live.reconcile import not_taken, reconcile, report
 from corral.control.live.state import State, load_state
 from corral.control.live.turn import Request, RequestFailed, Turn
 from corral.control.live.unit_of_work import Work
-from corral.control.live.worker import Worker, WorkerStopped
+from corral.control.live.worker import Worker, WorkerStopped, log_failure
 from corral.control.ports import (
     AttemptPhase,
     AttemptStatus,
@@ -89,10 +89,12 @@ class Controller:
         workspace: Workspace,
         checkpoints: Checkpoints | None = None,
         announce: Callable[[Sequence[EventRecord]], None] = lambda events: None,
+        observe_cycle: Callable[[float], None] = lambda seconds: None,
         observe_seconds: float = 5.0,
         tidy_seconds: float = 30.0,
     ) -> None:
         """`announce` is called from the controller's thread with events that were just committed; it must be quick.
+        `observe_cycle` is called with the seconds that each cycle took.
 
         `tidy_seconds` is the safety net: a cycle runs that often even if nothing seems to have happened. With
         `checkpoints`, attempts are told what to resume from.
@@ -110,7 +112,7 @@ class Controller:
         self._policies = policies
         self._workspace = workspace
         self._announce = announce
-        self._planner = Planner(clock, tidy_seconds)
+        self._planner = Planner(clock, tidy_seconds, observe_cycle)
         self._state = State(policies)
         #: whether the state is what the store has; a turn that failed leaves it half changed
         self._is_loaded = False
@@ -182,10 +184,6 @@ class Controller:
         """Look at the engines now rather than at the next regular time."""
         for watch in self._watches:
             watch.look_soon()
-
-    def observe_cycles(self, observe: Callable[[float], None]) -> None:
-        """Have `observe` called with the seconds that each cycle took."""
-        self._planner.observe_seconds = observe
 
     @property
     def is_alive(self) -> bool:
@@ -512,11 +510,13 @@ class Controller:
             self._outboxes[name].hurry()
 
 
-def _log_failure(answer: Future[Any]) -> None:
-    error = answer.exception()
-    # While the store is away reports are dropped: the engines are observed anew when it is back.
-    if error is not None and not isinstance(error, ControllerStopped | StoreUnavailable):
-        log.error("an engine's report could not be taken: %s", error, exc_info=error)
+# While the store is unavailable reports are dropped: the engines are observed again when it is back.
+_log_failure = log_failure(
+    log,
+    "an engine's report could not be processed",
+    ignored=(ControllerStopped, StoreUnavailable),
+    with_traceback=True,
+)
 
 
 def _attempts(job: Job) -> tuple[str, ...]:

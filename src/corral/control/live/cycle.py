@@ -12,9 +12,9 @@ from corral.control.live.unit_of_work import SYSTEM, Work
 from corral.control.scheduling.preemptions import preempt
 from corral.core.jobs.lifecycle import Planned, ResizeRequested
 from corral.core.model import JobState
-from corral.core.scheduling.cycle.plan import Plan, Resize
-from corral.core.scheduling.cycle.plan_check import PlanRejected, check_plan
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan, Resize
+from corral.core.scheduling.plan.plan_check import PlanRejected, check_plan
 from corral.core.snapshot.changes import PutJob, PutLastNode
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from corral.control.live.state import State
 from corral.control.records import CycleRecord
-from corral.core.scheduling.cycle.plan import Plan
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.journal import Digest, decode_changes, decode_plan, encode_changes, encode_plan
 

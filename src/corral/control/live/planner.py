@@ -45,9 +45,12 @@ class _Trouble:
 
 
 class Planner:
-    def __init__(self, clock: Clock, net_seconds: float) -> None:
-        """`net_seconds` is the safety net: a cycle runs that often even if nothing seems to have happened."""
-        self.observe_seconds: Callable[[float], None] = lambda seconds: None
+    def __init__(
+        self, clock: Clock, net_seconds: float, observe_cycle: Callable[[float], None] = lambda seconds: None
+    ) -> None:
+        """`net_seconds` is the safety net: a cycle runs that often even if nothing seems to have happened.
+        `observe_cycle` is called with the seconds that each cycle took."""
+        self._observe_cycle = observe_cycle
         self._clock = clock
         self._net_seconds = net_seconds
         self._journal = JournalWriter()
@@ -88,7 +91,7 @@ class Planner:
         except Exception as error:
             raise CycleFailed(digest, error) from error
         self._begun(steady)
-        self.observe_seconds(self._clock.monotonic() - steady)
+        self._observe_cycle(self._clock.monotonic() - steady)
         if self._trouble is not None and not left_out:
             log.warning("planning works again")
             self._trouble, work.state.plan_failures = None, {}

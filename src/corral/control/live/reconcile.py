@@ -16,7 +16,7 @@ from corral.control.live.unit_of_work import SYSTEM, Work
 from corral.control.monitoring.gpu_health import forget
 from corral.control.ports import AttemptPhase, AttemptStatus, Observation, Withholding
 from corral.control.workbenches.workbenches import explained
-from corral.core.jobs.lifecycle import NOT_TAKEN, Ended, Launch, Stop, StopRequested, Up, told_when_taken
+from corral.core.jobs.lifecycle import NOT_TAKEN, Ended, Launch, Stop, StopRequested, Up, message_when_taken
 from corral.core.model import EndReason, Job, JobKind, JobState, Node, NodeState, job_of_attempt
 from corral.core.snapshot.changes import PutNode
 
@@ -49,7 +49,7 @@ def not_taken(work: Work, attempt_id: str, words: str) -> None:
     job = _present_job(work, attempt_id)
     if job is None or job.state is not JobState.STARTING:
         return
-    message = f"{NOT_TAKEN}: {words}" if words else told_when_taken(job)
+    message = f"{NOT_TAKEN}: {words}" if words else message_when_taken(job)
     if message != job.message:
         work.edit(job, replace(job, message=message))
 

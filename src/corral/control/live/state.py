@@ -18,10 +18,11 @@ from corral.control.scheduling.request_mixes import mixes_kept
 from corral.control.scheduling.run_times import run_times_known
 from corral.control.system.policies import Policies
 from corral.core.jobs.dependencies import Dependents
-from corral.core.model import Allocation, GpuHealth, Job, JobState, Membership, Node, Taken
+from corral.core.model import Allocation, GpuHealth, Job, JobState, Node, Taken
 from corral.core.monitoring.health.model import Condition
-from corral.core.scheduling.cycle.plan import Plan
+from corral.core.people.membership import Membership
 from corral.core.scheduling.forecast.run_time_model import RunTimes
+from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.changes import (
     Change,
     PutJob,

@@ -29,10 +29,10 @@ from corral.control.records import (
 )
 from corral.control.scheduling.receipts import abandoned, followed, saw_saved
 from corral.control.scheduling.request_mixes import keep_mix
-from corral.core.jobs.dependencies import broken_words, met
+from corral.core.jobs.dependencies import broken_text, met
 from corral.core.jobs.lifecycle import Ended, Event, Instruction, Planned, Stop, StopRequested, Up, advance
-from corral.core.model import DEFAULT_POOL, WHOLE, Allocation, EndReason, Job, JobState, Score
-from corral.core.people.scores import change_usage, charge_afterwards
+from corral.core.model import DEFAULT_POOL, WHOLE, Allocation, EndReason, Job, JobState
+from corral.core.people.scores import Score, change_usage, charge_afterwards
 from corral.core.scheduling.forecast.run_time_model import learn, predicted
 from corral.core.snapshot.changes import Change, DropJob, PutJob, PutMix, PutScore
 from corral.core.snapshot.request_mix import Mix
@@ -306,7 +306,7 @@ class Work:
             self.record(SYSTEM, "job.dependencies-met", job.id, owner=job.user, detail={"last": completed.id})
 
     def _give_up(self, job: Job, over: Job) -> None:
-        message = broken_words(over, is_gone=not over.state.is_ended)
+        message = broken_text(over, is_gone=not over.state.is_ended)
         self.advance(job, StopRequested(at=self.now, reason=EndReason.DEPENDENCY_FAILED, message=message))
         detail = {"reason": EndReason.DEPENDENCY_FAILED, "after": over.id, "message": message}
         self.record(SYSTEM, "job.stopped", job.id, owner=job.user, detail=detail)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 from corral.control.ports import StoreUnavailable
 
@@ -24,6 +26,23 @@ STOP_SECONDS = 3.0
 
 class WorkerStopped(Exception):
     """Raised by a round: there is nothing more to do, because the server stops."""
+
+
+def log_failure(
+    log: logging.Logger,
+    message: str,
+    *,
+    ignored: tuple[type[BaseException], ...] = (WorkerStopped,),
+    with_traceback: bool = False,
+) -> Callable[[Future[Any]], None]:
+    """A callback for `Future.add_done_callback`: logs the error of a request for whose answer no caller waits."""
+
+    def done(answer: Future[Any]) -> None:
+        error = answer.exception()
+        if error is not None and not isinstance(error, ignored):
+            log.error("%s: %s", message, error, exc_info=error if with_traceback else None)
+
+    return done
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,19 +64,21 @@ class Worker:
         *,
         every_seconds: float,
         first_after: float = 0.0,
+        at_start: Callable[[], None] = lambda: None,
         interrupt: Callable[[], None] = lambda: None,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
         """`work` is one round. It may answer how many seconds to wait for the next one; otherwise `every_seconds` pass,
         or `wake` is called. With 0 the rounds follow on each other, and each waits by itself for something to do.
 
-        `interrupt` ends what a round waits for, when the worker is to stop. `at_end` is called by the worker's own
-        thread after the last round.
+        `interrupt` ends what a round waits for, when the worker is to stop. `at_start` and `at_end` are called by the
+        worker's own thread before the first round and after the last one.
         """
         self.name = name
         self._work = work
         self._every_seconds = every_seconds
         self._first_after = first_after
+        self._at_start = at_start
         self._interrupt = interrupt
         self._at_end = at_end
         self._woken = threading.Event()
@@ -108,6 +129,7 @@ class Worker:
 
     def run(self) -> None:
         """The thread's own; nobody else calls it."""
+        self._at_start()
         self._repeat()
         try:
             self._at_end()

@@ -64,7 +64,7 @@ def note_xids(work: Work, notes: Sequence[XidNote]) -> None:
     """Every error of the driver in the audit log, in plain words; also those that are a program's own."""
     for note in notes:
         xid = about(note.code)
-        detail = {"code": note.code, "words": xid.words, "fault": xid.fault, "advice": xid.advice}
+        detail = {"code": note.code, "words": xid.meaning, "fault": xid.fault, "advice": xid.advice}
         work.record(SYSTEM, "gpu.xid", note.gpu_id, detail={**detail, "jobs": list(note.job_ids)})
 
 

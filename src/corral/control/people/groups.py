@@ -18,7 +18,7 @@ from corral.control.ports import Transaction
 from corral.control.records import DEFAULT_GROUP, GroupRecord, ShareKind, UserRecord
 from corral.control.scheduling.reservations import check_group_free
 from corral.control.storage import volumes
-from corral.core.model import Membership
+from corral.core.people.membership import Membership
 from corral.core.snapshot.changes import PutMembership
 
 

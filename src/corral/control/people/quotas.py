@@ -17,7 +17,8 @@ from corral.control.records import QuotaRecord, VolumeQuotaRecord
 from corral.control.storage.mounts import local_held
 from corral.control.storage.volumes import held_of
 from corral.core.fleet.resources import Amount
-from corral.core.model import JobKind, Quota
+from corral.core.model import JobKind
+from corral.core.people.quota import Quota
 from corral.core.snapshot.changes import PutQuota
 from corral.core.storage.volumes import VolumeType
 

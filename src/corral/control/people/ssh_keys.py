@@ -1,7 +1,7 @@
 """SSH public keys of users: which ones are accepted, and how they are kept.
 
-Decides by the key's own wire format (RFC 4253, RFC 5656, OpenSSH's PROTOCOL.u2f), never by what the text around it
-says. What is kept is one line without a comment.
+The key's bytes decide (as the `cryptography` package reads them), never the text around them. One line without a
+comment is stored.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 
 from corral.control.errors import Invalid, NotFound, OverLimit, Taken
 from corral.control.live.unit_of_work import Caller, Work
@@ -25,11 +26,15 @@ MAX_TEXT = 8192
 MIN_RSA_BITS = 2048
 MAX_RSA_BITS = 16384
 
-_CURVES: Mapping[str, ec.EllipticCurve] = {
-    "nistp256": ec.SECP256R1(),
-    "nistp384": ec.SECP384R1(),
-    "nistp521": ec.SECP521R1(),
-}
+_KINDS = (
+    "ssh-ed25519",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "ssh-rsa",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +50,7 @@ class PublicKey:
 
 
 def add(work: Work, caller: Caller, key_id: str, name: str, text: str) -> SshKeyRecord:
-    """One more key of the caller's own. A key belongs to one user: it says who somebody is."""
+    """One more key of the caller's own. A key belongs to one user: it identifies that user."""
     name = name.strip()
     if not 0 < len(name) <= MAX_NAME or not name.isprintable():
         raise Invalid(f"a name has 1 to {MAX_NAME} printable characters", field="name")
@@ -92,28 +97,23 @@ def parse(text: str) -> PublicKey:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if len(lines) != 1:
         raise _refused("give one key, on one line" if lines else "there is no key in it")
-    words = lines[0].split(None, 2)
-    kind = words[0]
+    parts = lines[0].split(None, 2)
+    kind = parts[0]
     if kind not in _KINDS:
         raise _refused(_unknown_kind(kind))
-    if len(words) < 2:
+    if len(parts) < 2:
         raise _refused("the key itself is missing after its type")
     try:
-        blob = base64.b64decode(words[1], validate=True)
+        blob = base64.b64decode(parts[1], validate=True)
     except (binascii.Error, ValueError):
         raise _refused("the key is cut or damaged: it is not base64") from None
-    reader = _Reader(blob)
-    if reader.text() != kind:
-        raise _refused(f"the key is not of the type {kind} that stands in front of it")
-    _KINDS[kind](reader)
-    if reader.rest:
-        raise _refused("the key is damaged: something follows its end")
+    _check(kind, blob)
     digest = base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
     return PublicKey(
         kind=kind,
         line=f"{kind} {base64.b64encode(blob).decode()}",
         fingerprint=f"SHA256:{digest}",
-        comment=words[2].strip() if len(words) > 2 else "",
+        comment=parts[2].strip() if len(parts) > 2 else "",
     )
 
 
@@ -140,29 +140,21 @@ def _unknown_kind(kind: str) -> str:
     return f"a public key begins with its type, one of: {known}"
 
 
-class _Reader:
-    """The fields of a key one after the other."""
-
-    def __init__(self, data: bytes) -> None:
-        self.rest = data
-
-    def field(self) -> bytes:
-        length = int.from_bytes(self.rest[:4]) if len(self.rest) >= 4 else -1
-        if length < 0 or length > len(self.rest) - 4:
-            raise _refused("the key is cut or damaged: its end is missing")
-        found, self.rest = self.rest[4 : 4 + length], self.rest[4 + length :]
-        return found
-
-    def text(self) -> str:
-        return self.field().decode("ascii", "replace")
-
-    def number(self) -> int:
-        return int.from_bytes(self.field(), signed=True)
+def _check(kind: str, blob: bytes) -> None:
+    """Raises Invalid unless the bytes are a whole key of that type that OpenSSH accepts."""
+    if not blob.startswith(len(kind).to_bytes(4) + kind.encode()):
+        raise _refused(f"the key is not of the type {kind} that stands in front of it")
+    try:
+        key = load_ssh_public_key(f"{kind} {base64.b64encode(blob).decode()}".encode())
+    except (ValueError, NotImplementedError, UnsupportedAlgorithm) as error:
+        reason = str(error).partition(" (")[0]
+        raise _refused(f"the key is cut or damaged: {reason}") from None
+    if isinstance(key, rsa.RSAPublicKey):
+        _check_size(key)
 
 
-def _rsa(reader: _Reader) -> None:
-    exponent, modulus = reader.number(), reader.number()
-    bits = modulus.bit_length() if modulus > 0 else 0
+def _check_size(key: rsa.RSAPublicKey) -> None:
+    bits = key.key_size
     if bits < MIN_RSA_BITS:
         raise _refused(
             f"an RSA key needs at least {MIN_RSA_BITS} bits, this one has {bits}: ssh-keygen -t ed25519 makes a better",
@@ -171,47 +163,6 @@ def _rsa(reader: _Reader) -> None:
         )
     if bits > MAX_RSA_BITS:
         raise _refused(f"an RSA key has at most {MAX_RSA_BITS} bits, this one {bits}", bits=bits, limit=MAX_RSA_BITS)
-    if exponent < 3 or exponent % 2 == 0 or modulus % 2 == 0:
-        raise _refused("the key is damaged: these are no numbers of an RSA key")
-
-
-def _ed25519(reader: _Reader) -> None:
-    if len(reader.field()) != 32:
-        raise _refused("the key is damaged: an ed25519 key has 32 bytes")
-
-
-def _ecdsa(curve: str) -> Callable[[_Reader], None]:
-    def check(reader: _Reader) -> None:
-        if reader.text() != curve:
-            raise _refused(f"the key is damaged: its curve is not {curve}")
-        try:
-            ec.EllipticCurvePublicKey.from_encoded_point(_CURVES[curve], reader.field())
-        except ValueError:
-            raise _refused(f"the key is damaged: its point is not on the curve {curve}") from None
-
-    return check
-
-
-def _of_device(check: Callable[[_Reader], None]) -> Callable[[_Reader], None]:
-    """A key in a security device also names the application that it is for."""
-
-    def check_both(reader: _Reader) -> None:
-        check(reader)
-        if not reader.text().startswith("ssh:"):
-            raise _refused("the key of this device is not for SSH")
-
-    return check_both
-
-
-_KINDS: Mapping[str, Callable[[_Reader], None]] = {
-    "ssh-ed25519": _ed25519,
-    "ecdsa-sha2-nistp256": _ecdsa("nistp256"),
-    "ecdsa-sha2-nistp384": _ecdsa("nistp384"),
-    "ecdsa-sha2-nistp521": _ecdsa("nistp521"),
-    "ssh-rsa": _rsa,
-    "sk-ssh-ed25519@openssh.com": _of_device(_ed25519),
-    "sk-ecdsa-sha2-nistp256@openssh.com": _of_device(_ecdsa("nistp256")),
-}
 
 
 def _refused(why: str, **numbers: int) -> Invalid:

@@ -112,7 +112,7 @@ class DatasetUse:
     at: float
 
 
-class ErrandKind(StrEnum):
+class OperationKind(StrEnum):
     """Long work on datasets, done by a process of its own."""
 
     COMMIT = "commit"
@@ -124,7 +124,7 @@ class ErrandKind(StrEnum):
     PULL = "pull"
 
 
-class ErrandState(StrEnum):
+class OperationState(StrEnum):
     WAITING = "waiting"
     WORKING = "working"
     READY = "ready"
@@ -132,17 +132,17 @@ class ErrandState(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        return self in (ErrandState.READY, ErrandState.FAILED)
+        return self in (OperationState.READY, OperationState.FAILED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ErrandRecord:
+class OperationRecord:
     id: str
-    kind: ErrandKind
+    kind: OperationKind
     target: str
     #: None if it is about the whole target
     dataset: str | None = None
-    state: ErrandState = ErrandState.WAITING
+    state: OperationState = OperationState.WAITING
     #: what exactly is to be done, as plain data
     order: Mapping[str, Any] = field(default_factory=dict)
     #: what came of it

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corral.core.model import JobKind, Quota
+from corral.core.model import JobKind
+from corral.core.people.quota import Quota
 from corral.core.storage.volumes import VolumeType
 
 

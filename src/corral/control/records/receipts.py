@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from corral.core.scheduling.cycle.plan import PreemptionRule
+from corral.core.scheduling.plan.plan import PreemptionRule
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from corral.core.model import Reservation
+from corral.core.scheduling.reservations.reservation import Reservation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,8 +13,8 @@ from corral.control.jobs.jobs import own_job
 from corral.control.live.unit_of_work import Caller, Work
 from corral.core.jobs.lifecycle import ResizeRequested
 from corral.core.model import Job, JobState, job_of_attempt
-from corral.core.scheduling.cycle.hold_rules import spare_gpus
 from corral.core.scheduling.elastic.resize import Scalable, idle_beside, scalable_jobs
+from corral.core.scheduling.limits.hold_rules import spare_gpus
 from corral.core.scheduling.reservations.reservations import Reserved
 
 #: Measurements closer than this are the same, unless something follows from the difference: a picture that changes with

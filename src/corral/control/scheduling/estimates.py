@@ -16,10 +16,10 @@ from corral.control.live.unit_of_work import Work
 from corral.control.ports import Transaction
 from corral.control.records import JobFilter
 from corral.core.model import Job, JobState, attempt_id
-from corral.core.scheduling.forecast.accuracy import Accuracy, Told, accuracy_of, by_horizon, horizon_of
+from corral.core.scheduling.forecast.accuracy import Accuracy, PastEstimate, accuracy_of, by_horizon, horizon_of
 from corral.core.scheduling.forecast.arrivals import DAY, Recent, came_at
 from corral.core.scheduling.forecast.estimates import Forecast
-from corral.core.snapshot.replica import Picture, picture_of
+from corral.core.snapshot.replica import SnapshotCopy, copy_of
 
 #: How many are looked back at, by people and by the next estimates.
 LOOKED_BACK = 5000
@@ -40,12 +40,12 @@ class Summary:
     overall: Accuracy
     horizons: tuple[tuple[str, Accuracy], ...]
     #: the latest first
-    recent: tuple[Told, ...]
+    recent: tuple[PastEstimate, ...]
 
 
-def take_picture(state: State) -> Picture:
+def take_picture(state: State) -> SnapshotCopy:
     """A copy to estimate from, taken between two turns: it takes milliseconds, whatever follows."""
-    return picture_of(state.snapshot)
+    return copy_of(state.snapshot)
 
 
 class Arrivals:
@@ -56,7 +56,7 @@ class Arrivals:
         #: by their ids, in the order in which they were queued
         self._jobs = {job.id: job for job in sorted(known, key=came_at) if came_at(job) >= since}
 
-    def see(self, picture: Picture, now: float) -> Recent:
+    def see(self, picture: SnapshotCopy, now: float) -> Recent:
         """Those of the last day, with the ones that are new in the picture."""
         fresh = [job for job_id, job in picture.jobs.items() if job_id not in self._jobs and job.attempt <= 1]
         for job in sorted(fresh, key=came_at):
@@ -85,12 +85,12 @@ def wait_of(job: Job) -> Wait:
     return job.id, job.attempt + 1
 
 
-def is_waiting(picture: Picture, wait: Wait) -> bool:
+def is_waiting(picture: SnapshotCopy, wait: Wait) -> bool:
     job = picture.jobs.get(wait[0])
     return job is not None and job.state is JobState.QUEUED and wait_of(job) == wait
 
 
-def worth_keeping(forecast: Forecast, picture: Picture, kept: Mapping[Wait, int]) -> list[Told]:
+def worth_keeping(forecast: Forecast, picture: SnapshotCopy, kept: Mapping[Wait, int]) -> list[PastEstimate]:
     """What is new in a forecast; `kept` has the horizon of what was kept last of each wait."""
     found = []
     for job_id, estimate in forecast.estimates.items():
@@ -100,7 +100,7 @@ def worth_keeping(forecast: Forecast, picture: Picture, kept: Mapping[Wait, int]
         if estimate.p90 <= forecast.at or kept.get(wait_of(job), horizon + 1) <= horizon:
             continue
         found.append(
-            Told(
+            PastEstimate(
                 job_id=job_id,
                 attempt=job.attempt + 1,
                 queue=job.queue,
@@ -115,7 +115,7 @@ def worth_keeping(forecast: Forecast, picture: Picture, kept: Mapping[Wait, int]
     return found
 
 
-def keep(work: Work, told: Collection[Told]) -> None:
+def keep(work: Work, told: Collection[PastEstimate]) -> None:
     work.tx.estimates.add(list(told))
 
 
@@ -133,7 +133,9 @@ def settle(work: Work, over: Collection[Wait]) -> dict[Wait, float]:
     return started
 
 
-def with_outcomes(told: Iterable[Told], over: Collection[Wait], started: Mapping[Wait, float]) -> list[Told]:
+def with_outcomes(
+    told: Iterable[PastEstimate], over: Collection[Wait], started: Mapping[Wait, float]
+) -> list[PastEstimate]:
     """The same, as they are after `settle`."""
     gone = {wait for wait in over if wait not in started}
     return [

@@ -18,7 +18,7 @@ from corral.core.fleet.resources import gpus_text
 from corral.core.jobs.lifecycle import Event, MoveRequested, StopRequested
 from corral.core.model import WHOLE, EndReason, Job
 from corral.core.quantities import format_duration
-from corral.core.scheduling.cycle.plan import Preemption, PreemptionRule
+from corral.core.scheduling.plan.plan import Preemption, PreemptionRule
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

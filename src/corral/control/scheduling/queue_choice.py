@@ -9,7 +9,8 @@ import math
 from collections.abc import Sequence
 
 from corral.control.records import DEFAULT_GROUP
-from corral.core.model import DEFAULT_POOL, Job, Membership, Queue
+from corral.core.model import DEFAULT_POOL, Job, Queue
+from corral.core.people.membership import Membership
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 #: Where a user belongs of whom nothing is known, as in a simulation.

@@ -18,8 +18,8 @@ from corral.control.live.unit_of_work import SYSTEM, Caller, Work
 from corral.control.ports import Transaction
 from corral.control.records import ReservationRecord
 from corral.control.scheduling.reserved_gpus import NAMED, ReservationDraft, chosen_gpus, listed_words
-from corral.core.model import Reservation
 from corral.core.scheduling.reservations.gpu_selection import most_standing, standing_gpus
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.windows import in_force, is_active, owns, window_of
 from corral.core.snapshot.changes import DropReservation, PutReservation
 from corral.core.snapshot.installation import Strategy

@@ -10,8 +10,8 @@ from typing import Any
 from corral.control.errors import InUse, Invalid
 from corral.control.live.unit_of_work import Work
 from corral.control.records import ReservationRecord
-from corral.core.model import Reservation
 from corral.core.scheduling.reservations.gpu_selection import InTheWay, choose_gpus, gpus_of, in_the_way
+from corral.core.scheduling.reservations.reservation import Reservation
 
 #: how many things a refusal names
 NAMED = 20

@@ -21,9 +21,9 @@ from corral.control.records import JobSpec
 from corral.control.scheduling import queue_choice
 from corral.core.jobs.lifecycle import StartRequested, advance
 from corral.core.model import Elastic, Job, JobState, Request
-from corral.core.scheduling.cycle.plan import Plan
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.advice import Choices, Operation, Proposal, proposals
+from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.changes import DropJob, PutJob
 
 MOST_TOLD = 4

@@ -13,13 +13,13 @@ from corral.core.jobs.lifecycle import StartRequested, advance
 from corral.core.model import Gpu, Job, JobState, Node, Queue
 from corral.core.monitoring.health.model import Condition
 from corral.core.people.scores import score_at
-from corral.core.scheduling.cycle.guarantees import Standing, standing
-from corral.core.scheduling.cycle.plan import Preemption, Start
 from corral.core.scheduling.cycle.scheduler import schedule
-from corral.core.scheduling.explain.reasons import Explanation, explain, line_order, place_words
+from corral.core.scheduling.explain.reasons import Explanation, explain, line_order, place_text
 from corral.core.scheduling.forecast.run_time_model import predicted
+from corral.core.scheduling.limits.guarantees import Standing, standing
+from corral.core.scheduling.plan.plan import Preemption, Start
 from corral.core.snapshot.changes import DropJob, PutJob
-from corral.core.snapshot.replica import Picture, picture_of
+from corral.core.snapshot.replica import SnapshotCopy, copy_of
 from corral.core.snapshot.waiting_lines import Line, LineKey
 
 
@@ -96,7 +96,7 @@ class TrialRun:
     explanation: Explanation | None = None
     #: the job as it would wait, and the picture without it
     job: Job | None = None
-    picture: Picture | None = None
+    picture: SnapshotCopy | None = None
     #: who would be interrupted for it
     preemptions: tuple[Preemption, ...] = ()
 
@@ -117,7 +117,7 @@ def try_out(state: State, now: float, job: Job) -> TrialRun:
     except Refusal as refusal:
         return TrialRun(refusal=refusal)
     queued = predicted(state.run_times, advance(job, StartRequested(at=now)).job)
-    picture = picture_of(state.snapshot)
+    picture = copy_of(state.snapshot)
     state.snapshot.apply([PutJob(job=queued)])
     try:
         plan = schedule(state.snapshot, now)
@@ -167,7 +167,7 @@ def queue_order(state: State, now: float, name: str, limit: int = 500, whose: st
                     position=position,
                     job=job,
                     score=score,
-                    detail=place_words(state.snapshot, job, score),
+                    detail=place_text(state.snapshot, job, score),
                     planned_start=planned.get(job.id),
                 )
             )

@@ -19,8 +19,6 @@ from corral.control.records import ObjectStoreKind, ObjectStoreRecord
 STORE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 MAX_PREFIX = 512
-#: What an edit may change; of another bucket, volumes would suddenly show other files.
-EDITABLE = ("endpoint", "region", "access_key", "secret", "allow_write")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from corral.core.alerts.defaults import Thresholds
-from corral.core.model import DEFAULT_PRIORITY, JobKind, Quota
+from corral.core.model import DEFAULT_PRIORITY, JobKind
+from corral.core.people.quota import Quota
 from corral.core.scheduling.ordering.cost import OrderingRules
 from corral.core.snapshot.cluster_snapshot import DEFAULT_TIME_CONSTANT
 from corral.core.snapshot.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, ScalingRules

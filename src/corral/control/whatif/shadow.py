@@ -17,12 +17,12 @@ from corral.control.live.unit_of_work import Caller, Work
 from corral.control.ports import Transaction
 from corral.control.records import CycleRecord, DifferenceRecord, ShadowRecord
 from corral.control.whatif.simulations import cluster_now
-from corral.core.scheduling.cycle.plan import Plan, Start
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan, Start
 from corral.core.snapshot.changes import Change
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.journal import condensed, decode_changes, decode_plan
-from corral.core.whatif.scenario import BadScenario, Scenario, check, ruled, scenario_of, words
+from corral.core.whatif.scenario import BadScenario, Scenario, check, describe, ruled, scenario_of
 
 #: Differences that are kept.
 KEPT = 1000
@@ -144,7 +144,7 @@ def start(work: Work, caller: Caller, changes: Mapping[str, Any]) -> ShadowRecor
     _save(work, record)
     work.tx.shadow.clear()
     work.tx.meta.put(_COUNTS, _dumped(Counts()))
-    work.record(caller, "shadow.started", "shadow", detail={"changes": words(scenario)})
+    work.record(caller, "shadow.started", "shadow", detail={"changes": describe(scenario)})
     return record
 
 

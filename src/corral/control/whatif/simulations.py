@@ -18,7 +18,7 @@ from corral.control.records import SimulationRecord, SimulationSource, Simulatio
 from corral.control.reports.report_data import DAY, Span
 from corral.core.snapshot.changes import Change, PutJob, PutLastNode, PutScore
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
-from corral.core.whatif.scenario import BadScenario, check, scenario_of, words
+from corral.core.whatif.scenario import BadScenario, check, describe, scenario_of
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 60.0, 92 * DAY
 #: Questions that may wait at a time, and how many answers are kept.
@@ -80,7 +80,7 @@ def request(
         raise OverLimit(f"{len(unfinished)} simulations wait already: try again later", limit=MOST_WAITING)
     record = SimulationRecord(
         id=work.tx.simulations.next_id(),
-        name=name or words(scenario_of(candidate))[:MAX_NAME],
+        name=name or describe(scenario_of(candidate))[:MAX_NAME],
         source=source,
         since=span.since,
         until=span.until,
@@ -210,7 +210,7 @@ def _headline(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told(record: SimulationRecord) -> dict[str, Any]:
-    return {"name": record.name, "candidate": words(scenario_of(record.candidate))}
+    return {"name": record.name, "candidate": describe(scenario_of(record.candidate))}
 
 
 def _only_operators(caller: Caller) -> None:

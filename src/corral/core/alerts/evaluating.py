@@ -43,7 +43,7 @@ class Evaluation:
     #: those that began to fire just now, with what actions are done to
     fired: Mapping[Key, Finding] = field(default_factory=dict)
     #: firing ones that people shall hear of now: they just fired, or what hushed them has ended
-    told: frozenset[Key] = frozenset()
+    to_notify: frozenset[Key] = frozenset()
 
     @property
     def is_empty(self) -> bool:
@@ -68,8 +68,8 @@ def evaluate(
             why = _why_over(usable.get(alert.rule), alert, facts, existing)
             after[key] = alert if why is None else _resolved(alert, now, why) if alert.fired_at is not None else None
     # 3. Who is hushed is decided when all is known: one alert may explain another.
-    after, told = _hushed(after, known, usable, facts, list(silences), now)
-    return _sorted(known, after, fired, told)
+    after, to_notify = _hushed(after, known, usable, facts, list(silences), now)
+    return _sorted(known, after, fired, to_notify)
 
 
 def covers(rule: AlertRule, subject: str) -> bool:
@@ -196,7 +196,7 @@ def _hushed(
     present = [alert for alert in after.values() if alert is not None and alert.state is not AlertState.RESOLVED]
     explained_by = _causes(present, rules, facts)
     marked = dict(after)
-    told = set()
+    to_notify = set()
     for alert in after.values():
         # A silence that came after the news still keeps its end quiet.
         if alert is not None and alert.state is AlertState.RESOLVED and is_silenced(*alert.key, silences, now):
@@ -206,15 +206,15 @@ def _hushed(
             continue
         just_fired = alert.key not in known or known[alert.key].fired_at is None
         if not just_fired and not alert.is_hushed:
-            continue  # it was told, and what comes later does not take that back
+            continue  # its notice was sent, and what comes later does not take that back
         if not just_fired and alert.clear_since is not None:
             continue  # about to end: not worth telling now
         silenced, cause = is_silenced(*alert.key, silences, now), explained_by.get(alert.key, "")
         if (silenced, cause) != (alert.silenced, alert.folded_into):
             marked[alert.key] = replace(alert, silenced=silenced, folded_into=cause)
         if not silenced and not cause:
-            told.add(alert.key)
-    return marked, frozenset(told)
+            to_notify.add(alert.key)
+    return marked, frozenset(to_notify)
 
 
 def _causes(present: Sequence[Alert], rules: Mapping[str, AlertRule], facts: Facts) -> dict[Key, str]:
@@ -249,7 +249,7 @@ def _sorted(
     known: Mapping[Key, Alert],
     after: Mapping[Key, Alert | None],
     fired: Mapping[Key, Finding],
-    told: frozenset[Key],
+    to_notify: frozenset[Key],
 ) -> Evaluation:
     new, changed, resolved, dropped = [], [], [], []
     for key, alert in after.items():
@@ -269,5 +269,5 @@ def _sorted(
         resolved=tuple(resolved),
         dropped=tuple(dropped),
         fired=fired,
-        told=told,
+        to_notify=to_notify,
     )

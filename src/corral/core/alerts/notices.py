@@ -24,13 +24,13 @@ class Notice:
     body: str
 
 
-def compose(alerts: Iterable[Alert], told: Collection[int] = ()) -> Notice:
+def compose(alerts: Iterable[Alert], notified: Collection[int] = ()) -> Notice:
     """One notice about alerts that fire or are over; at least one. `told` are the ids of those whose beginning was
     told before: one that is over and was not is told with both its beginning and its end."""
     ordered = sorted(alerts, key=lambda alert: (-SEVERITY_ORDER.index(alert.severity), alert.rule, alert.subject))
     firing = [alert for alert in ordered if alert.state is AlertState.FIRING]
-    brief = [alert for alert in ordered if alert.state is AlertState.RESOLVED and alert.id not in told]
-    over = [alert for alert in ordered if alert.state is AlertState.RESOLVED and alert.id in told]
+    brief = [alert for alert in ordered if alert.state is AlertState.RESOLVED and alert.id not in notified]
+    over = [alert for alert in ordered if alert.state is AlertState.RESOLVED and alert.id in notified]
     parts = [_part("Firing", firing), _part("Fired, and resolved already", brief), _part("Resolved", over)]
     return Notice(
         kind="fired" if firing or brief else "resolved",
@@ -39,12 +39,12 @@ def compose(alerts: Iterable[Alert], told: Collection[int] = ()) -> Notice:
     )
 
 
-def may_go_at(rules: Collection[str], told: Mapping[str, float], now: float) -> float:
+def may_go_at(rules: Collection[str], notified: Mapping[str, float], now: float) -> float:
     """When a notice about these rules may be sent; `told` says when each was last told on this channel.
 
     At once if one of them is news: what matters must not wait behind what repeats itself.
     """
-    times = [told[rule] + QUIET_SECONDS if rule in told else now for rule in rules]
+    times = [notified[rule] + QUIET_SECONDS if rule in notified else now for rule in rules]
     return max(now, min(times, default=now))
 
 

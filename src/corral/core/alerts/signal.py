@@ -30,7 +30,7 @@ class Finding:
 class Signal:
     scope: Scope
     #: what is measured, in words for people
-    words: str
+    description: str
     #: "" for plain numbers
     unit: str
     #: the value of one fact of that scope; None when it cannot be judged now
@@ -49,7 +49,7 @@ def quantity(value: float, unit: str) -> str:
     return f"{number} {unit}" if unit else number
 
 
-def gpu_words(gpu: GpuFact) -> str:
+def gpu_label(gpu: GpuFact) -> str:
     """Which GPU this is, with what an operator looks for next."""
     parts = [gpu.model, f"on {gpu.node}"]
     if gpu.jobs:

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from corral.core.fleet.resources import gpus_text
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState, Prediction, Request
-from corral.core.scheduling.backfill.planned_start import end_if_started, protect
+from corral.core.scheduling.backfill.planned_start import PlannedStartSearch, end_if_started
 from corral.core.scheduling.placement.search import could_ever_fit
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
@@ -214,7 +214,7 @@ def _placed(supposed: _Supposed, item: DisplacedJob, node_id: str, at: float) ->
         return replace(item, goes_to=tuple(grant.node for grant in found.grants), back_at=at)
     if not could_ever_fit(snapshot.fleet, reserved.ever(moved, queue.pool), queue.pool):
         return item
-    later = protect(snapshot, moved, queue.pool, at, started=(), others=(), reserved=reserved)
+    later = PlannedStartSearch(snapshot=snapshot, now=at, reserved=reserved).find(moved, queue.pool)
     if later is None or not math.isfinite(later.at):
         return item
     return replace(item, goes_to=tuple(grant.node for grant in later.allocation.grants), back_at=later.at)

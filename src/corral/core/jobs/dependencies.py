@@ -45,14 +45,14 @@ def met(job: Job, completed: str, at: float) -> Job:
     return replace(job, after=left, queued_at=at if can_start else job.queued_at)
 
 
-def broken_words(over: Job, *, is_gone: bool = False) -> str:
+def broken_text(over: Job, *, is_gone: bool = False) -> str:
     """Why those who wait for this job wait in vain: the first one that failed, also behind others that waited too."""
     if over.end_reason is EndReason.DEPENDENCY_FAILED and over.message:
         return over.message
-    return f"{over.id} ({over.name}) {end_words(over, is_gone=is_gone)}"
+    return f"{over.id} ({over.name}) {end_text(over, is_gone=is_gone)}"
 
 
-def end_words(over: Job, *, is_gone: bool = False) -> str:
+def end_text(over: Job, *, is_gone: bool = False) -> str:
     """How a job that has not completed ended, such as "failed (exit code 3)"."""
     if is_gone and not over.state.is_ended:
         return "was deleted before it had run"

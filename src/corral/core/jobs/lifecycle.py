@@ -1,46 +1,54 @@
-"""A job's life: the one place where a state changes.
+"""The life cycle of a job: the only place where a job's state changes.
 
-`advance(job, event)` gives the job after the event and what must be done about it. An event that does not fit
-the state is an error: the caller either has a stale picture or a bug, and both must surface.
+A job is created, queued, starting (it has an allocation, its processes are not up yet), running, stopping (it was
+asked to save and end), and finally completed, failed or stopped. `advance(job, event)` takes the job and one event: its
+owner started it, a scheduling cycle allocated resources, its engine reports that its processes run or have ended, or a
+stop, resize or move was requested. It returns the job after the event and the instructions for the engine: launch or
+stop an attempt. It is pure: the caller stores the job and sends the instructions.
+
+An attempt that ends does not always end the job. After a failure of the platform, a preemption, a resize or a move the
+job goes on with another attempt, and keeps the run time that its last checkpoint saved. An event that does not fit the
+state raises `InvalidTransition`: the caller has an outdated job or a bug, and both must surface.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from corral.core.jobs.allocation_change import asking_for, asking_least, together
+from corral.core.jobs.avoidance import avoiding_failed, avoiding_named
 from corral.core.jobs.backoff import MOST_FAULTS, backoff_seconds, given_back_seconds
 from corral.core.jobs.progress import ran_until, reached_until, saved, with_run_counted
 from corral.core.model import Allocation, Ceiling, EndReason, Job, JobState
 
-#: Faults of the platform: the job gets another attempt, and spends none of its retries. A launch error is not among
-#: them: a mistyped command fails every time, and its owner should hear of it at once. What keeps an engine from
-#: launching although the job is right is reported as lost.
+#: Platform failures: the job gets another attempt, and spends none of its retries. A launch error is not among them: a
+#: mistyped command fails every time, and the job's owner should see that at once. If the engine cannot launch a correct
+#: job, it reports the attempt as lost.
 RETRIED = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED, EndReason.LOST})
-#: Interruptions for others, by corral or by the cluster that it runs on: the job goes back to the queue and spends no
+#: Interruptions for other jobs, by corral or by the underlying cluster: the job goes back to the queue and spends no
 #: retry.
 REQUEUED = frozenset({EndReason.PREEMPTED})
-#: Something under the job has failed, and the next attempt keeps away from it.
+#: A node or a GPU under the job has failed, and the next attempt avoids it.
 BY_FAULTS = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED})
-#: It took more than it may: the next attempt would, too.
+#: The job exceeded a limit: the next attempt would exceed it too.
 OVER_LIMITS = frozenset({EndReason.TIMED_OUT, EndReason.DISK_QUOTA})
-#: A person's word: it ends the job for good.
+#: A user or an operator stopped the job: it is not started again by itself.
 BY_PERSONS = frozenset({EndReason.STOPPED_BY_USER, EndReason.STOPPED_BY_OPERATOR})
 
-#: How the message begins of a job that has its place, and whose engine cannot launch it yet.
+#: Prefix of the message of a job that has its allocation, but whose engine cannot launch it yet.
 NOT_TAKEN = "its cluster does not take it yet"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StartRequested:
-    """Its owner wants it to run: from now on it waits in its queue."""
+    """The job's owner started it: it waits in its queue from now on."""
 
     at: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Planned:
-    """A scheduling cycle gave it an allocation."""
+    """A scheduling cycle gave the job an allocation."""
 
     at: float
     allocation: Allocation
@@ -48,56 +56,56 @@ class Planned:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Up:
-    """Its processes run."""
+    """The processes of the attempt run."""
 
     at: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StopRequested:
-    """Somebody, or corral itself, ends the present attempt."""
+    """A user, an operator or corral itself ends the present attempt."""
 
     at: float
     reason: EndReason
-    #: GPUs or nodes that failed under it; none named means that it may be anything it holds
+    #: GPUs or nodes that failed under the job; if none is named, any of those that it holds may have failed
     failed: tuple[str, ...] = ()
-    #: in words for its owner; it outranks what the engine says about the end
+    #: shown to the job's owner in place of the engine's message about the end
     message: str = ""
-    #: when it is preempted: the job that starts instead
+    #: if the job is preempted: the job that starts instead
     for_job: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
-    """The attempt is over, as its engine reports it."""
+    """The engine reports that the attempt has ended."""
 
     at: float
     reason: EndReason
     exit_code: int | None = None
     message: str = ""
-    #: GPUs or nodes that failed under it, where the engine can tell
+    #: GPUs or nodes that failed under the attempt, if the engine knows them
     failed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResizeRequested:
-    """It shall go on with other GPUs: the present attempt is told to save and end, the next one begins on them."""
+    """The job goes on with other GPUs: the present attempt is asked to save and end, the next one starts on them."""
 
     at: float
     allocation: Allocation
-    #: set when it did not use what it had
+    #: set if the job did not use the GPUs that it had
     ceiling: Ceiling | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MoveRequested:
-    """It shall go on elsewhere: the present attempt is told to save and end, the next one begins there."""
+    """The job goes on on another node: the present attempt is asked to save and end, the next one starts there."""
 
     at: float
     allocation: Allocation
-    #: who starts where it ran
+    #: the job that starts where this one ran
     for_job: str
-    #: in words for its owner
+    #: shown to the job's owner
     message: str = ""
 
 
@@ -113,7 +121,7 @@ class Launch:
 class Stop:
     attempt_id: str
     grace_seconds: float
-    #: where it was seen, of one that no job holds; else it is where its job is
+    #: the cluster on which an attempt was observed that belongs to no job; otherwise the cluster of the job
     cluster: str | None = None
 
 
@@ -127,7 +135,7 @@ class Transition:
 
 
 class InvalidTransition(Exception):
-    """The event does not fit the state that the job is in."""
+    """The event does not fit the state of the job."""
 
     def __init__(self, job: Job, event: Event) -> None:
         super().__init__(f"job {job.id} is {job.state}: {type(event).__name__} does not fit")
@@ -136,14 +144,16 @@ class InvalidTransition(Exception):
 
 
 def advance(job: Job, event: Event) -> Transition:
-    """The job after `event`, and what must be done about it."""
+    """The job after `event`, and the instructions for its engine. Raises InvalidTransition."""
     match event:
         case StartRequested() if job.state is JobState.CREATED or job.state.is_ended:
             return Transition(job=_queued_afresh(job, event.at))
         case Planned() if job.state is JobState.QUEUED:
             return _planned(job, event)
         case Up() if job.state is JobState.STARTING:
-            up = replace(job, state=JobState.RUNNING, started_at=event.at, given_back=0, message=told_when_taken(job))
+            up = replace(
+                job, state=JobState.RUNNING, started_at=event.at, given_back=0, message=message_when_taken(job)
+            )
             return Transition(job=up)
         case Up() if job.state is JobState.STOPPING and job.started_at is None:
             # The stop overtook the start; it stays a stop, but the run time counts.
@@ -160,7 +170,7 @@ def advance(job: Job, event: Event) -> Transition:
                 preempted_for=event.for_job,
             )
             return Transition(
-                job=_told_what_failed(stopping, event),
+                job=avoiding_named(stopping, event.reason, event.failed),
                 instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),),
             )
         case ResizeRequested() if job.state in (JobState.STARTING, JobState.RUNNING):
@@ -168,11 +178,11 @@ def advance(job: Job, event: Event) -> Transition:
         case MoveRequested() if job.state is JobState.RUNNING:
             return _moving(job, event)
         case ResizeRequested() if job.is_resizing and job.allocation is not None:
-            # It is on its way to another size already: it goes to this one instead, for the same price.
-            assert {*event.allocation.gpus} <= {*job.allocation.gpus}, "nothing more is held for it"
+            # The job is being resized already: it goes to this size instead, with the same restart.
+            assert {*event.allocation.gpus} <= {*job.allocation.gpus}, "no more GPUs are held for the job"
             return Transition(job=replace(job, next_allocation=event.allocation))
         case StopRequested() if job.is_resizing:
-            # Whatever else ends it outranks a resize, which would let it go on.
+            # Any other stop outranks a resize, after which the job would go on.
             stopping = replace(
                 job,
                 reached_seconds=reached_until(job, event.at),
@@ -180,17 +190,17 @@ def advance(job: Job, event: Event) -> Transition:
                 message=event.message,
                 next_allocation=None,
             )
-            return Transition(job=_told_what_failed(stopping, event))
+            return Transition(job=avoiding_named(stopping, event.reason, event.failed))
         case StopRequested(reason=reason) if (
             job.state is JobState.STOPPING and reason in BY_PERSONS and job.stopping_for not in BY_PERSONS
         ):
-            # A person's word outranks corral's own: the job must not come back by itself.
+            # A stop by a user or an operator outranks one by corral: the job must not be started again by itself.
             return Transition(job=replace(job, stopping_for=event.reason, message=event.message))
         case StopRequested(reason=reason) if (
             job.state is JobState.STOPPING and reason in BY_FAULTS and job.stopping_for is reason
         ):
-            # One more has failed while it ends: the next attempt must keep away from that too.
-            return Transition(job=_told_what_failed(job, event))
+            # Another GPU or node failed while the attempt ends: the next attempt must avoid that too.
+            return Transition(job=avoiding_named(job, event.reason, event.failed))
         case Ended() if job.state in (JobState.STARTING, JobState.RUNNING):
             return Transition(job=_ended_by_itself(job, event))
         case Ended() if job.state is JobState.STOPPING and _goes_on_resized(job, event):
@@ -201,8 +211,8 @@ def advance(job: Job, event: Event) -> Transition:
             raise InvalidTransition(job, event)
 
 
-def told_when_taken(job: Job) -> str:
-    """Its message once its engine has taken it."""
+def message_when_taken(job: Job) -> str:
+    """The job's message once its engine has launched it."""
     return "" if job.message.startswith(NOT_TAKEN) else job.message
 
 
@@ -234,7 +244,7 @@ def _queued_afresh(job: Job, at: float) -> Job:
 
 def _planned(job: Job, event: Planned) -> Transition:
     starting = replace(
-        _asking_for(job, event.allocation),
+        asking_for(job, event.allocation),
         state=JobState.STARTING,
         attempt=job.attempt + 1,
         allocation=event.allocation,
@@ -246,11 +256,11 @@ def _planned(job: Job, event: Planned) -> Transition:
 
 
 def _resizing(job: Job, event: ResizeRequested) -> Transition:
-    """The GPUs of both attempts are held until the first one is over, so that nobody takes what it shall get."""
+    """The GPUs of both attempts are held until the first one has ended, so that no other job gets them."""
     assert job.allocation is not None
     both = together(job.allocation, event.allocation)
     stopping = replace(
-        _asking_for(job, both),
+        asking_for(job, both),
         state=JobState.STOPPING,
         stopping_for=EndReason.RESIZED,
         next_allocation=event.allocation,
@@ -261,7 +271,7 @@ def _resizing(job: Job, event: ResizeRequested) -> Transition:
 
 
 def _moving(job: Job, event: MoveRequested) -> Transition:
-    """Both places are held until the attempt is over, so that nobody takes where it shall go on."""
+    """Both places are held until the attempt has ended, so that no other job gets the new place."""
     assert job.allocation is not None
     stopping = replace(
         job,
@@ -277,13 +287,13 @@ def _moving(job: Job, event: MoveRequested) -> Transition:
 
 
 def _goes_on_resized(job: Job, event: Ended) -> bool:
-    """A failure that is not the program's own may have hit what the next attempt would get: then it is planned anew.
+    """A platform failure may have hit the allocation of the next attempt: then the job is planned again.
 
-    How the program ended says nothing: one that was warned may save and exit with 0, and is not complete.
+    The exit code does not matter: a program that was warned may save and exit with 0 without being complete.
     """
     if not job.is_resizing or job.next_allocation is None or event.reason in RETRIED:
         return False
-    # One that is moved has its time limit anew, like one that was preempted.
+    # A job that is moved gets its full time limit again, like one that was preempted.
     limit = None if job.is_moving else job.time_limit_seconds
     return event.reason is not EndReason.TIMED_OUT and (limit is None or ran_until(job, event.at) < limit)
 
@@ -305,44 +315,21 @@ def _resized(job: Job, event: Ended) -> Transition:
 
 
 def _resized_run(job: Job, at: float) -> Job:
-    """Its run goes on with another size: the time limit is not given anew."""
+    """The run goes on with another size: the time limit does not start again."""
     assert job.next_allocation is not None
     return replace(
-        _asking_for(job, job.next_allocation), resized_at=at, ran_seconds=ran_until(job, at), utilization=None
+        asking_for(job, job.next_allocation), resized_at=at, ran_seconds=ran_until(job, at), utilization=None
     )
 
 
 def _moved_run(job: Job, at: float) -> Job:
-    """Its next attempt goes on from what it has saved, like one that was preempted."""
+    """The next attempt goes on from the last checkpoint, like that of a job that was preempted."""
     return replace(with_run_counted(job, at), message="")
-
-
-def _asking_for(job: Job, allocation: Allocation) -> Job:
-    """What an elastic job asks for is what it holds, so that limits count that."""
-    if job.elastic is None:
-        return job
-    return replace(job, request=replace(job.request, gpus=len(allocation.grants[0].gpus)))
-
-
-def _asking_least(job: Job) -> Job:
-    """Without anything held, an elastic job asks for the least that it can do with."""
-    if job.elastic is None:
-        return job
-    return replace(job, request=replace(job.request, gpus=job.elastic.min_gpus), ran_seconds=0.0, utilization=None)
-
-
-def together(one: Allocation, other: Allocation) -> Allocation:
-    """Both allocations of one job at once. One that is resized stays on its node, with the same CPUs and memory; one
-    that is moved goes to another node."""
-    (grant,), (more,) = one.grants, other.grants
-    if grant.node != more.node:
-        return replace(one, grants=(grant, more))
-    return replace(one, grants=(replace(grant, gpus=tuple(sorted({*grant.gpus, *more.gpus}))),))
 
 
 def _ended_by_itself(job: Job, event: Ended) -> Job:
     if event.reason in RETRIED:
-        return _after_fault(_told_what_failed(job, event), event, event.reason)
+        return _after_fault(avoiding_named(job, event.reason, event.failed), event, event.reason)
     if event.reason in REQUEUED:
         given_back = job.given_back + 1 if job.started_at is None else 0
         return _requeued(job, event, given_back=given_back)
@@ -354,7 +341,7 @@ def _ended_by_itself(job: Job, event: Ended) -> Job:
 def _ended_by_stop(job: Job, event: Ended) -> Job:
     reason = job.stopping_for or event.reason
     if reason in (EndReason.RESIZED, EndReason.MOVED):
-        # It does not go on although it should: something failed, or its time is over.
+        # The job cannot go on as requested: the platform failed, or the time limit is reached.
         reason = event.reason if event.reason in RETRIED else EndReason.TIMED_OUT
     event = replace(event, message=job.message or event.message)
     if reason in REQUEUED:
@@ -366,10 +353,10 @@ def _ended_by_stop(job: Job, event: Ended) -> Job:
 
 
 def _after_fault(job: Job, event: Ended, reason: EndReason) -> Job:
-    """The platform failed, not the job: it is tried again, after longer and longer pauses while nothing is gained.
+    """After a platform failure the job is tried again, with a back-off that doubles while no attempt saves anything.
 
-    A job that must not be run twice by itself (no retries) is not, once its program has begun. And a fault that comes
-    back again and again is not the job's to wait for: its owner is told.
+    A job without retries must not run twice: once its program has started, it is not tried again. After `MOST_FAULTS`
+    failures in a row the job fails, and its owner sees the reason.
     """
     if not job.max_retries and job.started_at is not None:
         message = f"{event.message or reason}; it is not tried again, as it asks for (no retries)"
@@ -377,47 +364,22 @@ def _after_fault(job: Job, event: Ended, reason: EndReason) -> Job:
     faults = 1 if _has_gained(job) else job.faults + 1
     if faults > MOST_FAULTS:
         message = (
-            f"{event.message or reason}; given up after {MOST_FAULTS} faults of the platform in a row. None of the "
-            "job's retries was used: start it again when the cause is mended"
+            f"{event.message or reason}; given up after {MOST_FAULTS} platform failures in a row. None of the "
+            "job's retries was used: start it again when the cause is fixed"
         )
         return _over(job, JobState.FAILED, event.at, reason, event.exit_code, message)
-    return _requeued(_avoiding(job, reason), event, faults=faults)
+    return _requeued(avoiding_failed(job, reason), event, faults=faults)
 
 
 def _has_gained(job: Job) -> bool:
-    """Whether the attempt has saved anything: then the next one goes on from there, and is a step further."""
+    """Whether the attempt has saved anything: then the next one starts from there."""
     return saved(job) > job.saved_seconds
-
-
-def _told_what_failed(job: Job, event: StopRequested | Ended) -> Job:
-    if event.reason is EndReason.GPU_FAILED:
-        return replace(job, avoid_gpus=_with(job.avoid_gpus, event.failed))
-    if event.reason is EndReason.NODE_LOST:
-        return replace(job, avoid_nodes=_with(job.avoid_nodes, event.failed))
-    return job
-
-
-def _avoiding(job: Job, reason: EndReason) -> Job:
-    """The next attempt keeps away from what failed: what was named, or else everything that it held."""
-    if job.allocation is None:
-        return job
-    gpus, nodes = job.allocation.gpus, [grant.node for grant in job.allocation.grants]
-    # A job is never placed on what it avoids, so what it holds and avoids was named while it ran.
-    if reason is EndReason.GPU_FAILED and not {*gpus} & {*job.avoid_gpus}:
-        return replace(job, avoid_gpus=_with(job.avoid_gpus, gpus))
-    if reason is EndReason.NODE_LOST and not {*nodes} & {*job.avoid_nodes}:
-        return replace(job, avoid_nodes=_with(job.avoid_nodes, nodes))
-    return job
-
-
-def _with(names: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({*names, *more}))
 
 
 def _requeued(job: Job, event: Ended, *, faults: int | None = None, given_back: int = 0) -> Job:
     pause = given_back_seconds(given_back) if faults is None else backoff_seconds(faults)
     return replace(
-        _asking_least(with_run_counted(job, event.at)),
+        asking_least(with_run_counted(job, event.at)),
         state=JobState.QUEUED,
         queued_at=event.at,
         faults=job.faults if faults is None else faults,
@@ -442,8 +404,8 @@ def _over(
     message: str = "",
 ) -> Job:
     return replace(
-        _asking_least(job),
-        # One that has completed begins anew when it is started again.
+        asking_least(job),
+        # A completed job starts from the beginning when it is started again.
         saved_seconds=0.0 if state is JobState.COMPLETED else saved(job),
         state=state,
         ended_at=at,

@@ -7,9 +7,16 @@ and nothing is lost over a restart. The score tends to the usage with the time c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from dataclasses import dataclass
 
-from corral.core.model import Score
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Score:
+    """A user's weighted usage of one GPU model: `value` at time `at`, with `usage` GPUs held since."""
+
+    value: float = 0.0
+    usage: float = 0.0
+    at: float = 0.0
 
 
 def score_at(score: Score, now: float, time_constant: float) -> float:
@@ -32,12 +39,3 @@ def charge_afterwards(score: Score, gpus: float, seconds: float, now: float, tim
     """The score from `now` on, when it turns out that GPUs were held for a while longer than was known."""
     more = gpus * -math.expm1(-max(0.0, seconds) / time_constant)
     return Score(value=score_at(score, now, time_constant) + more, usage=score.usage, at=max(now, score.at))
-
-
-def score_of_running(runs: Iterable[tuple[float, float]], now: float, time_constant: float) -> Score:
-    """The score of a user found with running jobs but without a record: (GPUs, started at) of each."""
-    value = usage = 0.0
-    for gpus, started_at in runs:
-        value += gpus * -math.expm1(-max(0.0, now - started_at) / time_constant)
-        usage += gpus
-    return Score(value=value, usage=usage, at=now)

@@ -7,17 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from corral.core.model import (
-    Job,
-    JobKind,
-    Membership,
-    Node,
-    Queue,
-    Quota,
-    Reservation,
-    Score,
-)
+from corral.core.model import Job, JobKind, Node, Queue
+from corral.core.people.membership import Membership
+from corral.core.people.quota import Quota
+from corral.core.people.scores import Score
 from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.snapshot.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, ScalingRules
 from corral.core.snapshot.request_mix import Mix
 from corral.core.storage.volumes import Volume

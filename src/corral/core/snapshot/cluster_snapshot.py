@@ -16,19 +16,12 @@ from contextlib import contextmanager
 from itertools import islice
 
 from corral.core.fleet.resources import at_least
-from corral.core.model import (
-    Job,
-    JobKind,
-    JobState,
-    Membership,
-    Node,
-    Queue,
-    Quota,
-    Reservation,
-    Score,
-)
-from corral.core.people.scores import score_at
+from corral.core.model import Job, JobKind, JobState, Node, Queue
+from corral.core.people.membership import Membership
+from corral.core.people.quota import Quota
+from corral.core.people.scores import Score, score_at
 from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.snapshot.changes import (
     Change,
     DropJob,
@@ -100,8 +93,8 @@ class ClusterSnapshot:
         #: elastic jobs that hold resources
         self.elastic: set[str] = set()
         #: jobs that are being stopped for another one, by that one; and those that were, until they start again
-        self.giving_way: dict[str, set[str]] = {}
-        self.gave_way: dict[str, set[str]] = {}
+        self.victims_stopping: dict[str, set[str]] = {}
+        self.victims_requeued: dict[str, set[str]] = {}
         #: jobs that hold resources, by their queue
         self.holding: dict[str, set[str]] = {}
         #: queues that have GPUs guaranteed, by their pool
@@ -306,7 +299,7 @@ class ClusterSnapshot:
         self.active.add(at_least(job))
         if job.state is JobState.QUEUED:
             self._queued_in[job.queue] = self._queued_in.get(job.queue, 0) + 1
-            _enter(self.gave_way, job.preempted_for, job.id)
+            _enter(self.victims_requeued, job.preempted_for, job.id)
             # Who waits for other jobs stands in no line: thousands of them cost a cycle nothing.
             if not job.after:
                 self._line(line_of(job)).add(job)
@@ -317,7 +310,7 @@ class ClusterSnapshot:
         self.holders[job.allocation.model] += 1
         if job.elastic is not None:
             self.elastic.add(job.id)
-        _enter(self.giving_way, job.preempted_for, job.id)
+        _enter(self.victims_stopping, job.preempted_for, job.id)
         _enter(self.holding, job.queue, job.id)
         if job.queue in self._rankings:
             self._rankings[job.queue].add(job)
@@ -338,7 +331,7 @@ class ClusterSnapshot:
         self.held.remove(job)
         self.holders[job.allocation.model] -= 1
         self.elastic.discard(job.id)
-        _leave(self.giving_way, job.preempted_for, job.id)
+        _leave(self.victims_stopping, job.preempted_for, job.id)
         _leave(self.holding, job.queue, job.id)
         if job.queue in self._rankings:
             self._rankings[job.queue].remove(job.id)
@@ -350,7 +343,7 @@ class ClusterSnapshot:
         self._queued_in[job.queue] -= 1
         if not self._queued_in[job.queue]:
             del self._queued_in[job.queue]
-        _leave(self.gave_way, job.preempted_for, job.id)
+        _leave(self.victims_requeued, job.preempted_for, job.id)
         if job.after:
             return
         key = line_of(job)

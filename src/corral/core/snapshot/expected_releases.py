@@ -1,6 +1,6 @@
-"""What comes back soon: from jobs that give way to others, less what of it is promised already.
+"""Resources that jobs which are being preempted or moved will release, less those that are promised already.
 
-Only what is left over is told, so that a cycle in which many give way pays for each of them once.
+Only the rest is kept, so that a cycle in which many jobs leave counts each of them once.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from corral.core.model import Allocation, Grant, Job
 
 
-class Vacating:
+class ExpectedReleases:
     def __init__(self, jobs: Iterable[Job] = ()) -> None:
-        #: thousandths of each GPU, and where it is
+        #: by GPU: its node, and the thousandths of it
         self._gpus: dict[str, tuple[str, int]] = {}
         #: CPUs and memory by node
         self._hosts: dict[str, tuple[int, int]] = {}
@@ -24,20 +24,22 @@ class Vacating:
         return bool(self._gpus)
 
     def add(self, job: Job) -> None:
-        """One more gives way. One that is moved keeps what it goes on with."""
+        """Count a job that leaves. A job that is moved keeps its next allocation."""
         for grant in job.allocation.grants if job.allocation is not None else ():
             self._count(grant, 1)
         for grant in job.next_allocation.grants if job.next_allocation is not None else ():
             self._count(grant, -1)
 
     def use(self, allocation: Allocation, held: Allocation) -> None:
-        """This is promised to somebody, and `held` of it is free already: the rest is what comes."""
+        """Note that the allocation is promised to a job. `held` of it is free already; the rest is yet to be
+        released."""
         for grant in allocation.grants:
             self._count(grant, -1)
         for grant in held.grants:
             self._count(grant, 1)
 
     def left(self) -> Allocation:
+        """The resources that are promised to no job."""
         gpus = [Grant(node=node, gpus=(gpu,), gpu_milli=milli) for gpu, (node, milli) in self._gpus.items()]
         hosts = [
             Grant(node=node, cpu_milli=cpu_milli, memory_bytes=memory_bytes)

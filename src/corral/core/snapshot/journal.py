@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from corral.core.model import Allocation, Job, Quota
-from corral.core.scheduling.cycle.claims import Claim
-from corral.core.scheduling.cycle.plan import Plan, PlannedStart, Preemption, Resize, Start
+from corral.core.model import Allocation, Job
+from corral.core.people.quota import Quota
+from corral.core.scheduling.limits.claims import Claim
+from corral.core.scheduling.plan.plan import Plan, PlannedStart, Preemption, Resize, Start
 from corral.core.snapshot.changes import (
     Change,
     DropJob,

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from corral.core.model import Job, Node, Score
+from corral.core.model import Job, Node
+from corral.core.people.scores import Score
 from corral.core.snapshot.changes import Change, DropJob, DropNode, PutJob, PutLastNode, PutNode, PutScore
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Picture:
+class SnapshotCopy:
     """Everything that a snapshot holds at one moment."""
 
     settings: tuple[Change, ...]
@@ -27,9 +28,9 @@ class Picture:
     revision: int = 0
 
 
-def picture_of(snapshot: ClusterSnapshot) -> Picture:
+def copy_of(snapshot: ClusterSnapshot) -> SnapshotCopy:
     """A copy. Must be taken by whoever may change the snapshot, between two changes."""
-    return Picture(
+    return SnapshotCopy(
         settings=tuple(snapshot.settings()),
         nodes=dict(snapshot.nodes),
         scores=dict(snapshot.scores),
@@ -38,14 +39,14 @@ def picture_of(snapshot: ClusterSnapshot) -> Picture:
     )
 
 
-class Mirror:
+class Replica:
     """`snapshot` may be changed at will: the next `follow` brings it back to what is followed."""
 
     def __init__(self) -> None:
         self.snapshot = ClusterSnapshot()
         self._settings: tuple[Change, ...] = ()
 
-    def follow(self, picture: Picture) -> None:
+    def follow(self, picture: SnapshotCopy) -> None:
         """Make the mirror equal to the picture."""
         if not _same_settings(self._settings, picture.settings):
             # Queues, quotas and rules seldom change: it is not worth to work out how.
@@ -62,7 +63,7 @@ def _same_settings(ours: tuple[Change, ...], theirs: tuple[Change, ...]) -> bool
     return lasting(ours) == lasting(theirs)
 
 
-def _differences(mirror: ClusterSnapshot, picture: Picture) -> Iterator[Change]:
+def _differences(mirror: ClusterSnapshot, picture: SnapshotCopy) -> Iterator[Change]:
     differing = [job for job_id, job in picture.jobs.items() if mirror.jobs.get(job_id) is not job]
     # First everything goes that holds what others may get, and only then they get it.
     yield from (DropJob(id=job_id) for job_id in mirror.jobs if job_id not in picture.jobs)

@@ -12,18 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from corral.core.model import (
-    DEFAULT_POOL,
-    WHOLE,
-    Blocking,
-    Gpu,
-    GpuHealth,
-    JobKind,
-    Node,
-    NodeState,
-    Queue,
-    Quota,
-)
+from corral.core.model import DEFAULT_POOL, WHOLE, Blocking, Gpu, GpuHealth, JobKind, Node, NodeState, Queue
+from corral.core.people.quota import Quota
 from corral.core.quantities import format_duration
 from corral.core.scheduling.ordering import POLICIES as ORDERINGS
 from corral.core.scheduling.placement import POLICIES as PLACEMENTS
@@ -88,11 +78,6 @@ class Scenario:
     @property
     def is_empty(self) -> bool:
         return self == Scenario()
-
-    @property
-    def changes_only_rules(self) -> bool:
-        """Such changes can be seen beside a picture that is alive."""
-        return replace(self, queues={}, score_memory_seconds=None, preemption={}, protected_starts=None) == Scenario()
 
 
 def scenario_of(plain: Mapping[str, Any]) -> Scenario:
@@ -297,10 +282,10 @@ def _check_known(place: str, what: str, name: str, known: Iterable[str]) -> None
         raise BadScenario(place, f"there is no {what} {name!r}; there are: {', '.join(sorted(there)[:20])}")
 
 
-# ------------------------------------------------------------------------------------------------ words
+# ------------------------------------------------------------------------------------------------ description
 
 
-def words(scenario: Scenario) -> str:
+def describe(scenario: Scenario) -> str:
     """What differs, in one line."""
     parts = [
         f"{'every queue' if name == EVERY_QUEUE else f'queue {name}'}: {_fields(fields)}"
@@ -317,13 +302,13 @@ def words(scenario: Scenario) -> str:
         parts.append(f"limits: {_fields(scenario.limits)}")
     for user, gpus in scenario.quotas.items():
         parts.append(f"{user}: " + ("no quota" if gpus == NO_QUOTA else f"quota {gpus} GPUs"))
-    parts += _fleet_words(scenario.fleet)
+    parts += _fleet_text(scenario.fleet)
     if scenario.any_model:
         parts.append("any GPU model will do")
     return "; ".join(parts) or "as it is"
 
 
-def _fleet_words(fleet: FleetChange) -> list[str]:
+def _fleet_text(fleet: FleetChange) -> list[str]:
     parts = [f"fleet × {fleet.scale:g}"] if fleet.scale != 1.0 else []
     parts += [f"+{added.nodes}x{added.gpus}x{added.model}" for added in fleet.add]
     if fleet.remove:
@@ -333,13 +318,13 @@ def _fleet_words(fleet: FleetChange) -> list[str]:
 
 
 def _fields(fields: Mapping[str, Any]) -> str:
-    return ", ".join(_field_words(name, value) for name, value in fields.items())
+    return ", ".join(_field_text(name, value) for name, value in fields.items())
 
 
-def _field_words(name: str, value: Any) -> str:
-    told = name.replace("_", " ")
+def _field_text(name: str, value: Any) -> str:
+    label = name.replace("_", " ")
     if isinstance(value, bool):
-        return told if value else f"not {told}"
+        return label if value else f"not {label}"
     if not value and name.startswith("max_"):
-        return f"no {told}"
-    return f"{told} {value:g}" if isinstance(value, float) else f"{told} {value}"
+        return f"no {label}"
+    return f"{label} {value:g}" if isinstance(value, float) else f"{label} {value}"

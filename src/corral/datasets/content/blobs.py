@@ -1,6 +1,6 @@
-"""Where the bytes are: named objects in a directory, a bucket, or whatever else can keep them.
+"""The stores of bytes: named objects in a directory, a bucket, or another service.
 
-Names are relative, with slashes, made by this package only. What is published under a name is whole or not there.
+Names are relative, with slashes, made by this package only. An object is published completely or not at all.
 """
 
 from __future__ import annotations
@@ -26,43 +26,44 @@ _PARTIAL = ".partial-"
 class StoredObject:
     name: str
     size: int
-    #: seconds since 1970 by the storage's clock; 0 if it does not say
+    #: seconds since 1970 by the storage's clock; 0 if it is unknown
     modified_at: float
 
 
 class BlobStore(Protocol):
-    """A place for objects. All methods may be called by many threads at once.
+    """A store of objects. All methods may be called by many threads at once.
 
-    What was put is seen by every later `get` and `objects`, also from other machines: collecting garbage while others
-    commit depends on it. Directories, S3 and GCS keep this.
+    An object that was put is seen by every later `get` and `objects`, also from other machines: collecting garbage
+    while commits run depends on it. Directories, S3 and GCS guarantee this.
     """
 
     @property
     def where(self) -> str:
-        """What a person calls this place; without secrets."""
+        """The name of this storage for users; without secrets."""
 
     @property
     def parallel(self) -> int:
-        """How many requests at once make it quickest."""
+        """The number of concurrent requests that is fastest."""
 
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
-        """Publish an object: whole or not at all, kept when this returns. One that was there is replaced."""
+        """Publish an object atomically; it is stored when this returns. An existing one is replaced."""
 
     def get(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
-        """Its bytes, or `length` of them from `offset` on (fewer where it ends). Raises `ObjectMissing`."""
+        """Its bytes, or `length` of them from `offset` on (fewer at its end). Raises `ObjectMissing`."""
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
-        """Everything whose name begins with the prefix, which ends with a slash; in no order. None is no error."""
+        """Everything whose name begins with the prefix, which ends with a slash; in no order. An empty result is no
+        error."""
 
     def remove(self, name: str) -> None:
-        """Take an object away; one that is not there is no error."""
+        """Remove an object; a missing one is no error."""
 
     def sweep(self, older_than: float) -> int:
-        """Remove what killed writers left half written before that time; gives the bytes of it."""
+        """Remove incomplete objects that killed writers left before that time; returns their size in bytes."""
 
 
 class DirectoryBlobs:
-    """Objects as files of a directory, without anything between them and the system."""
+    """Objects as files of a directory."""
 
     def __init__(self, root: Path | str) -> None:
         self._root = Path(root)
@@ -84,7 +85,7 @@ class DirectoryBlobs:
 
     def _put(self, path: Path, parts: Sequence[bytes | memoryview]) -> None:
         self._make(path.parent)
-        # Beside its place, so that the rename stays in one directory; hidden, so that it is nobody's object.
+        # In the same directory, so that the rename stays in it; hidden, so that it does not count as an object.
         draft = path.with_name(f"{_PARTIAL}{os.urandom(8).hex()}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
@@ -160,7 +161,7 @@ class DirectoryBlobs:
 
 
 class FilesystemBlobs:
-    """Objects in anything that fsspec reaches: S3, GCS and others where putting an object is atomic."""
+    """Objects in any storage that fsspec supports: S3, GCS and others where putting an object is atomic."""
 
     def __init__(self, filesystem: Any, root: str, *, parallel: int = 16) -> None:
         self._filesystem = filesystem
@@ -177,14 +178,14 @@ class FilesystemBlobs:
         return self._parallel
 
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
-        with self._told(f"{name} could not be written to"):
+        with self._errors_named(f"{name} could not be written to"):
             self._filesystem.pipe_file(f"{self._root}/{name}", b"".join(parts))
 
     def get(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
         if length == 0:
             return b""
         try:
-            with self._told(f"{name} could not be read from"):
+            with self._errors_named(f"{name} could not be read from"):
                 if offset == 0 and length is None:
                     return bytes(self._filesystem.cat_file(f"{self._root}/{name}"))
                 end = None if length is None else offset + length
@@ -194,7 +195,7 @@ class FilesystemBlobs:
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
         try:
-            with self._told(f"{prefix} could not be listed in"):
+            with self._errors_named(f"{prefix} could not be listed in"):
                 found = self._filesystem.find(f"{self._root}/{prefix.rstrip('/')}", detail=True)
         except FileNotFoundError:
             return
@@ -206,11 +207,11 @@ class FilesystemBlobs:
             )
 
     def remove(self, name: str) -> None:
-        with contextlib.suppress(FileNotFoundError), self._told(f"{name} could not be removed from"):
+        with contextlib.suppress(FileNotFoundError), self._errors_named(f"{name} could not be removed from"):
             self._filesystem.rm_file(f"{self._root}/{name}")
 
     @contextlib.contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _errors_named(self, what: str) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError:
@@ -248,7 +249,7 @@ def sync_directory(path: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Some network file systems cannot; there the server keeps the order.
+        # Some network file systems do not support this; there the server keeps the order.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:
@@ -256,14 +257,14 @@ def sync_directory(path: Path) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file of our own so that it is the old one or the new one, whatever happens."""
+    """Replace a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     blobs = DirectoryBlobs(path.parent)
     blobs.put(path.name, [data])
 
 
 def remove_tree(path: Path) -> None:
-    """Also where read-only directories stand in the way."""
+    """Also if there are read-only directories in it."""
     for folder, folders, _ in os.walk(path):
         for name in folders:
             if not os.path.islink(os.path.join(folder, name)):

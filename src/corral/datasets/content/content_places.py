@@ -1,4 +1,4 @@
-"""Opening a place for bytes from words, as a process or a node is told about it."""
+"""Opens a store of bytes from its description, which a process or a node receives."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from corral.datasets.content.blobs import BlobStore, DirectoryBlobs, FilesystemB
 from corral.objects.access import ObjectAccess, open_filesystem
 
 
-def open_blobs(words: Mapping[str, Any]) -> BlobStore:
+def open_blobs(description: Mapping[str, Any]) -> BlobStore:
     """From `{"kind": "directory", "path": …}` or `{"kind": "object", "access": …}`. Raises NotReachable."""
-    if words["kind"] == "directory":
-        return DirectoryBlobs(Path(words["path"]))
-    access = ObjectAccess.from_words(words["access"])
+    if description["kind"] == "directory":
+        return DirectoryBlobs(Path(description["path"]))
+    access = ObjectAccess.from_dict(description["access"])
     return FilesystemBlobs(open_filesystem(access), access.root)

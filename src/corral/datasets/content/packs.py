@@ -1,8 +1,8 @@
-"""Pieces travel in packs: a pack is pieces one behind the other, its index says which.
+"""Pieces are stored in packs: a pack is a sequence of pieces, and its index lists them.
 
-The index is written after its pack, so a pack without one is what a killed process left. A pack's id is the digest of
-its index, which names the digest of every piece: whoever has the id can check everything. A random word in the index
-makes the id new each time, so that a pack that is about to be collected is never taken for one that was just uploaded.
+The index is written after its pack, so a pack without one is a leftover of a killed process. A pack's id is the digest
+of its index, which holds the digest of every piece: with the id everything can be verified. A random value in the index
+makes each id unique, so that a pack that is about to be collected is never confused with one that was just uploaded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from corral.datasets.errors import Damaged, UnknownFormat
 from corral.datasets.history.records import DIGEST_BYTES, canonical, decode_list, digest_of, encode_list
 
-#: Large enough that a bucket sees few requests, small enough that several fit into memory.
+#: Large enough for few requests to a bucket, small enough that several fit into memory.
 PACK_BYTES = 32 << 20
 _MAGIC = b"corral pack index 1\n"
 
@@ -29,9 +29,9 @@ Kind = Literal["data", "meta"]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackIndex:
     id: str
-    #: `data` are pieces of files; `meta` are trees and lists, kept apart so that a history is read with few requests
+    #: `data` are pieces of files; `meta` are trees and lists, kept separate so that a history is read with few requests
     kind: Kind
-    #: when it was made, by its maker's clock
+    #: when it was made, by the clock of the process that made it
     at: float
     pieces: tuple[tuple[bytes, int], ...]
 
@@ -61,12 +61,12 @@ def decode_index(pack: str, data: bytes) -> PackIndex:
     if not data.startswith(_MAGIC):
         raise UnknownFormat(f"{index_name(pack)} is of a kind that this corral does not know: update it")
     header, _, pieces = data[len(_MAGIC) :].partition(b"\n")
-    words = json.loads(header)
-    return PackIndex(id=pack, kind=words["kind"], at=float(words["at"]), pieces=tuple(decode_list(pieces)))
+    body = json.loads(header)
+    return PackIndex(id=pack, kind=body["kind"], at=float(body["at"]), pieces=tuple(decode_list(pieces)))
 
 
 def check_pack(pack: str, index: bytes, data: bytes) -> None:
-    """For whoever takes packs from strangers: raises `Damaged` unless every piece is what the index says."""
+    """For servers that accept packs from clients: raises `Damaged` unless every piece matches the index."""
     decoded = decode_index(pack, index)
     if len(data) != decoded.size:
         raise Damaged(pack_name(pack), f"it has {len(data)} bytes, its index says {decoded.size}")

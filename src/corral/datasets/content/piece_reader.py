@@ -1,4 +1,4 @@
-"""Reading many pieces with few requests: neighbours in a pack come together, and each is checked."""
+"""Reads many pieces with few requests: neighbours in a pack are read together, and each is verified."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corral.datasets.content.packs import pack_name
 from corral.datasets.content.pieces import PieceStore, Place, check_piece
 from corral.datasets.errors import Damaged, ObjectMissing
 
-#: One request reads at most so much, and over gaps of at most so much.
+#: One request reads at most this much, and over gaps of at most this much.
 _RANGE_BYTES = 8 << 20
 _GAP_BYTES = 64 << 10
 
@@ -19,7 +19,7 @@ Target = TypeVar("Target")
 
 @dataclass(slots=True)
 class Wanted(Generic[Target]):
-    """A piece that is needed, and everywhere it goes."""
+    """A needed piece, and all places where it is written."""
 
     digest: bytes
     place: Place
@@ -44,7 +44,7 @@ def ranges(wanted: Sequence[Wanted[Target]]) -> Iterator[list[Wanted[Target]]]:
 def read_range(
     group: list[Wanted[Target]], pieces: PieceStore
 ) -> Iterator[tuple[Wanted[Target], memoryview | Damaged]]:
-    """Each piece of a group, or what is wrong with it."""
+    """Each piece of a group, or its error."""
     first, last = group[0].place, group[-1].place
     try:
         data = memoryview(

@@ -1,4 +1,4 @@
-"""Storing pieces that are not there yet: gathered into packs, packs written by threads."""
+"""Stores pieces that are not stored yet: collects them into packs, which threads write."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from corral.datasets.content.packs import PACK_BYTES, Kind
 from corral.datasets.content.pieces import PieceStore
 from corral.datasets.history.records import digest_of
 
-#: Packs in memory at once: one that fills, and those being written.
+#: Packs in memory at once: one that is being filled, and those being written.
 _MOST_WAITING = 4
 
 
 class Uploader:
-    """One commit's way into the storage. Not for several threads: the one that reads calls it."""
+    """Stores the pieces of one commit. Not for several threads: the thread that reads calls it."""
 
     def __init__(self, pieces: PieceStore, clock: Callable[[], float]) -> None:
         self._pieces = pieces
@@ -35,9 +35,9 @@ class Uploader:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def add(self, pieces: Sequence[tuple[bytes, bytes | memoryview]], kind: Kind = "data") -> None:
-        """Store those that no version has yet. Waits where the storage is slower than the reading."""
+        """Store the pieces that no version has yet. Waits if the storage is slower than the reader."""
         there = self.has([digest for digest, _ in pieces])
-        # A view keeps all that was read with it in memory: where little of it is new, that little is copied.
+        # A view keeps the whole buffer in memory: if little of it is new, that part is copied.
         sparse = 2 * sum(there) > len(there)
         for (digest, data), is_there in zip(pieces, there, strict=True):
             if is_there or digest in self._stored:
@@ -54,12 +54,12 @@ class Uploader:
         return digest
 
     def has(self, digests: Sequence[bytes]) -> list[bool]:
-        """Which pieces the version can rely on."""
+        """The pieces that the version can rely on."""
         places = self._pieces.locate(digests, trusted=True)
         return [place is not None or digest in self._stored for digest, place in zip(digests, places, strict=True)]
 
     def finish(self) -> None:
-        """Everything that was added is kept when this returns."""
+        """Everything that was added is stored when this returns."""
         self._seal("data")
         self._seal("meta")
         while self._writing:

@@ -1,4 +1,4 @@
-"""Which pieces there are, where they lie, and reading them so that nothing wrong is ever handed on."""
+"""Which pieces are stored, in which packs, and how they are read and verified."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from corral.datasets.history.records import DIGEST_BYTES, digest_of
 CONDEMNED = "condemned/"
 Data = TypeVar("Data", bytes, memoryview)
 _TEXT = f"S{DIGEST_BYTES}"
-#: Packs of trees are fetched whole up to this size: one request instead of hundreds.
+#: Packs of trees are fetched completely up to this size: one request instead of hundreds.
 _WHOLE_BYTES = 64 << 20
 
 
@@ -39,7 +39,7 @@ class PieceStore:
         self.blobs = blobs
         self._cache = cache
         self._lock = threading.Lock()
-        # One look at a time: an older answer must never replace a newer one, leases depend on it.
+        # One refresh at a time: an older answer must never replace a newer one, leases depend on it.
         self._looking = threading.Lock()
         self._packs: dict[str, PackIndex] = {}
         self._condemned: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ class PieceStore:
         self._loaded = False
 
     def refresh(self) -> list[str]:
-        """Look again at what there is. Gives the ids of the runs that condemned packs, as a lease must know them."""
+        """Read the list of packs again. Returns the ids of the runs that condemned packs, for a lease."""
         with self._looking:
             return self._refresh()
 
@@ -95,21 +95,21 @@ class PieceStore:
             return list(self._packs.values())
 
     def locate(self, digests: Sequence[bytes], *, trusted: bool = False) -> list[Place | None]:
-        """Where each of the pieces lies. `trusted` leaves out packs that are about to be collected."""
+        """The location of each of the pieces. `trusted` leaves out packs that are about to be collected."""
         self._ensure()
         with self._lock:
             table = self._table
         return table.find(digests, trusted=trusted)
 
     def held_in(self, digests: Sequence[bytes], packs: Container[str]) -> list[bool]:
-        """Whether each of the pieces lies in one of these packs, beside others or not."""
+        """Whether each of the pieces is in one of these packs (it may be in others, too)."""
         self._ensure()
         with self._lock:
             table = self._table
         return [any(pack in packs for pack in holders) for holders in table.holders(digests)]
 
     def add(self, kind: Kind, at: float, pieces: Sequence[tuple[bytes, bytes | memoryview]]) -> int:
-        """Publish a pack of pieces; when this returns it is kept and found. Gives the bytes that it takes."""
+        """Publish a pack of pieces; when this returns it is stored and found. Returns its size in bytes."""
         pack, index = encode_index(kind, at, [(digest, len(data)) for digest, data in pieces])
         self.blobs.put(pack_name(pack), [data for _, data in pieces])
         self.blobs.put(index_name(pack), [index])
@@ -118,7 +118,7 @@ class PieceStore:
         return sum(len(data) for _, data in pieces) + len(index)
 
     def get(self, digest: bytes) -> bytes:
-        """A piece, checked: for trees and lists, which are small and read often."""
+        """A verified piece: for trees and lists, which are small and read often."""
         for attempt in (1, 2):
             place = self.locate([digest])[0]
             if place is not None:
@@ -127,7 +127,7 @@ class PieceStore:
                 except ObjectMissing:
                     pass
             if attempt == 1:
-                self.refresh()  # it came, or moved, since the indexes were read
+                self.refresh()  # it was stored, or moved, since the indexes were read
         raise Damaged(f"piece {digest.hex()}", f"no pack in {self.blobs.where} holds it")
 
     def _get_at(self, digest: bytes, place: Place) -> bytes:
@@ -166,16 +166,16 @@ def read_condemned(blobs: BlobStore) -> tuple[list[str], frozenset[str]]:
     packs: set[str] = set()
     for item in blobs.objects(CONDEMNED):
         try:
-            words = json.loads(blobs.get(item.name))
+            body = json.loads(blobs.get(item.name))
         except ObjectMissing:
             continue  # that run is over
         runs.append(item.name[len(CONDEMNED) :])
-        packs.update(words["packs"])
+        packs.update(body["packs"])
     return runs, frozenset(packs)
 
 
 class _Table:
-    """All pieces, sorted by digest: a few dozen bytes for each, where a dictionary takes hundreds."""
+    """All pieces, sorted by digest: a few dozen bytes each, where a dictionary takes hundreds."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class _Table:
 
     @classmethod
     def of(cls, packs: list[PackIndex], condemned: Iterable[str]) -> _Table:
-        # Of a piece that lies in two packs the first one counts, everywhere: those that stay before those that go.
+        # Of a piece in two packs the first one counts, everywhere: packs that stay come before packs that are removed.
         packs = sorted(packs, key=lambda pack: (pack.id in condemned, pack.id))
         counts = [len(pack.pieces) for pack in packs]
         digests = np.concatenate([np.empty(0, _TEXT), *(pack.digests() for pack in packs)])

@@ -1,4 +1,4 @@
-"""Calling the `git` program: it asks nobody, heeds nobody's settings, and does not show the token."""
+"""Runs the program `git`: without prompts, without the settings of users, and without showing the token."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from corral.datasets.errors import BadName, GitFailed
 
 _URL = re.compile(r"(https?|ssh|file)://\S+|/\S+|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:\S+")
 _TIMEOUT_SECONDS = 300.0
-# Git asks this for a password. The shell that runs it takes the token from the environment: it is in no argument.
+# Git calls this for a password. The shell that runs it takes the token from the environment: it is in no argument.
 _HELPER = '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$CORRAL_GIT_USER" "$CORRAL_GIT_TOKEN"; }; f'
 
 
 def check_url(url: str) -> str:
-    """Raises `BadName` for what is not the address of a repository, or holds a password."""
+    """Raises `BadName` for an invalid address of a repository, or one that holds a password."""
     if not _URL.fullmatch(url):
         raise BadName("the address of a Git repository begins with https://, http://, ssh://, file:// or /")
     if re.match(r"https?://[^/@]*:[^/@]*@", url):
@@ -26,7 +26,7 @@ def check_url(url: str) -> str:
 
 
 class GitProgram:
-    """One bare repository, and how to reach the one it came from."""
+    """One bare repository, and the connection to its origin."""
 
     def __init__(self, folder: Path, url: str, *, token: str = "", user: str = "corral") -> None:
         self.folder = folder
@@ -37,7 +37,7 @@ class GitProgram:
     def __call__(
         self, *arguments: str, data: bytes = b"", env: Mapping[str, str] | None = None, allowed: Sequence[int] = (0,)
     ) -> bytes:
-        """What git prints. Raises `GitFailed` with its words for other exit codes than those allowed."""
+        """The output of git. Raises `GitFailed` with its message for exit codes that are not allowed."""
         try:
             done = subprocess.run(
                 ["git", "--git-dir", str(self.folder), *arguments],
@@ -58,14 +58,14 @@ class GitProgram:
     def text(self, *arguments: str, env: Mapping[str, str] | None = None, allowed: Sequence[int] = (0,)) -> str:
         return self(*arguments, env=env, allowed=allowed).decode("utf-8", "replace").strip()
 
-    def _clean(self, words: bytes) -> str:
-        text = words.decode("utf-8", "replace").strip()
+    def _clean(self, output: bytes) -> str:
+        text = output.decode("utf-8", "replace").strip()
         return text.replace(self._token, "***") if self._token else text
 
     def _environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "SSH_AUTH_SOCK", "TMPDIR") if name in os.environ}
         settings = [
-            # An empty one first: helpers of this machine are not asked, and do not keep our token.
+            # An empty helper first: credential helpers of this machine are not used, and do not store our token.
             ("credential.helper", ""),
             ("credential.helper", _HELPER if self._token else ""),
             ("core.hooksPath", "/dev/null"),

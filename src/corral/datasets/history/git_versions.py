@@ -1,9 +1,9 @@
-"""Versions in a Git repository: a commit for each, with files that people read with plain git.
+"""Versions in a Git repository: a commit for each, with files that users can read with plain git.
 
-    faces/dataset.yaml   what the version is: its id, tree, parent, author, job, sizes
+    faces/dataset.yaml   the record of the version: its id, tree, parent, author, job, sizes
     faces/files.txt      size, digest and path of everything in it
 
-Only these small files are in Git. The repository is a bare clone in a cache; whatever changes is pushed before it
+Only these small files are in Git. The repository is a bare clone in a cache; a change is pushed before it
 counts.
 """
 
@@ -28,7 +28,7 @@ from corral.datasets.history.versions import Manifest
 
 _RECORD = "dataset.yaml"
 _FILES = "files.txt"
-#: Others push at the same time: each try begins with what they pushed.
+#: Other users push at the same time: each try begins with their changes.
 _TRIES = 10
 _REFUSED = ("non-fast-forward", "fetch first", "cannot lock ref", "stale info", "failed to update ref", "rejected")
 
@@ -38,7 +38,7 @@ Answer = TypeVar("Answer")
 class GitVersions:
     """The history of datasets on one branch of a Git repository. `cache` is a directory for clones; it can be removed.
 
-    `token` is what a forge gives to programs; it is handed to git in its environment, never in an argument or a file.
+    `token` is an access token of the forge; it is passed to git in its environment, never in an argument or a file.
     """
 
     def __init__(self, url: str, *, cache: Path, branch: str = "main", token: str = "", user: str = "corral") -> None:
@@ -75,7 +75,7 @@ class GitVersions:
                 return None
             if found != expected_parent:
                 raise HeadMoved(commit.dataset, expected_parent, found)
-            record = yaml.safe_dump({"version": commit.id, **commit.to_words()}, sort_keys=False, allow_unicode=True)
+            record = yaml.safe_dump({"version": commit.id, **commit.to_dict()}, sort_keys=False, allow_unicode=True)
             files = {_RECORD: record.encode(), _FILES: b"".join(lines)}
             tree = self._tree_with(head, commit.dataset, files)
             message = f"{commit.message}\n\nDataset: {commit.dataset}\nVersion: {commit.id}\n"
@@ -99,7 +99,7 @@ class GitVersions:
             self._git("push", "--quiet", "origin", f":refs/tags/{dataset}/{check_tag(tag)}")
 
     def remove(self, dataset: str) -> None:
-        """The dataset is gone from the branch, and its tags; that it was there stays in Git's history."""
+        """Removes the dataset and its tags from the branch; it stays in Git's history."""
 
         def change(head: str | None) -> str | None:
             if self._newest(head, check_dataset(dataset)) is None:
@@ -109,7 +109,7 @@ class GitVersions:
 
         with self._fetched() as head:
             tags = list(self._tags(head, check_dataset(dataset)))
-        # Tags first: a dataset that is made anew under this name must not have the tags of this one.
+        # Tags first: a new dataset of this name must not get the tags of this one.
         for tag in tags:
             self.untag(dataset, tag)
         self._change_branch(change)
@@ -123,14 +123,14 @@ class GitVersions:
         return sorted(path[: -len(_RECORD) - 1] for path in paths if path.endswith(f"/{_RECORD}"))
 
     def _newest(self, head: str | None, dataset: str) -> Commit | None:
-        """Only the record at the top: a long history need not be read to add to it."""
+        """Only the latest record: a long history need not be read to add to it."""
         if head is None:
             return None
         [data] = self._read([f"{head}:{dataset}/{_RECORD}"])
         return _decode(data) if data is not None else None
 
     def _history(self, head: str | None, dataset: str) -> list[tuple[str, Commit]]:
-        """Git's commits and the versions that they hold, newest first, back to where the dataset was made."""
+        """Git's commits and their versions, newest first, back to the creation of the dataset."""
         if head is None:
             return []
         listed = self._git.text("log", "--first-parent", "--format=%H", head, "--", f"{dataset}/{_RECORD}").split()
@@ -159,18 +159,18 @@ class GitVersions:
         }
 
     def _read(self, names: list[str]) -> list[bytes | None]:
-        """Many objects with one call of git; None for those that are not there."""
+        """Many objects with one call of git; None for missing ones."""
         output = self._git("cat-file", "--batch", data="".join(f"{name}\n" for name in names).encode())
         found: list[bytes | None] = []
         at = 0
         for _ in names:
             end = output.index(b"\n", at)
-            words = output[at:end].split(b" ")
+            fields = output[at:end].split(b" ")
             at = end + 1
-            if words[-1] == b"missing":
+            if fields[-1] == b"missing":
                 found.append(None)
             else:
-                size = int(words[-1])
+                size = int(fields[-1])
                 found.append(output[at : at + size])
                 at += size + 1
         return found
@@ -178,7 +178,7 @@ class GitVersions:
     # Changing the branch
 
     def _change_branch(self, change: Callable[[str | None], str | None]) -> None:
-        """Make a commit on top of what is there and push it, again if another came first."""
+        """Make a commit on top of the branch and push it, again if another push came first."""
         for attempt in range(1, _TRIES + 1):
             with self._fetched() as head:
                 made = change(head)
@@ -192,7 +192,7 @@ class GitVersions:
                         raise
 
     def _tree_with(self, head: str | None, dataset: str, files: dict[str, bytes]) -> str:
-        """The tree of the branch with other files in the dataset's folder; none means that it goes."""
+        """The tree of the branch with other files in the dataset's folder; None removes the folder."""
         index = self._git.folder / f"index-{os.urandom(8).hex()}"
         env = {"GIT_INDEX_FILE": str(index)}
         try:
@@ -224,7 +224,7 @@ class GitVersions:
 
     @contextmanager
     def _fetched(self) -> Iterator[str | None]:
-        """The clone as the repository is now, for one at a time; gives the commit at the top of the branch."""
+        """The clone, updated from the repository, for one process at a time; yields the latest commit of the branch."""
         with self._thread_lock, self._locked():
             self._fetch()
             head = self._git.text(
@@ -234,7 +234,7 @@ class GitVersions:
 
     def _fetch(self) -> None:
         if not (self._git.folder / "HEAD").is_file():
-            # What a killed process left of a clone is not one.
+            # An incomplete clone of a killed process is not used.
             remove_tree(self._git.folder)
             self._git("init", "--quiet", "--bare", str(self._git.folder))
         self._git("config", "remote.origin.url", self._git.url)
@@ -254,15 +254,15 @@ class GitVersions:
 
 def _decode(data: bytes) -> Commit:
     try:
-        words: Any = yaml.safe_load(data)
-        version = str(words.pop("version"))
+        body: Any = yaml.safe_load(data)
+        version = str(body.pop("version"))
     except (yaml.YAMLError, AttributeError, KeyError) as error:
         raise Damaged(_RECORD, f"it is not the record of a version ({type(error).__name__})") from None
-    return Commit.from_words(words, expected_id=version)
+    return Commit.from_dict(body, expected_id=version)
 
 
 def _lines(entries: Iterable[PathEntry]) -> Iterator[bytes]:
-    """Size, digest and path, as people read it; a name that is not text is shown as far as it is."""
+    """Size, digest and path, readable for users; a name that is not text is shown as far as possible."""
     for item in entries:
         entry, path = item.entry, printable(item.path).replace("\n", "\\n")
         if entry.kind == "dir":

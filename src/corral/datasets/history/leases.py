@@ -1,11 +1,13 @@
-"""How commits and the garbage collection stay out of each other's way, over any storage and without its clock.
+"""How commits and the garbage collection avoid conflicts, over any storage and without its clock.
 
-A commit puts down a lease before it looks at what is there, and takes it away after its version is recorded. A
-collection condemns packs in the open before it looks at leases and versions. Whichever comes first, one of them sees
-the other:
+A commit writes a lease before it reads what is stored, and removes it after its version is recorded. A collection
+publishes the list of packs that it will remove before it reads leases and versions. Whichever comes first, one of them
+sees the other:
+
 - the commit saw the condemned packs: it does not rely on them and stores those pieces again;
-- it did not: then its lease, which says which runs it saw, keeps that run from removing anything.
-Only a process that died is told by time: its lease is not renewed any more.
+- the commit did not: then its lease, which lists the runs that it saw, prevents that run from removing anything.
+
+Only a process that died is detected by time: its lease is no longer renewed.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from corral.datasets.errors import DatasetError, LeaseLost, ObjectMissing
 from corral.datasets.history.records import canonical
 
 LEASES = "leases/"
-#: A lease that was not renewed for so long belongs to nobody; clocks of machines may differ by half of it.
+#: A lease that was not renewed for this long has expired; the clocks of machines may differ by half of it.
 LEASE_SECONDS = 3600.0
 
 
@@ -49,18 +51,18 @@ class Lease:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
-        # What the lease was for is done or has failed already: one that stays ends by itself.
+        # The work under the lease is done or has failed already: a lease that stays expires by itself.
         with suppress(DatasetError, OSError):
             self._blobs.remove(self._name)
 
     def saw(self, runs: list[str]) -> None:
-        """These runs of the collection may go on: this commit relies on nothing that they condemned."""
+        """These runs of the collection may continue: this commit relies on nothing that they condemned."""
         with self._lock:
             self._seen = list(runs)
         self._write()
 
     def check(self) -> None:
-        """Raises `LeaseLost` if the lease may have looked dead to others at any moment."""
+        """Raises `LeaseLost` if the lease may have looked expired to other processes at any moment."""
         if self._lost or self._clock() - self._renewed_at > self._seconds / 2:
             raise LeaseLost(
                 f"{self._blobs.where} was out of reach for more than {self._seconds / 2:.0f} s: run it again, "
@@ -80,19 +82,19 @@ class Lease:
             try:
                 self._write()
             except (DatasetError, OSError):
-                continue  # `check` tells, if it stays like this
+                continue  # `check` raises if this continues
 
 
 def live_leases(blobs: BlobStore, now: float, *, seconds: float = LEASE_SECONDS) -> list[frozenset[str]]:
-    """For each commit that runs: the runs of the collection that it saw. Leases of the dead are taken away."""
+    """For each running commit: the runs of the collection that it saw. Expired leases are removed."""
     live = []
     for item in blobs.objects(LEASES):
         try:
-            words = json.loads(blobs.get(item.name))
+            body = json.loads(blobs.get(item.name))
         except ObjectMissing:
             continue  # that commit is over
-        if now - float(words["renewed_at"]) > seconds:
+        if now - float(body["renewed_at"]) > seconds:
             blobs.remove(item.name)
         else:
-            live.append(frozenset(words["seen"]))
+            live.append(frozenset(body["seen"]))
     return live

@@ -1,7 +1,7 @@
-"""What a version is made of: commits, trees and what stands in them, and how each is written down.
+"""The parts of a version: commits, trees and their entries, and how each is encoded.
 
-Everything has one way to be written (canonical JSON), so that equal things have equal ids. Names of files are bytes
-to the system; here they are text as `os.fsdecode` gives it, which keeps every byte.
+Everything has exactly one encoding (canonical JSON), so that equal things have equal ids. Names of files are bytes for
+the system; here they are text as `os.fsdecode` returns it, which keeps every byte.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERSION = re.compile(r"[0-9a-f]{64}")
 
 
 def digest_of(data: Any) -> bytes:
-    """The name of a piece: hashing lets other threads run."""
+    """The name of a piece. Hashing releases the interpreter lock, so that other threads run."""
     return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
 
 
@@ -34,12 +34,12 @@ def canonical(value: Any) -> bytes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Commit:
-    """A version: what it holds, what it came from, who made it. Its id is the digest of all of that."""
+    """A version: its content, its origin, its author. Its id is the digest of all of that."""
 
     dataset: str
-    #: digest of its uppermost directory, as hexadecimal digits
+    #: digest of its top directory, in hexadecimal
     tree: str
-    #: id of the version before it
+    #: id of the previous version
     parent: str | None
     message: str
     author: str
@@ -49,21 +49,21 @@ class Commit:
     job: str | None = None
     files: int = 0
     bytes: int = 0
-    #: what had to be stored for it that was not there yet
+    #: bytes that had to be stored for it because they were not there yet
     new_bytes: int = 0
 
     @property
     def id(self) -> str:
-        return digest_of(canonical(self.to_words())).hex()
+        return digest_of(canonical(self.to_dict())).hex()
 
-    def to_words(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def from_words(cls, words: dict[str, Any], *, expected_id: str | None = None) -> Commit:
-        """Raises `Damaged` if it is not one, or not the one that was expected."""
+    def from_dict(cls, body: dict[str, Any], *, expected_id: str | None = None) -> Commit:
+        """Raises `Damaged` if it is not a version, or not the expected one."""
         try:
-            commit = cls(**words)
+            commit = cls(**body)
         except TypeError as error:
             raise Damaged(f"version {expected_id}", f"it is not a version: {error}") from None
         if expected_id is not None and commit.id != expected_id:
@@ -73,51 +73,51 @@ class Commit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """What stands in a directory under one name."""
+    """One entry of a directory."""
 
     name: str
     kind: Literal["file", "dir", "link"]
-    #: of a file
+    #: size of a file
     size: int = 0
     executable: bool = False
-    #: of a file of one piece its digest, of a larger one that of the list of its pieces, of a directory that of its
-    #: tree
+    #: the digest of the piece for a file of one piece, of the list of pieces for a larger file, of the tree for a
+    #: directory
     digest: bytes = b""
     #: whether `digest` names a list of pieces
     listed: bool = False
-    #: of a link: where it points, kept as it is
+    #: the target of a link, unchanged
     target: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PathEntry:
-    """An entry with the way to it from the top, with slashes."""
+    """An entry with its path from the top, with slashes."""
 
     path: str
     entry: Entry
 
 
 def encode_tree(entries: Sequence[Entry]) -> bytes:
-    return canonical([_to_words(entry) for entry in sorted(entries, key=lambda entry: entry.name)])
+    return canonical([_to_dict(entry) for entry in sorted(entries, key=lambda entry: entry.name)])
 
 
-def _to_words(entry: Entry) -> dict[str, Any]:
+def _to_dict(entry: Entry) -> dict[str, Any]:
     if entry.kind == "link":
         return {"name": entry.name, "kind": "link", "target": entry.target}
     if entry.kind == "dir":
         return {"name": entry.name, "kind": "dir", "tree": entry.digest.hex()}
-    words: dict[str, Any] = {"name": entry.name, "kind": "file", "size": entry.size}
-    words["list" if entry.listed else "piece"] = entry.digest.hex()
+    body: dict[str, Any] = {"name": entry.name, "kind": "file", "size": entry.size}
+    body["list" if entry.listed else "piece"] = entry.digest.hex()
     if entry.executable:
-        words["executable"] = True
-    return words
+        body["executable"] = True
+    return body
 
 
 def decode_tree(data: bytes) -> list[Entry]:
-    """The entries of a directory. The names are checked again: what is read may come from anybody's bucket."""
+    """The entries of a directory. The names are checked again: the data may come from any bucket."""
     name = f"tree {digest_of(data).hex()}"
     try:
-        entries = [_from_words(words) for words in json.loads(data)]
+        entries = [_from_dict(body) for body in json.loads(data)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Damaged(name, f"it is not a tree ({type(error).__name__})") from None
     seen = {entry.name for entry in entries}
@@ -126,21 +126,21 @@ def decode_tree(data: bytes) -> list[Entry]:
     return entries
 
 
-def _from_words(words: dict[str, Any]) -> Entry:
-    name, kind = str(words["name"]), words["kind"]
+def _from_dict(body: dict[str, Any]) -> Entry:
+    name, kind = str(body["name"]), body["kind"]
     if kind == "link":
-        return Entry(name=name, kind="link", target=str(words["target"]))
+        return Entry(name=name, kind="link", target=str(body["target"]))
     if kind == "dir":
-        return Entry(name=name, kind="dir", digest=_digest(words["tree"]))
+        return Entry(name=name, kind="dir", digest=_digest(body["tree"]))
     if kind != "file":
         raise ValueError(kind)
     return Entry(
         name=name,
         kind="file",
-        size=int(words["size"]),
-        executable=bool(words.get("executable", False)),
-        digest=_digest(words["list"] if "list" in words else words["piece"]),
-        listed="list" in words,
+        size=int(body["size"]),
+        executable=bool(body.get("executable", False)),
+        digest=_digest(body["list"] if "list" in body else body["piece"]),
+        listed="list" in body,
     )
 
 
@@ -156,7 +156,7 @@ def _is_dangerous(name: str) -> bool:
 
 
 def encode_list(pieces: Sequence[tuple[bytes, int]]) -> bytes:
-    """The pieces of a large file in their order: digest and length of each."""
+    """The pieces of a large file in order: digest and length of each."""
     return b"".join(digest + length.to_bytes(4, "big") for digest, length in pieces)
 
 

@@ -1,4 +1,4 @@
-"""Reading a version: its tree, its files, what is different between two, and the bytes of one file."""
+"""Reads a version: its tree, its files, the differences between two, and the bytes of one file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corral.datasets.history.records import Entry, PathEntry, decode_list, decod
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
     path: str
-    #: None if it is not there before or after; of directories and links 0
+    #: None if it does not exist before or after; 0 for directories and links
     old_size: int | None
     size: int | None
 
@@ -37,7 +37,7 @@ class Diff:
 
 
 def walk(pieces: PieceStore, tree: bytes, path: str = "") -> Iterator[PathEntry]:
-    """Everything in a tree, directories before what is in them."""
+    """Everything in a tree, directories before their content."""
     for entry in decode_tree(pieces.get(tree)):
         inner = f"{path}/{entry.name}" if path else entry.name
         yield PathEntry(path=inner, entry=entry)
@@ -46,7 +46,7 @@ def walk(pieces: PieceStore, tree: bytes, path: str = "") -> Iterator[PathEntry]
 
 
 def list_directory(pieces: PieceStore, tree: bytes, path: str) -> list[Entry]:
-    """What stands in one directory of a version. Raises `NotFound`."""
+    """The entries of one directory of a version. Raises `NotFound`."""
     if not path:
         return decode_tree(pieces.get(tree))
     entry = find(pieces, tree, path)
@@ -66,7 +66,7 @@ def find(pieces: PieceStore, tree: bytes, path: str) -> Entry:
 
 
 def pieces_of(pieces: PieceStore, entry: Entry) -> list[tuple[bytes, int]]:
-    """The pieces of a file in their order. Raises `Damaged` if they are not as long as the file."""
+    """The pieces of a file in order. Raises `Damaged` if their lengths do not add up to the file's."""
     if not entry.listed:
         return [(entry.digest, entry.size)] if entry.size else []
     parts = decode_list(pieces.get(entry.digest))
@@ -76,7 +76,7 @@ def pieces_of(pieces: PieceStore, entry: Entry) -> list[tuple[bytes, int]]:
 
 
 def read_file(pieces: PieceStore, entry: Entry, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
-    """The bytes of a file or a part of them, a piece at a time, each checked before it is handed on."""
+    """The bytes of a file or a part of them, a piece at a time, each verified before it is returned."""
     end = entry.size if length is None else min(entry.size, offset + length)
     at = 0
     for digest, size in pieces_of(pieces, entry):
@@ -92,12 +92,12 @@ def get_data(pieces: PieceStore, digest: bytes) -> bytes:
         if place is not None:
             return check_piece(pieces.blobs.get(pack_name(place.pack), place.offset, place.length), digest, place)
     except ObjectMissing:
-        pass  # it may lie in another pack by now
+        pass  # it may be in another pack by now
     return pieces.get(digest)
 
 
 def diff(pieces: PieceStore, old: bytes | None, new: bytes) -> Diff:
-    """What changed from one tree to another; from None everything is added. Equal directories are not looked into."""
+    """The differences from one tree to another; from None everything is added. Equal directories are skipped."""
     added: list[Change] = []
     removed: list[Change] = []
     changed: list[Change] = []
@@ -132,7 +132,7 @@ def _pairs(
         a_tree = a.digest if a is not None and a.kind == "dir" else None
         b_tree = b.digest if b is not None and b.kind == "dir" else None
         if a_tree is None or b_tree is None:
-            # One that was a file and is a directory now is both: gone, and new.
+            # An entry that was a file and is a directory now is both removed and added.
             if a is not None and b is not None and a.kind != b.kind:
                 yield inner, a, None
                 yield inner, None, b

@@ -1,4 +1,4 @@
-"""Who keeps the versions: the port, and the simplest way to keep it, files in a directory."""
+"""The store of versions: the port, and its simplest implementation, files in a directory."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from corral.datasets.content.blobs import remove_tree, replace_file, sync_direct
 from corral.datasets.errors import HeadMoved, NotFound
 from corral.datasets.history.records import Commit, PathEntry, canonical, check_dataset, check_tag, is_version
 
-#: Gives all that is in a version, for stores that keep a readable list; called at most once for each try.
+#: Returns everything in a version, for stores that keep a readable list; called at most once per try.
 Manifest = Callable[[], Iterable[PathEntry]]
 
 
 class VersionStore(Protocol):
-    """Keeps the history of datasets: a line of versions each, and tags. It never looks at files.
+    """Keeps the history of datasets: a sequence of versions each, and tags. It never reads files of datasets.
 
-    A dataset exists from its first version on. All methods may be called from any thread; whatever returned is kept.
+    A dataset exists from its first version on. All methods may be called from any thread; everything is stored when a
+    method returns.
     """
 
     @property
     def identity(self) -> str:
-        """What tells this source of metadata from others, for good: a storage belongs to one. Without secrets."""
+        """Identifies this source of metadata permanently: a storage belongs to one source. Without secrets."""
 
     def datasets(self) -> list[str]:
-        """The names of all datasets, sorted. It must be complete: what is not named here is garbage."""
+        """The names of all datasets, sorted. It must be complete: files of datasets that are not named here are
+        garbage."""
 
     def log(self, dataset: str) -> Iterator[Commit]:
-        """Its versions, newest first; nothing if there is no such dataset."""
+        """Its versions, newest first; empty if there is no such dataset."""
 
     def get(self, dataset: str, version: str) -> Commit:
         """The version with this full id. Raises `NotFound`."""
@@ -40,26 +42,26 @@ class VersionStore(Protocol):
     def append(self, commit: Commit, *, expected_parent: str | None, manifest: Manifest) -> None:
         """Make it the newest version of `commit.dataset`.
 
-        Raises `HeadMoved`, with nothing changed, unless the newest one is `expected_parent` now (None: there is none).
-        If the newest one is this very commit already, it is done: whoever does not know whether it went well calls
-        again.
+        Raises `HeadMoved`, with nothing changed, unless the newest version is `expected_parent` now (None: there is
+        none). If the newest version is this very commit already, it succeeds: a caller that does not know whether an
+        earlier call succeeded calls again.
         """
 
     def tags(self, dataset: str) -> dict[str, str]:
-        """Version ids by tag; nothing if there is no such dataset."""
+        """Version ids by tag; empty if there is no such dataset."""
 
     def tag(self, dataset: str, tag: str, version: str) -> None:
         """Point a tag at a version; it may have pointed elsewhere. Raises `NotFound` for an unknown version."""
 
     def untag(self, dataset: str, tag: str) -> None:
-        """Take a tag away. Raises `NotFound` if there is none."""
+        """Remove a tag. Raises `NotFound` if there is none."""
 
     def remove(self, dataset: str) -> None:
         """Forget the dataset with its versions and tags; its files are garbage then. Raises `NotFound`."""
 
 
 class DirectoryVersions:
-    """Versions as small files, one directory for each dataset: for a disk, for tests, and without a server."""
+    """Versions as small files, one directory per dataset: for a disk, for tests, and without a server."""
 
     def __init__(self, root: Path | str) -> None:
         self._root = Path(root)
@@ -86,7 +88,7 @@ class DirectoryVersions:
             except NotFound:
                 if self._head(dataset) == head:
                     raise
-                # Removed while it was read, and maybe made anew: look again.
+                # Removed while it was read, and maybe created again: read again.
 
     def get(self, dataset: str, version: str) -> Commit:
         path = self._folder(dataset) / "versions" / version
@@ -96,7 +98,7 @@ class DirectoryVersions:
             data = None
         if data is None:
             raise NotFound(f"{dataset} has no version {version}")
-        return Commit.from_words(json.loads(data), expected_id=version)
+        return Commit.from_dict(json.loads(data), expected_id=version)
 
     def append(self, commit: Commit, *, expected_parent: str | None, manifest: Manifest) -> None:
         folder = self._folder(commit.dataset)
@@ -106,8 +108,8 @@ class DirectoryVersions:
                 return
             if head != expected_parent:
                 raise HeadMoved(commit.dataset, expected_parent, head)
-            # The version first: a head never points at what is not there.
-            replace_file(folder / "versions" / commit.id, canonical(commit.to_words()))
+            # The version first: a head never points at a missing version.
+            replace_file(folder / "versions" / commit.id, canonical(commit.to_dict()))
             replace_file(folder / "head", commit.id.encode())
 
     def tags(self, dataset: str) -> dict[str, str]:
@@ -130,7 +132,7 @@ class DirectoryVersions:
         with self._locked(dataset):
             if self._head(dataset) is None:
                 raise NotFound(f"there is no dataset {dataset}")
-            # Gone with one rename; whoever is killed behind it leaves files that nobody reads.
+            # Removed with one rename; a process that is killed after it leaves files that are never read.
             hidden = self._root / f".removed-{os.urandom(8).hex()}"
             os.rename(folder, hidden)
             sync_directory(self._root)
@@ -148,7 +150,8 @@ class DirectoryVersions:
 
     @contextmanager
     def _locked(self, dataset: str) -> Iterator[None]:
-        """One writer of a dataset at a time, among all processes; the system lets go of it when one is killed."""
+        """One writer of a dataset at a time, among all processes; the kernel releases the lock when a process is
+        killed."""
         locks = self._root / ".locks"
         locks.mkdir(parents=True, exist_ok=True)
         path = locks / check_dataset(dataset).replace("/", "%")

@@ -1,4 +1,4 @@
-"""A version of files that somebody else has stored piece by piece: checked to be all there, then made a version."""
+"""Makes a version of pieces that a client has stored: checks that all of them are there, then records it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from corral.datasets.history.leases import Lease
 from corral.datasets.history.records import Commit, Entry, check_dataset, decode_list, decode_tree
 from corral.datasets.repository import LATEST, Committed, Repository
 
-#: Pieces that are looked up at once.
+#: The number of pieces in one lookup.
 _PORTION = 10_000
 
 
 class Incomplete(DatasetError):
-    """Some of what it needs is not there, or not for long: send what is missing, then commit again."""
+    """Some pieces that it needs are missing, or about to be removed: send them, then commit again."""
 
     def __init__(self, missing: int, first: bytes) -> None:
         super().__init__(f"{missing} pieces are missing, {first.hex()} among them: send them again")
@@ -35,8 +35,8 @@ def adopt(
 ) -> Committed:
     """Make a tree whose pieces were stored before the newest version. Raises `Incomplete`, and `HeadMoved`.
 
-    `sent` names the packs that the author has sent: the tree may need only what is in them or in an earlier version of
-    this dataset, and anything else is missing, whether the storage has it or not. None allows everything.
+    `sent` names the packs that the author has sent: the tree may need only pieces in them or in an earlier version of
+    this dataset; all other pieces count as missing, whether the storage has them or not. None allows everything.
     """
     check_dataset(dataset)
     head = repository.head(dataset)
@@ -45,7 +45,7 @@ def adopt(
         return Committed(commit=head, created=False)
     repository.claim()
     with Lease(repository.storage, repository.clock) as lease:
-        # What is found now stays: a collection that began before this is seen, a later one sees the lease.
+        # Pieces found now stay: a collection that began before this is seen, a later one sees the lease.
         lease.saw(repository.pieces.refresh())
         allowed = None if sent is None else _Allowed(repository, dataset, sent)
         sizes = _Sizes(repository.pieces, allowed)
@@ -68,7 +68,7 @@ def adopt(
 
 
 class _Allowed:
-    """Which pieces a new version of a dataset may name. Earlier versions are read only as far back as needed."""
+    """The pieces that a new version of a dataset may name. Earlier versions are read only as far back as needed."""
 
     def __init__(self, repository: Repository, dataset: str, sent: Container[str]) -> None:
         self._pieces = repository.pieces
@@ -90,7 +90,7 @@ class _Allowed:
 
 
 class _Sizes:
-    """Walks a tree and makes sure that a version can rely on every piece of it, and may."""
+    """Walks a tree and checks that the version can rely on every piece of it, and may use it."""
 
     def __init__(self, pieces: PieceStore, allowed: _Allowed | None) -> None:
         self._store = pieces
@@ -151,7 +151,7 @@ class _Sizes:
 
 
 def _digests(pieces: PieceStore, tree: bytes) -> Iterator[bytes]:
-    """Everything that a tree needs, itself among it."""
+    """Everything that a tree needs, including itself."""
     waiting = [tree]
     while waiting:
         directory = waiting.pop()
@@ -159,7 +159,7 @@ def _digests(pieces: PieceStore, tree: bytes) -> Iterator[bytes]:
         for entry in decode_tree(pieces.get(directory)):
             if entry.kind == "dir":
                 waiting.append(entry.digest)
-            # What an empty file names is never stored, and so never checked.
+            # The piece of an empty file is never stored, and so never checked.
             elif entry.kind == "file" and (entry.size or entry.listed):
                 yield entry.digest
                 if entry.listed:

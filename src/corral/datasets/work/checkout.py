@@ -1,8 +1,6 @@
-"""From a version to a directory: everything is written beside its place, checked on the way, and moved there at the
-end.
+"""From a version to a directory: everything is written beside the target, verified, and moved there at the end.
 
-What a killed checkout left is used again: what is already right, down to the pieces of large files, is not fetched
-twice.
+Data of a killed checkout is reused: correct files, and correct pieces of large files, are not fetched twice.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ def write_tree(
     threads: int,
     on_progress: OnProgress | None = None,
 ) -> None:
-    """Make the folder hold exactly these entries; it may hold some of them, whole or in part, from an earlier try.
+    """Make the folder hold exactly these entries; it may hold some of them, completely or partly, from an earlier try.
 
     Only the caller may write in the folder. Raises `Damaged` with the names of the files that a bad piece belongs to.
     """
@@ -68,12 +66,12 @@ def write_tree(
     _fetch(wanted, pieces, counter, threads=max(threads, pieces.blobs.parallel), version=version)
     for item in entries:
         if item.entry.kind == "link":
-            # Last, so that nothing is ever written through one.
+            # Last, so that nothing is ever written through a link.
             os.symlink(item.entry.target, folder / item.path)
 
 
 def _clear_others(entries: Sequence[PathEntry], folder: Path) -> None:
-    """Of an earlier try only directories and files that belong here may stay."""
+    """Of an earlier try only matching directories and files may stay."""
     kinds = {item.path: item.entry.kind for item in entries}
     for where, folders, names in os.walk(folder, topdown=True):
         for name in [*folders, *names]:
@@ -89,7 +87,7 @@ def _clear_others(entries: Sequence[PathEntry], folder: Path) -> None:
 def _plan(
     files: Sequence[PathEntry], folder: Path, pieces: PieceStore, counter: Counter, version: str, *, fresh: bool
 ) -> list[_Wanted]:
-    """Which pieces go where, in the order in which they lie in the packs. Files are made with their full size."""
+    """The targets of each piece, in the order of the pieces in the packs. Files are made with their full size."""
     targets: dict[bytes, list[tuple[_File, int]]] = {}
     for item in files:
         entry = item.entry
@@ -125,7 +123,7 @@ def _plan(
 
 
 def _right_pieces(file: _File, parts: Sequence[tuple[bytes, int]]) -> set[tuple[int, bytes]]:
-    """Of a file that is there from an earlier try: which of its pieces are right already."""
+    """The pieces of a file from an earlier try that are correct already."""
     try:
         if file.path.lstat().st_size != file.size:
             file.path.unlink()
@@ -143,7 +141,7 @@ def _right_pieces(file: _File, parts: Sequence[tuple[bytes, int]]) -> set[tuple[
 
 
 def _prepare(file: _File) -> None:
-    """Make the file with its full size. A new one of a single piece is made when that is written."""
+    """Make the file with its full size. A new file of a single piece is made when that is written."""
     descriptor = os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
         os.ftruncate(descriptor, file.size)
@@ -208,7 +206,7 @@ def _write_at(descriptor: int, part: memoryview, at: int) -> None:
 
 @contextmanager
 def staging(directory: Path) -> Iterator[Path]:
-    """The hidden place beside the directory; one process at a time. It stays where something went wrong."""
+    """The hidden directory beside the target; one process at a time. It stays after an error."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     folder = directory.with_name(f".{directory.name}.checkout")
     folder.mkdir(exist_ok=True)

@@ -1,4 +1,5 @@
-"""From a directory to a tree in the storage: read what may have changed, cut it, hash it, store what is new."""
+"""From a directory to a tree in the storage: reads files that may have changed, cuts and hashes them, stores new
+pieces."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from corral.core.quantities import format_bytes
-from corral.datasets.content.chunking import MOST, cuts_of
+from corral.datasets.content.chunker import MOST, cuts_of
 from corral.datasets.content.piece_writer import Uploader
 from corral.datasets.content.pieces import PieceStore
 from corral.datasets.errors import DatasetError, Unstable, printable
@@ -31,7 +32,7 @@ class StoredTree:
     files: int
     bytes: int
     new_bytes: int
-    #: as they were when they were read
+    #: the files at the time of reading
     known: dict[str, KnownFile]
 
 
@@ -45,8 +46,8 @@ def store_directory(
     on_progress: OnProgress | None = None,
     max_bytes: int | None = None,
 ) -> StoredTree:
-    """Store everything below an open directory. When this returns, all of it is kept. Raises DatasetError if the files
-    say that they are longer than `max_bytes` together: then most of it is holes."""
+    """Store everything below an open directory. When this returns, all of it is stored. Raises DatasetError if the
+    files are longer than `max_bytes` together by their lengths: then most of it is holes."""
     found = scan(root)
     files = list(found.all_files())
     size = sum(file.stamp.size for file in files)
@@ -70,7 +71,7 @@ def store_directory(
 def _unchanged(
     files: list[FoundFile], index: WorkingIndex, pieces: PieceStore, uploader: Uploader
 ) -> dict[str, KnownFile]:
-    """Files that are as they were, and whose every piece is still in the storage."""
+    """Unchanged files whose every piece is still in the storage."""
     maybe = {file.path: known for file in files if (known := index.find(file)) is not None}
     there = dict(zip(maybe, uploader.has([known.digest for known in maybe.values()]), strict=True))
     unchanged = {}
@@ -103,7 +104,7 @@ def _store_tree(found: FoundDirectory, known: dict[str, KnownFile], uploader: Up
 
 
 class _Run:
-    """Reading and cutting in the caller's thread, hashing in others, results taken in the order of the files."""
+    """Reads and cuts in the caller's thread, hashes in others, and takes results in the order of the files."""
 
     def __init__(self, root: int, uploader: Uploader, counter: Counter, threads: int) -> None:
         self._root = root
@@ -155,7 +156,7 @@ class _Run:
 
 
 def _batches(files: list[FoundFile]) -> Iterator[list[FoundFile]]:
-    """Small files together, so that handing them to a thread costs little; a large one for itself."""
+    """Small files together, so that passing them to a thread costs little; a large file alone."""
     batch: list[FoundFile] = []
     size = 0
     for file in files:
@@ -189,7 +190,7 @@ def _read_small(root: int, batch: list[FoundFile]) -> Pieces:
 def _segments(descriptor: int, file: FoundFile) -> Iterator[tuple[bytes, list[int]]]:
     at, size = 0, file.stamp.size
     while at < size:
-        # What is left behind the last cut is read again: that is cheaper than to move it.
+        # The rest behind the last cut is read again: that is cheaper than moving it.
         segment = os.pread(descriptor, min(_SEGMENT_BYTES, size - at), at)
         if len(segment) != min(_SEGMENT_BYTES, size - at):
             raise Unstable(printable(file.path))

@@ -1,7 +1,8 @@
-"""Taking away what no version needs, while others commit. `leases` says why that is safe.
+"""Removes data that no version needs, while commits run. `leases` explains why that is safe.
 
-The order is everything: condemn in the open, then look at leases, then at versions, then remove. Whoever is killed in
-between leaves condemned packs; the next run goes on with them, or pardons what is in use again.
+The order is essential: publish the list of condemned packs, then read leases, then versions, then remove. A process
+that is killed in between leaves condemned packs; the next run continues with them, or keeps packs that are in use
+again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from corral.datasets.history.records import DIGEST_BYTES, canonical, decode_list
 from corral.datasets.history.versions import VersionStore
 
 GRACE_SECONDS = 24 * 3600.0
-#: A pack of which less than this part is needed is worth a word.
+#: A pack of which less than this part is needed is reported.
 _LITTLE = 0.5
 
 
@@ -29,13 +30,13 @@ _LITTLE = 0.5
 class GarbagePack:
     id: str
     size: int
-    #: since it was stored
+    #: time since it was stored
     age_seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartlyUsed:
-    """Kept whole, because some of it is needed."""
+    """Kept completely, because a part of it is needed."""
 
     id: str
     size: int
@@ -48,15 +49,15 @@ class GarbageReport:
     #: everything in the storage
     packs: int
     bytes: int
-    #: not needed by any version, and older than the grace time: what goes, or would go
+    #: not needed by any version, and older than the grace time: removed, or to be removed
     garbage: tuple[GarbagePack, ...]
-    #: not needed either, but too new: somebody may be committing it
+    #: not needed either, but too new: a running commit may need it
     fresh_bytes: int
     partly_used: tuple[PartlyUsed, ...]
-    #: what was removed by this run, leftovers of killed runs and writers among it
+    #: removed by this run, including leftovers of killed runs and writers
     removed_packs: int = 0
     removed_bytes: int = 0
-    #: packs that go with a later run, since a commit that runs now may rely on them
+    #: packs that are removed by a later run, since a running commit may rely on them
     waiting_packs: int = 0
 
     @property
@@ -65,14 +66,14 @@ class GarbageReport:
 
 
 class Marker:
-    """Which pieces the versions need. Trees that two versions share are walked once."""
+    """The pieces that the versions need. Trees that two versions share are walked once."""
 
     def __init__(self, pieces: PieceStore) -> None:
         self._pieces = pieces
         self._live: set[bytes] = set()
 
     def mark(self, metadata: VersionStore) -> None:
-        """Raises `Damaged` if a tree cannot be read: then nobody knows what is garbage."""
+        """Raises `Damaged` if a tree cannot be read: then it is unknown what is garbage."""
         for dataset in metadata.datasets():
             for commit in metadata.log(dataset):
                 self._mark_tree(bytes.fromhex(commit.tree))
@@ -87,11 +88,11 @@ class Marker:
                 if entry.listed:
                     self._live.update(digest for digest, _ in decode_list(self._pieces.get(entry.digest)))
                 self._live.add(entry.digest)
-        # Only now: a tree that is marked has everything below it marked.
+        # Only now: a marked tree must have everything below it marked.
         self._live.add(tree)
 
     def live_bytes(self, packs: Iterable[PackIndex]) -> dict[str, int]:
-        """Of each pack, how much of it is needed."""
+        """How much of each pack is needed."""
         live = np.frombuffer(b"".join(sorted(self._live)), dtype=f"S{DIGEST_BYTES}")
         found = {}
         for pack in packs:
@@ -110,7 +111,8 @@ def collect(
     dry_run: bool = True,
     grace_seconds: float = GRACE_SECONDS,
 ) -> GarbageReport:
-    """Find what no version needs, and unless it is a dry run remove it. Safe while others commit; several may run."""
+    """Find data that no version needs, and remove it unless it is a dry run. Safe while commits run; several may
+    run."""
     pieces.refresh()
     marker = Marker(pieces)
     marker.mark(metadata)
@@ -126,7 +128,7 @@ def collect(
     marker.mark(metadata)
     needed = {pack for pack, live in marker.live_bytes(pieces.packs()).items() if live}
     removed, waiting = _remove(pieces, leases, needed, garbage)
-    # What is being written right now is no leftover, however short the grace time.
+    # Data that is being written right now is not a leftover, however short the grace time.
     swept = blobs.sweep(now - max(grace_seconds, LEASE_SECONDS))
     pieces.refresh()
     return _with(report, removed, swept, waiting)
@@ -166,7 +168,7 @@ def _look(
 def _remove(
     pieces: PieceStore, leases: list[frozenset[str]], needed: set[str], sizes: dict[str, int]
 ) -> tuple[dict[str, int], int]:
-    """Finish every run that no commit stands against: this one, and those that were killed or had to wait."""
+    """Finish every run that no commit prevents: this one, and those that were killed or had to wait."""
     removed: dict[str, int] = {}
     waiting = 0
     for item in list(pieces.blobs.objects(CONDEMNED)):
@@ -179,7 +181,7 @@ def _remove(
             waiting += len(going)
             continue
         for pack in going:
-            # The index first: what has none is nobody's any more.
+            # The index first: a pack without one is unused.
             pieces.blobs.remove(index_name(pack))
             pieces.blobs.remove(pack_name(pack))
             removed[pack] = sizes.get(pack, 0)

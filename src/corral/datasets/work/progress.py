@@ -1,4 +1,4 @@
-"""How far a commit or a checkout has come."""
+"""The progress of a commit or a checkout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Progress:
     files_total: int = 0
     bytes_done: int = 0
     bytes_total: int = 0
-    #: of `bytes_done`: what was the same already and cost nothing
+    #: the part of `bytes_done` that was unchanged and cost nothing
     bytes_kept: int = 0
 
 

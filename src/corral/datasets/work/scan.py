@@ -1,7 +1,7 @@
-"""What lies in a directory, and opening it again without being led elsewhere.
+"""Lists a directory, and opens its files again safely.
 
-The directory may belong to somebody else who changes it at this moment: no path is trusted. Every step goes from an
-open directory to a name in it, and never through a link.
+The directory may belong to another user who changes it at this moment: no path is trusted. Every step goes from an open
+directory to a name in it, and never follows a link.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from corral.core.storage.volumes import UPLOADS_DIRECTORY
 from corral.datasets.errors import DatasetError, NotPlain, Unstable, printable
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A pipe that somebody put in the place of a file must not make us wait.
+# A pipe in place of a file must not make us wait.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-#: Directories in each other; each is open while those in it are looked at.
+#: Nested directories; each is open while its content is read.
 _DEEPEST = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What changes whenever a file's content does."""
+    """Changes whenever a file's content does."""
 
     size: int
     mtime_ns: int
@@ -62,7 +62,7 @@ class FoundDirectory:
 
 
 def scan(root: int) -> FoundDirectory:
-    """Everything below an open directory. Raises `NotPlain` for what is neither file, directory nor link."""
+    """Everything below an open directory. Raises `NotPlain` for an entry that is neither file, directory nor link."""
     return _scan(root, "")
 
 
@@ -71,7 +71,7 @@ def _scan(descriptor: int, path: str) -> FoundDirectory:
         raise DatasetError(f"{printable(path[:80])}… has more than {_DEEPEST} directories in each other")
     found = FoundDirectory(path=path)
     with os.scandir(descriptor) as entries:
-        # Uploads to a volume are no part of it before they are complete.
+        # Uploads to a volume do not belong to it before they are complete.
         kept = [entry for entry in entries if path or entry.name != UPLOADS_DIRECTORY]
         listed = sorted(kept, key=lambda entry: entry.name)
     for entry in listed:
@@ -97,7 +97,7 @@ def _scan(descriptor: int, path: str) -> FoundDirectory:
 
 @contextmanager
 def open_root(directory: Path) -> Iterator[int]:
-    """The directory that was named; here links are followed, the caller chose the path."""
+    """The directory that was named; here links are followed, because the caller chose the path."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -109,7 +109,7 @@ def open_root(directory: Path) -> Iterator[int]:
 
 
 class Opener:
-    """Opens files below a root; keeps the last directory open, since neighbours come one after the other."""
+    """Opens files below a root; keeps the last directory open, since neighbours follow each other."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -124,7 +124,7 @@ class Opener:
 
     @contextmanager
     def open(self, file: FoundFile) -> Iterator[int]:
-        """A file that was found. Raises `Unstable` if it is not the one any more, before or after it was read."""
+        """Opens a listed file. Raises `Unstable` if it is another file by now, before or after it was read."""
         folder, _, name = file.path.rpartition("/")
         try:
             descriptor = os.open(name, _FILE, dir_fd=self._enter(folder))

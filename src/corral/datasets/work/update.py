@@ -1,7 +1,7 @@
-"""Making a directory that holds one version hold another: only what differs is touched, file by file.
+"""Changes a directory from one version to another: only differences are written, file by file.
 
-What is in the directory and in neither version is somebody's work: nothing is touched then. Killed in between, every
-file is the old one or the new one, so running it again finishes.
+Files in the directory that are in neither version are a user's work: then nothing is changed. If it is killed, every
+file is either the old one or the new one, so running it again finishes it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from corral.datasets.work.working_index import WorkingIndex
 
 @dataclass(kw_only=True, slots=True)
 class _Found:
-    """What the directory holds, by path."""
+    """The content of the directory, by path."""
 
     files: dict[str, FoundFile]
     links: dict[str, str]
@@ -71,7 +71,7 @@ def update_directory(
 
 
 class _Contents:
-    """Whether a file is what an entry says: by the index where it can be believed, else by reading it."""
+    """Whether a file matches an entry: by the index if it is valid, else by reading the file."""
 
     def __init__(self, opener: Opener, index: WorkingIndex, pieces: PieceStore) -> None:
         self._opener = opener

@@ -1,4 +1,4 @@
-"""Reading everything that versions need, to find what is damaged before somebody needs it."""
+"""Reads everything that versions need, to find damage before the data is needed."""
 
 from __future__ import annotations
 

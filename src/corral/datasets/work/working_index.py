@@ -1,8 +1,8 @@
-"""What is known of a working directory, so that unchanged files need not be read again.
+"""The index of a working directory, so that unchanged files need not be read again.
 
-It stands in a cache beside other such files, never in the directory itself, which may be read-only or somebody else's.
-Whatever is wrong with it costs time only: it is believed where size, times and inode are exactly as they were, and
-where the file had rested when it was read, because within one tick of its clock a file can change without showing it.
+It is stored in a cache, never in the directory itself, which may be read-only or belong to another user. A wrong index
+costs only time: an entry is used only if size, times and inode are exactly the same, and if the file had not changed
+for a while when it was read, because within one tick of its clock a file can change unnoticed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from corral.datasets.content.blobs import replace_file
 from corral.datasets.history.records import canonical, digest_of
 from corral.datasets.work.scan import FoundFile, Stamp
 
-#: Coarse clocks of file systems, and of those at the other end of a network.
+#: The resolution of file system clocks, including those of network file systems.
 _REST_NS = 2_000_000_000
 
 
@@ -30,7 +30,7 @@ class KnownFile:
 
 @dataclass(kw_only=True, slots=True)
 class WorkingIndex:
-    #: version that was checked out into it or committed from it last
+    #: the version that was last checked out into it or committed from it
     version: str | None = None
     files: dict[str, KnownFile] = field(default_factory=dict)
 
@@ -45,23 +45,23 @@ def index_path(cache: Path, directory: Path) -> Path:
 
 
 def load_index(path: Path) -> WorkingIndex:
-    """What was saved; an empty one if there is none or it is damaged."""
+    """The saved index; an empty one if there is none or it is damaged."""
     try:
         seal, _, body = path.read_bytes().partition(b"\n")
     except OSError:
         return WorkingIndex()
     if seal.decode("ascii", "replace") != digest_of(body).hex():
         return WorkingIndex()
-    words = json.loads(body)
+    body = json.loads(body)
     files = {
         name: KnownFile(Stamp(*stamp), bytes.fromhex(digest), listed)
-        for name, (stamp, digest, listed) in words["files"].items()
+        for name, (stamp, digest, listed) in body["files"].items()
     }
-    return WorkingIndex(version=words["version"], files=files)
+    return WorkingIndex(version=body["version"], files=files)
 
 
 def save_index(path: Path, version: str | None, files: Mapping[str, KnownFile], *, read_at_ns: int) -> None:
-    """Keep those files that had rested when the reading began."""
+    """Keep the files that had not changed for a while when the reading began."""
     rested = {
         name: [[*_numbers(known.stamp)], known.digest.hex(), known.listed]
         for name, known in files.items()

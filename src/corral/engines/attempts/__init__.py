@@ -1,1 +1,1 @@
-"""What all engines share about attempts: accounts, environment, instance specifications, ends and terms."""
+"""What all engines share about attempts: accounts, environment, messages for instances, claims, ends and terms."""

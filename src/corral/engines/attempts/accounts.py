@@ -1,9 +1,9 @@
-"""Which account of the operating system a user's processes belong to, when the server runs as root.
+"""Which account of the operating system a user's processes get, when the server runs as root.
 
-A user has the account that the map names, or else the one of the pattern. A user without either is refused, unless the
-operator lets such users share the default account. Root's account is given only where that is allowed. The pattern
-never gives a system account (a user who is called `postgres` here must not become it), nor one that the map gives to
-another user.
+A user gets the account that the map names, or else the account of the pattern. A user without either is refused, unless
+the operator lets such users share the default account. Root's account is used only where that is allowed. The pattern
+never yields a system account (a corral user named `postgres` must not become the system's `postgres`), nor an account
+that the map gives to another user.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Account:
     name: str
     uid: int
     gid: int
-    #: all its groups, the first one too
+    #: all its groups, including the primary one
     groups: tuple[int, ...] = ()
     home: str = ""
 
 
 def account_named(name: str) -> Account | None:
-    """As the machine knows it now; None if it does not."""
+    """The account as the machine knows it now; None if there is none."""
     try:
         entry = pwd.getpwnam(name)
     except KeyError:
@@ -44,29 +44,29 @@ def account_named(name: str) -> Account | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AccountRules:
-    """`lookup` knows the machine's accounts."""
+    """`lookup` returns an account of the machine."""
 
-    #: `{user}` stands for the user's name; without it all have the same account
+    #: `{user}` stands for the user's name; without it all users have the same account
     pattern: str = USER_FIELD
-    #: user to account, before the pattern
+    #: user to account; takes precedence over the pattern
     users: Mapping[str, str] = field(default_factory=dict)
-    #: of users who have none, where they may share it
+    #: the account of users without one, if they may share it
     default: str | None = "nobody"
     share_default: bool = False
     allow_root: bool = False
-    #: what only root can reach and every job needs; "" if other accounts can run jobs
+    #: a directory that only root can reach and that every job needs; "" if other accounts can run jobs
     barrier: str = ""
     lookup: Callable[[str], Account | None] = account_named
 
     def account_of(self, user: str) -> Account:
-        """Raises LaunchRefused, in words for the job's owner."""
+        """Raises LaunchRefused with a message for the job's owner."""
         account = self._mapped(user) or self._by_pattern(user)
         if self.barrier and (account is None or account.uid != 0):
             raise LaunchRefused(
-                f"jobs of {user} cannot run here: the server runs as root from a place that no other account can "
+                f"jobs of {user} cannot run here: the server runs as root from a directory that no other account can "
                 f"reach ({self.barrier}), and jobs of {user} do not run as root. An operator moves corral and its home "
-                "to places that every account can pass, such as /opt/corral and CORRAL_HOME=/var/lib/corral, or sets "
-                "local.allow_root: true if every user may be root on this machine"
+                "to directories that every account can pass, such as /opt/corral and CORRAL_HOME=/var/lib/corral, or "
+                "sets local.allow_root: true if every user may be root on this machine"
             )
         account = account or self._default(user)
         if account.uid == 0 and not self.allow_root:
@@ -123,18 +123,18 @@ class AccountRules:
     def _how_to_make(self, user: str) -> str:
         name = self.pattern.replace(USER_FIELD, user)
         taken = self.lookup(name)
-        # An account of the machine's own has this name, so that it cannot be made.
+        # A system account has this name, so that it cannot be created.
         return f"useradd --create-home {name}" if taken is None else f"{name} is an account of the system"
 
     def _existing(self, name: str, why: str) -> Account:
         account = self.lookup(name)
         if account is None:
-            raise LaunchRefused(f"there is no account {name} on this machine, although {why}: tell an operator")
+            raise LaunchRefused(f"there is no account {name} on this machine, although {why}: ask an operator")
         return account
 
 
 def own_account() -> Account:
-    """The server's own, by number: it may have no entry."""
+    """The server's own account, by number: it may have no entry in the account database."""
     uid, gid = os.getuid(), os.getgid()
     try:
         entry = pwd.getpwuid(uid)

@@ -1,7 +1,7 @@
-"""From the instances of an attempt to the attempt: pure.
+"""Computes the state of an attempt from the states of its instances. Pure.
 
-An attempt is up when all its instances are, over when all of them are, and as good as its first failure. One bad
-end means that the others have to stop.
+An attempt runs when all its instances run, and is over when all of them are over. Its end reason is that of the first
+failure. If one instance fails, the others have to stop.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from corral.control.ports import AttemptPhase, AttemptStatus
 from corral.core.model import EndReason
 
-#: The platform's failures. They are found a while after they happen, and the rest of a gang may have died of them.
-NOT_ITS_OWN = frozenset({EndReason.LOST, EndReason.NODE_LOST})
+#: Platform failures. They are detected a while after they happen, and the rest of a gang may have died because of them.
+PLATFORM_FAILURES = frozenset({EndReason.LOST, EndReason.NODE_LOST})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +25,7 @@ class InstanceExit:
     ended_at: float
     exit_code: int | None = None
     message: str = ""
-    #: when its main process ended; what that left running may have taken a while longer
+    #: when its main process ended; processes that it left behind may have ended later
     main_ended_at: float | None = None
 
     @property
@@ -34,7 +34,7 @@ class InstanceExit:
 
     @property
     def decided_at(self) -> float:
-        """When it was clear how it ends: the others of a gang may die of that before its last process is gone."""
+        """When the end reason was clear: the others of a gang may die because of it before its last process is gone."""
         return self.ended_at if self.main_ended_at is None else self.main_ended_at
 
 
@@ -42,12 +42,12 @@ class InstanceExit:
 class InstanceState:
     rank: int
     node: str = ""
-    #: since when a supervisor has, or had, it
+    #: when a supervisor claimed it
     claimed_at: float | None = None
     started_at: float | None = None
-    #: its image or its storage comes first, which may take long
+    #: its image or its storage is prepared first, which may take long
     prepares: bool = False
-    #: how far that is, in words
+    #: a message about the progress of that
     progress: str = ""
     exit: InstanceExit | None = None
 
@@ -64,7 +64,7 @@ def parse_exit(body: Mapping[str, Any]) -> InstanceExit:
 
 
 def up_since(instances: Sequence[InstanceState]) -> float | None:
-    """When the last of the instances was up, or None if one isn't yet."""
+    """When the last of the instances started, or None if one has not started."""
     return _latest([instance.started_at for instance in instances])
 
 
@@ -74,16 +74,16 @@ def _latest(times: Sequence[float | None]) -> float | None:
 
 
 def must_stop(instances: Sequence[InstanceState]) -> bool:
-    """Whether the instances still there have to end because one of them ended badly."""
+    """Whether the instances that still run have to end because one of them failed."""
     exits = [instance.exit for instance in instances]
     return None in exits and any(end is not None and not end.is_good for end in exits)
 
 
 def aggregate(attempt_id: str, instances: Sequence[InstanceState]) -> AttemptStatus | None:
-    """The attempt as it is now. None while an instance has no supervisor: then launching it again is right.
+    """The state of the attempt now. None while an instance has no supervisor: then it may be launched again.
 
-    With all supervisors there it counts as running, although the last program may only be up in a moment; with an image
-    to pull or storage to prepare that moment may be long.
+    With all supervisors present it counts as running, although the last program may start a moment later. If an image
+    is pulled or storage is prepared first, it counts as starting.
     """
     if instances and all(instance.exit is not None for instance in instances):
         return _ended(attempt_id, instances)
@@ -131,4 +131,4 @@ def _ended(attempt_id: str, instances: Sequence[InstanceState]) -> AttemptStatus
 
 def _precedence(failure: tuple[InstanceState, InstanceExit]) -> tuple[bool, float, int]:
     instance, end = failure
-    return end.reason not in NOT_ITS_OWN, end.decided_at, instance.rank
+    return end.reason not in PLATFORM_FAILURES, end.decided_at, instance.rank

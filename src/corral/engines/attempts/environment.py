@@ -1,6 +1,6 @@
-"""The environment of a job's process: pure.
+"""The environment of a job's process. Pure.
 
-The server's own environment may hold secrets, so a job gets a short list of it and nothing else.
+The server's own environment may hold secrets, so a job gets only a short list of its variables.
 """
 
 from __future__ import annotations
@@ -11,26 +11,33 @@ from corral.control.ports import Instance, LaunchOrder
 from corral.core.model import WHOLE, job_of_attempt
 from corral.engines.attempts.accounts import Account
 
-#: What a program needs to find its tools; nothing here is secret.
+#: Variables that a program needs to find its tools; none of them is secret.
 INHERITED = ("PATH", "HOME", "LANG", "USER", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 MASTER_ADDR = "127.0.0.1"
-#: What the driver's ids of slices begin with.
+#: Every process of an instance has this variable: the run directory, which is unique among all engines of a machine.
+RUN_DIR_VARIABLE = "CORRAL_RUN_DIR"
+#: The id of the installation: the same for all jobs of one store, on every cluster.
+INSTALLATION_VARIABLE = "CORRAL_INSTALLATION"
+#: Variables that name directories of the job: the job's account owns these directories, its container mounts them.
+JOB_DIRECTORIES = ("CORRAL_JOB_DIR", "CORRAL_CHECKPOINT_DIR", "CORRAL_OUTPUT_DIR")
+#: The prefix of the driver's ids of slices.
 MIG_PREFIX = "MIG-"
-#: What the driver's ids begin with; virtual GPUs have others.
+#: The prefixes of the driver's ids; virtual GPUs have other ids.
 REAL_PREFIXES = ("GPU-", MIG_PREFIX)
 
 
 def base_environment(server: Mapping[str, str], *, python_dir: str) -> dict[str, str]:
-    """`python_dir` ends the PATH: on a machine whose only `python` is the server's own, a job finds that one."""
+    """`python_dir` is the last part of the PATH: on a machine whose only `python` is the server's own, jobs find that
+    one."""
     base = {name: server[name] for name in INHERITED if name in server}
     path = base.get("PATH") or "/usr/local/bin:/usr/bin:/bin"
-    # An empty part would stand for the directory that a program is in.
+    # An empty part would mean the current directory.
     base["PATH"] = path if not python_dir or python_dir in path.split(":") else f"{path}:{python_dir}"
     return base
 
 
 def account_environment(account: Account) -> dict[str, str]:
-    """Who a program is, when it is not the server's own account."""
+    """The variables that name the account, for a program that does not run as the server's own account."""
     return {"HOME": account.home or "/", "USER": account.name, "LOGNAME": account.name}
 
 
@@ -42,9 +49,10 @@ def job_environment(
     master_port: int | None,
     master_addr: str = MASTER_ADDR,
 ) -> dict[str, str]:
-    """What the user asked for, under what corral knows: a job cannot pretend to hold other GPUs."""
+    """The variables that the user set, overridden by those that corral sets: a job cannot pretend to hold other
+    GPUs."""
     env = {**base, **order.env, **instance.env}
-    # Indexes are NVML's, which count by bus; without this CUDA would count by speed.
+    # Indexes are NVML's, in bus order; without this variable CUDA would order GPUs by speed.
     env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     env["CUDA_VISIBLE_DEVICES"] = visible_devices(instance)
     env["CORRAL_JOB_ID"] = order.job_id
@@ -58,14 +66,14 @@ def job_environment(
 
 
 def visible_devices(instance: Instance) -> str:
-    """By index, but slices of a GPU have none that CUDA knows: they go by their id."""
+    """GPUs by index; slices by id, because CUDA knows no index for them."""
     if any(gpu.startswith(MIG_PREFIX) for gpu in instance.gpu_ids):
         return ",".join(instance.gpu_ids)
     return ",".join(str(index) for index in instance.gpu_indexes)
 
 
 def share_environment(instance: Instance, *, pipe_directory: str) -> dict[str, str]:
-    """What limits a program to its share of a GPU, through NVIDIA's MPS; nothing for whole GPUs."""
+    """The variables by which NVIDIA's MPS limits a program to its share of a GPU; empty for whole GPUs."""
     if instance.gpu_milli >= WHOLE or not any(gpu.startswith(REAL_PREFIXES) for gpu in instance.gpu_ids):
         return {}
     limited = {
@@ -74,7 +82,7 @@ def share_environment(instance: Instance, *, pipe_directory: str) -> dict[str, s
     }
     if instance.gpu_memory_bytes:
         share = instance.gpu_memory_bytes * instance.gpu_milli // WHOLE
-        # The only GPU that it sees is number 0 to it.
+        # The only GPU that the program sees has the number 0.
         limited["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = f"0={share >> 20}M"
     return limited
 
@@ -94,3 +102,9 @@ def _gang_environment(nodes: int, instance: Instance, master_addr: str, master_p
         "WORLD_SIZE": str(nodes * processes),
         "PET_NPROC_PER_NODE": str(processes),
     }
+
+
+def job_directories(order: LaunchOrder) -> list[str]:
+    """The job's directories, outermost first."""
+    found = {order.env[name] for name in JOB_DIRECTORIES if order.env.get(name)}
+    return sorted(found, key=len)

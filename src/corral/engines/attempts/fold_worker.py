@@ -1,69 +1,70 @@
-"""When ended attempts are folded, so that they take few files: a thread that each engine has.
+"""Decides when ended attempts are folded, that is, when files that are no longer needed are removed. Each engine has
+one such thread.
 
-Removing a file makes new ones expensive for a minute on some file systems, so it waits until nothing is launched, or
-until much has been left. What folding is differs from engine to engine; every step of it can be done again, and the
-mark that it is due goes last: a crash costs nothing.
+On some file systems, removing files makes creating files slow for a minute. So the worker waits until no attempt has
+been launched for a while, or until an hour has passed. Each engine folds in its own way. Every step can be repeated,
+and the mark that an attempt is to be folded is removed last: a crash loses nothing.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from corral.control.live.worker import Worker
+
 log = logging.getLogger("corral.engines")
 
-LOOK_SECONDS = 5.0
-#: Nothing was launched for so long: removing files holds up nobody.
+POLL_SECONDS = 5.0
+#: Attempts are folded once nothing was launched for so long: removing files then delays no launch …
 QUIET_SECONDS = 30.0
-#: … or this has waited for so long.
+#: … or once they have waited for so long.
 LONGEST_SECONDS = 3600.0
-#: After so many attempts the disk is left to others for a moment.
+#: After so many attempts the worker pauses, so that other processes can use the disk.
 _BATCH = 50
 _PAUSE_SECONDS = 0.05
+_STOP_SECONDS = 5.0
 
 
 class Folds(Protocol):
     """The files of an engine's attempts."""
 
     def unfolded(self) -> Sequence[str]:
-        """Attempts that are over, forgotten and not folded."""
+        """Attempts that are ended and forgotten but not folded."""
 
     def fold(self, attempt_id: str) -> None:
         """Raises OSError."""
 
     def note_folded(self, attempt_id: str) -> None:
-        """It is folded from now on."""
+        """Marks the attempt as folded."""
 
 
 class FoldWorker:
     def __init__(self, files: Folds, *, quiet_seconds: float = QUIET_SECONDS) -> None:
         self._files = files
         self._quiet_seconds = quiet_seconds
-        #: is called with jobs of which attempts were folded
+        #: called with the jobs whose attempts were folded
         self.fold_homes: Callable[[Sequence[str]], None] = lambda job_ids: None
         self._launched_at = self._last = time.monotonic()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="fold", daemon=True)
+        pause = min(POLL_SECONDS, max(0.05, quiet_seconds))
+        self._worker = Worker("fold", self._fold_if_due, every_seconds=pause, first_after=pause)
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5.0)
+        self._worker.stop(_STOP_SECONDS)
 
     def note_launch(self) -> None:
         self._launched_at = time.monotonic()
 
     def fold_all(self) -> None:
-        """Fold what is there, some attempts at a time."""
+        """Fold all such attempts, some at a time."""
         names = sorted(self._files.unfolded())
         for start in range(0, len(names), _BATCH):
-            if self._stopping.wait(_PAUSE_SECONDS if start else 0.0):
+            if self._worker.pause(_PAUSE_SECONDS if start else 0.0):
                 return
             self._fold_some(names[start : start + _BATCH])
 
@@ -72,21 +73,14 @@ class FoldWorker:
             try:
                 self._files.fold(attempt_id)
             except OSError as error:
-                log.warning("the files of %s cannot be put together: %s", attempt_id, error)
+                log.warning("the files of attempt %s cannot be folded: %s", attempt_id, error)
         self.fold_homes(sorted({attempt_id.rpartition(".")[0] for attempt_id in attempt_ids}))
         for attempt_id in attempt_ids:
             self._files.note_folded(attempt_id)
 
-    def _run(self) -> None:
-        pause = min(LOOK_SECONDS, max(0.05, self._quiet_seconds))
-        while not self._stopping.wait(pause):
-            now = time.monotonic()
-            is_quiet = now - self._launched_at >= self._quiet_seconds
-            if not is_quiet and now - self._last < LONGEST_SECONDS:
-                continue
-            try:
-                self.fold_all()
-            except Exception:
-                # Only files stay that could be fewer: say it, and go on.
-                log.exception("ended attempts could not be put together")
+    def _fold_if_due(self) -> None:
+        now = time.monotonic()
+        is_quiet = now - self._launched_at >= self._quiet_seconds
+        if is_quiet or now - self._last >= LONGEST_SECONDS:
+            self.fold_all()
             self._last = now

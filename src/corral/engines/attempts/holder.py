@@ -1,7 +1,7 @@
-"""What runs in an allocation until its program is known: waits for the program, then becomes it.
+"""The program of an allocation without a program: waits until a program is given, then becomes that program.
 
-Run by path, with the standard library alone, on whatever node the engine chose. The program arrives as a file in the
-job's directory, so that it works wherever that directory is shared.
+It is run by path, with the standard library only, on any node. The program arrives as a file in the job's directory, so
+that this works wherever that directory is shared.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the engine tells the spawner: one length-prefixed JSON message per instance to start.
+"""The messages from the engine to the spawner: one length-prefixed JSON message per instance to start.
 
-Used by the spawner too, so only the standard library is imported here.
+The spawner imports this module, so it uses the standard library only.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import struct
 from typing import Any, TypedDict
 
 _LENGTH = struct.Struct("!I")
-#: More than any command and environment that the kernel takes (2 MiB, here in escaped form).
+#: More than any command and environment that the kernel accepts (2 MiB, here in escaped form).
 MAX_MESSAGE_BYTES = 32 << 20
 
 
 class Owner(TypedDict):
-    """The account that a job's processes belong to."""
+    """The account of a job's processes."""
 
     name: str
     uid: int
@@ -24,14 +24,14 @@ class Owner(TypedDict):
 
 
 class ContainerMountSpec(TypedDict):
-    """A directory that a container sees. The runtime is given a place of the supervisor's own, at which it is mounted
-    by descriptor."""
+    """A directory that a container sees. The runtime is given a directory of the supervisor's own, at which it is
+    mounted by descriptor."""
 
     source: str
     read_only: bool
-    #: no job can replace it: opened with the server's rights, all others with those of the job's account
+    #: no job can replace it: it is opened with the server's permissions; others with those of the job's account
     is_servers: bool
-    #: the place of an instance's storage whose directory it is; -1 for others
+    #: the index in the instance's storage whose directory it is; -1 for other directories
     storage: int
 
 
@@ -44,14 +44,14 @@ class ContainerSpec(TypedDict):
     exists: list[str]
     pull: list[str]
     run: list[str]
-    #: where the image stands in `run`: it is run by its id, which nobody can give another meaning meanwhile
+    #: the index of the image in `run`: it is run by its id, which cannot change its meaning
     image_at: int
-    #: where the node notes which images came by a login
+    #: where the node stores which images were pulled with a login
     rights: str
     #: prints whether it was OOM-killed, when it started, and the runtime's own message, with `|` between
     inspect: list[str]
     terminate: list[str]
-    #: also ends it when it runs
+    #: also kills it if it runs
     remove: list[str]
     #: the runtime's environment; the job's own is in a file
     env: dict[str, str]
@@ -65,11 +65,11 @@ class ContainerSpec(TypedDict):
 
 
 class StorageSpec(TypedDict):
-    """One thing that an instance mounts. Its access holds secrets: a spec is never written down."""
+    """One mount of an instance. Its access holds secrets: a spec is never written to disk."""
 
     kind: str
     name: str
-    #: where the job sees it
+    #: the path at which the job sees it
     path: str
     read_only: bool
     #: the directory on the node; "" until it is prepared
@@ -84,16 +84,16 @@ class StorageSpec(TypedDict):
 
 
 class PreparerSpec(TypedDict):
-    """The process that makes storage ready, where that takes long."""
+    """The process that prepares storage, if that takes long."""
 
     command: list[str]
     env: dict[str, str]
-    #: what providers may use of the node
+    #: the directories and limits of the node that providers may use
     places: dict[str, Any]
 
 
 class InstanceSpec(TypedDict):
-    """Everything a supervisor needs; it never asks back."""
+    """Everything that a supervisor needs to know."""
 
     attempt_id: str
     rank: int
@@ -101,12 +101,12 @@ class InstanceSpec(TypedDict):
     rank_dir: str
     events_path: str
     boot_id: str
-    #: of the server that gives the order, and the file with the latest one
+    #: the term of the server that launches, and the file with the latest term
     term: int
     term_path: str
     command: list[str]
     env: dict[str, str]
-    #: "" means the run directory's own
+    #: "" means the working directory in the run directory
     workdir: str
     time_limit_seconds: float | None
     grace_seconds: float
@@ -124,19 +124,19 @@ class InstanceSpec(TypedDict):
     owner: Owner | None
     #: setuid programs and file capabilities give the job no privileges
     no_new_privileges: bool
-    #: directories of the job that the account gets
+    #: directories of the job that the account gets as its own
     owned: list[str]
-    #: below it the way to the job's directories is opened for the account
+    #: below it, the path to the job's directories is opened for the account
     top: str
-    #: below these lie the server's files and what others keep: no container gets a directory there but the job's own
+    #: below these are files of the server and of other users: a container gets only the job's own directories there
     closed: list[str]
-    #: a virtual environment or conda prefix that must be there
+    #: a virtual environment or conda prefix that must exist
     venv: str
     container: ContainerSpec | None
     storage: list[StorageSpec]
-    #: all that the instance has of the node's own disk, gone with it
+    #: the directory of the instance on the node's own disk, removed at its end
     scratch: str
-    #: below it volumes are kept
+    #: the directory that holds volumes
     volumes: str
     preparer: PreparerSpec | None
 
@@ -147,11 +147,11 @@ def encode(spec: InstanceSpec) -> bytes:
 
 
 class BadFrame(Exception):
-    """The stream is out of step: nothing after this point can be read."""
+    """The stream is corrupt: nothing after this point can be read."""
 
 
 def take_frames(buffer: bytearray) -> list[bytes]:
-    """Remove and give the complete messages at the beginning of the buffer."""
+    """Remove and return the complete messages at the beginning of the buffer."""
     frames: list[bytes] = []
     while len(buffer) >= _LENGTH.size:
         (length,) = _LENGTH.unpack_from(buffer)

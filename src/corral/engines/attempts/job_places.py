@@ -1,8 +1,9 @@
-"""The directories that an attempt uses, and whose they are: its working and temporary directory, and the job's own.
+"""The directories that an attempt uses, and their owners: its working and temporary directory, and the job's own
+directories.
 
-The run directory itself stays the server's, logs and records too: a job cannot touch them. Where jobs run as accounts
-of their own, directories are handed over and the way to them is opened for passing, not for looking. Runs forked from
-the spawner, so only the standard library is imported here.
+The run directory itself, with logs and records, stays the server's: a job cannot change it. Where jobs run as accounts
+of their own, their directories are given to the account, and the directories above them may be passed but not listed.
+It is forked from the spawner, so this module uses the standard library only.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from corral import files
 from corral.engines.attempts.instance_messages import Owner
 from corral.files import Place, remove_tree
 
-__all__ = ["barrier", "hand_over", "make_private", "open_way", "remove_tree"]
+__all__ = ["barrier", "give_to", "make_private", "open_path", "remove_tree"]
 
 
 def make_private(path: str, owner: Owner | None) -> None:
-    """A directory that only the job uses, in one that no job can change; one that an earlier supervisor left is
-    emptied."""
+    """Make a directory that only the job uses, in a directory that no job can change. If an earlier supervisor left
+    one, it is emptied."""
     remove_tree(path)
     os.mkdir(path, mode=0o700)
     if owner is not None:
         with Place.at(os.path.dirname(path), os.path.basename(path)) as made:
-            files.hand_over(made.descriptor, owner["uid"], owner["gid"])
+            files.give_to(made.descriptor, owner["uid"], owner["gid"])
 
 
-def hand_over(paths: Sequence[str], owner: Owner) -> None:
-    """Give directories to the account, with what in them the server made. Those that lie in others of them are opened
-    from there: by then the account can replace them. What is not there is left out. Raises OSError."""
+def give_to(paths: Sequence[str], owner: Owner) -> None:
+    """Give directories to the account, with the files that the server made in them. A directory inside another one of
+    them is opened from there: by then the account can replace it. Missing directories are skipped. Raises OSError."""
     for path in paths:
         outermost = min((other for other in paths if f"{path}/".startswith(f"{other}/")), key=len)
         trusted, name = os.path.split(outermost)
@@ -40,27 +41,27 @@ def hand_over(paths: Sequence[str], owner: Owner) -> None:
         except FileNotFoundError:
             continue
         with place:
-            files.hand_over(place.descriptor, owner["uid"], owner["gid"])
+            files.give_to(place.descriptor, owner["uid"], owner["gid"])
 
 
-def open_way(path: str, top: str) -> None:
-    """Let others pass, and only pass, through the server's own directories from `top` down to `path`."""
-    way = os.path.dirname(path)
-    while way.startswith(top):
-        found = os.stat(way)
+def open_path(path: str, top: str) -> None:
+    """Let other accounts pass through the server's own directories from `top` down to `path`, without listing them."""
+    directory = os.path.dirname(path)
+    while directory.startswith(top):
+        found = os.stat(directory)
         if found.st_uid == os.geteuid() and found.st_mode & 0o011 != 0o011:
-            os.chmod(way, stat.S_IMODE(found.st_mode) | 0o011)
-        if way == top:
+            os.chmod(directory, stat.S_IMODE(found.st_mode) | 0o011)
+        if directory == top:
             return
-        way = os.path.dirname(way)
+        directory = os.path.dirname(directory)
 
 
 def barrier(path: str) -> str | None:
-    """The first directory on the way that accounts other than its owner cannot pass, or None."""
-    way = os.path.abspath(path)
+    """The first directory on the path that accounts other than its owner cannot pass, or None."""
+    directory = os.path.abspath(path)
     blocked = None
-    while way != "/":
-        if os.path.isdir(way) and not os.stat(way).st_mode & 0o001:
-            blocked = way
-        way = os.path.dirname(way)
+    while directory != "/":
+        if os.path.isdir(directory) and not os.stat(directory).st_mode & 0o001:
+            blocked = directory
+        directory = os.path.dirname(directory)
     return blocked

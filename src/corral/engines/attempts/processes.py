@@ -1,7 +1,6 @@
-"""The few things asked of the kernel about processes: whose child, since when, and how a job's process begins.
+"""Questions to the kernel about processes (parents, start times, environments), and the start of a job's process.
 
-Used by the spawner and its supervisors, so only the standard library is imported here, and nothing here starts
-a thread.
+The spawner and its supervisors import this module, so it uses the standard library only and starts no thread.
 """
 
 from __future__ import annotations
@@ -32,23 +31,23 @@ def die_with_parent() -> None:
 
 
 def become_subreaper() -> None:
-    """Orphaned descendants become children of the caller, so that no daemon escapes it."""
+    """Orphaned descendants become children of the caller, so that a daemon of the job does not escape."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def name_process(name: str) -> None:
-    """What `ps` and `top` show, at most 15 characters."""
+    """Set the name that `ps` and `top` show, at most 15 characters."""
     _libc.prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
 
 
 def start_ticks(pid: int) -> int | None:
-    """When a process began, in clock ticks since boot: with the pid this names it for good. None if it is gone."""
+    """When a process began, in clock ticks since boot: together with the pid this is unique. None if it is gone."""
     fields = _stat_fields(pid)
     return int(fields[19]) if fields else None
 
 
 def _stat_fields(pid: int) -> list[bytes]:
-    """The fields after the command's name, which may itself hold blanks and brackets."""
+    """The fields after the command's name, which itself may contain blanks and brackets."""
     try:
         descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -87,7 +86,7 @@ def _children(pid: int) -> list[int]:
 
 
 def send(pids: Iterable[int], number: signal.Signals) -> int:
-    """How many processes took the signal; those already gone or not ours to signal don't count."""
+    """How many processes received the signal; processes that are gone or may not be signalled are not counted."""
     reached = 0
     for pid in pids:
         try:
@@ -99,7 +98,7 @@ def send(pids: Iterable[int], number: signal.Signals) -> int:
 
 
 def pid_namespace(pid: int) -> str:
-    """Names the namespace of a process; "" if it is gone or not ours to ask."""
+    """The id of a process's namespace; "" if it is gone or may not be inspected."""
     try:
         return os.readlink(f"/proc/{pid}/ns/pid")
     except OSError:
@@ -117,7 +116,7 @@ def dies_of(pid: int, number: signal.Signals) -> bool:
 
 
 def processes_by_env(name: str) -> dict[str, set[int]]:
-    """Every process that has this environment variable, by its value: what a dead supervisor left behind."""
+    """All processes that have this environment variable, by its value: finds what a dead supervisor left behind."""
     found: dict[str, set[int]] = {}
     for pid, env in _environments(name):
         found.setdefault(env[name], set()).add(pid)
@@ -125,12 +124,12 @@ def processes_by_env(name: str) -> dict[str, set[int]]:
 
 
 def processes_with_env(name: str, value: str, other: str) -> list[tuple[int, dict[str, str]]]:
-    """Every process that has this value of one variable, and another variable besides: its number, and both."""
+    """All processes that have this value of one variable, and another variable besides: pid, and both variables."""
     return [(pid, env) for pid, env in _environments(name, other) if env[name] == value]
 
 
 def _environments(*names: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Of each process that has all these variables: its number, and them."""
+    """Pid and variables of each process that has all these variables."""
     prefixes = {name: name.encode() + b"=" for name in names}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -139,7 +138,7 @@ def _environments(*names: str) -> Iterator[tuple[int, dict[str, str]]]:
             with open(f"/proc/{entry}/environ", "rb") as source:
                 lines = source.read().split(b"\0")
         except OSError:
-            continue  # gone meanwhile, or another user's
+            continue  # gone meanwhile, or of another user
         found = {
             name: os.fsdecode(line[len(prefix) :])
             for name, prefix in prefixes.items()
@@ -171,13 +170,13 @@ def enter_job(
         _leave_keyring()
         _become(owner)
     if no_new_privileges and _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "setuid programs could not be switched off")
-    # After the change of accounts, which would switch it off again.
+        raise OSError(ctypes.get_errno(), "setuid programs could not be disabled")
+    # After the change of accounts, which would reset it.
     die_with_parent()
     if os.getppid() != parent:
-        os._exit(1)  # the parent went before the line above could notice
+        os._exit(1)  # the parent died before the line above took effect
     os.setsid()
-    # What the interpreter, the supervisor or the shell that started the server ignores would stay ignored in the job.
+    # Signals that the interpreter, the supervisor or the shell of the server ignores would stay ignored in the job.
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -187,8 +186,8 @@ def enter_job(
     try:
         os.chdir(workdir)
     except OSError as error:
-        who = f" for the account {owner['name']}" if owner is not None else ""
-        raise ExecFailed(f"working directory {workdir}: {error.strerror}{who}") from error
+        account = f" for the account {owner['name']}" if owner is not None else ""
+        raise ExecFailed(f"working directory {workdir}: {error.strerror}{account}") from error
     if venv:
         env = _in_venv(env, venv)
     try:
@@ -199,7 +198,7 @@ def enter_job(
 
 @contextlib.contextmanager
 def acting_as(owner: Owner | None) -> Iterator[None]:
-    """For a moment: files are opened with the account's rights and no others. In a process of one thread only."""
+    """Within the block, files are opened with the permissions of the account only. For processes of one thread."""
     if owner is None:
         yield
         return
@@ -216,7 +215,7 @@ def acting_as(owner: Owner | None) -> Iterator[None]:
 
 
 def _become(owner: Owner) -> None:
-    """For good: without any way back to the account before. Groups first, while that is still allowed."""
+    """Change to the account for good. Groups first, while that is still allowed."""
     os.umask(0o022)
     os.setgroups(owner["groups"])
     os.setresgid(owner["gid"], owner["gid"], owner["gid"])
@@ -224,23 +223,24 @@ def _become(owner: Owner) -> None:
 
 
 def _leave_keyring() -> None:
-    """Take an empty session keyring: every process that inherits one can use the keys in it, whatever its account."""
+    """Take an empty session keyring: every process that inherits a keyring can use the keys in it, whatever its
+    account."""
     if _SYS_KEYCTL is None or _libc.syscall(_SYS_KEYCTL, _KEYCTL_JOIN_SESSION_KEYRING, None) >= 0:
         return
-    # Without keys in the kernel, or where a container forbids them, there is nothing to inherit.
+    # If the kernel has no keys, or a container forbids them, there is nothing to inherit.
     if (problem := ctypes.get_errno()) not in (errno.ENOSYS, errno.EPERM):
         raise OSError(problem, "its session keyring could not be replaced")
 
 
 def _in_venv(env: Mapping[str, str], venv: str) -> dict[str, str]:
-    """Looked at with the rights of the job's account: the server's own would show what others keep secret."""
+    """Inspected with the permissions of the job's account: the server could see files that other users keep secret."""
     if not os.path.isdir(os.path.join(venv, "bin")):
         raise ExecFailed(f"{venv}: there is no virtual environment: it has no directory bin")
     return with_venv(env, venv, is_conda=os.path.isdir(os.path.join(venv, "conda-meta")))
 
 
 def with_venv(env: Mapping[str, str], venv: str, *, is_conda: bool) -> dict[str, str]:
-    """As activating it would: its programs come first."""
+    """Like activating it: its programs come first."""
     place = {"CONDA_PREFIX" if is_conda else "VIRTUAL_ENV": venv}
     kept = {name: value for name, value in env.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX")}
     return {**kept, **place, "PATH": f"{venv}/bin:{env.get('PATH', '')}".rstrip(":")}
@@ -259,3 +259,8 @@ def _exec_problem(program: str, path: str, error: OSError | ValueError) -> str:
     if error.errno == errno.E2BIG:
         return f"{program}: arguments and environment are too long"
     return f"{program}: {error.strerror}"
+
+
+def boot_id() -> str:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as source:
+        return source.read().strip()

@@ -1,7 +1,8 @@
-"""Where the instances of a gang meet: a port of this machine that nobody else is likely to take before they do.
+"""The port at which the instances of a gang connect to each other: a port of this machine that is unlikely to be used
+by another program until then.
 
-Ports that the kernel hands out by itself are left alone: between the launch and the moment when the first instance
-listens, any other program's connection could get one of them.
+Ports that the kernel assigns by itself are avoided: between the launch and the moment when the first instance listens,
+the connection of any other program could get one of them.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import socket
 from collections.abc import Collection
 
 FIRST_PORT = 20_000
-#: the kernel's own begin behind it, unless an administrator has changed that
+#: the kernel's own range begins above it, unless an administrator has changed that
 LAST_PORT = 32_000
 _TRIED = 200
 
 
 def meeting_port(address: str, taken: Collection[int]) -> int:
-    """Free at this moment, and not promised to another gang that has not come to listen yet."""
+    """A port that is free now, and not given to another gang that does not listen yet."""
     for _ in range(_TRIED):
         port = random.randint(FIRST_PORT, LAST_PORT)
         if port not in taken and _is_free(address, port):

@@ -1,9 +1,9 @@
-"""The term of an engine's place: which server may give orders there.
+"""The term of an engine's root: which server may launch and stop attempts there.
 
-A file in the place holds the latest term. It only grows. A server with an older one has been superseded: its launches
-and stops come to nothing, also those that were under way. Supervisors look at it after they have claimed an instance,
-so a new server that has written its term sees every claim that was made before, and none is made use of after.
-Used by the spawner too, so only the standard library is imported here.
+A file in the root holds the latest term, which only grows. A server with an older term has been superseded: its
+launches and stops have no effect, not even those in progress. Supervisors read the file after they have claimed an
+instance. So a new server that has written its term sees every earlier claim, and a later claim of an older launch is
+not used. The spawner imports this module, so it uses the standard library only.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import secrets
 
-#: The name of the file in the place.
+#: The name of the file in the root.
 TERM = "term"
 
 
 def read_term(path: str) -> int:
-    """0 if none was ever written."""
+    """0 if no term was ever written."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -30,7 +30,7 @@ def read_term(path: str) -> int:
 
 
 def write_term(path: str, term: int) -> None:
-    """Durably, before anything is done under it. A later term stays."""
+    """Durable when this returns, before anything is done under the term. A later term stays."""
     if read_term(path) >= term:
         return
     draft = f"{path}.{secrets.token_hex(4)}.tmp"

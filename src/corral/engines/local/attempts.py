@@ -1,7 +1,7 @@
-"""The files of attempts, as the engine reads and writes them: markers, states of instances, stops, burials.
+"""The files of attempts, as the engine reads and writes them: markers, states of instances, stops, clean-up.
 
-It knows what is on disk and what is true about the processes behind it. When to look, and whom to tell, is the
-engine's decision.
+This module knows what is on disk, and which processes exist. The engine decides when to read the files and to whom
+changes are reported.
 """
 
 from __future__ import annotations
@@ -19,40 +19,31 @@ from typing import Any
 from corral.control.ports import AttemptPhase
 from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import InstanceExit, InstanceState, parse_exit
+from corral.engines.attempts.claims import CLAIM, ClaimState, claim_state, read_claim, record_end, take_claim
+from corral.engines.attempts.environment import RUN_DIR_VARIABLE
 from corral.engines.attempts.job_places import remove_tree
-from corral.engines.attempts.processes import processes_by_env, send, start_ticks
+from corral.engines.attempts.json_files import read_json, write_json
+from corral.engines.attempts.processes import boot_id, processes_by_env, send, start_ticks
 from corral.engines.local.cgroups import Cgroup, CgroupSupport
 from corral.engines.local.rundir import (
     AUTH,
-    CLAIM,
     ENVIRONMENT,
     EXIT,
     LOST,
     ORDER,
-    PRIVATE,
-    PROGRESS,
     TMP,
-    ClaimState,
     Layout,
-    boot_id,
-    claim_state,
     is_folded,
     is_safe_id,
-    read_claim,
-    read_json,
-    record_end,
-    take_claim,
-    write_json,
     write_stop,
 )
+from corral.engines.storage.job_mounts import PRIVATE
+from corral.engines.storage.preparation import PROGRESS
+from corral.files import Trash
 
 log = logging.getLogger("corral.engines.local")
 
-#: In the environment of every process of an instance; names it across all engines of a machine.
-RUN_DIR_VARIABLE = "CORRAL_RUN_DIR"
-#: The same for all jobs of one store, wherever they run.
-INSTALLATION_VARIABLE = "CORRAL_INSTALLATION"
-_BURIAL_SECONDS = 0.5
+_CLEAN_UP_SECONDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +63,7 @@ class Tracked:
     marker: Marker
     instances: list[InstanceState] = field(default_factory=list)
     stop_sent: bool = False
-    #: the last phase that listeners were told; the watcher's own
+    #: the last phase that was reported to listeners; set by the watcher
     reported: AttemptPhase | None = None
 
     def __post_init__(self) -> None:
@@ -96,9 +87,11 @@ class AttemptFiles:
         remove_container: Callable[[str, int], None] = lambda attempt_id, rank: None,
         remove_scratch: Callable[[str, int], None] = lambda attempt_id, rank: None,
     ) -> None:
-        """`remove_container` is told of instances whose supervisor died over a container, `remove_scratch` of all whose
-        supervisor died; they must not wait."""
+        """`remove_container` is called with instances whose supervisor died and left a container, `remove_scratch` with
+        every instance whose supervisor died. Both must return at once."""
         self._layout = layout
+        self._trash = Trash(layout.removed_dir)
+        self._trash.empty()
         self._remove_container = remove_container
         self._remove_scratch = remove_scratch
         self._cgroups = cgroups
@@ -113,14 +106,14 @@ class AttemptFiles:
         return f"{self._cgroup_prefix}{attempt_id}-{rank}"
 
     def group(self, attempt_id: str, rank: int) -> Cgroup:
-        """Whatever of it there may be."""
+        """The control group of an instance; some of its directories may not exist."""
         name = self.cgroup_name(attempt_id, rank)
         return Cgroup(self._cgroups, name, memory_bytes=1, cpu_milli=1, max_processes=1)
 
     # -------------------------------------------------------------------------------------------- markers
 
     def create(self, attempt_id: str, marker: Marker) -> Tracked | None:
-        """Marker and directories of a new attempt; None if it was launched and forgotten before."""
+        """Create marker and directories of a new attempt; None if it was launched and forgotten before."""
         directory = self._layout.attempt_dir(attempt_id)
         try:
             os.makedirs(directory, mode=0o700)
@@ -136,7 +129,8 @@ class AttemptFiles:
             "grace_seconds": marker.grace_seconds,
             "master_port": marker.master_port,
         }
-        # Kept in the run directory and linked: forgetting an attempt then frees no file, which some disks punish.
+        # Kept in the run directory and linked: forgetting an attempt then removes a name but frees no file, which is
+        # slow on some disks.
         order_path = os.path.join(directory, ORDER)
         write_json(order_path, body)
         marker_path = self._layout.marker(attempt_id)
@@ -148,12 +142,12 @@ class AttemptFiles:
         return Tracked(attempt_id=attempt_id, marker=marker)
 
     def load(self, attempt_id: str) -> Tracked | None:
-        """An attempt of an earlier engine; None if there is no marker."""
+        """Read an attempt of an earlier engine; None if there is no marker."""
         if not is_safe_id(attempt_id) or not os.path.exists(self._layout.marker(attempt_id)):
             return None
         body = read_json(self._layout.marker(attempt_id))
         if body is None:
-            # Damaged by a loss of power: what can still be told from the directories.
+            # The marker was damaged when the machine lost power: the directories show the number of instances.
             ranks = [name for name in self._listed(attempt_id) if name.isdigit()]
             return Tracked(attempt_id=attempt_id, marker=Marker(nodes=("",) * len(ranks), grace_seconds=0.0))
         marker = Marker(
@@ -168,16 +162,16 @@ class AttemptFiles:
             return []
 
     def remove(self, attempt_id: str) -> None:
-        """With its logs."""
+        """Removes the logs, too."""
         for path in (self._layout.marker(attempt_id), self._layout.ended(attempt_id)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        remove_tree(self._layout.attempt_dir(attempt_id))
+        self._trash.discard(self._layout.attempt_dir(attempt_id))
 
     # -------------------------------------------------------------------------------------------- states
 
     def refresh(self, tracked: Tracked) -> None:
-        """Bring the instances up to date; buries those whose supervisor is gone without a word."""
+        """Read the states of the instances. If a supervisor died without recording an end, clean up after it."""
         for instance in tracked.instances:
             if instance.exit is None:
                 tracked.instances[instance.rank] = self._refreshed(tracked.attempt_id, instance)
@@ -192,19 +186,19 @@ class AttemptFiles:
         if instance.started_at is None:
             claim = read_claim(directory)
             started_at = float(claim.started["at"]) if claim.started else None
-            # An older supervisor, which outlived its server, told of images only.
+            # A supervisor of an earlier version, which outlives its server, writes `has_image` only.
             prepares = bool(claim.supervisor.get("prepares") or claim.supervisor.get("has_image"))
             progress = _progress(directory) if prepares and started_at is None else ""
             instance = replace(instance, started_at=started_at, prepares=prepares, progress=progress)
-        # Read after the lock was tested: a supervisor records the exit before it lets go of its claim.
+        # Read after the lock was tested: a supervisor records the exit before it releases its claim.
         ended = read_exit(directory, also_old=state is ClaimState.FREE)
         if ended is None and state is ClaimState.FREE:
-            ended = self._bury(attempt_id, instance.rank, directory)
+            ended = self._record_death(attempt_id, instance.rank, directory)
             self._clear_up(attempt_id, instance.rank, directory)
         return replace(instance, exit=ended)
 
-    def _bury(self, attempt_id: str, rank: int, directory: str) -> InstanceExit:
-        """The supervisor is gone: end what it left behind and put the loss on record."""
+    def _record_death(self, attempt_id: str, rank: int, directory: str) -> InstanceExit:
+        """The supervisor is dead: kill the processes that it left behind, and record the end."""
         ended_at = time.time()
         claim = read_claim(directory)
         lost = read_json(os.path.join(self._layout.attempt_dir(attempt_id), LOST))
@@ -225,15 +219,15 @@ class AttemptFiles:
                 os.killpg(leader, signal.SIGKILL)
         cgroup = self.group(attempt_id, rank)
         cgroup.forbid_forks()
-        deadline = time.monotonic() + _BURIAL_SECONDS
+        deadline = time.monotonic() + _CLEAN_UP_SECONDS
         while orphans := processes_by_env(RUN_DIR_VARIABLE).get(directory, set()) | cgroup.processes():
             if not send(orphans, signal.SIGKILL) or time.monotonic() > deadline:
                 break
             time.sleep(0.01)
-        cgroup.remove(_BURIAL_SECONDS)
+        cgroup.remove(_CLEAN_UP_SECONDS)
 
     def _clear_up(self, attempt_id: str, rank: int, directory: str) -> None:
-        """What its supervisor would have removed."""
+        """Remove the files that the supervisor would have removed."""
         for name in (TMP, AUTH, PRIVATE):
             remove_tree(os.path.join(directory, name))
         self._remove_scratch(attempt_id, rank)
@@ -241,9 +235,9 @@ class AttemptFiles:
             self._remove_container(attempt_id, rank)
 
     def _record_lost(self, directory: str, rank: int, lost: dict[str, Any]) -> InstanceExit:
-        """An instance on a node that went down, or one whose gang had another one there."""
+        """Record the end of an instance on a node that went down, or of an instance of the same gang."""
         if rank in lost["ranks"]:
-            # The first end of the gang is the one that is told: this one, however late it is buried.
+            # The earliest end of the gang is the one that is reported. This must be it, however late it is recorded.
             return self._record(directory, EndReason.NODE_LOST, f"node {lost['node']} went down", lost["at"])
         message = f"the rest of the gang was on node {lost['node']}, which went down"
         return self._record(directory, EndReason.NODE_LOST, message, max(time.time(), lost["at"] + 0.001))
@@ -256,10 +250,10 @@ class AttemptFiles:
     # -------------------------------------------------------------------------------------------- lost nodes
 
     def lose(self, tracked: Tracked, down: Collection[str]) -> None:
-        """A node of the attempt went down: end all its instances at once, without a word to the job."""
+        """A node of the attempt went down: kill all its instances at once, without a warning."""
         ranks = [instance.rank for instance in tracked.instances if instance.node in down]
         lost = {"node": tracked.instances[ranks[0]].node, "ranks": ranks, "at": time.time()}
-        # The file first: whoever buries the instances, now or after a crash, must know why they died.
+        # The file first: the clean-up, now or after a crash, reads from it why the instances died.
         write_json(os.path.join(self._layout.attempt_dir(tracked.attempt_id), LOST), lost)
         for instance in tracked.instances:
             if instance.exit is None and instance.claimed_at is None:
@@ -275,7 +269,7 @@ class AttemptFiles:
         self.refresh(tracked)
 
     def _withdraw_lost(self, tracked: Tracked, instance: InstanceState, lost: dict[str, Any]) -> None:
-        """An instance that no supervisor has claimed yet."""
+        """End an instance that no supervisor has claimed yet."""
         directory = self._layout.rank_dir(tracked.attempt_id, instance.rank)
         claim = take_claim(directory, {"pid": 0, "boot_id": self._boot_id}) if os.path.isdir(directory) else None
         if claim is None:
@@ -289,10 +283,11 @@ class AttemptFiles:
     # -------------------------------------------------------------------------------------------- stopping
 
     def stop(self, tracked: Tracked, grace_seconds: float, term: int = 0) -> None:
-        """Tell every supervisor to end its instance; an instance that has none yet will never get one.
+        """Make every supervisor end its instance; an instance without a supervisor never gets one.
 
-        Supervisors take no notice if a later term has begun."""
-        # The file first: a supervisor that claims after the look below finds it there.
+        Supervisors ignore the stop if a later term has begun.
+        """
+        # The file first: a supervisor that claims its instance after the check below finds the file.
         try:
             write_stop(self._layout.attempt_dir(tracked.attempt_id), {"grace_seconds": grace_seconds, "term": term})
         except OSError as error:
@@ -325,7 +320,7 @@ class AttemptFiles:
 
 
 def read_exit(directory: str, *, also_old: bool = True) -> InstanceExit | None:
-    """How an instance ended, None if it has not; `also_old` looks for what an earlier version wrote, too."""
+    """How an instance ended, or None if it has not; `also_old` also reads the file that an earlier version wrote."""
     body = read_claim(directory).end or (read_json(os.path.join(directory, EXIT)) if also_old else None)
     return parse_exit(body) if body else None
 
@@ -335,7 +330,7 @@ def _progress(directory: str) -> str:
 
 
 def _signal_supervisor(directory: str, number: signal.Signals) -> int | None:
-    """A descriptor of the process that got the signal, for the caller to close; None if it is gone."""
+    """Returns a descriptor of the process that received the signal, for the caller to close; None if it is gone."""
     pid = int(read_claim(directory).supervisor.get("pid", 0))
     if not pid:
         return None
@@ -344,7 +339,7 @@ def _signal_supervisor(directory: str, number: signal.Signals) -> int | None:
     except ProcessLookupError:
         return None
     try:
-        # With the process pinned and the claim still locked, the pid cannot mean anybody else.
+        # The descriptor pins the process and the claim is still locked, so the pid is that of the supervisor.
         if claim_state(directory) is ClaimState.HELD:
             signal.pidfd_send_signal(descriptor, number)
             return descriptor
@@ -355,8 +350,9 @@ def _signal_supervisor(directory: str, number: signal.Signals) -> int | None:
 
 
 def _await_deaths(descriptors: Collection[int]) -> None:
-    """Until these processes are gone; closes the descriptors. Bounded: who is stuck in the kernel is buried later."""
-    deadline = time.monotonic() + _BURIAL_SECONDS
+    """Wait until these processes are gone, and close the descriptors. Bounded: a process that is stuck in the kernel is
+    cleaned up later."""
+    deadline = time.monotonic() + _CLEAN_UP_SECONDS
     for descriptor in descriptors:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)

@@ -1,9 +1,9 @@
 """Limits on memory, CPUs and the number of processes by control groups: version 2, or version 1 where the controllers
-are mounted apart.
+are mounted separately.
 
-One group per limited instance, under a `corral` directory that only the processes of jobs join; supervisors stay
-outside, so the kernel never kills the one who has to tell. Without writable groups nothing is enforced, and
-`cgroup_support` says why. Used by the spawner too, so only the standard library is imported here.
+There is one group per limited instance, under a directory `corral`. Only processes of jobs join the groups. Supervisors
+stay outside, so the kernel never kills the process that has to record the end. Without writable groups no limit is
+enforced, and `cgroup_support` reports why. The spawner imports this module, so it uses the standard library only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NEAR_LIMIT = 0.98
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CgroupSupport:
-    """What can be enforced here: per controller the directory for new groups, or "" for: not enforced."""
+    """Which limits can be enforced: per controller the directory for new groups, or "" if it is not enforced."""
 
     version: int
     memory: str = ""
@@ -48,7 +48,7 @@ def cgroup_support(mount: str = CGROUP_MOUNT, own: str = "/proc/self/cgroup") ->
 
 
 def _support_v2(mount: str, own_path: str) -> CgroupSupport:
-    # The top needs root; a delegated unit that keeps its server in a subgroup may use the level above it.
+    # The top directory needs root. A delegated systemd unit whose server is in a subgroup may use the level above it.
     own = os.path.normpath(mount + own_path)
     candidates = [mount]
     if own != os.path.normpath(mount):
@@ -78,7 +78,7 @@ def _enable_controllers(directory: str, controllers: tuple[str, ...] = ("memory"
 
 
 def _enable_pids(directory: str) -> bool:
-    """Whether processes can be counted below; memory and CPUs are limited also where they cannot."""
+    """Whether the number of processes can be limited below this directory. Memory and CPUs are limited in any case."""
     try:
         with open(os.path.join(directory, "cgroup.controllers"), encoding="ascii") as source:
             if "pids" not in source.read().split():
@@ -130,7 +130,7 @@ def _own_paths(own: str) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemoryReport:
-    """What the kernel counted. `own_limit` is False when the whole machine, not the group, was out of memory."""
+    """The kernel's counters. `own_limit` is False if the whole machine, not the group, ran out of memory."""
 
     oom_kills: int
     peak_bytes: int
@@ -143,7 +143,7 @@ class Cgroup:
     def __init__(
         self, support: CgroupSupport, name: str, *, memory_bytes: int, cpu_milli: int, max_processes: int = 0
     ) -> None:
-        """A limit of 0 is none."""
+        """0 means no limit."""
         self._version = support.version
         self._memory_bytes = memory_bytes
         self._cpu_milli = cpu_milli
@@ -154,7 +154,7 @@ class Cgroup:
 
     @property
     def _shadows(self) -> list[str]:
-        """Where a container's runtime has made the same group in hierarchies that limit nothing here."""
+        """Directories of the same group that a container runtime has created in hierarchies without limits."""
         if self._version != 1 or not self.directories:
             return []
         base, name = os.path.split(self.directories[0])
@@ -182,7 +182,7 @@ class Cgroup:
                 _write(os.path.join(self._cpu, "cpu.cfs_quota_us"), str(quota))
 
     def _limit_memory(self) -> None:
-        # Without a limit on swap too, a job over its memory would crawl on instead of ending.
+        # Swap is limited too: a job over its memory limit must end, instead of becoming very slow.
         limit = str(self._memory_bytes)
         if self._version == 2:
             _write(os.path.join(self._memory, "memory.max"), limit)
@@ -201,7 +201,7 @@ class Cgroup:
             _write(os.path.join(path, "cgroup.procs"), "0")
 
     def processes(self) -> set[int]:
-        """Of the group and of those below it, as containers make them."""
+        """The processes of the group and of groups below it, which container runtimes create."""
         found: set[int] = set()
         for top in self.directories:
             for path, _, _ in os.walk(top):
@@ -210,13 +210,13 @@ class Cgroup:
         return found
 
     def forbid_forks(self) -> None:
-        """From now on no process of the group can start another: killing them all needs one pass."""
+        """From now on no process of the group can fork: one pass of SIGKILL then reaches all of them."""
         if self._pids:
             with contextlib.suppress(OSError):
                 _write(os.path.join(self._pids, "pids.max"), "0")
 
     def refused_forks(self) -> int:
-        """How often the limit on processes was met."""
+        """How many forks the limit on processes has refused."""
         return dict(_pairs(os.path.join(self._pids, "pids.events"))).get("max", 0) if self._pids else 0
 
     def memory_report(self) -> MemoryReport:
@@ -230,12 +230,13 @@ class Cgroup:
             events = dict(_pairs(os.path.join(self._memory, "memory.oom_control")))
             failures = _number(os.path.join(self._memory, "memory.failcnt"))
             peak = _number(os.path.join(self._memory, "memory.max_usage_in_bytes"))
-        # Not every kernel still counts failures; the peak tells as well.
+        # Not every kernel counts failures; the peak is a second indicator.
         own_limit = failures > 0 or peak >= self._memory_bytes * _NEAR_LIMIT
         return MemoryReport(oom_kills=events.get("oom_kill", 0), peak_bytes=peak, own_limit=own_limit)
 
     def remove(self, seconds: float = _REMOVE_SECONDS) -> None:
-        """Processes that just died may still count for a moment; what stays is swept at the engine's next start."""
+        """Retries for `seconds`, because processes that just died may still count. A group that stays is removed at the
+        next start of the engine."""
         deadline = time.monotonic() + seconds
         for path in (*self.directories, *self._shadows):
             while not remove_group(path) and time.monotonic() < deadline:
@@ -243,7 +244,7 @@ class Cgroup:
 
 
 def remove_group(path: str) -> bool:
-    """Whether the group is gone, with those below it; False while a process is in one."""
+    """Whether the group and the groups below it are gone; False while one of them has a process."""
     try:
         for below, _, _ in os.walk(path, topdown=False):
             os.rmdir(below)
@@ -264,7 +265,7 @@ def sweep(support: CgroupSupport, prefix: str, keep: set[str]) -> None:
 
 
 def _all_hierarchies(base: str) -> list[str]:
-    """Version 1: the same directory in every hierarchy, given one of them."""
+    """Version 1: the same directory in every hierarchy, given its path in one of them."""
     if not base.startswith(f"{CGROUP_MOUNT}/"):
         return []
     below = os.path.relpath(base, CGROUP_MOUNT).partition("/")[2]

@@ -1,20 +1,29 @@
-"""The local engine: attempts as real processes of this machine.
+"""The local engine: runs attempts as real processes of this machine.
 
-It hands instances to the spawner, reads what their supervisors leave on disk, and reports changes. All truth is on
-disk: a new engine over the same root knows everything that an earlier one knew, except launches that no supervisor
-has claimed, which control orders again.
+An attempt has one instance per node of its allocation (virtual nodes are all this machine). To launch it, the engine
+writes a marker file, makes one message per instance and sends the messages to the spawner, a small process that forks
+one supervisor per instance. A supervisor claims its instance, runs the job's process, keeps its log, and records how it
+ended, all in the run directory. It then writes the attempt's id to a pipe, on which the watcher, a thread of this
+engine, listens: the watcher reads the files of that attempt and reports the change to the controller. Every few seconds
+it reads the files of all attempts, in case a supervisor was killed before it could write.
+
+Supervisors do not need the engine. The server can stop, crash and start again while jobs run: a new engine over the
+same root finds in the files everything that the earlier one knew. Only launches that no supervisor has claimed are
+lost; the controller finds them missing and launches them again.
+
+Files: `rundir` (paths), `attempts` (states of attempts), `launches` (sending to the spawner), `watcher` (events),
+`supervisors/` (the spawner and the supervisors), `instance_specs` (the messages), `fold` (fewer files for ended
+attempts).
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from corral.control.ports import (
@@ -31,7 +40,7 @@ from corral.engines.attempts.aggregation import aggregate, must_stop
 from corral.engines.attempts.environment import MASTER_ADDR, base_environment
 from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldWorker
 from corral.engines.attempts.instance_messages import encode
-from corral.engines.attempts.instance_specs import Isolation, SpecWriter
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.attempts.job_places import remove_tree
 from corral.engines.attempts.rendezvous import meeting_port
 from corral.engines.attempts.terms import read_term, write_term
@@ -44,28 +53,15 @@ from corral.engines.local.containers.container_runtime import (
     remove_container,
     remove_leftovers,
 )
-from corral.engines.local.fleet import Fleet
+from corral.engines.local.fleet import HostFleet, VirtualFleet
 from corral.engines.local.fold import LocalFolds
-from corral.engines.local.link import SpawnerLink
+from corral.engines.local.instance_specs import SpecWriter
+from corral.engines.local.launches import Launches
 from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, PREFIX, LogPlaces
 from corral.engines.local.rundir import TMP, WORK, Layout, folded_prefix, is_folded, is_safe_id
 from corral.engines.local.watcher import Watcher
 from corral.engines.storage.scratch import sweep_scratch
 from corral.engines.storage.storage_specs import StoragePlaces
-
-#: A launch that nobody has claimed after this long is sent again, this many times.
-PATIENCE_SECONDS = 30.0
-MAX_SENDS = 3
-_RESTART_PAUSE_SECONDS = 0.2
-
-
-@dataclass(kw_only=True, slots=True)
-class _Pending:
-    """A launch that was sent and not yet claimed."""
-
-    payloads: Mapping[int, bytes] = field(default_factory=dict)
-    sent_at: float
-    sends: int = 1
 
 
 class LocalEngine:
@@ -75,7 +71,7 @@ class LocalEngine:
         self,
         *,
         root: Path,
-        fleet: Fleet,
+        fleet: HostFleet | VirtualFleet,
         log_limit_bytes: int = DEFAULT_LIMIT_BYTES,
         rescan_seconds: float = 2.0,
         server_env: Mapping[str, str] | None = None,
@@ -85,10 +81,11 @@ class LocalEngine:
         storage: StoragePlaces | None = None,
         fold_after_seconds: float = QUIET_SECONDS,
     ) -> None:
-        """Without `runtime` the engine looks for Podman or Docker itself; without `storage` all is below the root."""
+        """Without `runtime` the engine searches for Podman or Docker itself; without `storage` all storage is below
+        the root."""
         self._layout = Layout(str(Path(root).resolve()))
         self._layout.prepare()
-        self._fleet = fleet
+        self.fleet = fleet
         environ = os.environ if server_env is None else server_env
         self._cgroups = cgroup_support() if cgroups is None else cgroups
         # Several engines may share a machine, and their attempts may have the same ids.
@@ -113,15 +110,15 @@ class LocalEngine:
         self._fold_worker = FoldWorker(self._folds, quiet_seconds=fold_after_seconds)
         self._lock = threading.RLock()
         self._tracked: dict[str, Tracked] = {}
-        self._pending: dict[str, _Pending] = {}
-        self._link: SpawnerLink | None = None
-        self._link_started_at = 0.0
         self._closed = False
         with self._lock:
+            # The watcher exists before the first launch.
+            self._launches = Launches(
+                self._layout.spawner_log, give_up=self._give_up, wake=lambda: self._watcher.wake()
+            )
             self._scan()
             self._sweep_cgroups()
-            self._start_spawner()
-        # What is over or up by now is for `observe` to tell.
+        # `observe` reports the attempts that run or are over by now.
         self._watcher = Watcher(self, self._layout.events_path, rescan_seconds)
         self._watcher.prime(self._tracked.values())
         self._watcher.start()
@@ -142,7 +139,7 @@ class LocalEngine:
     # -------------------------------------------------------------------------------------------- Engine
 
     def observe(self) -> Observation:
-        nodes = self._fleet.nodes()
+        nodes = self.fleet.nodes()
         with self._lock:
             self._check_open()
             self._scan()
@@ -159,11 +156,11 @@ class LocalEngine:
                 tracked = self._files.create(order.attempt_id, self._marker_for(order))
                 if tracked is None:
                     raise AttemptTaken(
-                        f"attempt {order.attempt_id} is over here already: its id was given a second time, as happens "
-                        "when an older store is put back. The next attempt has another id."
+                        f"attempt {order.attempt_id} is over here already: its id was used a second time, which "
+                        "happens after an older store is restored. The next attempt has another id."
                     )
                 self._tracked[order.attempt_id] = tracked
-            elif order.attempt_id in self._pending:
+            elif order.attempt_id in self._launches:
                 return
             else:
                 self._files.refresh(tracked)
@@ -176,9 +173,8 @@ class LocalEngine:
                 if order.image:
                     self._layout.note_containers()
                 self._fold_worker.note_launch()
-                self._pending[order.attempt_id] = _Pending(payloads=payloads, sent_at=time.monotonic())
-                self._send(b"".join(payloads.values()))
-                self._end_on_lost_nodes(self._fleet.nodes())
+                self._launches.add(order.attempt_id, payloads)
+                self._end_on_lost_nodes(self.fleet.nodes())
 
     def stop(self, attempt_id: str, grace_seconds: float) -> None:
         with self._lock:
@@ -190,14 +186,14 @@ class LocalEngine:
             if tracked.is_over:
                 return
             self._files.stop(tracked, max(0.0, grace_seconds), self._term)
-            self._pending.pop(attempt_id, None)
+            self._launches.drop(attempt_id)
         self._watcher.look_at(attempt_id)
 
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
         whole, directory = self._layout.attempt_dir(attempt_id), self._layout.rank_dir(attempt_id, rank)
         if not is_safe_id(attempt_id) or not os.path.isdir(whole):
             return LogChunk(data=b"", next_offset=max(0, offset), at_end=True)
-        # Asked before reading: after the end nothing is written any more.
+        # Checked before reading: nothing is written to the log after the end.
         is_over = read_exit(directory) is not None or is_folded(os.listdir(whole))
         places = LogPlaces(((directory, PREFIX), (whole, folded_prefix(rank))))
         data, next_offset = places.read(offset, max(1, limit))
@@ -216,7 +212,7 @@ class LocalEngine:
                     if not tracked.is_over:
                         continue  # a running attempt must stay known
                 self._tracked.pop(attempt_id, None)
-                self._pending.pop(attempt_id, None)
+                self._launches.drop(attempt_id)
             if delete_logs:
                 self._files.remove(attempt_id)
             else:
@@ -239,7 +235,7 @@ class LocalEngine:
         return self._layout.attempt_dir(attempt_id)
 
     def withhold(self, node: str, reason: str) -> None:
-        """Nobody but corral starts anything here."""
+        """Does nothing: only corral starts processes on these nodes."""
 
     def release(self, node: str, *, whoever_withheld: bool) -> None:
         """See `withhold`."""
@@ -255,17 +251,16 @@ class LocalEngine:
         self._watcher.stop()
         self._fold_worker.stop()
         with self._lock:
-            if self._link is not None:
-                self._link.close()
+            self._launches.close()
 
     def describe(self) -> Mapping[str, str]:
-        """For `about` and `doctor`: what is enforced here, and where the files are."""
+        """For `about` and `doctor`: which limits are enforced, and where the files are."""
         runtime = self._specs.runtime
         return {
             "kind": "local",
             "root": self._layout.root,
             "cgroups": self._cgroups.detail,
-            "containers": runtime.detail if runtime is not None else "neither Podman nor Docker is there",
+            "containers": runtime.detail if runtime is not None else "neither Podman nor Docker is installed",
         }
 
     # -------------------------------------------------------------------------------------------- for the watcher
@@ -279,33 +274,27 @@ class LocalEngine:
             return tracked
 
     def look_at_all(self) -> list[Tracked]:
-        """The safety net: everything not over, launches that nobody claimed included, and nodes that went down."""
-        nodes = self._fleet.nodes()
+        """The safety net: refresh every attempt that is not over, handle nodes that went down, and send the launches
+        again that no supervisor has claimed."""
+        nodes = self.fleet.nodes()
         with self._lock:
             if not self._is_superseded:
                 for tracked in self._tracked.values():
                     self._look(tracked)
                 self._end_on_lost_nodes(nodes)
-                self._send_overdue()
+                self._launches.send_overdue()
             return list(self._tracked.values())
 
     def spawner_fileno(self) -> tuple[int, bool]:
-        """The descriptor to poll, and whether it should be polled for writing; -1 without a spawner."""
+        """See `Launches`."""
         with self._lock:
-            return (-1, False) if self._link is None else (self._link.fileno(), self._link.has_unsent)
+            return self._launches.spawner_fileno()
 
     def serve_spawner(self) -> None:
-        """Its socket is ready: send on, or start another one if it died."""
+        """See `Launches`."""
         with self._lock:
-            if self._link is None or self._closed:
-                return
-            try:
-                dead = self._link.is_dead()
-                self._link.flush()
-            except OSError:
-                dead = True
-            if dead:
-                self._replace_spawner()
+            if not self._closed:
+                self._launches.serve_spawner()
 
     # -------------------------------------------------------------------------------------------- inside the lock
 
@@ -314,8 +303,8 @@ class LocalEngine:
             raise EngineUnavailable("the local engine is closed")
         if self._is_superseded:
             raise EngineUnavailable(
-                f"another server has taken over {self._layout.root} (it has term {self.term_seen()}, and this one "
-                f"{self._term}): this one starts and stops nothing any more"
+                f"another server has taken over {self._layout.root} (it has term {self.term_seen()}, this server has "
+                f"term {self._term}): this server no longer starts or stops jobs there"
             )
 
     @property
@@ -324,7 +313,7 @@ class LocalEngine:
 
     @property
     def _is_superseded(self) -> bool:
-        """Another server gives the orders here. One that was never given a term, as in a test, obeys whoever asks."""
+        """Whether a server with a later term uses this root. An engine without a term, as in tests, never is."""
         return 0 < self._term < self.term_seen()
 
     def _marker_for(self, order: LaunchOrder) -> Marker:
@@ -358,18 +347,18 @@ class LocalEngine:
             return
         self._files.refresh(tracked)
         if tracked.is_claimed:
-            self._pending.pop(tracked.attempt_id, None)
+            self._launches.drop(tracked.attempt_id)
         if not tracked.stop_sent and must_stop(tracked.instances):
             self._files.stop(tracked, tracked.marker.grace_seconds, self._term)
 
     def _end_on_lost_nodes(self, nodes: Iterable[Node]) -> None:
-        """A virtual node that a drill took down takes its attempts along, as a real one would."""
+        """End the attempts on virtual nodes that a drill took down, as on a real node that goes down."""
         down = {node.id for node in nodes if node.state is NodeState.DOWN}
         if not down:
             return
         for tracked in self._tracked.values():
             if not tracked.is_over and not down.isdisjoint(tracked.marker.nodes):
-                self._pending.pop(tracked.attempt_id, None)
+                self._launches.drop(tracked.attempt_id)
                 self._files.lose(tracked, down)
                 self._watcher.look_at(tracked.attempt_id)
 
@@ -382,7 +371,7 @@ class LocalEngine:
         sweep(self._cgroups, f"{self._specs.engine}-", keep)
 
     def _remove_container(self, attempt_id: str, rank: int) -> None:
-        """A dead supervisor left it. Nobody waits for it: its processes are ended already."""
+        """Remove the container of a dead supervisor, in the background: its processes have ended already."""
         runtime = self._specs.runtime
         if runtime is None:
             return
@@ -394,19 +383,19 @@ class LocalEngine:
         in_background(remove)
 
     def _remove_leftovers(self) -> None:
-        """Containers of attempts that are over, where a supervisor had no time to remove them."""
+        """Remove containers of attempts that are over and whose supervisor had no time to remove them."""
         runtime = self._specs.runtime
         if runtime is not None and self._layout.had_containers():
             in_background(lambda: self._without(remove_leftovers(runtime, self._specs.engine, self._is_live)))
 
     def _remove_scratch(self, attempt_id: str, rank: int) -> None:
-        """A dead supervisor left it. Nobody waits for it: it may be much."""
+        """Remove the scratch directory of a dead supervisor, in the background: it may hold many files."""
         scratch = self._places.scratch_of(self._specs.engine, attempt_id, rank)
         if os.path.isdir(scratch):
             in_background(lambda: remove_tree(scratch))
 
     def _without(self, removed: Sequence[str]) -> None:
-        """Containers are gone, and so can be the groups that they were in."""
+        """Remove the control groups of removed containers."""
         with self._lock:
             if removed and not self._closed:
                 self._sweep_cgroups()
@@ -416,52 +405,6 @@ class LocalEngine:
             tracked = self._find(attempt_id)
             return tracked is not None and not tracked.is_over
 
-    def _send(self, payload: bytes) -> None:
-        if self._link is None:
-            self._replace_spawner()
-            return
-        try:
-            self._link.send(payload)
-        except OSError:
-            self._replace_spawner()  # which sends everything pending, this too
-            return
-        if self._link.has_unsent:
-            self._watcher.wake()
-
-    def _start_spawner(self) -> SpawnerLink:
-        self._link_started_at = time.monotonic()
-        self._link = SpawnerLink(self._layout.spawner_log)
-        return self._link
-
-    def _replace_spawner(self) -> None:
-        """Start another spawner and send it what the dead one may not have started. Claims prevent doubles."""
-        if self._link is not None:
-            self._link.close()
-            self._link = None
-        # Should it die at once again and again, this must not become a busy loop.
-        time.sleep(max(0.0, self._link_started_at + _RESTART_PAUSE_SECONDS - time.monotonic()))
-        self._send_again(self._start_spawner(), list(self._pending))
-        self._watcher.wake()
-
-    def _send_overdue(self) -> None:
-        if self._link is None:
-            if self._pending:
-                self._replace_spawner()
-            return
-        overdue_since = time.monotonic() - PATIENCE_SECONDS
-        self._send_again(self._link, [key for key, pending in self._pending.items() if pending.sent_at < overdue_since])
-
-    def _send_again(self, link: SpawnerLink, attempt_ids: Iterable[str]) -> None:
-        for attempt_id in attempt_ids:
-            pending = self._pending[attempt_id]
-            tracked = self._tracked[attempt_id]
-            if pending.sends >= MAX_SENDS:
-                del self._pending[attempt_id]
-                self._files.withdraw(tracked, EndReason.LOST, "the spawner did not start it")
-                self._watcher.look_at(attempt_id)
-                continue
-            pending.sends += 1
-            pending.sent_at = time.monotonic()
-            # Should it be dead again, its closed socket brings the watcher here once more.
-            with contextlib.suppress(OSError):
-                link.send(b"".join(pending.payloads.values()))
+    def _give_up(self, attempt_id: str) -> None:
+        self._files.withdraw(self._tracked[attempt_id], EndReason.LOST, "the spawner did not start it")
+        self._watcher.look_at(attempt_id)

@@ -1,9 +1,10 @@
-"""Faults of virtual GPUs and nodes, for drills and tests: what the drill file means, and how it is read and written.
+"""Faults of virtual GPUs and nodes, for drills and tests: the meaning of the drill file, and how it is read and
+written.
 
     {"gpus": {"a10-001-gpu0": {"temperature": 97}}, "nodes": {"a10-003": "down"}}
 
-What a fault does to a reading is telemetry's work, what it does to an attempt the engine's. Beside the drill file lies
-the list of what can be named in it, which the fleet leaves there.
+Telemetry applies a fault to readings, the engine applies it to attempts. Beside the drill file lies the list of nodes
+and GPUs that a drill can name; the fleet writes it.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ MAX_XID = 100_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GpuFault:
-    #: degrees Celsius, whatever the GPU does
+    #: degrees Celsius, independent of the load
     temperature: float | None = None
-    #: the device does not answer any more
+    #: the device no longer answers
     lost: bool = False
     #: zero utilisation although a job holds it
     idle: bool = False
-    #: each comes once, in this order; a repeated code comes again
+    #: each is reported once, in this order; a repeated code is reported again
     xids: tuple[int, ...] = ()
     ecc_uncorrected: int = 0
     remap_failed: bool = False
@@ -106,7 +107,7 @@ def _number(value: Any, where: str, most: float, *, whole: bool = False) -> floa
 
 
 def faults_body(faults: Faults) -> dict[str, Any]:
-    """The opposite of `parse_faults`; what is not wrong is left out."""
+    """The opposite of `parse_faults`; parts without a fault are left out."""
     gpus = {name: _fault_body(fault) for name, fault in sorted(faults.gpus.items()) if not fault.is_none}
     return {"gpus": gpus, "nodes": dict.fromkeys(sorted(faults.down), "down")}
 
@@ -120,12 +121,12 @@ def _fault_body(fault: GpuFault) -> dict[str, Any]:
         "remap_failed": fault.remap_failed,
     }
     wrong = {key: value for key, value in body.items() if value not in (False, 0, [])}
-    # A temperature of 0 is one, too.
+    # A temperature of 0 is a fault, too.
     return wrong if fault.temperature is None else {"temperature": fault.temperature, **wrong}
 
 
 def read_faults(path: Path) -> Faults:
-    """What the file says; no file is no fault. Raises ValueError or OSError."""
+    """The content of the file; without a file there are no faults. Raises ValueError or OSError."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -138,7 +139,8 @@ def write_faults(path: Path, faults: Faults) -> None:
 
 
 def _replace(path: Path, body: Mapping[str, Any]) -> None:
-    """Whole or not at all: a fleet may read at any moment. What is there already needs no room on the disk."""
+    """Atomic, because a fleet may read at any moment. A file with this content is not written again, so it needs no
+    disk space."""
     text = json.dumps(body, indent=2) + "\n"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if path.read_text(encoding="utf-8") == text:
@@ -149,8 +151,8 @@ def _replace(path: Path, body: Mapping[str, Any]) -> None:
 
 
 class FaultFile:
-    """The drill file of one home, read again whenever it changes. A broken one is told once and changes nothing.
-    Safe for use by several threads."""
+    """The drill file of one home, read again whenever it changes. A broken file is logged once and ignored. Safe for
+    use by several threads."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / FAULTS_FILE
@@ -178,7 +180,7 @@ class FaultFile:
 
 
 def announce_fleet(directory: Path, nodes: Sequence[Node]) -> None:
-    """Leave the names that a drill may use; none if these nodes are real."""
+    """Write the names that a drill may use; remove the list if these nodes are real."""
     if not nodes:
         (directory / FLEET_FILE).unlink(missing_ok=True)
         return

@@ -1,7 +1,7 @@
-"""Which nodes and GPUs the local engine has: this machine's own, found by NVML, or virtual ones.
+"""The nodes and GPUs of the local engine: those of this machine, found by NVML, or virtual ones.
 
-Discovery happens once; hardware does not change under a running server, and virtual hardware only by a drill. Never
-fails for want of a driver: a machine without GPUs is a node for CPU jobs.
+Discovery happens once: hardware does not change under a running server, and virtual hardware changes by a drill only. A
+missing driver is no error: a machine without GPUs is a node for CPU jobs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 import psutil
 import pynvml  # type: ignore[import-untyped]
@@ -27,12 +26,6 @@ logger = logging.getLogger(__name__)
 
 #: Machines have fewer whole GPUs than this, and GPUs fewer slices.
 SLICE_INDEX_STEP = 100
-
-
-class Fleet(Protocol):
-    """The nodes of a local cluster."""
-
-    def nodes(self) -> tuple[Node, ...]: ...
 
 
 class HostFleet:
@@ -55,24 +48,24 @@ class HostFleet:
 
 
 class VirtualFleet:
-    """Imagined nodes whose processes really run on this machine. `faults` may take some of them down."""
+    """Virtual nodes whose processes really run on this machine. `faults` may take some of them down."""
 
     def __init__(self, nodes: tuple[Node, ...], faults: FaultFile | None = None) -> None:
         self._all_ready = nodes
         self._faults = faults
-        #: as of the last look: which are down, and the nodes with that
+        #: the result of the last call: which nodes are down, and all nodes with that state
         self._seen: tuple[frozenset[str], tuple[Node, ...]] = (frozenset(), nodes)
 
     def nodes(self) -> tuple[Node, ...]:
         down = self._faults.current().down if self._faults else frozenset()
         if down != self._seen[0]:
-            # Made anew only when something changed: there may be thousands.
+            # Built again only after a change: there may be thousands of nodes.
             nodes = (replace(node, state=NodeState.DOWN) if node.id in down else node for node in self._all_ready)
             self._seen = (down, tuple(nodes))
         return self._seen[1]
 
     def faults(self) -> Mapping[str, GpuFault]:
-        """What a drill has done to GPUs."""
+        """The faults that a drill has set on GPUs."""
         return self._faults.current().gpus if self._faults else {}
 
     def spec(self, model: str) -> GpuSpec:
@@ -83,8 +76,8 @@ class VirtualFleet:
 def fleet_for(
     *, virtual_gpus: str | None = None, virtual_nodes_text: str | None = None, drill_directory: Path | None = None
 ) -> HostFleet | VirtualFleet:
-    """The fleet that the options ask for. A drill file in `drill_directory` makes virtual nodes and GPUs fail.
-    Raises ValueError with what is allowed."""
+    """The fleet for these options. A drill file in `drill_directory` makes virtual nodes and GPUs fail. Raises
+    ValueError with the allowed form."""
     if virtual_gpus and virtual_nodes_text:
         raise ValueError("give either virtual GPUs or virtual nodes, not both")
     if not virtual_gpus and not virtual_nodes_text:
@@ -105,7 +98,8 @@ def host_name() -> str:
 
 
 def discover_gpus() -> tuple[Gpu, ...]:
-    """The GPUs that NVML tells of, by bus order; empty without a driver. Of one that is cut into slices, the slices."""
+    """The GPUs that NVML reports, in bus order; empty without a driver. A GPU that is partitioned (MIG) is replaced by
+    its slices."""
     with _nvml() as available:
         if not available:
             return ()
@@ -114,21 +108,21 @@ def discover_gpus() -> tuple[Gpu, ...]:
         for index in range(pynvml.nvmlDeviceGetCount()):
             try:
                 handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-                if _is_cut(handle):
+                if _is_partitioned(handle):
                     found += _slices(handle, index)
                 else:
                     found.append(_gpu(handle, index))
                     whole[found[-1].id] = handle
             except pynvml.NVMLError as error:
                 logger.warning("GPU %d does not answer and is left out: %s", index, error)
-        # Slices reach each other by no link, not even those of one GPU.
+        # Slices are not linked to each other, not even slices of one GPU.
         groups = link_groups(whole)
         return tuple(replace(gpu, link_group=groups.get(gpu.id, "")) for gpu in found)
 
 
 @contextlib.contextmanager
 def _nvml() -> Iterator[bool]:
-    """Whether the driver is there, until the block ends."""
+    """Whether the driver is available, until the block ends."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
@@ -146,13 +140,13 @@ def _slices(handle: object, index: int) -> list[Gpu]:
     for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
         with contextlib.suppress(pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):
             part = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
-            # Slices have no place in the driver's count of GPUs: theirs begins above all whole ones.
+            # The driver gives slices no index of their own: theirs begin above those of all whole GPUs.
             slices.append(_gpu(part, (index + 1) * SLICE_INDEX_STEP + place))
     return slices
 
 
-def _is_cut(handle: object) -> bool:
-    """Whether the GPU is given away in slices (MIG). Most models cannot be."""
+def _is_partitioned(handle: object) -> bool:
+    """Whether the GPU is partitioned into slices (MIG). Most models cannot be."""
     try:
         return bool(pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
     except pynvml.NVMLError:
@@ -173,7 +167,7 @@ def _text(value: str | bytes) -> str:
 
 
 def model_name(product: str) -> str:
-    """The short name that people ask for: "NVIDIA A100-SXM4-80GB" is A100-80G, "NVIDIA H200" is H200, and its slice
+    """The short name that users write: "NVIDIA A100-SXM4-80GB" is A100-80G, "NVIDIA H200" is H200, and its slice
     "NVIDIA H200 MIG 1g.18gb" is H200-MIG-1g.18gb."""
     whole, cut, profile = product.partition(" MIG ")
     if cut:

@@ -1,6 +1,6 @@
-"""Attempts of the local engine that are over take few files: what only mattered while they ran is removed.
+"""Folds ended attempts of the local engine: removes the files that only mattered while they ran.
 
-<root>/ended/<attempt>                        over and forgotten, to be folded
+<root>/ended/<attempt>                        ended and forgotten, to be folded
 <root>/runs/<shard>/<attempt>/<rank>.log.*    the log, after that
 <root>/runs/<shard>/<attempt>/over            in place of a log, where there is none
 <root>/runs/<shard>/<attempt>/<rank>/work/    only if the job left something in it
@@ -12,16 +12,15 @@ import contextlib
 import os
 from collections.abc import Iterable
 
+from corral.engines.attempts.claims import CLAIM
 from corral.engines.local.logs import PREFIX
 from corral.engines.local.rundir import (
     AUTH,
-    CLAIM,
     ENVIRONMENT,
     EXIT,
     LOST,
     ORDER,
     OVER,
-    PROGRESS,
     STOP,
     TMP,
     WORK,
@@ -30,8 +29,9 @@ from corral.engines.local.rundir import (
     is_folded,
     is_safe_id,
 )
+from corral.engines.storage.preparation import PROGRESS
 
-#: Since it is there, attempts that are over have marks in `ended`, or are folded.
+#: If this file exists, every ended attempt has a mark in `ended`, or is folded.
 _FOUND = "folded"
 _OF_INSTANCES = (PROGRESS, ENVIRONMENT, AUTH, EXIT, CLAIM)
 _OF_ATTEMPTS = (STOP, LOST)
@@ -44,7 +44,7 @@ class LocalFolds:
         self._layout = layout
 
     def forget(self, attempt_id: str) -> None:
-        """The end of the attempt is recorded: it is folded some time."""
+        """The end of the attempt is recorded: it is folded later."""
         with contextlib.suppress(FileNotFoundError):
             os.rename(self._layout.marker(attempt_id), self._layout.ended(attempt_id))
 
@@ -53,13 +53,14 @@ class LocalFolds:
         return list(filter(is_safe_id, os.listdir(self._layout.ended_dir)))
 
     def fold(self, attempt_id: str) -> None:
-        """Leave the logs of an attempt, and what its job wrote into its working directories."""
+        """Keep the logs of an attempt and the files that its job wrote into its working directories; remove the
+        rest."""
         directory = self._layout.attempt_dir(attempt_id)
         try:
             names = os.listdir(directory)
         except FileNotFoundError:
             return
-        # First of all: without its claim an attempt would look as if it had never been launched.
+        # First of all: without a claim an attempt looks as if it had never been launched.
         with contextlib.suppress(FileNotFoundError):
             os.rename(os.path.join(directory, ORDER), os.path.join(directory, OVER))
         for rank in filter(str.isdigit, names):
@@ -73,7 +74,7 @@ class LocalFolds:
             os.unlink(self._layout.ended(attempt_id))
 
     def _find_unfolded(self) -> None:
-        """Once: attempts of an earlier version, which left all their files."""
+        """Once: mark the attempts of an earlier version, which kept all their files."""
         done = os.path.join(self._layout.root, _FOUND)
         if os.path.exists(done):
             return
@@ -95,7 +96,7 @@ def _fold_instance(directory: str, rank: str) -> None:
             os.rename(os.path.join(inner, name), os.path.join(directory, kept))
     _unlink(inner, _OF_INSTANCES)
     for path in (os.path.join(inner, TMP), os.path.join(inner, WORK), inner):
-        # What a job has left there stays.
+        # Files that the job left there stay.
         with contextlib.suppress(OSError):
             os.rmdir(path)
 

@@ -1,8 +1,8 @@
 """The output of an instance: segments named by the byte offset at which they begin.
 
-The writer keeps the newest bytes only, so a chatty job neither blocks nor fills the disk; because a segment's name
-is its offset, an offset means the same byte before and after a rotation. Used by the spawner too, so only the
-standard library is imported here.
+The writer keeps only the newest bytes, so a job with much output neither blocks nor fills the disk. Because a segment's
+name is its offset, an offset means the same byte before and after a rotation. The spawner imports this module, so it
+uses the standard library only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _READ_TRIES = 3
 
 
 class LogWriter:
-    """Appends to the newest segment and drops the oldest ones. A full disk costs output, never the job."""
+    """Appends to the newest segment and removes the oldest ones. On a full disk output is lost, but the job goes on."""
 
     def __init__(self, directory: str, limit_bytes: int) -> None:
         self._directory = directory
@@ -63,14 +63,14 @@ def segment_name(start: int) -> str:
 
 @dataclass(frozen=True)
 class LogPlaces:
-    """Where the segments of one instance's log are: its own directory, and the attempt's after that was folded."""
+    """The directories that hold the segments of one instance's log: its own, and the attempt's after folding."""
 
-    #: each with how the names of segments begin there
+    #: each with the prefix of the names of segments in it
     places: tuple[tuple[str, str], ...]
 
     def segments(self) -> dict[int, str]:
-        """The path of each kept segment by the offset at which it begins, oldest first. One that is moved from the
-        first place to the second meanwhile is found in one of them."""
+        """The path of each kept segment by its first offset, oldest first. A segment that is moved from the first
+        directory to the second during the call is found in one of them."""
         found: dict[int, str] = {}
         for directory, prefix in self.places:
             try:
@@ -97,7 +97,7 @@ class LogPlaces:
         return start
 
     def read(self, offset: int, limit: int) -> tuple[bytes, int]:
-        """Up to `limit` bytes from `offset` on, and the offset after them. Skips what was rotated away."""
+        """Up to `limit` bytes from `offset` on, and the offset after them. Skips bytes that were rotated away."""
         if offset < 0:
             offset = max(0, self.end() + offset)
         for _ in range(_READ_TRIES):

@@ -1,8 +1,8 @@
-"""NVIDIA's MPS, which lets several programs compute on one GPU at once and holds each to its share.
+"""NVIDIA's MPS: several programs compute on one GPU at the same time, and MPS limits each to its share.
 
-Its daemon outlives the server, as jobs do: who starts next finds it. It serves the programs of one account at a time,
-so it is for installations whose jobs all have the same one; that is for the operator to know, and the setting's
-default leaves it off.
+The MPS daemon outlives the server, as jobs do; the next server uses the same daemon. It serves the programs of one
+account at a time, so it is for installations whose jobs all have the same account. The operator must know that, and the
+setting is off by default.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ logger = logging.getLogger(__name__)
 
 PROGRAM = "nvidia-cuda-mps-control"
 _START_SECONDS = 20.0
-#: The daemon leaves its own number there while it runs.
+#: The daemon writes its process id there while it runs.
 _PID_FILE = "nvidia-cuda-mps-control.pid"
 
 
 def start_mps(directory: str, environ: Mapping[str, str]) -> str:
-    """Where programs reach the daemon, or "" if there is none to be had: then shares are kept by nobody."""
+    """The directory in which programs reach the daemon, or "" if it cannot be started: then shares are not enforced."""
     program = shutil.which(PROGRAM, path=environ.get("PATH"))
     if program is None:
         logger.warning("local.mps has no effect: there is no %s on this machine", PROGRAM)

@@ -1,7 +1,7 @@
-"""Which GPUs of this machine are linked to each other, as the driver tells: by NVLink, else on the same NUMA node.
+"""Which GPUs of this machine are linked: by NVLink, or else by being on the same NUMA node, as the driver reports.
 
-A group holds only GPUs that are all linked to one another: on machines whose links form a mesh, two of them that would
-have to talk through a third are in different groups. What the driver does not tell is not guessed.
+All GPUs of a group are linked to one another. On machines whose links form a mesh, two GPUs that would communicate
+through a third one are in different groups. Links that the driver does not report are not assumed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _cliques(handles: Mapping[str, Any], are_linked: AreLinked) -> Sequence[Sequ
 
 
 def _by_nvlink(one: Any, other: Any) -> bool:
-    """Also through switches: what counts is whether they reach each other's memory that way."""
+    """Also through switches: what counts is whether they can access each other's memory by NVLink."""
     try:
         status = pynvml.nvmlDeviceGetP2PStatus(one, other, pynvml.NVML_P2P_CAPS_INDEX_NVLINK)
     except pynvml.NVMLError:

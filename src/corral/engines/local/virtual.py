@@ -1,8 +1,8 @@
-"""Virtual GPUs: what `--virtual-gpus 8xA100-80G` and `--virtual-nodes 6x4xA10,5x4xA100-80G` mean. Pure.
+"""Virtual GPUs: the meaning of `--virtual-gpus 8xA100-80G` and `--virtual-nodes 6x4xA10,5x4xA100-80G`. Pure.
 
-With `/4` behind the model every four GPUs of a node are linked to each other; a model such as H200-MIG-1g.18gb is a
-slice of a larger GPU.
-Only the hardware is imagined; the processes that get these GPUs are real. Readings for them are telemetry's work.
+With `/4` behind the model, every four GPUs of a node are linked to each other. A model such as H200-MIG-1g.18gb is a
+slice of a larger GPU. Only the hardware is virtual; the processes that get these GPUs are real. Telemetry simulates the
+readings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DEFAULT_MEMORY_GIB = 24
 DEFAULT_TDP_WATTS = 250.0
 DEFAULT_SM_CLOCK_MHZ = 1500.0
 DEFAULT_MEMORY_CLOCK_MHZ = 5000.0
-#: What a virtual node claims for every GPU.
+#: The CPUs and memory that a virtual node has for every GPU.
 CPUS_PER_GPU = 16
 MEMORY_BYTES_PER_GPU = 64 * GIB
 MAX_NODES = 10_000
@@ -29,13 +29,13 @@ NODES_FORM = "NODESxGPUSxMODEL, several groups separated by commas, for example 
 _MODEL = re.compile(r"[A-Za-z][A-Za-z0-9.-]{0,31}")
 _MEMORY_SUFFIX = re.compile(r"-(\d{1,4})GB?$", re.IGNORECASE)
 _SLICE_SUFFIX = re.compile(r"-MIG-(\d)g\.(\d{1,4})gb$")
-#: A GPU that can be cut has so many parts.
+#: The number of slices that a GPU can be partitioned into.
 _PARTS = 7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GpuSpec:
-    """The data sheet of a model, as far as corral imitates it."""
+    """The data sheet of a model, as far as corral simulates it."""
 
     model: str
     memory_bytes: int
@@ -79,8 +79,8 @@ _KNOWN = {
 
 
 def gpu_spec(model: str) -> GpuSpec:
-    """What a model is. A suffix such as -80G sets the memory; an unknown name is an average GPU. A slice has the
-    memory of its profile, and its part of the power."""
+    """The data sheet of a model. A suffix such as -80G sets the memory; an unknown name is an average GPU. A slice has
+    the memory of its profile, and its part of the power."""
     profile = _SLICE_SUFFIX.search(model)
     if profile:
         whole, part = gpu_spec(model[: profile.start()]), int(profile.group(1)) / _PARTS
@@ -107,17 +107,17 @@ def gpu_spec(model: str) -> GpuSpec:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeGroup:
-    """Some equal virtual nodes."""
+    """A number of equal virtual nodes."""
 
     nodes: int
     gpus: int
     model: str
-    #: how many GPUs are linked to each other; 0 means that nothing is known of links
+    #: how many GPUs are linked to each other; 0 means that no links are known
     linked: int = 0
 
 
 def parse_virtual_gpus(text: str) -> NodeGroup:
-    """One node's GPUs. Raises ValueError with what is allowed."""
+    """The GPUs of one node. Raises ValueError with the allowed form."""
     parts = text.strip().split("x", 1)
     if len(parts) != 2:
         raise ValueError(f"virtual GPUs {text!r}: expected {GPUS_FORM}")
@@ -127,7 +127,7 @@ def parse_virtual_gpus(text: str) -> NodeGroup:
 
 
 def parse_virtual_nodes(text: str) -> tuple[NodeGroup, ...]:
-    """Groups of nodes. Raises ValueError with what is allowed."""
+    """Groups of nodes. Raises ValueError with the allowed form."""
     groups: list[NodeGroup] = []
     for part in text.split(","):
         fields = part.strip().split("x", 2)

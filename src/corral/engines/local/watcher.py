@@ -1,7 +1,7 @@
-"""The engine's one thread: wakes up when a supervisor has news, and reports each change of an attempt once.
+"""The engine's thread: wakes up when a supervisor reports an event, and reports each change of an attempt once.
 
-News is only "look at this attempt"; what is true stands in its files. A slow rescan finds what no news came for,
-such as a supervisor that was killed.
+An event is only the id of an attempt whose files have changed; the files hold the state. A slow rescan finds changes
+without an event, for example of a supervisor that was killed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _READ_BYTES = 1 << 16
 
 
 class Watched(Protocol):
-    """What the thread needs of the engine."""
+    """The methods of the engine that the watcher calls."""
 
     def look(self, attempt_id: str) -> Tracked | None: ...
 
@@ -40,8 +40,8 @@ class Watcher:
     def __init__(self, watched: Watched, events_path: str, rescan_seconds: float) -> None:
         self._watched = watched
         self._rescan_seconds = rescan_seconds
-        # Open for both, so that the pipe never reports an end while no supervisor has it open.
-        self._news = os.open(events_path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        # Opened for reading and writing, so that the pipe reports no end while no supervisor has it open.
+        self._events = os.open(events_path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._partial = b""
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._lock = threading.Lock()
@@ -52,7 +52,7 @@ class Watcher:
         self._worker = Worker("local-engine", self._round, every_seconds=0.0, interrupt=self.wake)
 
     def prime(self, attempts: Iterable[Tracked]) -> None:
-        """These states are known before the first event."""
+        """Mark the phases of these attempts as reported."""
         for tracked in attempts:
             if tracked.is_over:
                 tracked.reported = AttemptPhase.ENDED
@@ -78,10 +78,10 @@ class Watcher:
 
     def stop(self) -> None:
         if not self._worker.stop():
-            return  # it hangs: what it uses stays open until the process ends
+            return  # the thread hangs: its descriptors stay open until the process ends
         with self._lock:
             self._closed = True
-            for descriptor in (self._news, self._wake_read, self._wake_write):
+            for descriptor in (self._events, self._wake_read, self._wake_write):
                 os.close(descriptor)
 
     # -------------------------------------------------------------------------------------------- the thread
@@ -95,7 +95,7 @@ class Watcher:
 
     def _turn(self, rescan_at: float) -> None:
         poll = select.poll()
-        poll.register(self._news, select.POLLIN)
+        poll.register(self._events, select.POLLIN)
         poll.register(self._wake_read, select.POLLIN)
         spawner, has_unsent = self._watched.spawner_fileno()
         if spawner >= 0:
@@ -105,32 +105,32 @@ class Watcher:
             os.read(self._wake_read, _READ_BYTES)
         if spawner in ready:
             self._watched.serve_spawner()
-        for attempt_id in self._take_news():
+        for attempt_id in self._take_events():
             tracked = self._watched.look(attempt_id)
             if tracked is not None:
                 self._report(tracked)
 
-    def _take_news(self) -> set[str]:
+    def _take_events(self) -> set[str]:
         with self._lock:
             named, self._asked = self._asked, set()
         with contextlib.suppress(BlockingIOError):
-            *lines, self._partial = (self._partial + os.read(self._news, _READ_BYTES)).split(b"\n")
+            *lines, self._partial = (self._partial + os.read(self._events, _READ_BYTES)).split(b"\n")
             named.update(line.decode(errors="replace") for line in lines)
         return named
 
     def _report(self, tracked: Tracked) -> None:
-        """Each phase once and in order, also when a short job was over before anybody looked."""
+        """Report each phase once and in order, also for a short job that was over before its files were read."""
         if tracked.reported is AttemptPhase.ENDED:
             return
         since = up_since(tracked.instances)
         if tracked.reported is None and since is not None:
             tracked.reported = AttemptPhase.RUNNING
-            self._tell(AttemptStatus(attempt_id=tracked.attempt_id, phase=AttemptPhase.RUNNING, at=since))
+            self._notify(AttemptStatus(attempt_id=tracked.attempt_id, phase=AttemptPhase.RUNNING, at=since))
         if tracked.is_over and (status := aggregate(tracked.attempt_id, tracked.instances)) is not None:
             tracked.reported = AttemptPhase.ENDED
-            self._tell(status)
+            self._notify(status)
 
-    def _tell(self, status: AttemptStatus) -> None:
+    def _notify(self, status: AttemptStatus) -> None:
         with self._lock:
             sinks = list(self._sinks)
         for sink in sinks:

@@ -1,1 +1,1 @@
-"""What jobs mount on the local engine's nodes: volumes as directories, the node's own disk, buckets, datasets."""
+"""The storage that jobs mount: volumes as directories, the node's own disk, buckets, datasets."""

@@ -1,18 +1,18 @@
-"""Buckets as directories: mounted where FUSE is there, else fetched before the start."""
+"""Buckets as directories: mounted if FUSE is available, else fetched before the start."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
+from corral.engines.attempts.claims import CLAIM
 from corral.engines.attempts.instance_messages import StorageSpec
-from corral.engines.local.rundir import CLAIM
 from corral.engines.storage.provider import CannotProvide, Surroundings
 from corral.objects.access import NotReachable, ObjectAccess, look
 from corral.objects.bucket import Bucket, Replaced
+from corral.objects.bucket_mounts import CannotMount, MountOrder, directory_of, ensure_mounted, fuse_problem
 from corral.objects.cache import BlockCache
-from corral.objects.fetching import TooLarge, fetch_tree, prefetch
-from corral.objects.mounting import CannotMount, MountOrder, directory_of, ensure_mounted, fuse_problem
+from corral.objects.prefetch import TooLarge, fetch_tree, prefetch
 
 _GIB = 1 << 30
 
@@ -21,12 +21,12 @@ class BucketProvider:
     """See `StorageProvider`."""
 
     def provide(self, spec: StorageSpec, around: Surroundings) -> str:
-        access = ObjectAccess.from_words(spec["access"])
+        access = ObjectAccess.from_dict(spec["access"])
         problem = "switched off" if around.places["without_fuse"] else fuse_problem()
         if problem and not spec["read_only"]:
-            raise CannotProvide(f"it can only be written to where FUSE is, and here {problem}")
+            raise CannotProvide(f"it can be written to only through FUSE, and here {problem}")
         try:
-            # Asked first: a bucket that is not there would be an empty directory, or errors in the job's hands.
+            # Checked first: a missing bucket would appear as an empty directory, or cause errors in the job.
             look(access, limit=1)
             if problem:
                 return self._fetched(spec, access, around, problem)
@@ -43,7 +43,7 @@ class BucketProvider:
         writable = not spec["read_only"]
         order = MountOrder(
             directory=directory_of(places["objects"], access, writable=writable),
-            access=access.to_words(),
+            access=access.to_dict(),
             writable=writable,
             cache=places["cache"],
             cache_bytes=places["cache_bytes"],
@@ -54,14 +54,14 @@ class BucketProvider:
 
     def _prefetched(self, spec: StorageSpec, access: ObjectAccess, around: Surroundings) -> None:
         around.say(f"fetching {spec['name']} before the start")
-        fetched = prefetch(_bucket(access, around), lambda words: around.progress(f"{spec['name']}: {words}"))
+        fetched = prefetch(_bucket(access, around), lambda text: around.progress(f"{spec['name']}: {text}"))
         around.say(f"{spec['name']} is here: {fetched / _GIB:.2f} GiB")
 
     def _fetched(self, spec: StorageSpec, access: ObjectAccess, around: Surroundings, problem: str) -> str:
         around.say(f"{spec['name']} cannot be mounted here ({problem}): all its files are fetched before the start")
         target = os.path.join(around.scratch, f"fetched-{spec['link']}")
         os.makedirs(around.scratch, mode=0o700, exist_ok=True)
-        fetched = fetch_tree(_bucket(access, around), target, lambda words: around.progress(f"{spec['name']}: {words}"))
+        fetched = fetch_tree(_bucket(access, around), target, lambda text: around.progress(f"{spec['name']}: {text}"))
         around.say(f"{spec['name']} is here: {fetched / _GIB:.2f} GiB")
         return target
 

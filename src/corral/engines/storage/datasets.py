@@ -1,13 +1,12 @@
-"""Versions of datasets on a node: checked out once, whole and checked, shared by all jobs that mount them.
+"""Versions of datasets on a node: checked out once, verified, shared by all jobs that mount them.
 
     <root>/<version>.<n>/       the files of one version, read-only
-    <root>/<version>.<n>.json   what they were when they were checked out; its time is when they were last asked for
-    <root>/uses/<version>.<n>/  one file for each attempt that mounts them, with where its claim or its mark is
+    <root>/<version>.<n>.json   sizes and times of the files at the checkout; its own time is the last use
+    <root>/uses/<version>.<n>/  one file for each attempt that mounts them: the path of its claim or its mark
 
-A version that is there already is compared with what it was, by sizes and times of every file: whoever changes a file
-leaves a trace there. One that is not as it was is left to those who have it, and checked out anew under the next
-number. When there is more than may be kept, versions that no attempt uses go, the one that was asked for longest ago
-first.
+An existing checkout is compared with its record, by size and times of every file: every change of a file shows there. A
+checkout that was changed is left to the attempts that use it, and the version is checked out again under the next
+number. If the cache is too large, checkouts that no attempt uses are removed, the least recently used first.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from corral.datasets.errors import DatasetError
 from corral.datasets.history.trees import walk
 from corral.datasets.work.checkout import make_read_only, staging, write_tree
 from corral.datasets.work.progress import Progress
+from corral.engines.attempts.claims import ClaimState, claim_state
 from corral.engines.attempts.instance_messages import StorageSpec
-from corral.engines.local.rundir import ClaimState, claim_state
 from corral.engines.storage.provider import CannotProvide, Surroundings
 from corral.objects.access import NotReachable
 
@@ -60,7 +59,7 @@ class DatasetProvider:
         return str(place)
 
     def _ready(self, root: Path, spec: StorageSpec, around: Surroundings) -> Path:
-        """A checkout of the version that is as it must be: one that is there, or a new one."""
+        """A checkout of the version that is unchanged: an existing one, or a new one."""
         number = 1
         while (place := root / f"{spec['version']}.{number}").exists():
             about = _about(place)
@@ -73,7 +72,7 @@ class DatasetProvider:
 
 
 def _prepare(root: Path) -> None:
-    """Accounts of jobs may pass to a version whose id they know, and see nothing else."""
+    """Accounts of jobs may pass to a version whose id they know, and list nothing."""
     root.mkdir(parents=True, exist_ok=True)
     os.chmod(root, 0o711)
     for name in (_INDEX, _LOCKS, _USES):
@@ -81,24 +80,24 @@ def _prepare(root: Path) -> None:
 
 
 def _check_out(place: Path, spec: StorageSpec, around: Surroundings) -> None:
-    """Every piece is checked before it is written; what is damaged is named, and nothing is there then."""
+    """Every piece is verified before it is written. If one is damaged, the error names it and no checkout is left."""
     access = spec["access"]
     pieces = PieceStore(open_blobs(json.loads(access["storage"])), cache=place.parent / _INDEX)
     entries = list(walk(pieces, bytes.fromhex(access["tree"])))
     size = sum(item.entry.size for item in entries if item.entry.kind == "file")
     _make_room(place.parent, size)
 
-    def tell(progress: Progress) -> None:
+    def report(progress: Progress) -> None:
         done, total = format_bytes(progress.bytes_done), format_bytes(progress.bytes_total)
         around.progress(f"checking out {access['name']}: {done} of {total}")
 
     mask = os.umask(0o022)
     try:
         with staging(place) as folder:
-            write_tree(entries, folder, pieces, version=spec["version"], threads=_THREADS, on_progress=tell)
+            write_tree(entries, folder, pieces, version=spec["version"], threads=_THREADS, on_progress=report)
             make_read_only(folder)
             about = {"bytes": size, "stamps": _stamps(folder)}
-            # Before the rename: what has its name has its stamps. Renaming changes no file's.
+            # Before the rename: a checkout under its final name has its record. Renaming changes no file times.
             replace_file(_about_path(place), json.dumps(about).encode())
             os.rename(folder, place)
     finally:
@@ -131,7 +130,7 @@ def _about(place: Path) -> dict[str, Any] | None:
 
 
 def _stamps(place: Path) -> dict[str, list[int]]:
-    """Of everything in a checkout: mode, size, and when it changed."""
+    """Mode, size and change time of everything in a checkout."""
     found: dict[str, list[int]] = {}
     for where, folders, names in os.walk(place):
         for name in [*folders, *names]:
@@ -143,7 +142,7 @@ def _stamps(place: Path) -> dict[str, list[int]]:
     return found
 
 
-# ------------------------------------------------------------------------------------------------ who uses it
+# ------------------------------------------------------------------------------------------------ uses
 
 
 def _use(root: Path, place: Path, around: Surroundings) -> None:
@@ -155,7 +154,7 @@ def _use(root: Path, place: Path, around: Surroundings) -> None:
 
 
 def _is_used(root: Path, place: Path) -> bool:
-    """Whether an attempt that mounts it may still run. What is over is forgotten."""
+    """Whether an attempt that mounts it may still run. Records of ended attempts are removed."""
     uses = root / _USES / place.name
     used = False
     for use in sorted(uses.iterdir()) if uses.is_dir() else ():
@@ -167,7 +166,8 @@ def _is_used(root: Path, place: Path) -> bool:
 
 
 def _lives(sign: str) -> bool:
-    """By a claim that is locked as long as the attempt runs, or by a mark that is there as long as it is known."""
+    """Whether the claim is locked, which it is while the attempt runs, or the mark exists, which it does while the
+    attempt is known."""
     return os.path.isfile(sign) or claim_state(sign) is ClaimState.HELD
 
 
@@ -179,7 +179,7 @@ class _Kept:
 
 
 def _evict(root: Path, most_bytes: int) -> None:
-    """Only what nobody uses goes, so there may be more than `most_bytes` when this returns."""
+    """Removes only unused checkouts, so the cache may be larger than `most_bytes` when this returns."""
     kept = []
     for path in root.glob("*.json"):
         place = path.with_suffix("")
@@ -193,7 +193,7 @@ def _evict(root: Path, most_bytes: int) -> None:
             break
         with contextlib.suppress(BlockingIOError), _locked(root, one.place.name.rpartition(".")[0], wait=False):
             if not _is_used(root, one.place):
-                # The name first: what is half removed must not be found.
+                # Renamed first: a checkout that is half removed must not be found.
                 gone = one.place.with_name(f".gone-{one.place.name}")
                 if one.place.exists():
                     os.rename(one.place, gone)
@@ -204,14 +204,14 @@ def _evict(root: Path, most_bytes: int) -> None:
     for rest in root.glob(".gone-*"):
         remove_tree(rest)
     for half in root.glob(".*.checkout"):
-        # What a killed process left would be used again by the next one, but not at the price of others' room.
+        # The next process would reuse what a killed one left, but not at the price of other versions' space.
         with contextlib.suppress(BlockingIOError), _locked(root, half.name[1:].partition(".")[0], wait=False):
             remove_tree(half)
 
 
 @contextlib.contextmanager
 def _locked(root: Path, name: str, *, wait: bool = True) -> Iterator[None]:
-    """One process at a time; the system lets go of it when one is killed."""
+    """One process at a time; the kernel releases the lock when a process is killed."""
     descriptor = os.open(root / _LOCKS / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -1,12 +1,12 @@
 """Block and filesystem volumes of the local engine: directories below one root.
 
-    <root>/v-12/data         what jobs see
+    <root>/v-12/data         the directory that jobs see
     <root>/v-12/volume.json  its size and owner
     <root>/.making/          volumes that are not complete yet
     <root>/.trash/           volumes that are being removed
 
-A volume appears and vanishes by one rename, so that a crash leaves a whole one or none; what is left in the other two
-directories is removed the next time. Which volumes there should be is control's business.
+A volume appears and vanishes by one rename, so that a crash leaves a complete one or none; leftovers in the other two
+directories are removed the next time. Control decides which volumes exist.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import contextmanager
 
 from corral.control.ports import VolumeUnavailable, VolumeUse
 from corral.engines.attempts.job_places import remove_tree
-from corral.engines.local.rundir import read_json, write_json
+from corral.engines.attempts.json_files import read_json, write_json
 from corral.engines.storage.permissions import let_pass, open_inside
 from corral.engines.storage.project_quotas import ProjectQuotas, quotas_of
 from corral.files import used_bytes
@@ -31,7 +31,7 @@ _ABOUT = "volume.json"
 _MAKING = ".making"
 _TRASH = ".trash"
 _ID = re.compile(r"v-(\d{1,9})")
-#: Projects below are left to whoever else uses quotas on the same disk.
+#: Project ids below are left to other users of quotas on the same disk.
 _FIRST_PROJECT = 1_000_000
 
 
@@ -39,33 +39,33 @@ class DirectoryVolumes:
     """See `corral.control.ports.VolumeDriver`. Safe for several threads: each change is one rename."""
 
     def __init__(self, root: str, quotas: ProjectQuotas | None = None) -> None:
-        """Without `quotas` the driver looks for the file system's own."""
+        """Without `quotas` the driver detects those of the file system."""
         self._root = os.path.abspath(root)
         os.makedirs(self._root, mode=0o700, exist_ok=True)
         self._quotas = quotas or quotas_of(self._root)
 
     @property
     def detail(self) -> str:
-        """For `doctor`: how sizes are kept."""
+        """For `doctor`: how sizes are enforced."""
         kept = "by project quotas" if self._quotas else "by measuring: this file system has no project quotas"
         return f"{self._root}: sizes are enforced {kept}"
 
     def create(self, volume_id: str, size_bytes: int, owner: str) -> None:
-        with _telling(volume_id):
+        with _volume_errors(volume_id):
             place = self._place(volume_id)
             if not os.path.isdir(place):
                 self._make(volume_id, place, size_bytes, owner)
             self._limit(volume_id, size_bytes)
 
     def resize(self, volume_id: str, size_bytes: int) -> None:
-        with _telling(volume_id):
+        with _volume_errors(volume_id):
             about = os.path.join(self._place(volume_id), _ABOUT)
             self._existing(volume_id)
             write_json(about, {**(read_json(about) or {}), "size_bytes": size_bytes}, durable=True)
             self._limit(volume_id, size_bytes)
 
     def delete(self, volume_id: str) -> None:
-        with _telling(volume_id):
+        with _volume_errors(volume_id):
             place = self._place(volume_id)
             trash = os.path.join(self._root, _TRASH)
             os.makedirs(trash, mode=0o700, exist_ok=True)
@@ -77,7 +77,7 @@ class DirectoryVolumes:
                     raise VolumeUnavailable(f"volume {volume_id}: some of its files cannot be removed, in {half}")
 
     def usage(self, volume_id: str) -> VolumeUse:
-        with _telling(volume_id):
+        with _volume_errors(volume_id):
             path = self._existing(volume_id)
             if self._quotas is not None:
                 used = self._quotas.used_bytes(_project(volume_id))
@@ -85,12 +85,12 @@ class DirectoryVolumes:
             return VolumeUse(used_bytes=used_bytes(path))
 
     def is_let_in(self, volume_id: str) -> bool:
-        with _telling(volume_id):
+        with _volume_errors(volume_id):
             place = self._place(volume_id)
             return os.path.isdir(place) and bool(os.stat(place).st_mode & 0o077)
 
     def let_go(self, volume_id: str) -> None:
-        with _telling(volume_id):
+        with _volume_errors(volume_id):
             if self.is_let_in(volume_id):
                 let_pass(self._place(volume_id), set())
 
@@ -130,7 +130,7 @@ class DirectoryVolumes:
         except OSError:
             remove_tree(half)
             if not os.path.isdir(place):
-                raise  # nobody else was quicker
+                raise  # no other thread created it meanwhile
 
     def _limit(self, volume_id: str, size_bytes: int) -> None:
         if self._quotas is None:
@@ -138,7 +138,7 @@ class DirectoryVolumes:
         self._quotas.limit(os.path.join(self._place(volume_id), DATA), _project(volume_id), size_bytes)
 
     def _halves(self, volume_id: str) -> list[str]:
-        """What a crash left of this volume, or of every one."""
+        """The leftovers of a crash, of this volume or of all volumes."""
         found = []
         for place in (os.path.join(self._root, name) for name in (_MAKING, _TRASH)):
             names = os.listdir(place) if os.path.isdir(place) else []
@@ -160,7 +160,7 @@ def _free_name(directory: str, volume_id: str) -> str:
 
 
 @contextmanager
-def _telling(volume_id: str) -> Iterator[None]:
+def _volume_errors(volume_id: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -1,11 +1,11 @@
-"""How a job gets to see what it mounts.
+"""How a job sees its storage.
 
 Every mount has a variable and a link in the job's directory. A server that runs as root gives the job a mount namespace
-of its own (`namespace`): each directory is mounted in a private place, read-only where it should be, and at the very
-path that was asked for where that covers nothing of the system. What cannot be mounted there ends the attempt: the
-directory itself, in which everybody may write, is shown to no job. A server that is not root cannot mount: its jobs
-have its own account, use the variable, and are trusted to keep what they may only read.
-Runs forked from the spawner, so only the standard library is imported here.
+of its own (`mount_namespace`): each directory is mounted in a private directory, read-only if required, and also at the
+requested path if that covers nothing of the system. If the namespace cannot be made, the attempt ends: the directory
+itself, in which every account may write, is not shown to a job. A server that is not root cannot mount: its jobs run as
+its own account, use the variable, and are trusted not to change read-only storage. It is forked from the spawner, so
+this module uses the standard library only.
 """
 
 from __future__ import annotations
@@ -17,50 +17,52 @@ import re
 from collections.abc import Sequence
 
 from corral.engines.attempts.instance_messages import Owner, StorageSpec
-from corral.engines.attempts.job_places import make_private, open_way
+from corral.engines.attempts.job_places import make_private, open_path
 from corral.engines.attempts.processes import acting_as
-from corral.engines.local.rundir import PRIVATE
 from corral.engines.storage import mount_namespace
 from corral.engines.storage.permissions import let_pass, may_pass
 from corral.files import NotPlain, Place
-from corral.files.opening import open_directory_path
+from corral.files.descriptors import open_directory_path
 
 MOUNTS_VARIABLE = "CORRAL_MOUNTS"
+#: In the directory of an instance: the mounts of the instance, visible in its own mount namespace only.
+PRIVATE = "storage"
 #: In the job's directory.
 LINKS = "mounts"
-#: Never covered by a mount: programs that become root read them, and this node's own software lives there.
+#: Never covered by a mount: programs that become root read them, and they hold this node's own software.
 SYSTEM = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "root", "run", "sbin", "sys", "usr",
           "var")  # fmt: skip
-#: Where a mount point may be made that the machine does not have: in a private copy, which nobody else sees.
+#: Where a mount point may be made that the machine does not have: in a private copy, which no other process sees.
 _MAY_BE_MADE_IN = ("/mnt", "/media", "/srv", "/opt", "/")
 
 
 class StorageMissing(Exception):
-    """Something that the job mounts is not there; the message names it."""
+    """A mount of the job does not exist; the message names it."""
 
 
 def make_ready(storage: Sequence[StorageSpec], owner: Owner | None, top: str) -> None:
-    """By the supervisor: directories of the node's own disk are made, volumes must be there. Raises StorageMissing."""
+    """Called by the supervisor: makes directories on the node's own disk, and checks that volumes exist. Raises
+    StorageMissing."""
     for spec in storage:
         if spec["kind"] == "local":
             os.makedirs(os.path.dirname(spec["source"]), mode=0o711, exist_ok=True)
             make_private(spec["source"], owner)
             if owner is not None:
                 # The node's own disk may be outside of the server's home.
-                for way in (os.path.dirname(os.path.dirname(spec["source"])), top):
-                    open_way(spec["source"], way)
+                for directory in (os.path.dirname(os.path.dirname(spec["source"])), top):
+                    open_path(spec["source"], directory)
         elif not os.path.isdir(spec["source"]):
             raise StorageMissing(f"{spec['kind']} {spec['name']} ({spec['id']}) has no directory on this node")
 
 
 def place_in(rank_dir: str, index: int) -> str:
-    """Where an instance's own namespace has a mount."""
+    """The path of a mount in the instance's own namespace."""
     return os.path.join(rank_dir, PRIVATE, str(index))
 
 
 def enter_mounts(storage: Sequence[StorageSpec], owner: Owner | None, job_dir: str, rank_dir: str) -> dict[str, str]:
-    """In the process that becomes the job, before it gives up any right: mounts and links; gives the variables.
-    Raises OSError."""
+    """Called in the process that becomes the job, before it drops privileges: makes mounts and links; returns the
+    variables. Raises OSError."""
     if not storage:
         return {}
     seen = {spec["path"]: spec["source"] for spec in storage}
@@ -72,13 +74,13 @@ def enter_mounts(storage: Sequence[StorageSpec], owner: Owner | None, job_dir: s
 
 
 def _has_namespace(owner: Owner | None) -> bool:
-    """Raises OSError where a job has an account of its own and cannot be given a namespace."""
+    """Raises OSError if a job has an account of its own and cannot be given a namespace."""
     try:
         mount_namespace.enter()
     except OSError:
         if owner is not None:
             raise
-        return False  # the job has the server's own rights: nothing could be kept from it
+        return False  # the job has the server's own permissions: nothing could be hidden from it
     return True
 
 
@@ -90,7 +92,7 @@ def mount_environment(storage: Sequence[StorageSpec], seen: dict[str, str]) -> d
 
 
 def variable_part(name: str) -> str:
-    """As a part of an environment variable's name."""
+    """The name as a part of an environment variable's name."""
     return re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
@@ -98,14 +100,14 @@ def variable_part(name: str) -> str:
 
 
 def _mounted(storage: Sequence[StorageSpec], owner: Owner | None, rank_dir: str) -> dict[str, str]:
-    """Where the job sees each: at the path that was asked for, or else in the private place."""
-    # The server's own would close mount points to the job's account.
+    """The path at which the job sees each mount: the requested one, or else the private one."""
+    # The server's own umask would close mount points to the job's account.
     os.umask(0o022)
     private = os.path.join(rank_dir, PRIVATE)
     mount_namespace.mount_memory(private)
     _make_points([spec["path"] for spec in storage], private)
     seen = {}
-    # Shorter paths first, so that one mount can be inside of another.
+    # Shorter paths first, so that one mount can be inside another.
     for index, spec in sorted(enumerate(storage), key=lambda item: len(item[1]["path"])):
         place = place_in(rank_dir, index)
         os.mkdir(place, 0o755)
@@ -121,7 +123,7 @@ def _mounted(storage: Sequence[StorageSpec], owner: Owner | None, rank_dir: str)
 
 
 def _is_shown_at(place: str, path: str, owner: Owner | None) -> bool:
-    """Whether it is mounted at the path that was asked for, which must be a directory that the account can reach."""
+    """Whether it is mounted at the requested path, which must be a directory that the account can reach."""
     if not is_outside_system(path):
         return False
     try:
@@ -141,8 +143,8 @@ def is_outside_system(path: str) -> bool:
 
 
 def missing_point(path: str) -> str | None:
-    """The directory of which a private copy is needed to have a mount point there; None if there is one, or if none is
-    made for it."""
+    """The directory that must be copied privately to have a mount point there; None if the mount point exists, or may
+    not be made."""
     if not is_outside_system(path) or os.path.lexists(path):
         return None
     exists = os.path.dirname(path)
@@ -152,7 +154,7 @@ def missing_point(path: str) -> str | None:
 
 
 def _make_points(paths: Sequence[str], private: str) -> None:
-    """Mount points that the machine does not have. The root first: copies of others are made in it."""
+    """Make mount points that the machine does not have. The root first: copies of other directories are made in it."""
     wanted: dict[str, list[str]] = {}
     for path in paths:
         directory = missing_point(path)
@@ -167,7 +169,7 @@ def _make_points(paths: Sequence[str], private: str) -> None:
             else:
                 mount_namespace.copy_directory(directory)
         except mount_namespace.CannotCopy:
-            continue  # it is seen in the private place
+            continue  # the job sees it in the private directory
         for path in wanted[directory]:
             os.makedirs(path, 0o755, exist_ok=True)
 
@@ -176,11 +178,11 @@ def _make_points(paths: Sequence[str], private: str) -> None:
 
 
 def let_in(spec: StorageSpec, owner: Owner, volumes: str) -> None:
-    """The account may pass to this volume or bucket, whose directory is otherwise the server's alone."""
+    """Let the account pass to this volume or bucket, whose directory only the server can pass otherwise."""
     if spec["kind"] not in ("volume", "object"):
         return
     around = os.path.dirname(spec["source"])
-    open_way(around, volumes if spec["kind"] == "volume" else os.path.dirname(around))
+    open_path(around, volumes if spec["kind"] == "volume" else os.path.dirname(around))
     if not let_pass(around, may_pass(around) | {owner["uid"]}):
         os.chmod(around, 0o711)
 

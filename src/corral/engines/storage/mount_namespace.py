@@ -1,9 +1,9 @@
-"""A mount namespace of one job's own: what is mounted in it no other process sees, and nothing of it is left behind.
+"""A mount namespace of one job: no other process sees its mounts, and nothing of it is left behind.
 
-Everything is mounted by descriptor, so that no name can be replaced between a look and the mount. A mount point that
-the machine does not have is made in a private copy of the directory that it would be in: a small file system in memory
-in which the real entries are mounted. Only root can do this. Runs forked from the spawner, so only the standard
-library is imported here.
+Everything is mounted by descriptor, so that no name can be replaced between the check and the mount. A mount point that
+the machine does not have is made in a private copy of its parent directory: a small file system in memory in which the
+real entries are mounted. Only root can do this. It is forked from the spawner, so this module uses the standard library
+only.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class CannotCopy(Exception):
-    """A directory of which no private copy can be made; the message says why."""
+    """A directory cannot be copied privately; the message says why."""
 
 
 def enter() -> None:
-    """From now on this process has mounts of its own. Raises OSError where that is not allowed."""
+    """From now on this process has its own mounts. Raises OSError if that is not allowed."""
     if _libc.unshare(_CLONE_NEWNS) != 0:
         raise _error("a mount namespace")
-    # What the machine mounts later is seen here too, and nothing from here is seen outside.
+    # Later mounts of the machine are seen here too; mounts made here are not seen outside.
     _mount(b"none", b"/", None, _MS_SLAVE | _MS_REC)
 
 
 def gain_nothing() -> None:
-    """The process sees other files than the machine does: no program may become root on the strength of them."""
+    """The process sees other files than the rest of the machine: no program may become root because of them."""
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
@@ -52,8 +52,8 @@ def mount_memory(directory: str) -> None:
 
 
 def bind(source: int, place: str, *, read_only: bool, with_inner: bool = False) -> None:
-    """Show the directory that a descriptor means at a place of our own; `with_inner` shows what is mounted in it too.
-    What the source's own mount forbids stays forbidden."""
+    """Mount the directory of a descriptor at a directory of our own; `with_inner` includes mounts inside it.
+    Restrictions of the source's own mount stay."""
     kept = os.fstatvfs(source).f_flag
     flags = kept & _KEPT | (_MS_RELATIME if kept & _ST_RELATIME else 0) | _MS_NOSUID | _MS_NODEV
     target = os.fsencode(place)
@@ -62,13 +62,13 @@ def bind(source: int, place: str, *, read_only: bool, with_inner: bool = False) 
 
 
 def bind_again(place: str, target: int) -> None:
-    """Show what is mounted at a place of our own in place of another directory too, with the same rights. By
-    descriptor: a job may be able to replace the name."""
+    """Mount a directory of our own over another directory too, with the same restrictions. By descriptor: a job may be
+    able to replace the name."""
     _mount(os.fsencode(place), b"/proc/self/fd/%d" % target, None, _MS_BIND | _MS_REC)
 
 
 def copy_directory(directory: str) -> None:
-    """Put a private copy in place of a directory of the system. Raises CannotCopy and OSError."""
+    """Replace a directory of the system by a private copy. Raises CannotCopy and OSError."""
     original = _checked(directory)
     try:
         entries = _entries(original)
@@ -79,7 +79,7 @@ def copy_directory(directory: str) -> None:
 
 
 def copy_root(place: str) -> None:
-    """Put a private copy in place of `/`, made in an empty directory. Raises CannotCopy and OSError."""
+    """Replace `/` by a private copy, made in an empty directory. Raises CannotCopy and OSError."""
     number = _PIVOT_ROOT.get(os.uname().machine)
     if number is None:
         raise CannotCopy(f"corral cannot do it on {os.uname().machine}")
@@ -92,7 +92,7 @@ def copy_root(place: str) -> None:
     os.chdir(place)
     if _libc.syscall(ctypes.c_long(number), b".", b".") != 0:
         raise _error("/")
-    # The old root lies over the new one.
+    # The old root is mounted over the new one.
     if _libc.umount2(b".", _MNT_DETACH) != 0:
         raise _error("/")
     os.chdir("/")

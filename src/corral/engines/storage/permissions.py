@@ -1,10 +1,10 @@
-"""Who may do what in a volume's directory, where jobs have accounts of their own.
+"""Permissions in a volume's directory, where jobs have accounts of their own.
 
-Whoever mounts a volume to write may change everything in it, whichever account made it: that is what sharing it to
-write means. So nothing is asked of accounts inside, and new files are open to all whatever a program's umask says, by a
-default ACL. What keeps others out is the directory around it, which nobody but the server may pass: jobs get volumes
-by mounts, and where that is not possible their accounts are let through by name.
-Runs in the supervisor too, so only the standard library is imported here.
+A job that mounts a volume for writing may change everything in it, whichever account made it: that is the meaning of
+sharing it for writing. So permissions inside are open to all accounts, and a default ACL opens new files whatever a
+program's umask is. Access is controlled by the directory around it, which only the server may pass: jobs get volumes as
+mounts, and where that is not possible an ACL names their accounts. The supervisor imports this module, so it uses the
+standard library only.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _WITHOUT = {errno.ENOTSUP, errno.EPERM, errno.EINVAL}
 
 
 def open_inside(directory: str) -> None:
-    """Everybody may do everything in it, and in what will be made in it."""
+    """Give all accounts all permissions in the directory, and in new files of it."""
     os.chmod(directory, 0o777)
     entries = ((_USER_OWNER, _ALL), (_GROUP_OWNER, _ALL), (_OTHER, _ALL))
     _set(directory, _DEFAULT, [(tag, rights, _NO_ID) for tag, rights in entries])
 
 
 def let_pass(directory: str, uids: set[int]) -> bool:
-    """These accounts, and no others, may pass through; False where the file system cannot tell accounts apart."""
+    """Only these accounts may pass through; False if the file system has no ACLs."""
     if not uids:
-        can_tell = _set(directory, _ACCESS, None)
-        # What was the mask of all who were named would be the group's right from now on.
+        has_acls = _set(directory, _ACCESS, None)
+        # Otherwise the mask of the named accounts would become the group's permission.
         os.chmod(directory, 0o700)
-        return can_tell
+        return has_acls
     named = [(_USER, _PASS, uid) for uid in sorted(uids)]
     entries = [
         (_USER_OWNER, _ALL, _NO_ID),

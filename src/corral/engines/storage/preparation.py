@@ -1,5 +1,5 @@
-"""The supervisor's hands on the process that prepares storage: hand it its orders, follow its progress, end it when the
-attempt is to end. Runs forked from the spawner, so only the standard library is imported here.
+"""The supervisor's part in preparing storage: starts the process that prepares it, sends it its orders, reports its
+progress, and ends it on a stop. It is forked from the spawner, so this module uses the standard library only.
 
 The orders hold secrets: they go through a pipe, never through a command line or a file.
 """
@@ -18,33 +18,35 @@ from typing import Any
 
 from corral.engines.attempts.instance_messages import InstanceSpec, PreparerSpec
 from corral.engines.attempts.job_places import remove_tree
+from corral.engines.attempts.json_files import write_json
 from corral.engines.attempts.processes import die_with_parent
-from corral.engines.local.rundir import PRIVATE, PROGRESS, write_json
-from corral.engines.storage.job_mounts import StorageMissing, enter_mounts, make_ready, mount_environment
+from corral.engines.storage.job_mounts import PRIVATE, StorageMissing, enter_mounts, make_ready, mount_environment
 from corral.files import used_bytes
 
+#: In the directory of an instance while it starts: a message for users about the progress of the preparation.
+PROGRESS = "progress"
 _READ_BYTES = 1 << 16
-_TELL_SECONDS = 1.0
-_SAY_SECONDS = 10.0
+_PROGRESS_SECONDS = 1.0
+_LOG_SECONDS = 10.0
 _GIB = 1 << 30
 
 
 class PrepareFailed(Exception):
-    """Storage is not as the job needs it; the message says which and why."""
+    """Storage could not be prepared; the message says which and why."""
 
 
 class PrepareStopped(Exception):
-    """The attempt is to end before its storage was there."""
+    """A stop came before the storage was ready."""
 
 
 class InstanceStorage:
-    """What one instance mounts, from its preparation to its end."""
+    """The storage of one instance, from its preparation to its end."""
 
     def __init__(self, spec: InstanceSpec) -> None:
         self._spec = spec
         self._storage = spec["storage"]
-        self._told_at = -_TELL_SECONDS
-        self._said_at = time.monotonic()
+        self._reported_at = -_PROGRESS_SECONDS
+        self._logged_at = time.monotonic()
 
     @property
     def _has_mounts(self) -> bool:
@@ -55,7 +57,7 @@ class InstanceStorage:
         return self._spec["preparer"] is not None
 
     def prepare(self, wake: int, wants_stop: Callable[[], bool], say: Callable[[str], None]) -> None:
-        """Until all of it is there. `wake` becomes readable when a signal came. Raises PrepareFailed or
+        """Waits until all storage is ready. `wake` becomes readable when a signal came. Raises PrepareFailed or
         PrepareStopped."""
         if self._has_mounts:
             os.makedirs(os.path.join(self._spec["rank_dir"], PRIVATE), exist_ok=True)
@@ -71,7 +73,7 @@ class InstanceStorage:
             raise PrepareFailed(f"storage cannot be prepared: {error.filename}: {error.strerror}") from error
 
     def enter(self) -> dict[str, str]:
-        """In the process that becomes the job: mounts and links; gives the variables. Raises OSError."""
+        """Called in the process that becomes the job: makes mounts and links; returns the variables. Raises OSError."""
         spec = self._spec
         return enter_mounts(self._storage, spec["owner"], spec["env"].get("CORRAL_JOB_DIR", ""), spec["rank_dir"])
 
@@ -79,7 +81,8 @@ class InstanceStorage:
         return mount_environment(self._storage, {spec["path"]: spec["path"] for spec in self._storage})
 
     def leave(self, say: Callable[[str], None]) -> None:
-        """The attempt is over: what it had of the node's own disk goes, and who used more than it asked for is told."""
+        """The attempt is over: remove its files on the node's own disk, and report in its log if they were larger than
+        requested."""
         if self._has_mounts:
             remove_tree(os.path.join(self._spec["rank_dir"], PRIVATE))
         if not self._storage:
@@ -99,14 +102,14 @@ class InstanceStorage:
     ) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # it says itself why it ended
+        with contextlib.suppress(BrokenPipeError):  # it reports itself why it ended
             process.stdin.write(json.dumps(self._orders()).encode())
             process.stdin.close()
-        news = process.stdout.fileno()
-        os.set_blocking(news, False)
+        report = process.stdout.fileno()
+        os.set_blocking(report, False)
         poll = select.poll()
         poll.register(wake, select.POLLIN)
-        poll.register(news, select.POLLIN)
+        poll.register(report, select.POLLIN)
         failure, pending = "", b""
         while True:
             if wants_stop():
@@ -118,7 +121,7 @@ class InstanceStorage:
             with contextlib.suppress(BlockingIOError):
                 os.read(wake, 4096)
             try:
-                data = os.read(news, _READ_BYTES)
+                data = os.read(report, _READ_BYTES)
             except BlockingIOError:
                 continue
             *lines, pending = (pending + data).split(b"\n")
@@ -131,7 +134,7 @@ class InstanceStorage:
             raise PrepareFailed(failure or f"the process that prepares storage ended with code {code}")
         missing = [spec["name"] for spec in self._storage if not spec["source"]]
         if missing:
-            raise PrepareFailed(f"nobody prepared {', '.join(missing)}")
+            raise PrepareFailed(f"not prepared: {', '.join(missing)}")
 
     def _orders(self) -> dict[str, Any]:
         spec = self._spec
@@ -139,25 +142,25 @@ class InstanceStorage:
         about = {"attempt_id": spec["attempt_id"], "rank_dir": spec["rank_dir"], "scratch": spec["scratch"]}
         return {**about, "places": spec["preparer"]["places"], "storage": self._storage}
 
-    def _take(self, news: dict[str, Any], say: Callable[[str], None]) -> str:
-        """Act on a line of the process; gives the failure that it tells, if it does."""
-        if "say" in news:
-            say(str(news["say"]))
-        if "progress" in news:
-            self._tell_progress(str(news["progress"]), say)
-        for index, source in news.get("sources", {}).items():
+    def _take(self, report: dict[str, Any], say: Callable[[str], None]) -> str:
+        """Process a line of the process; returns the failure that it reports, or ""."""
+        if "say" in report:
+            say(str(report["say"]))
+        if "progress" in report:
+            self._report_progress(str(report["progress"]), say)
+        for index, source in report.get("sources", {}).items():
             self._storage[int(index)]["source"] = source
-        return str(news.get("error", ""))
+        return str(report.get("error", ""))
 
-    def _tell_progress(self, words: str, say: Callable[[str], None]) -> None:
-        """For whoever looks at the attempt meanwhile, and in its log; not more often than somebody would look."""
+    def _report_progress(self, text: str, say: Callable[[str], None]) -> None:
+        """Write the progress for users who look at the attempt, and into its log; not too often."""
         now = time.monotonic()
-        if now - self._told_at >= _TELL_SECONDS:
-            self._told_at = now
-            write_json(os.path.join(self._spec["rank_dir"], PROGRESS), {"message": words})
-        if now - self._said_at >= _SAY_SECONDS:
-            self._said_at = now
-            say(words)
+        if now - self._reported_at >= _PROGRESS_SECONDS:
+            self._reported_at = now
+            write_json(os.path.join(self._spec["rank_dir"], PROGRESS), {"message": text})
+        if now - self._logged_at >= _LOG_SECONDS:
+            self._logged_at = now
+            say(text)
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

@@ -1,6 +1,5 @@
-"""Project quotas: the file system itself refuses what goes over a volume's size. ext4 and XFS have them when mounted
-with `prjquota`, and only root may set them. Asked of the kernel directly, since the tools are rarely installed.
-"""
+"""Project quotas: the file system itself enforces the size of a volume. ext4 and XFS have them when mounted with
+`prjquota`, and only root may set them. The kernel is called directly, since the tools are rarely installed."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 
 _MOUNTS = "/proc/self/mountinfo"
 _OPTIONS = {"prjquota", "pquota"}
-#: <linux/fs.h>: a directory's project, and that what is made in it inherits it
+#: <linux/fs.h>: a directory's project, and that new files in it inherit the project
 _GET_ATTRIBUTES = 0x801C581F
 _SET_ATTRIBUTES = 0x401C5820
 _ATTRIBUTES = struct.Struct("=5I8s")
@@ -30,12 +29,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True, slots=True)
 class ProjectQuotas:
-    """Of the file system on this device."""
+    """The quotas of the file system on this device."""
 
     device: str
 
     def limit(self, directory: str, project: int, size_bytes: int) -> None:
-        """Count the directory and what will be in it as this project, with this limit. Raises OSError."""
+        """Assign the directory and new files in it to this project, with this limit. Raises OSError."""
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             raw = fcntl.ioctl(descriptor, _GET_ATTRIBUTES, bytes(_ATTRIBUTES.size))
@@ -62,7 +61,7 @@ class ProjectQuotas:
 
 
 def quotas_of(directory: str, mounts: str | None = None) -> ProjectQuotas | None:
-    """None if the file system of this directory has none that we could use."""
+    """None if the file system of this directory has no usable quotas."""
     if os.geteuid() != 0:
         return None
     if mounts is None:

@@ -1,9 +1,9 @@
-"""The process that prepares what an attempt mounts, where that takes long: buckets are mounted or fetched, versions of
-datasets checked out. One per instance, started by its supervisor while the attempt is starting.
+"""The process that prepares the storage of an attempt, where that takes long: mounts or fetches buckets, checks out
+versions of datasets. One per instance, started by its supervisor while the attempt is starting.
 
-It reads its orders from standard input and tells what it does in lines of JSON: `say` for the job's log, `progress` for
-the attempt's message, `sources` when all is there, `error` when it cannot be. It may be killed at any time and started
-again: providers are idempotent. Each kind of storage has a provider in the registry below.
+It reads its orders from standard input and reports in lines of JSON: `say` for the job's log, `progress` for the
+attempt's message, `sources` when all storage is ready, `error` when it cannot be prepared. It may be killed at any time
+and started again: providers are idempotent. Each kind of storage has a provider in the registry below.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ PROVIDERS: dict[str, StorageProvider] = {
 
 def main() -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(name)s: %(message)s")
-    # The server's own files are private; what is fetched here is for jobs' accounts.
+    # The server's own files are private; files that are fetched here are for jobs' accounts.
     os.umask(0o022)
-    # Nothing that a library prints may be taken for news.
-    news = os.dup(1)
+    # Output of a library must not be taken for a report.
+    reports = os.dup(1)
     os.dup2(2, 1)
     try:
-        sources = provide_all(json.load(sys.stdin), lambda body: _tell(news, body))
-        _tell(news, {"sources": sources})
+        sources = provide_all(json.load(sys.stdin), lambda body: _report(reports, body))
+        _report(reports, {"sources": sources})
     except CannotProvide as error:
-        _tell(news, {"error": str(error)})
+        _report(reports, {"error": str(error)})
         sys.exit(1)
     except Exception as error:
-        _tell(news, {"error": f"storage could not be prepared: {error!r}"})
+        _report(reports, {"error": f"storage could not be prepared: {error!r}"})
         raise
 
 
-def provide_all(orders: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], None]) -> dict[str, str]:
+def provide_all(orders: Mapping[str, Any], report: Callable[[Mapping[str, Any]], None]) -> dict[str, str]:
     around = Surroundings(
         attempt_id=orders["attempt_id"],
         rank_dir=orders["rank_dir"],
         scratch=orders["scratch"],
         places=orders["places"],
-        say=lambda words: tell({"say": words}),
-        progress=lambda words: tell({"progress": words}),
+        say=lambda text: report({"say": text}),
+        progress=lambda text: report({"progress": text}),
     )
     sources = {}
     for index, spec in enumerate(orders["storage"]):
@@ -67,5 +67,5 @@ def provide_all(orders: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], N
     return sources
 
 
-def _tell(news: int, body: Mapping[str, Any]) -> None:
-    os.write(news, json.dumps(body).encode() + b"\n")
+def _report(reports: int, body: Mapping[str, Any]) -> None:
+    os.write(reports, json.dumps(body).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""The node's own disk, as attempts get it: what is left of it when nobody was there to remove it."""
+"""The node's own disk: removes directories that attempts left there when no supervisor was there to remove them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corral.engines.storage.storage_specs import StoragePlaces
 
 
 def sweep_scratch(places: StoragePlaces, engine: str, is_live: Callable[[str], bool]) -> None:
-    """Remove what attempts of this engine had that are over. May take long."""
+    """Remove the scratch directories of ended attempts of this engine. May take long."""
     mine = f"{engine}-"
     for name in os.listdir(places.scratch) if os.path.isdir(places.scratch) else []:
         attempt_id = name.removeprefix(mine).rpartition("-")[0]

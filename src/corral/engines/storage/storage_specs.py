@@ -1,7 +1,7 @@
-"""From an attempt's storage orders to what its supervisors are told: which directory each mount will be. Pure.
+"""From an attempt's storage orders to the messages for its supervisors: the directory of each mount. Pure.
 
-Volumes and the node's own disk have a directory that is known from the beginning. What must be fetched or mounted first
-gets its directory from a provider, in a process of its own.
+Volumes and the node's own disk have a directory that is known from the beginning. Storage that must be fetched or
+mounted first gets its directory from a provider, in a process of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from corral.control.ports import LaunchRefused, StorageKind, StorageOrder
 from corral.engines.attempts.instance_messages import PreparerSpec, StorageSpec
 from corral.engines.storage.job_mounts import variable_part
 
-#: What providers need to know of the server's environment: how the network is reached.
+#: The variables of the server's environment that providers need: how the network is reached.
 _INHERITED = ("PATH", "LANG", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
               "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE")  # fmt: skip
 _GIB = 1 << 30
@@ -27,21 +27,21 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoragePlaces:
-    """Where a node keeps what its jobs mount."""
+    """Where a node keeps the storage of its jobs."""
 
     #: the root of the volumes' driver
     volumes: str
-    #: directories of the node's own disk, each gone with its attempt
+    #: directories on the node's own disk, each removed with its attempt
     scratch: str
     #: where buckets are mounted
     objects: str
-    #: what was fetched of buckets, and how much of it may be kept
+    #: the cache of buckets, and its largest size
     cache: str
     cache_bytes: int = 50 * _GIB
-    #: versions of datasets, checked out, and how much of them may be kept
+    #: checked-out versions of datasets, and their largest size
     datasets: str = ""
     dataset_bytes: int = 100 * _GIB
-    #: how long a bucket that nobody uses stays mounted
+    #: how long an unused bucket stays mounted
     linger_seconds: float = 10.0
     #: a bucket's files are fetched before the start even where they could be mounted
     without_fuse: bool = False
@@ -52,18 +52,19 @@ class StoragePlaces:
         return cls(**{name: os.path.join(root, name) for name in names})  # type: ignore[arg-type]
 
     def roots(self) -> list[str]:
-        """All directories that hold what jobs of several users mount."""
+        """All directories that hold storage of several users."""
         return [root for root in (self.volumes, self.scratch, self.objects, self.cache, self.datasets) if root]
 
     def scratch_of(self, engine: str, attempt_id: str, rank: int) -> str:
-        """All that one instance has of the node's own disk. Several engines may share it."""
+        """The directory of one instance on the node's own disk. Several engines may share the disk."""
         return os.path.join(self.scratch, f"{engine}-{attempt_id}-{rank}")
 
 
 def storage_specs(
     orders: Sequence[StorageOrder], places: StoragePlaces, *, scratch: str, suffix: str = ""
 ) -> list[StorageSpec]:
-    """`scratch` is the instance's own, `suffix` tells its links from those of others. Raises LaunchRefused."""
+    """`scratch` is the instance's own directory, `suffix` distinguishes its links from those of other instances. Raises
+    LaunchRefused."""
     _check(orders)
     links = _links(orders)
     return [
@@ -117,7 +118,7 @@ def _links(orders: Sequence[StorageOrder]) -> list[str]:
 def preparer_spec(
     specs: Sequence[StorageSpec], places: StoragePlaces, environ: Mapping[str, str]
 ) -> PreparerSpec | None:
-    """How what is not there yet is made to be; None if nothing takes long."""
+    """The process that prepares storage which is not ready yet; None if all storage is ready."""
     if all(spec["source"] for spec in specs):
         return None
     package_root = str(Path(corral.__file__).resolve().parent.parent)

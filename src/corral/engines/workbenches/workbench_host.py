@@ -1,11 +1,15 @@
-"""What runs in a workbench: starts Jupyter and an SSH server of its own, tells when they are ready and when somebody
-last used them, and ends them together.
+"""The program of a workbench: starts Jupyter and its own SSH server, reports when they are ready and when they were
+last used, and ends them together.
 
-Run by path, with the standard library of Python 3.9 or later alone, on a node or inside an image. It finds its settings
-in the job's directory and leaves its state there, so that it works wherever that directory is shared, and goes on
-without the server. How to reach it, and who may, is the server's business: Jupyter listens on a socket that only the
-job's own account can open, and SSH takes only the keys that the server has written down. A server on another machine
-comes through a relay (`workbench_relay.py`), which takes only the key that it has given to this workbench.
+It is run by path, with the standard library of Python 3.9 or later only, on a node or inside an image. It reads its
+settings from the job's directory and writes its state there, so that it works wherever that directory is shared, and
+continues without the server. The server decides how users connect: Jupyter listens on a socket that only the job's own
+account can open, and SSH accepts only the keys that the server has written. A server on another machine connects
+through a relay (`workbench_relay.py`), which accepts only the key that the server gave to this workbench.
+
+This is one file of more than 400 lines on purpose: it is copied into the job's directory and run there by a Python that
+has no corral installed, so it can import no other module of corral. A second file would have to be copied, versioned
+and found with it.
 """
 
 from __future__ import annotations
@@ -37,10 +41,10 @@ SOCKET = "jupyter.sock"
 RELAY = "relay.py"
 RELAY_KEY = "relay.pem"
 RELAY_PORT = "relay_port"
-#: In the environment of everything that somebody runs over SSH.
+#: In the environment of every process that a user runs over SSH.
 SESSION_VARIABLE = "CORRAL_SSH_SESSION"
 
-#: How it ends when it cannot begin; `corral.control.workbenches.workbenches` has the words for each.
+#: Exit codes if it cannot start; `corral.control.workbenches.workbenches` has the message for each.
 NO_JUPYTER = 81
 NO_SSHD = 82
 JUPYTER_FAILED = 84
@@ -50,22 +54,22 @@ RELAY_FAILED = 87
 KILLED = 89
 
 POLL_SECONDS = 2.0
-#: The kernel takes 107 bytes.
+#: The longest path of a socket that the kernel accepts.
 MAX_SOCKET_PATH = 107
 READY_SECONDS = 120.0
-#: Of one CPU: what a kernel that waits takes is far less.
+#: A share of one CPU: an idle kernel uses far less.
 BUSY_SHARE = 0.05
 _JUPYTER_PROGRAMS = ("jupyter-lab", "jupyter-notebook", "jupyter-server")
 _SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/lib/ssh/sftp-server")
 _PORT_TRIES = 50
-#: What belongs to a login and not to the job.
+#: Variables of a login, not of the job.
 _OF_LOGIN = re.compile(r"SSH_.*|TERM|SHELL|PWD|OLDPWD|SHLVL|_|USER|LOGNAME")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-# ---------------------------------------------------------------- what there must be
+# ---------------------------------------------------------------- requirements
 
 
 def environment(base: Mapping[str, str], venv: str | None) -> dict[str, str]:
@@ -80,14 +84,14 @@ def environment(base: Mapping[str, str], venv: str | None) -> dict[str, str]:
 
 
 def with_home(env: Mapping[str, str], root: Path) -> dict[str, str]:
-    """An account that has no home of its own, such as nobody's, keeps its settings where it works."""
+    """An account without a home of its own, such as `nobody`, keeps its settings in the working directory."""
     home = env.get("HOME", "")
     has_home = home not in ("", "/") and os.access(home, os.W_OK | os.X_OK)
     return dict(env) if has_home else {**env, "HOME": str(root)}
 
 
 def account_name() -> str:
-    """In an image the account may have no name; then there is nothing to log in as either."""
+    """In an image the account may have no name; then it cannot log in either."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -95,7 +99,7 @@ def account_name() -> str:
 
 
 def may_log_in() -> bool:
-    """SSH starts the account's own shell, which for accounts of services says no."""
+    """SSH starts the account's own shell, which refuses logins for service accounts."""
     try:
         shell = pwd.getpwuid(os.getuid()).pw_shell or "/bin/sh"
     except KeyError:
@@ -108,7 +112,8 @@ def find_jupyter(env: Mapping[str, str]) -> str | None:
 
 
 def find_sshd(env: Mapping[str, str]) -> str | None:
-    """An SSH server and what makes its key. It must be called by its full path, and is not in the PATH of users."""
+    """An SSH server, if the program that makes its key is there too. It must be called by its full path, and is not in
+    the PATH of users."""
     path = os.pathsep.join([env.get("PATH", ""), *_SBIN])
     return shutil.which("sshd", path=path) if shutil.which("ssh-keygen", path=path) else None
 
@@ -119,7 +124,7 @@ def find_sshd(env: Mapping[str, str]) -> str | None:
 class Service(ABC):
     """One server program of the workbench."""
 
-    #: how the workbench ends when it does not start
+    #: the exit code of the workbench if the service does not start
     failed: int
 
     def __init__(self) -> None:
@@ -128,13 +133,13 @@ class Service(ABC):
 
     @property
     def is_ready(self) -> bool:
-        """Once it has answered it is ready for as long as it runs: it is not asked again and again."""
+        """A service that has answered once counts as ready while it runs: it is not asked again."""
         self.was_ready = self.was_ready or self._answers()
         return self.was_ready
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether it takes connections."""
+        """Whether it accepts connections."""
 
     @property
     def ended(self) -> int | None:
@@ -161,14 +166,14 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def socket_path() -> str:
-    """Where the server finds Jupyter on its own machine: in the run directory. A path that the kernel would find too
-    long goes by this process."""
+    """Where the server finds Jupyter on its own machine: in the run directory. If that path is too long for the kernel,
+    the path leads through /proc of this process."""
     full = os.path.join(os.getcwd(), SOCKET)
     return full if len(full.encode()) <= MAX_SOCKET_PATH else f"/proc/{os.getpid()}/cwd/{SOCKET}"
 
 
 def own_directory() -> str:
-    """A directory of this machine's own for the socket: not every file system that machines share can hold one."""
+    """A directory on this machine's own disk for the socket: not every shared file system supports sockets."""
     made = tempfile.mkdtemp(prefix="corral-")
     if len(os.path.join(made, SOCKET).encode()) <= MAX_SOCKET_PATH:
         return made
@@ -194,7 +199,7 @@ class Jupyter(Service):
                 "--ServerApp.sock_mode=0600",
                 f"--ServerApp.base_url={base_url}",
                 f"--ServerApp.root_dir={root}",
-                # Who reaches the socket was let in by corral, or is this account itself.
+                # Clients of the socket were authenticated by corral, or are this account itself.
                 "--IdentityProvider.token=",
                 "--PasswordIdentityProvider.hashed_password=",
                 "--ServerApp.allow_remote_access=True",
@@ -209,7 +214,7 @@ class Jupyter(Service):
         )
 
     def ask(self, path: str) -> Any:
-        """The answer of Jupyter's own API; None while it gives none."""
+        """The answer of Jupyter's API; None if there is none."""
         connection = UnixConnection(self._sock)
         try:
             connection.request("GET", f"{self._base_url}api/{path}")
@@ -224,8 +229,8 @@ class Jupyter(Service):
         return self.ask("status") is not None
 
     def used_at(self) -> float:
-        """When a kernel or a terminal last did something; the future while a kernel is busy. An open page that only
-        asks how things are does not count, or nobody who leaves a tab open would ever be idle."""
+        """When a kernel or a terminal was last active; infinity while a kernel is busy. An open page that only polls
+        does not count: otherwise a user who leaves a tab open would never be idle."""
         latest = 0.0
         for item in (*(self.ask("kernels") or ()), *(self.ask("terminals") or ())):
             if item.get("execution_state") == "busy":
@@ -235,7 +240,7 @@ class Jupyter(Service):
 
 
 class Relay(Service):
-    """The way to Jupyter from another machine."""
+    """The connection to Jupyter from another machine."""
 
     failed = RELAY_FAILED
 
@@ -243,8 +248,10 @@ class Relay(Service):
         super().__init__()
         Path(RELAY_PORT).unlink(missing_ok=True)
         first, last = ports
-        words = [listen, str(first), str(last), str(home / RELAY_KEY), sock, RELAY_PORT]
-        self.process = subprocess.Popen([sys.executable, "-Iu", str(home / RELAY), *words], stdin=subprocess.DEVNULL)
+        arguments = [listen, str(first), str(last), str(home / RELAY_KEY), sock, RELAY_PORT]
+        self.process = subprocess.Popen(
+            [sys.executable, "-Iu", str(home / RELAY), *arguments], stdin=subprocess.DEVNULL
+        )
 
     @property
     def port(self) -> int | None:
@@ -272,7 +279,7 @@ class Sshd(Service):
         self.host_key = ""
 
     def start(self, env: Mapping[str, str]) -> None:
-        """Begin, and remember the port and the key for the next time, so that clients are not alarmed."""
+        """Start, and store the port and the key for the next start, so that SSH clients see the same host key."""
         self._make_host_key(env)
         Path("session").write_text(session_script(env, self._root))
         if os.getuid() == 0:
@@ -323,14 +330,14 @@ class Sshd(Service):
             f"ListenAddress {self._listen}",
             f'HostKey "{run / "ssh_host_key"}"',
             f'AuthorizedKeysFile "{keys}"',
-            # As root it could let in anybody of this machine with the same keys.
+            # As root, sshd could let in any account of this machine with the same keys.
             f"AllowUsers {self.account}",
             "PermitRootLogin prohibit-password",
             "AuthenticationMethods publickey",
             "PasswordAuthentication no",
             "ChallengeResponseAuthentication no",
             "UsePAM no",
-            # The keys are where the server puts them; above that may be a directory like /tmp.
+            # The keys are where the server writes them; a parent directory may be one like /tmp.
             "StrictModes no",
             "PidFile none",
             "UseDNS no",
@@ -346,7 +353,7 @@ class Sshd(Service):
 
 
 def session_script(env: Mapping[str, str], root: Path) -> str:
-    """What a login runs: the job's own environment, for a shell as well as for a command or a file transfer."""
+    """The script of a login: the job's own environment, for a shell, a command or a file transfer."""
     exports = [
         f"export {name}={shlex.quote(value)}"
         for name, value in sorted(env.items())
@@ -364,11 +371,11 @@ def session_script(env: Mapping[str, str], root: Path) -> str:
     )
 
 
-# ---------------------------------------------------------------- who uses it
+# ---------------------------------------------------------------- activity
 
 
 class Activity:
-    """Whether somebody, or something, works here: a login, a kernel or terminal, or a program that computes."""
+    """Whether the workbench is in use: a login, a kernel or terminal, or a program that computes."""
 
     def __init__(self, now: float) -> None:
         self.used_at = now
@@ -378,7 +385,7 @@ class Activity:
         self._ticks: dict[int, int] = {}
 
     def look(self, now: float, services: set[int], jupyter_used_at: float) -> None:
-        """`services` are the processes that always run; what they take for themselves is no use."""
+        """`services` are the processes that always run; their own CPU time does not count as use."""
         children = child_processes()
         below = descendants(os.getpid(), children)
         self.sessions = len({value for pid in below if (value := _session_of(pid))})
@@ -473,7 +480,7 @@ class Workbench:
             if not is_ready and time.monotonic() > deadline:
                 say(f"it was not ready within {READY_SECONDS:.0f} s")
                 return self._end(next(service.failed for service in self._services if not service.was_ready))
-            # Short steps: the handler only sets a mark, and a stop shall not wait for the next look.
+            # Short steps: the signal handler only sets a flag, and a stop must not wait for the next poll.
             until = time.monotonic() + (POLL_SECONDS if is_ready else 0.1)
             while not self._is_stopping and time.monotonic() < until:
                 time.sleep(0.1)
@@ -484,7 +491,7 @@ class Workbench:
         return [service for service in (self._jupyter, self._relay, self._sshd) if service is not None]
 
     def _start(self) -> None:
-        """All that is asked for, or nothing."""
+        """Start all services that are asked for, or none."""
         jupyter = find_jupyter(self._env) if self._settings.get("jupyter") else None
         sshd = find_sshd(self._env) if self._settings.get("ssh") else None
         if self._settings.get("jupyter") and jupyter is None:
@@ -521,15 +528,15 @@ class Workbench:
             self._relay = Relay(self._home, listen=relay["listen"], ports=list(relay["ports"]), sock=sock)
 
     def _report(self) -> bool:
-        """Write down how it is; whether everything is ready."""
+        """Write the status file; returns whether everything is ready."""
         now, jupyter, relay, sshd = time.time(), self._jupyter, self._relay, self._sshd
         pids = {service.process.pid for service in self._services if service.process}
         self._activity.look(now, pids, jupyter.used_at() if jupyter is not None else 0.0)
-        # Each is asked, whether or not another one is ready.
+        # All services are asked, whether or not another one is ready.
         is_ready = not [service for service in self._services if not service.is_ready]
         if not is_ready:
-            self._activity.used_at = now  # nobody can use it yet
-        told: dict[str, Any] = {
+            self._activity.used_at = now  # no user can use it yet
+        status: dict[str, Any] = {
             "attempt": int(os.environ.get("CORRAL_ATTEMPT", "0")),
             "at": now,
             "account": account_name(),
@@ -543,7 +550,7 @@ class Workbench:
             "used_at": self._activity.used_at,
         }
         draft = Path(f".{STATUS}")
-        draft.write_text(json.dumps(told))
+        draft.write_text(json.dumps(status))
         draft.replace(STATUS)
         return is_ready
 
@@ -551,7 +558,7 @@ class Workbench:
         self._is_stopping = True
 
     def _end(self, code: int) -> int:
-        """Whoever is still there after the grace time is ended by the engine."""
+        """Services that still run after the grace time are killed by the engine."""
         self._is_stopping = True
         for service in self._services:
             service.terminate()

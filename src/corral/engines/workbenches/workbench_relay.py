@@ -1,9 +1,9 @@
-"""What lets the server reach the Jupyter of a workbench from another machine, and lets in nobody else.
+"""Lets the server, and only the server, reach the Jupyter of a workbench on another machine.
 
-Run by path beside the workbench's program, with the standard library of Python 3.9 or later alone. The server has given
-one key to this workbench and keeps the same for itself: both ends show its certificate and take no other, so that
-nobody on the network can listen, come in, or pretend to be the workbench. What comes in goes to Jupyter's socket as it
-is. It is a process of its own: whatever strangers do to its port, the workbench itself goes on.
+It is run by path beside the workbench's program, with the standard library of Python 3.9 or later only. The server has
+given one key to this workbench and keeps the same key for itself: both ends present its certificate and accept no
+other, so that no other host can read the traffic, connect, or impersonate the workbench. Data is passed to Jupyter's
+socket unchanged. It is a process of its own: an attack on its port does not affect the workbench.
 
     relay.py LISTEN FIRST LAST KEY SOCKET PORT     listens at one of the ports, and writes which into the file PORT
 """
@@ -18,19 +18,19 @@ import ssl
 import sys
 from typing import NoReturn
 
-#: How long somebody has to show the certificate, and how many are given that chance at a time.
+#: How long a client has to present the certificate, and how many may do so at a time.
 HANDSHAKE_SECONDS = 10.0
 MAX_STRANGERS = 64
 _PORT_TRIES = 50
 _PIECE_BYTES = 1 << 16
-#: A machine that is gone says nothing: after about a minute its connections are over.
+#: A machine that is gone sends nothing: after about a minute its connections are closed.
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def door(key: str) -> ssl.SSLContext:
-    """Shows the certificate in the file, and takes no other."""
+def tls_context(key: str) -> ssl.SSLContext:
+    """A TLS context that presents the certificate in the file and accepts no other."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
@@ -39,8 +39,8 @@ def door(key: str) -> ssl.SSLContext:
     return context
 
 
-def listening(listen: str, first: int, last: int) -> socket.socket:
-    """At a free port out of a range. Raises OSError."""
+def listen_at(listen: str, first: int, last: int) -> socket.socket:
+    """A socket that listens at a free port of a range. Raises OSError."""
     family = socket.AF_INET6 if ":" in listen else socket.AF_INET
     problem = OSError(f"no free port between {first} and {last}")
     for _ in range(_PORT_TRIES):
@@ -59,7 +59,7 @@ def listening(listen: str, first: int, last: int) -> socket.socket:
 
 
 class Relay:
-    """Takes connections and passes them on to a socket of this machine."""
+    """Accepts connections and forwards them to a socket of this machine."""
 
     def __init__(self, listener: socket.socket, context: ssl.SSLContext, target: str) -> None:
         self._listener = listener
@@ -75,8 +75,8 @@ class Relay:
             try:
                 accepted, _ = await loop.sock_accept(self._listener)
             except OSError as error:
-                # Too many open files, or somebody who hung up while waiting: the next one may do better.
-                say(f"a connection was not taken: {error}")
+                # Too many open files, or a client that hung up while waiting: the next one may succeed.
+                say(f"a connection was not accepted: {error}")
                 strangers.release()
                 await asyncio.sleep(0.1)
                 continue
@@ -88,7 +88,7 @@ class Relay:
         try:
             outside = await self._let_in(accepted)
         except OSError:
-            # Not the server. Anybody on the network may knock; a line for each would fill the log.
+            # Not the server. Any host on the network may connect; a line for each would fill the log.
             accepted.close()
             return
         finally:
@@ -96,13 +96,13 @@ class Relay:
         try:
             inside = await asyncio.open_unix_connection(self._target)
         except OSError:
-            # Jupyter is not up yet, or gone: whoever came sees that nobody answers.
+            # Jupyter is not up yet, or gone: the client's connection is closed.
             outside[1].close()
             return
         await between(outside, inside)
 
     async def _let_in(self, accepted: socket.socket) -> Streams:
-        """Once it has shown the certificate. Raises OSError."""
+        """Accept a connection after its TLS handshake. Raises OSError."""
         loop = asyncio.get_running_loop()
         keep_alive(accepted)
         reader = asyncio.StreamReader()
@@ -114,14 +114,14 @@ class Relay:
 
 
 async def between(one: Streams, other: Streams) -> None:
-    """Everything both ways, until one end closes."""
-    ways = [asyncio.ensure_future(passed(one[0], other[1])), asyncio.ensure_future(passed(other[0], one[1]))]
-    await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-    for way in ways:
-        way.cancel()
-    await asyncio.gather(*ways, return_exceptions=True)
+    """Copy data in both directions until one end closes."""
+    copies = [asyncio.ensure_future(passed(one[0], other[1])), asyncio.ensure_future(passed(other[0], one[1]))]
+    await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+    for copy in copies:
+        copy.cancel()
+    await asyncio.gather(*copies, return_exceptions=True)
     for _, writer in (one, other):
-        # What was written before goes out first.
+        # Data that was written before is sent first.
         writer.close()
 
 
@@ -134,7 +134,7 @@ async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
             writer.write(piece)
             await writer.drain()
     except OSError:
-        return  # the connection broke, which is one way to end
+        return  # the connection broke
 
 
 def keep_alive(connection: socket.socket) -> None:
@@ -147,8 +147,8 @@ def say(text: str) -> None:
     print(f"corral: {text}", flush=True)  # noqa: T201
 
 
-def tell_port(path: str, port: int) -> None:
-    """Whole or not at all: others wait for this file."""
+def write_port(path: str, port: int) -> None:
+    """Written atomically: the workbench waits for this file."""
     draft = f"{path}.draft"
     with open(draft, "w") as file:
         file.write(str(port))
@@ -158,12 +158,12 @@ def tell_port(path: str, port: int) -> None:
 def main() -> NoReturn:
     listen, first, last, key, target, port_file = sys.argv[1:]
     try:
-        context = door(key)
-        listener = listening(listen, int(first), int(last))
+        context = tls_context(key)
+        listener = listen_at(listen, int(first), int(last))
     except OSError as error:
-        say(f"the server cannot be let in at {listen}: {error}")
+        say(f"the relay cannot listen at {listen}: {error}")
         sys.exit(1)
-    tell_port(port_file, listener.getsockname()[1])
+    write_port(port_file, listener.getsockname()[1])
     asyncio.run(Relay(listener, context, target).run())
     sys.exit(0)
 

@@ -1,13 +1,13 @@
-"""What a workbench starts first: says in words when its Python is too old, and then becomes the workbench's program.
+"""The first program of a workbench: reports a Python that is too old, and then becomes the workbench's program.
 
-Written so that every Python 3 can read it: the program itself, beside this file, needs a later one.
+Written so that every Python 3 can read it: the program itself, beside this file, needs Python 3.9.
 """
 
 import os
 import runpy
 import sys
 
-#: Another of the numbers of `workbench_host.py`.
+#: Another exit code of `workbench_host.py`.
 OLD_PYTHON = 88
 PROGRAM = "workbench.py"
 

@@ -1,4 +1,4 @@
-"""Alerting in a running server: a thread that looks at the facts at a regular pace, and one that sends what follows.
+"""AlertWorker in a running server: a thread that looks at the facts at a regular pace, and one that sends what follows.
 
 Everything is decided in `core.alerts` and written by `control.alerts`; a round in which nothing has changed writes
 nothing. It is a sink of the sampling too, for what a single reading cannot tell.
@@ -18,7 +18,7 @@ from corral.control.records import ChannelRecord
 from corral.core.alerts.evaluating import evaluate
 from corral.core.alerts.facts import Facts, FailureFact, VolumeFact
 from corral.core.alerts.recent import Recent
-from corral.server.alerts.notice_delivery import POLL_SECONDS, Delivering
+from corral.server.alerts.notice_delivery import POLL_SECONDS, NoticeDelivery
 from corral.server.auth.secret_box import SecretBox, SecretUnreadable
 from corral.telemetry.readings import LatestReadings
 
@@ -28,7 +28,7 @@ IDLE_SIGNAL = "gpu-idle"
 _ANSWER_SECONDS = 30.0
 
 
-class Alerting:
+class AlertWorker:
     """`config_channels` are the addresses of the configuration file; the channels config-1, … follow them."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Alerting:
         self._config_channels = tuple(config_channels)
         self._recent = Recent(since=clock.now())
         self._recent_lock = threading.Lock()
-        self._delivering = Delivering(
+        self._delivering = NoticeDelivery(
             controller=controller, store=store, notifier=notifier, box=box, clock=clock, poll_seconds=poll_seconds
         )
         self._worker = Worker("alerting", self._round, every_seconds=interval_seconds)

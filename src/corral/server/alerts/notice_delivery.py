@@ -29,7 +29,7 @@ LONGEST_PAUSE_SECONDS = 3600.0
 _STOP_SECONDS = 2.0
 
 
-class Delivering:
+class NoticeDelivery:
     def __init__(
         self,
         *,

@@ -19,8 +19,8 @@ from corral.control.ports import Clock
 from corral.control.records import IdentityRecord, ProviderKind, ProviderRecord
 from corral.server.auth.discovery import Discovery
 from corral.server.auth.kinds import Kind, kinds_with
-from corral.server.auth.kinds.base import Check, Endpoints, Grant
 from corral.server.auth.kinds.oidc import clock_check
+from corral.server.auth.kinds.provider_kind import Check, Endpoints, Grant
 from corral.server.auth.outside import AsyncOAuth2Client, OAuthError, Person, ProviderFailed, http_options
 from corral.server.auth.secret_box import SecretBox, SecretUnreadable
 from corral.server.auth.tickets import Ticket, TicketOffice

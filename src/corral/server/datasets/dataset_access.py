@@ -1,7 +1,7 @@
-"""How a target of datasets is reached: in words that a process can be told, and from words to the real thing.
+"""How a dataset target is reached, as plain data that can be sent to a process, and the clients made of that data.
 
-Words hold secrets in clear. They go to a process through its input, or to an engine in an order; never into a file that
-others can read, nor into a log.
+This data contains secrets in clear text. It is sent to a process through its standard input, or to an engine in a
+launch order; it is never written to a file that others can read, nor to a log.
 """
 
 from __future__ import annotations
@@ -21,33 +21,34 @@ from corral.server.storage.mount_orders import access_to
 
 log = logging.getLogger("corral.server.datasets")
 
-Words = dict[str, Any]
+#: Plain data that can be written as JSON.
+Message = dict[str, Any]
 
 
 def dataset_key(dataset: DatasetRecord) -> str:
-    """What a dataset is called in the history: OWNER/NAME. Neither ever changes."""
+    """The dataset's name in the history: OWNER/NAME. Neither part ever changes."""
     # The library wants a letter or a digit first; no user's name begins with a digit.
     owner = dataset.owner if dataset.owner[:1].isalnum() else f"0{dataset.owner}"
     return f"{owner}/{dataset.name}"
 
 
-def storage_words(tx: Transaction, target: DatasetTargetRecord, settings: Settings, box: SecretBox) -> Words:
-    """Where its bytes are. Raises NotReachable, in words for people."""
+def storage_access(tx: Transaction, target: DatasetTargetRecord, settings: Settings, box: SecretBox) -> Message:
+    """How the target's objects are reached. Raises NotReachable with a message for users."""
     if target.storage is ByteStorage.DIRECTORY:
         return {"kind": "directory", "path": target.path or str(settings.datasets_path)}
     store = tx.volumes.object_store(target.object_store)
     if store is None:
         raise NotReachable(f"target {target.name} has no object store {target.object_store!r} any more")
     try:
-        return {"kind": "object", "access": access_to(store, target.prefix, box).to_words()}
+        return {"kind": "object", "access": access_to(store, target.prefix, box).to_dict()}
     except SecretUnreadable:
         raise NotReachable(
             f"the secret of object store {store.name} cannot be read any more: an operator has to give it again"
         ) from None
 
 
-def metadata_words(target: DatasetTargetRecord, settings: Settings, box: SecretBox) -> Words | None:
-    """How its repository is reached; None if its history is in corral's own store. Raises NotReachable."""
+def git_access(target: DatasetTargetRecord, settings: Settings, box: SecretBox) -> Message | None:
+    """How the target's Git repository is reached; None if its history is in the server's store. Raises NotReachable."""
     if target.metadata is not MetadataKind.GIT:
         return None
     try:
@@ -60,16 +61,16 @@ def metadata_words(target: DatasetTargetRecord, settings: Settings, box: SecretB
     return {"url": target.git_url, "branch": target.git_branch, "token": token, "clones": str(clones)}
 
 
-def open_git(words: Words) -> GitVersions:
-    """Asks nobody yet."""
-    Path(words["clones"]).mkdir(mode=0o700, parents=True, exist_ok=True)
+def open_git(access: Message) -> GitVersions:
+    """Makes no connection yet."""
+    Path(access["clones"]).mkdir(mode=0o700, parents=True, exist_ok=True)
     return GitVersions(
-        words["url"], cache=Path(words["clones"]), branch=words["branch"], token=words["token"], user=PLATFORM
+        access["url"], cache=Path(access["clones"]), branch=access["branch"], token=access["token"], user=PLATFORM
     )
 
 
 def renewed_tokens(store: Store, box: SecretBox) -> dict[str, tuple[str, str]]:
-    """Tokens that an older key has locked: by target, as they are, and under the newest key."""
+    """Tokens that are encrypted with an older key, by target: as stored, and encrypted with the newest key."""
     with store.read() as tx:
         targets = tx.datasets.targets()
     found = {}
@@ -83,10 +84,10 @@ def renewed_tokens(store: Store, box: SecretBox) -> dict[str, tuple[str, str]]:
 
 
 def sent_packs_path(settings: Settings) -> Path:
-    """Where is noted which packs each user has sent."""
+    """The file that lists the packs that each user has sent."""
     return settings.home / "dataset-sent"
 
 
 def index_cache(settings: Settings, target: str) -> Path:
-    """Where what is known of a storage is kept, so that it need not be fetched again."""
+    """The local cache of the target's index."""
     return settings.home / "dataset-index" / target

@@ -1,7 +1,7 @@
-"""What is in versions, read for people and programs: files, differences, pieces; and pieces taken in from outside.
+"""Reads the content of versions: files, differences, pieces; and stores packs that clients send.
 
-One open storage for each target, shared by all requests. Everything here waits for disks and buckets: it is called on
-threads, never on the one that answers.
+Each target has one open storage, shared by all requests. Every method waits for disks and buckets: call it on a thread,
+never on the event loop.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from corral.datasets.history.records import Entry, decode_list, decode_tree
 from corral.datasets.history.trees import Diff, diff, find, get_data, list_directory, read_file
 from corral.server.auth.secret_box import SecretBox
 from corral.server.datasets.dataset_access import (
-    Words,
+    Message,
     dataset_key,
+    git_access,
     index_cache,
-    metadata_words,
     open_git,
     sent_packs_path,
-    storage_words,
+    storage_access,
 )
 from corral.server.datasets.dataset_sent import SentPacks
 from corral.server.settings.settings import Settings
 
-#: A pack that is taken in: what fits into memory several times over.
+#: The largest pack that is accepted: it is held in memory while it is checked.
 MOST_PACK_BYTES = 2 * PACK_BYTES
 MOST_INDEX_BYTES = 64 << 20
-#: Packs that are taken in at a time.
+#: Packs that are accepted at the same time.
 AT_ONCE = 4
-#: Versions whose pieces are known at a time.
+#: Versions whose sets of pieces are cached.
 _KEPT_VERSIONS = 8
 
 
 class NotOfVersion(DatasetError):
-    """A piece was asked for that this version does not need."""
+    """The requested piece does not belong to this version."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    words: Words
+    access: Message
     pieces: PieceStore
 
 
@@ -66,31 +66,31 @@ class DatasetLibrary:
         self._opened: dict[str, _Opened] = {}
         self._needed: OrderedDict[str, frozenset[bytes]] = OrderedDict()
         self.sent = SentPacks(sent_packs_path(settings))
-        #: held while a pack is taken in: it is in memory until it is checked
+        #: held while a pack is accepted: the pack is in memory until it is checked
         self.taking_in = asyncio.Semaphore(AT_ONCE)
 
     def pieces(self, target: str) -> PieceStore:
         """The storage of a target as it is configured now. Raises NotReachable."""
         with self._store.read() as tx:
-            words = storage_words(tx, targets.existing(tx, target), self._settings, self._box)
+            access = storage_access(tx, targets.existing(tx, target), self._settings, self._box)
         with self._guard:
             known = self._opened.get(target)
-        if known is not None and known.words == words:
+        if known is not None and known.access == access:
             return known.pieces
-        pieces = PieceStore(open_blobs(words), cache=index_cache(self._settings, target) / "index")
+        pieces = PieceStore(open_blobs(access), cache=index_cache(self._settings, target) / "index")
         with self._guard:
-            self._opened[target] = _Opened(words, pieces)
+            self._opened[target] = _Opened(access, pieces)
         return pieces
 
     def try_out(self, target: str) -> str:
-        """Write, read and remove something small; in words what was seen. Raises what the storage has against it."""
+        """Write, read and remove a small object; a message for users. Raises the error of the storage."""
         blobs = self.pieces(target).blobs
-        name, word = f"probe/{token_hex(8)}", token_hex(16).encode()
-        blobs.put(name, [word])
+        name, content = f"probe/{token_hex(8)}", token_hex(16).encode()
+        blobs.put(name, [content])
         seen = blobs.get(name)
         blobs.remove(name)
-        if seen != word:
-            raise DatasetError(f"{blobs.where} gave back something else than was put there")
+        if seen != content:
+            raise DatasetError(f"{blobs.where} returned other bytes than were written")
         git = self.git(target)
         history = "" if git is None else f"; the repository has {len(git.datasets())} datasets"
         return f"{blobs.where} can be written and read{history}"
@@ -98,10 +98,10 @@ class DatasetLibrary:
     def git(self, target: str) -> GitVersions | None:
         """The repository that keeps the history of a target's datasets, if one does. Raises NotReachable."""
         with self._store.read() as tx:
-            words = metadata_words(targets.existing(tx, target), self._settings, self._box)
-        return None if words is None else open_git(words)
+            access = git_access(targets.existing(tx, target), self._settings, self._box)
+        return None if access is None else open_git(access)
 
-    # Each of these does nothing where corral's own store keeps the history.
+    # Each of these does nothing if the history is in corral's own store.
 
     def tag(self, dataset: DatasetRecord, tag: str, version: str) -> None:
         if git := self.git(dataset.target):
@@ -120,14 +120,14 @@ class DatasetLibrary:
     # ---------------------------------------------------------------- files
 
     def entries(self, target: str, version: VersionRecord, path: str) -> list[Entry]:
-        """What stands in one directory, by name. Raises NotFound of the library's."""
+        """The entries of one directory, by name. Raises the dataset library's NotFound."""
         return list_directory(self.pieces(target), bytes.fromhex(version.tree), path)
 
     def entry(self, target: str, version: VersionRecord, path: str) -> Entry:
         return find(self.pieces(target), bytes.fromhex(version.tree), path)
 
     def content(self, target: str, entry: Entry, offset: int, length: int) -> Iterator[bytes]:
-        """A part of a file, each piece checked before it is handed on."""
+        """A part of a file; each piece is checked before it is returned."""
         return _begun(read_file(self.pieces(target), entry, offset, length))
 
     def diff(self, target: str, old: VersionRecord | None, new: VersionRecord) -> Diff:
@@ -137,8 +137,8 @@ class DatasetLibrary:
     # ---------------------------------------------------------------- pieces
 
     def missing(self, target: str, user: str, newest: VersionRecord | None, digests: Sequence[bytes]) -> list[bytes]:
-        """Those that a version by this user could not rely on: all but what the user has sent, and what the newest
-        version of the dataset has. So the answer says nothing about the pieces of others."""
+        """The pieces that this user must send for a new version: all but those that the user has sent before, and those
+        of the dataset's newest version. So the answer reveals nothing about the pieces of other users."""
         pieces = self.pieces(target)
         pieces.refresh()
         places = pieces.locate(digests, trusted=True)
@@ -151,10 +151,10 @@ class DatasetLibrary:
         ]
 
     def take_in(self, target: str, user: str, pack: str, index: bytes, data: bytes) -> None:
-        """A pack from a user, if every piece in it is what its index says. Raises Damaged."""
+        """Store a user's pack, if every piece in it matches its index. Raises Damaged."""
         check_pack(pack, index, data)
         pieces = self.pieces(target)
-        # The index last: a pack without one is nobody's.
+        # The index last: a pack without an index is ignored.
         pieces.blobs.put(pack_name(pack), [data])
         pieces.blobs.put(index_name(pack), [index])
         self.sent.note(target, user, pack)
@@ -170,13 +170,13 @@ class DatasetLibrary:
         return [None if place is None else place.length for place in places]
 
     def read_pieces(self, target: str, version: VersionRecord, digests: Sequence[bytes]) -> Iterator[bytes]:
-        """One behind the other, each checked. Raises NotOfVersion, before anything is read."""
+        """The pieces in this order, each checked. Raises NotOfVersion before anything is read."""
         self._check_needed(target, version, digests)
         pieces = self.pieces(target)
         return _begun(get_data(pieces, digest) for digest in digests)
 
     def _check_needed(self, target: str, version: VersionRecord, digests: Sequence[bytes]) -> None:
-        """Whoever may read one version must not read others' files by knowing what their pieces are called."""
+        """A user who may read one version must not read files of other versions by the digests of their pieces."""
         needed = self._needed_by(target, version.tree)
         for digest in digests:
             if digest not in needed:
@@ -199,7 +199,7 @@ class DatasetLibrary:
             for entry in decode_tree(pieces.get(directory)):
                 if entry.kind == "dir":
                     waiting.append(entry.digest)
-                # What an empty file names is never stored: its author could have named anything.
+                # The digest of an empty file is not checked when it is stored: its author could have chosen any digest.
                 elif entry.kind == "file" and (entry.size or entry.listed):
                     needed.add(entry.digest)
                     if entry.listed:
@@ -212,10 +212,10 @@ class DatasetLibrary:
 
 
 def _begun(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """With the first piece read already, so that what is wrong with it can still be told."""
+    """Read the first piece now, so that an error in it can still be reported as a problem."""
     return chain([next(pieces, b"")], pieces)
 
 
 def index_pieces(pack: str, index: bytes) -> int:
-    """How large a pack must be, by its index. Raises Damaged."""
+    """The size of a pack according to its index. Raises Damaged."""
     return decode_index(pack, index).size

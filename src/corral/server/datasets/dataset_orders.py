@@ -10,7 +10,7 @@ from corral.control.errors import Refusal
 from corral.control.ports import LaunchOrder, LaunchRefused, StorageKind, StorageOrder, Store, Transaction
 from corral.objects.access import NotReachable
 from corral.server.auth.secret_box import SecretBox
-from corral.server.datasets.dataset_access import dataset_key, storage_words
+from corral.server.datasets.dataset_access import dataset_key, storage_access
 from corral.server.settings.settings import Settings
 
 
@@ -33,7 +33,7 @@ class DatasetMounting:
         try:
             dataset, version = datasets.mountable(tables, user, item.id, item.version)
             target = targets.existing(tables, dataset.target)
-            storage = storage_words(tables, target, self._settings, self._box)
+            storage = storage_access(tables, target, self._settings, self._box)
         except Refusal as refusal:
             raise LaunchRefused(refusal.detail) from None
         except NotReachable as error:

@@ -17,8 +17,8 @@ from corral.control.live.worker import Worker
 from corral.control.records import JobSpec
 from corral.control.storage.mount_text import MountWord, parse_mount
 from corral.core.model import JobKind, JobState, Request
-from corral.server.demo.catalog import DATASET, OPERATOR, PEOPLE, TEAM_MEMBERS, set_up
-from corral.server.demo.storage import deliveries, head
+from corral.server.demo.sample_data import deliveries, head
+from corral.server.demo.sample_setup import DATASET, OPERATOR, PEOPLE, TEAM_MEMBERS, set_up
 
 log = logging.getLogger("corral.demo")
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
 from corral.control.live.controller import Controller
 from corral.control.live.unit_of_work import Caller
+from corral.control.live.worker import log_failure
 from corral.control.people import audit
 
 log = logging.getLogger("corral.server.events.audit_notes")
@@ -98,11 +98,6 @@ def written_by(controller: Controller) -> Write:
         except RuntimeError as error:
             log.error("%s of %s by %s is not in the audit log: %s", action, subject, caller.name, error)
         else:
-            answer.add_done_callback(_log_failure)
-
-    def _log_failure(answer: Future[None]) -> None:
-        error = answer.exception()
-        if error is not None:
-            log.error("a line of the audit log could not be written: %s", error)
+            answer.add_done_callback(log_failure(log, "an entry of the audit log could not be written", ignored=()))
 
     return write

@@ -15,7 +15,7 @@ from corral.server.http.middleware import RequestEnvelope
 from corral.server.http.problems import install_problem_handlers
 from corral.server.monitoring.server_metrics import ServerMetrics
 from corral.server.routes.alerts import alerts, channels
-from corral.server.routes.datasets import background_work, dataset_files, dataset_targets, datasets
+from corral.server.routes.datasets import dataset_files, dataset_targets, datasets, operations
 from corral.server.routes.fleet import catalog, nodes, panel, pools
 from corral.server.routes.jobs import arrays, checkpoints, files, images, jobs, logs, presets, tasks
 from corral.server.routes.monitoring import measurements
@@ -70,8 +70,8 @@ ROUTERS = (
     datasets.router,
     datasets.job_router,
     dataset_files.router,
-    background_work.router,
-    background_work.target_router,
+    operations.router,
+    operations.target_router,
     dataset_targets.router,
     pools.router,
     reservations.router,
@@ -109,8 +109,6 @@ def build_app(context: ServerContext, console: ConsoleFiles | None = None) -> Fa
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         context.feed.attach(asyncio.get_running_loop())
-        context.metrics.follower_count = lambda: context.feed.follower_count
-        context.metrics.encoded_events = lambda: context.event_texts.encoded
         watch = asyncio.create_task(watch_licence(context))
         yield
         watch.cancel()

@@ -33,31 +33,31 @@ from corral.server.auth.providers import SignIn
 from corral.server.auth.secret_box import SecretBox
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.datasets.dataset_library import DatasetLibrary
-from corral.server.datasets.dataset_workers import Committing
+from corral.server.datasets.operation_runner import OperationRunner
 from corral.server.events.audit_notes import AuditNotes
 from corral.server.events.event_texts import EventTexts
 from corral.server.events.stream import EventFeed
 from corral.server.http.problems import RETRY_AFTER_SECONDS, Problem
 from corral.server.monitoring.server_metrics import ServerMetrics
-from corral.server.reports.report_worker import Reporting
-from corral.server.scheduling.estimate_worker import Estimating
+from corral.server.reports.report_worker import ReportWorker
+from corral.server.scheduling.estimate_worker import EstimateWorker
 from corral.server.settings.disk_limits import DiskLimits
 from corral.server.settings.settings import Settings
 from corral.server.storage.readers import Readers
-from corral.server.storage.volume_files import VolumeStorage
+from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.storage.volume_upkeep import Storing
 from corral.server.system.disk_guard import DiskGuard
 from corral.server.system.isolation import Separated
 from corral.server.system.write_proof import WriteProof
-from corral.server.whatif.shadow_runner import Shadowing
-from corral.server.whatif.simulation_runner import Simulating
+from corral.server.whatif.shadow_runner import ShadowRunner
+from corral.server.whatif.simulation_runner import SimulationRunner
 from corral.server.whatif.time_travel import TimeTravel
 from corral.server.workbenches.proxy import JupyterProxy
 from corral.server.workbenches.workbench_origins import WorkbenchOrigins
 from corral.server.workbenches.workbench_passes import WorkbenchPasses
 from corral.server.workbenches.workbench_watch import Workbenching
 from corral.telemetry.readings import LatestReadings
-from corral.telemetry.scraping import ScrapingCollector
+from corral.telemetry.scraper import ScrapingCollector
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -124,19 +124,19 @@ class ServerContext:
     feed: EventFeed
     event_texts: EventTexts
     #: when waiting jobs are expected to start
-    estimating: Estimating
+    estimate_worker: EstimateWorker
     #: makes reports and has their files
-    reporting: Reporting
+    report_worker: ReportWorker
     #: answers of the past
     time_travel: TimeTravel
     #: answers what-if questions
-    simulating: Simulating
+    simulation_runner: SimulationRunner
     #: long work on datasets
-    committing: Committing
+    operation_runner: OperationRunner
     #: what is in versions of datasets
     library: DatasetLibrary
     #: runs the shadow policy
-    shadowing: Shadowing
+    shadow_runner: ShadowRunner
     #: files of volumes from outside of jobs
     volume_storage: VolumeStorage
     storing: Storing

@@ -15,6 +15,9 @@ from corral.server.schemas.base import ListView
 
 Item = TypeVar("Item")
 
+#: A filter of a list; None: no filter.
+Filter = Annotated[str | None, Query(min_length=1, max_length=253)]
+
 Limit = Annotated[int, Query(ge=1, le=500, description="Items on a page.")]
 Cursor = Annotated[str | None, Query(max_length=512, description="`next_cursor` of the page before.")]
 
@@ -40,7 +43,7 @@ def write_cursor(key: Sequence[str | int]) -> str:
 
 
 def read_cursor(cursor: str) -> tuple[Any, ...]:
-    """The key that a cursor was made of; refused if it is none."""
+    """The key that the cursor was made of. Any other text is refused."""
     try:
         key = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (binascii.Error, ValueError):

@@ -9,13 +9,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
-from concurrent.futures import Future
-from typing import Any
 
 from corral.control.jobs.checkpoints import Saved, note_saved
 from corral.control.live.controller import Controller, ControllerStopped
 from corral.control.live.state import State
-from corral.control.live.worker import Worker
+from corral.control.live.worker import Worker, log_failure
 from corral.control.ports import Checkpoints, Clock
 from corral.control.records import ReceiptRecord
 from corral.control.scheduling.preemptions import LastSave, note_last_saves, undecided
@@ -63,7 +61,9 @@ class CheckpointWatch:
         seen = [saved for job_id, at in known.items() if (saved := self._changed(job_id, at)) is not None]
         seen += self._last_looks(self._marks.keys() - known.keys())
         if seen:
-            self._controller.execute(note_saved, seen).add_done_callback(_log_failure)
+            self._controller.execute(note_saved, seen).add_done_callback(
+                log_failure(log, "saved checkpoints could not be recorded", with_traceback=True)
+            )
 
     def _tell_last_saves(self) -> None:
         """Whether those that gave way to others have saved when they were told to: both sides get to know it."""
@@ -73,7 +73,9 @@ class CheckpointWatch:
             return
         saves = [save for receipt in ended if (save := self._last_save(receipt)) is not None]
         if saves:
-            self._controller.execute(note_last_saves, saves).add_done_callback(_log_failure)
+            self._controller.execute(note_last_saves, saves).add_done_callback(
+                log_failure(log, "saved checkpoints could not be recorded", with_traceback=True)
+            )
 
     def _last_save(self, receipt: ReceiptRecord) -> LastSave | None:
         """What was saved later is the next attempt's."""
@@ -143,9 +145,3 @@ def _last_saved(state: State, with_waiting: bool) -> dict[str, float | None]:
         for job in state.snapshot.jobs.values()
         if job.state.holds_resources or (with_waiting and job.attempt > 0)
     }
-
-
-def _log_failure(answer: Future[Any]) -> None:
-    error = answer.exception()
-    if error is not None and not isinstance(error, ControllerStopped):
-        log.error("saved work could not be noted: %s", error, exc_info=error)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict, deque
-from concurrent.futures import Future
-from typing import Any
 
 from corral.control.live.controller import Controller, ControllerStopped
 from corral.control.live.state import State
+from corral.control.live.worker import log_failure
 from corral.control.ports import Round
 from corral.control.scheduling import elastic_jobs
 from corral.core.model import JobState
@@ -52,7 +51,9 @@ class UseWatch:
         news = {attempt: use for attempt, use in news.items() if self._is_news(attempt, use)}
         if news:
             self._told.update(news)
-            self._controller.execute(elastic_jobs.note_use, news).add_done_callback(_log_failure)
+            self._controller.execute(elastic_jobs.note_use, news).add_done_callback(
+                log_failure(log, "the measured use of elastic jobs could not be stored")
+            )
 
     def _gather(self, taken: Round, elastic: frozenset[str]) -> None:
         for gone in self._recent.keys() - elastic:
@@ -93,9 +94,3 @@ class UseWatch:
 def _elastic_attempts(state: State) -> frozenset[str]:
     jobs = (state.snapshot.jobs[job_id] for job_id in state.snapshot.elastic)
     return frozenset(job.attempt_id for job in jobs if job.state is JobState.RUNNING)
-
-
-def _log_failure(answer: Future[Any]) -> None:
-    error = answer.exception()
-    if error is not None and not isinstance(error, ControllerStopped):
-        log.error("the use of elastic jobs could not be told: %s", error)

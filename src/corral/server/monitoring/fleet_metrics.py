@@ -309,7 +309,3 @@ def _hertz(mhz: float | None) -> float | None:
 def _throttled(reading: GpuReading) -> float | None:
     """A device that tells no clocks tells no reasons either."""
     return None if reading.sm_clock_mhz is None else float(bool(reading.throttle_reasons))
-
-
-def _use_of(reading: GpuReading | None) -> float | None:
-    return None if reading is None else reading.utilization

@@ -14,6 +14,7 @@ from typing import Any
 
 from corral.control.live.controller import Controller, ControllerStopped
 from corral.control.live.state import State
+from corral.control.live.worker import log_failure
 from corral.control.monitoring import gpu_health, idle_jobs
 from corral.control.monitoring.gpu_health import HealthChange, XidNote
 from corral.control.monitoring.idle_jobs import Sighting
@@ -180,11 +181,5 @@ def _asked(controller: Controller, question: Callable[..., Any], *args: Any) -> 
 
 def _hand_over(controller: Controller, use_case: Callable[..., None], *args: Any) -> Future[None]:
     answer = controller.execute(use_case, *args)
-    answer.add_done_callback(_log_failure)
+    answer.add_done_callback(log_failure(log, "observations of GPU health could not be stored", with_traceback=True))
     return answer
-
-
-def _log_failure(answer: Future[Any]) -> None:
-    error = answer.exception()
-    if error is not None and not isinstance(error, ControllerStopped):
-        log.error("what was seen could not be written down: %s", error, exc_info=error)

@@ -6,14 +6,14 @@ controller's state when somebody asks, in `fleet_metrics`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import psutil
 
 from corral.control.records import EventRecord
 from corral.core.jobs.lifecycle import BY_PERSONS, REQUEUED, RETRIED
 from corral.core.model import EndReason, JobState
-from corral.core.scheduling.cycle.plan import PreemptionRule
+from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.server.monitoring.exposition import Counter, Family, Histogram, counter, gauge, labels
 
 SECONDS_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -61,9 +61,6 @@ class ServerMetrics:
         )
         self._build = gauge("corral_build_info", "The version that runs.", [(labels(version=version), 1)])
         self._process = psutil.Process()
-        #: set by who knows it
-        self.follower_count: Callable[[], int] = lambda: 0
-        self.encoded_events: Callable[[], int] = lambda: 0
 
     def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:
         self.requests.observe(seconds, method, route, f"{status // 100}xx")
@@ -86,7 +83,7 @@ class ServerMetrics:
             elif event.action in _ENDED_ACTIONS:
                 self.ended.count(_ENDED_ACTIONS[event.action].value, str(detail.get("reason", "")))
 
-    def families(self) -> list[Family]:
+    def families(self, *, event_streams: int = 0, encoded_events: int = 0) -> list[Family]:
         return [
             self._build,
             self.ended.family(),
@@ -96,10 +93,8 @@ class ServerMetrics:
             self.waits.family(),
             self.cycles.family(),
             self.requests.family(),
-            gauge("corral_event_streams", "Clients that follow the events.", [("", self.follower_count())]),
-            counter(
-                "corral_events_encoded_total", "Events that were encoded for streams.", [("", self.encoded_events())]
-            ),
+            gauge("corral_event_streams", "Clients that follow the events.", [("", event_streams)]),
+            counter("corral_events_encoded_total", "Events that were encoded for streams.", [("", encoded_events)]),
             *self._process_families(),
         ]
 

@@ -32,7 +32,7 @@ def new_report_id() -> str:
     return f"r-{secrets.token_hex(5)}"
 
 
-class Reporting:
+class ReportWorker:
     def __init__(
         self,
         *,

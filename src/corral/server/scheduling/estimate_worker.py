@@ -11,20 +11,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
 
-from corral.control.live.controller import Controller, ControllerStopped
-from corral.control.live.worker import Worker, WorkerStopped
+from corral.control.live.controller import Controller
+from corral.control.live.worker import Worker, WorkerStopped, log_failure
 from corral.control.ports import Clock, Store
 from corral.control.scheduling import estimates
 from corral.control.scheduling.estimates import Wait
 from corral.core.model import Job, JobState
-from corral.core.scheduling.forecast.accuracy import Told, calibrate, horizon_of
-from corral.core.scheduling.forecast.arrivals import NOBODY
+from corral.core.scheduling.forecast.accuracy import PastEstimate, calibrate, horizon_of
+from corral.core.scheduling.forecast.arrivals import NO_RECENT_JOBS
 from corral.core.scheduling.forecast.estimates import Estimate, Forecast, Forecaster
-from corral.core.snapshot.replica import Picture
+from corral.core.snapshot.replica import SnapshotCopy
 
 log = logging.getLogger("corral.server.scheduling.estimate_worker")
 
@@ -53,7 +51,7 @@ class Current:
     made_at: float
 
 
-class Estimating:
+class EstimateWorker:
     def __init__(
         self, *, controller: Controller, store: Store, clock: Clock, announce: Callable[[float], None]
     ) -> None:
@@ -69,10 +67,10 @@ class Estimating:
         self._waits: frozenset[Wait] = frozenset()
         self._revision: int | None = None
         #: what is looked back at, the oldest first
-        self._told: list[Told] = []
+        self._told: list[PastEstimate] = []
         #: who came lately, and comes again
         self._arrivals = estimates.Arrivals((), since=clock.now())
-        self._recent = NOBODY
+        self._recent = NO_RECENT_JOBS
         #: of every wait whose outcome is open, the horizon of what was kept last
         self._kept: dict[Wait, int] = {}
         self._worker = Worker("estimates", self._round, every_seconds=REST_SECONDS, first_after=REST_SECONDS)
@@ -101,7 +99,7 @@ class Estimating:
         found = forecast.estimates.get(wait[0]) if wait in self._waits else None
         return None if found is None else Current(estimate=found, made_at=forecast.at)
 
-    def foresee(self, picture: Picture, job: Job, now: float) -> Estimate | None:
+    def foresee(self, picture: SnapshotCopy, job: Job, now: float) -> Estimate | None:
         """When one more job would start. Takes as long as a round; nothing is kept of it."""
         with self._lock:
             return self._made(replace(picture, jobs={**picture.jobs, job.id: job}), now).estimates.get(job.id)
@@ -136,7 +134,7 @@ class Estimating:
             raise
         return max(REST_SECONDS, REST_FACTOR * took)
 
-    def _made(self, picture: Picture, now: float) -> Forecast:
+    def _made(self, picture: SnapshotCopy, now: float) -> Forecast:
         return self._forecaster.forecast(
             picture,
             now,
@@ -145,7 +143,7 @@ class Estimating:
             pause=_Breathing(self._worker).pause,
         )
 
-    def _settle(self, picture: Picture) -> None:
+    def _settle(self, picture: SnapshotCopy) -> None:
         over = [wait for wait in self._kept if not estimates.is_waiting(picture, wait)]
         for begin in range(0, len(over), BATCH):
             batch = over[begin : begin + BATCH]
@@ -154,10 +152,12 @@ class Estimating:
             for wait in batch:
                 del self._kept[wait]
 
-    def _keep(self, told: list[Told]) -> None:
+    def _keep(self, told: list[PastEstimate]) -> None:
         for begin in range(0, len(told), BATCH):
             batch = told[begin : begin + BATCH]
-            self._controller.execute(estimates.keep, batch).add_done_callback(_log_failure)
+            self._controller.execute(estimates.keep, batch).add_done_callback(
+                log_failure(log, "estimates could not be stored")
+            )
         self._told = [*self._told, *told][-estimates.LOOKED_BACK :]
         for one in told:
             self._kept[one.job_id, one.attempt] = horizon_of(one.p50 - one.made_at)
@@ -177,9 +177,3 @@ class _Breathing:
             raise Stopped
         time.sleep(_BREATH_SECONDS)
         self._since = time.monotonic()
-
-
-def _log_failure(answer: Future[Any]) -> None:
-    error = answer.exception()
-    if error is not None and not isinstance(error, ControllerStopped):
-        log.error("estimates could not be kept: %s", error)

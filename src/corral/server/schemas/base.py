@@ -1,4 +1,4 @@
-"""What all request bodies and answers have in common: strictness on the way in, one form of times on the way out."""
+"""Base classes of request bodies and answers: requests are validated strictly, times are written in one form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Body(BaseModel):
-    """A request body. Unknown fields are refused, and nothing is guessed: "5" is not 5, and true is not 1."""
+    """A request body. Unknown fields are refused, and no value is converted: "5" is not 5, and true is not 1."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
@@ -44,9 +44,9 @@ def _storable(value: Any) -> Any:
 
 _NUMBER_OR_TEXT = {"anyOf": [{"type": "number"}, {"type": "string"}]}
 
-#: Text that can be stored, shown and handed to a process.
+#: Text that can be stored, shown and passed to a process.
 Text = Annotated[str, BeforeValidator(_storable)]
-#: A short text such as a name. Which names are allowed is for the use cases to say.
+#: A short text such as a name. The use cases decide which names are allowed.
 Label = Annotated[Text, Field(max_length=253)]
 Duration = Annotated[
     float, BeforeValidator(parse_duration), WithJsonSchema({**_NUMBER_OR_TEXT, "examples": [7200, "2h", "1d12h"]})
@@ -56,6 +56,8 @@ Size = Annotated[
 ]
 
 
+#: A text of some sentences, written by a user.
+Description = Annotated[Text, Field(max_length=1000)]
 #: An amount that is mostly whole: shown as 2, or as 0.5.
 Number = Annotated[int | float, WithJsonSchema({"type": "number"})]
 
@@ -89,7 +91,7 @@ def number(value: float) -> int | float:
 
 
 def environment(values: dict[str, str]) -> dict[str, str]:
-    """The rule for jobs and for what the configuration gives to all of them. Raises ValueError."""
+    """The rule for variables of jobs, and for those that the configuration sets for all jobs. Raises ValueError."""
     for name in values:
         if _ENV_NAME.fullmatch(name) is None:
             raise ValueError(f"{name!r} is not a name of an environment variable: letters, digits and _")

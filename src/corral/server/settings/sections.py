@@ -19,6 +19,7 @@ from corral.core.scheduling.ordering import POLICIES as ORDERING_POLICIES
 from corral.core.scheduling.placement import POLICIES as PLACEMENT_POLICIES
 from corral.core.snapshot.installation import DEFAULT_RACK_LABEL
 from corral.engines.local.virtual import parse_virtual_gpus, parse_virtual_nodes
+from corral.engines.registry import ENGINES
 from corral.engines.slurm.slurm_api.rest_format import VERSIONS, options_of, parse_place
 from corral.server.schemas.base import environment
 from corral.server.settings.section_rules import (
@@ -34,7 +35,7 @@ from corral.server.settings.section_rules import (
     whole_path,
     workbench_address,
 )
-from corral.telemetry.scraping import readable_target
+from corral.telemetry.scraper import readable_target
 
 _JOB_NAME_PART = re.compile(r"[A-Za-z0-9_-]*")
 _ACCOUNT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
@@ -47,7 +48,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-Engine = Annotated[str, one_of(("local", "slurm"), "engine")]
+Engine = Annotated[str, one_of(ENGINES, "engine")]
 OrderingPolicy = Annotated[str, one_of(ORDERING_POLICIES, "ordering policy")]
 PlacementPolicy = Annotated[str, one_of(PLACEMENT_POLICIES, "placement policy")]
 Texts = Annotated[tuple[str, ...], Field(strict=False)]

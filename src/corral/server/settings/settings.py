@@ -19,9 +19,10 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from corral.control.system.policies import CheckpointPolicy, Policies, ScalingPolicy, TaskPolicy
 from corral.control.system.retention import DAY, RetentionRules
 from corral.core.alerts.defaults import Thresholds
-from corral.core.model import WHOLE, JobKind, Quota
+from corral.core.model import WHOLE, JobKind
 from corral.core.monitoring.health.model import HealthRules
 from corral.core.monitoring.idleness import IdleRules
+from corral.core.people.quota import Quota
 from corral.core.scheduling.ordering.cost import OrderingRules, Weights
 from corral.core.snapshot.installation import (
     AllocationRules,
@@ -271,10 +272,6 @@ class Settings(SettingsFile):
         )
 
 
-#: Settings that are checked already, but have no effect until the part that uses them is there.
-NOT_YET: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SettingLine:
     """One line of `corral config show`."""
@@ -335,11 +332,6 @@ def show_settings(settings: Settings) -> list[SettingLine]:
             shown = _kind_of_address(value)
         lines.append(SettingLine(key=dotted(key), value=shown, source=_source(settings.sources, key)))
     return lines
-
-
-def without_effect(settings: Settings) -> list[SettingLine]:
-    """Values that somebody has set and that nothing uses yet: better said than left to be found out."""
-    return [line for line in show_settings(settings) if line.source != "default" and line.key.startswith(NOT_YET)]
 
 
 def _kind_of_address(value: Any) -> Any:

@@ -69,7 +69,7 @@ class Mounting:
         if item.kind is not StorageKind.OBJECT:
             return item
         try:
-            return replace(item, access=access_to_volume(tables, volume, self._box).to_words())
+            return replace(item, access=access_to_volume(tables, volume, self._box).to_dict())
         except NotReachable as error:
             raise LaunchRefused(str(error)) from None
 

@@ -14,8 +14,8 @@ from concurrent.futures import Future
 from functools import partial
 
 from corral.control.jobs.disk_quota import OverDisk, Writer, stop_over, writers
-from corral.control.live.controller import Controller, ControllerStopped
-from corral.control.live.worker import Worker
+from corral.control.live.controller import Controller
+from corral.control.live.worker import Worker, log_failure
 from corral.control.ports import Engine, OnThisDisk
 from corral.core.quantities import format_bytes
 from corral.files.usage import DiskUse, TooDeep, measure_steps
@@ -100,7 +100,9 @@ class DiskWatch:
         else:
             over = self._judged(writer, done.result())
         if over is not None:
-            self._controller.execute(stop_over, [over]).add_done_callback(_log_failure)
+            self._controller.execute(stop_over, [over]).add_done_callback(
+                log_failure(log, "a job could not be stopped for its use of the disk", with_traceback=True)
+            )
 
     def _judged(self, writer: Writer, use: DiskUse) -> OverDisk | None:
         """None if the job has no more than it may."""
@@ -117,9 +119,3 @@ class DiskWatch:
             message = f"stopped because it has {use.files} files on the disk, and a job may have {limits.job_files}"
             return OverDisk(job_id=writer.job_id, attempt=writer.attempt, message=message)
         return None
-
-
-def _log_failure(answer: Future[None]) -> None:
-    error = answer.exception()
-    if error is not None and not isinstance(error, ControllerStopped):
-        log.error("a job could not be stopped for its use of the disk: %s", error, exc_info=error)

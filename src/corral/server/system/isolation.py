@@ -15,16 +15,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corral.engines.attempts.accounts import AccountRules, own_account
-from corral.engines.attempts.instance_specs import Isolation
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.attempts.job_places import barrier
 from corral.engines.local.mps import start_mps
-from corral.server.demo.catalog import PEOPLE
+from corral.engines.registry import ENGINES
+from corral.server.demo.sample_setup import PEOPLE
 from corral.server.settings.settings import FIRST_USER, Settings
 
 log = logging.getLogger("corral.server")
 
 #: What of the home jobs have to reach: their directories, their run directories, what they mount.
-_PASSABLE = ("jobs", "local", "slurm", "volumes", "scratch", "objects", "dataset-cache")
+_PASSABLE = ("jobs", *ENGINES, "volumes", "scratch", "objects", "dataset-cache")
 
 
 class Separation(StrEnum):

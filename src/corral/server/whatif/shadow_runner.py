@@ -49,7 +49,7 @@ class WorkerFailed(Exception):
     """The process has died, or could not follow an entry."""
 
 
-class Shadowing:
+class ShadowRunner:
     def __init__(
         self,
         *,

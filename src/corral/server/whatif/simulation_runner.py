@@ -69,7 +69,7 @@ class Unwanted(Exception):
     """It was cancelled or deleted, or the server stops."""
 
 
-class Simulating:
+class SimulationRunner:
     def __init__(
         self,
         *,

@@ -9,10 +9,8 @@ import logging
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fastapi import FastAPI
 
@@ -21,6 +19,7 @@ from corral.control.jobs import images
 from corral.control.live.controller import Controller
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Work
+from corral.control.live.worker import log_failure
 from corral.control.people import sign_in_providers, user_accounts
 from corral.control.records import UserRecord
 from corral.control.storage import object_stores
@@ -40,7 +39,7 @@ from corral.server.jobs.image_orders import Imaging
 from corral.server.settings.settings import FIRST_USER, Settings
 from corral.server.storage.mount_orders import Mounting
 from corral.server.storage.readers import Readers
-from corral.server.storage.volume_files import VolumeStorage
+from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.system.write_proof import WriteProof
 from corral.server.whatif.time_travel import TimeTravel
 from corral.server.wiring.foundation import Foundation, laid
@@ -108,12 +107,12 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         sign_in=SignIn(box=box, clock=clock),
         feed=base.feed,
         event_texts=EventTexts(),
-        estimating=workers.estimating,
-        reporting=workers.reporting,
-        simulating=workers.simulating,
-        shadowing=workers.shadowing,
+        estimate_worker=workers.estimate_worker,
+        report_worker=workers.report_worker,
+        simulation_runner=workers.simulation_runner,
+        shadow_runner=workers.shadow_runner,
         storing=base.storing,
-        committing=workers.committing,
+        operation_runner=workers.operation_runner,
         library=DatasetLibrary(store=store, settings=settings, box=box),
         time_travel=TimeTravel(store, controller),
         volume_storage=VolumeStorage(
@@ -160,7 +159,9 @@ def _throttle(settings: Settings) -> LoginThrottle:
 
 
 def _touch(controller: Controller, credential_id: str, at: float) -> None:
-    controller.execute(_touched, credential_id, at).add_done_callback(_log_failure)
+    controller.execute(_touched, credential_id, at).add_done_callback(
+        log_failure(log, "the last use of a credential could not be recorded", ignored=(RuntimeError,))
+    )
 
 
 def _touched(work: Work, credential_id: str, at: float) -> None:
@@ -209,9 +210,3 @@ def _first_operator(work: Work, password_hash: str, is_one_time: bool) -> UserRe
     user = replace(user, must_change_password=is_one_time)
     work.tx.people.save_user(user)
     return user
-
-
-def _log_failure(answer: Future[Any]) -> None:
-    error = answer.exception()
-    if error is not None and not isinstance(error, RuntimeError):
-        log.error("a note could not be written: %s", error)

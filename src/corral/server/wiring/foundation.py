@@ -17,10 +17,10 @@ from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM
 from corral.control.ports import Clock, FoldsAttempts, LaunchOrder, Store, StoreHolder
 from corral.control.records import EventRecord
-from corral.engines.attempts.instance_specs import Isolation
-from corral.engines.local.tools import LocalTools
+from corral.engines.attempts.isolation import Isolation
 from corral.engines.storage.driver import DirectoryVolumes
 from corral.engines.workbenches import workbench_host, workbench_relay, workbench_start
+from corral.engines.workbenches.tool_probe import LocalTools
 from corral.server.auth.secret_box import SecretBox
 from corral.server.datasets.dataset_orders import DatasetMounting
 from corral.server.events.stream import EventFeed
@@ -120,6 +120,7 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
         workspace=workspace,
         checkpoints=checkpoints if settings.fault_tolerance.enable_checkpointing else None,
         announce=lambda events: _announce(events, feed, metrics),
+        observe_cycle=metrics.observe_cycle,
     )
     box = SecretBox(settings.home)
     foundation = Foundation(
@@ -176,7 +177,6 @@ def _start(foundation: Foundation, parts: ExitStack) -> None:
     """The controller, once it knows whom to ask before a launch."""
     controller, imaging, mounting = foundation.controller, foundation.imaging, foundation.mounting
     versions = DatasetMounting(store=foundation.store, settings=foundation.settings, box=foundation.box)
-    controller.observe_cycles(foundation.metrics.observe_cycle)
     controller.prepare = lambda cluster, order: _prepare(foundation, cluster, order)
     controller.complete = lambda order: foundation.storing.noticed(
         versions.completed(mounting.completed(imaging.completed(order)))

@@ -15,9 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from corral.control.ports import Place, StoreHolder
-from corral.engines.attempts.processes import processes_with_env
-from corral.engines.local.attempts import INSTALLATION_VARIABLE, RUN_DIR_VARIABLE
-from corral.engines.local.rundir import boot_id
+from corral.engines.attempts.environment import INSTALLATION_VARIABLE, RUN_DIR_VARIABLE
+from corral.engines.attempts.processes import boot_id, processes_with_env
 from corral.server.schemas.base import rfc3339
 from corral.server.settings.sections import ClusterSettings
 from corral.server.settings.settings import Settings
@@ -110,9 +109,11 @@ def unseen(former: StoreHolder | None, claim: StoreHolder) -> list[str]:
 
 
 def _root_of(settings: Settings, cluster: ClusterSettings, known: StoreHolder | None) -> Path:
-    if cluster.engine == "slurm" and cluster.slurm.root:
-        return Path(cluster.slurm.root)
-    own = settings.home / "local" if cluster.engine != "slurm" else settings.home / "slurm" / cluster.name
+    section = getattr(cluster, cluster.engine, None)
+    if configured := getattr(section, "root", None):
+        return Path(configured)
+    # The local engine has no section in the cluster: there is one for the whole server.
+    own = settings.home / cluster.engine if section is None else settings.home / cluster.engine / cluster.name
     place = known.places.get(cluster.name) if known is not None else None
     if place is None or place.path == str(own.resolve()):
         return own

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +17,11 @@ from corral.control.fleet import node_actions as fleet_use_cases
 from corral.control.fleet.gpu_holders import holders
 from corral.control.live.controller import Controller, ControllerStopped
 from corral.control.live.state import State
+from corral.control.live.worker import log_failure
 from corral.control.ports import Clock, Collector, History, ReadingSink, SelfTest, Store
 from corral.core.model import WHOLE
 from corral.engines.local.fleet import HostFleet, VirtualFleet
-from corral.server.alerts.alert_worker import Alerting
+from corral.server.alerts.alert_worker import AlertWorker
 from corral.server.auth.secret_box import SecretBox
 from corral.server.jobs.elastic_measurement import UseWatch
 from corral.server.monitoring.fleet_metrics import read_fleet
@@ -36,7 +36,7 @@ from corral.telemetry.notices import AppriseNotifier
 from corral.telemetry.nvml import NvmlCollector
 from corral.telemetry.prometheus import PrometheusHistory
 from corral.telemetry.readings import LatestReadings
-from corral.telemetry.scraping import ScrapingCollector
+from corral.telemetry.scraper import ScrapingCollector
 from corral.telemetry.selftest import DriverSelfTest, VirtualSelfTest
 from corral.telemetry.virtual import VirtualCollector
 
@@ -57,7 +57,7 @@ class Monitoring:
     readings: LatestReadings
     history: History
     self_test: SelfTest
-    alerting: Alerting
+    alerting: AlertWorker
     #: on other nodes, as far as settings name them
     exporters: tuple[ScrapingCollector, ...]
 
@@ -86,7 +86,7 @@ def monitored(
             inspect_fleet=lambda: controller.inspect(read_fleet),
         )
         meter = UsageMeter(controller=controller, store=store, now=clock.now(), interval_seconds=interval)
-        alerting = Alerting(
+        alerting = AlertWorker(
             controller=controller,
             store=store,
             readings=readings,
@@ -201,10 +201,6 @@ def _held_parts(state: State) -> dict[str, float]:
 
 
 def _tell_loads(controller: Controller, loads: Mapping[str, float]) -> None:
-    controller.execute(fleet_use_cases.set_loads, loads).add_done_callback(_log_failure)
-
-
-def _log_failure(answer: Future[Any]) -> None:
-    error = answer.exception()
-    if error is not None and not isinstance(error, ControllerStopped):
-        log.error("the loads of nodes could not be told: %s", error)
+    controller.execute(fleet_use_cases.set_loads, loads).add_done_callback(
+        log_failure(log, "the loads of nodes could not be stored")
+    )

@@ -22,7 +22,7 @@ from corral.control.live.worker import workers_alive
 from corral.control.ports import HistoryUnavailable, StoreHeld, StoreUnavailable
 from corral.server.demo import Demo
 from corral.server.http.connections import ConnectionLimits, limited_protocol
-from corral.server.settings.settings import Settings, without_effect, without_password
+from corral.server.settings.settings import Settings, without_password
 from corral.server.wiring.assembly import Assembly, assembled
 from corral.server.wiring.home_lock import HomeLock, HomeLocked
 from corral.server.wiring.home_ownership import LivingElsewhere, held_words
@@ -66,8 +66,6 @@ class StopAsked(BaseException):
 def serve(settings: Settings, *, demo: bool = False, take_over: bool = False) -> None:
     """Run until SIGTERM or Ctrl-C. Ends the process with a message and an exit code if it cannot start."""
     configure_logging(log_format=settings.server.log_format, level=settings.server.log_level)
-    for line in without_effect(settings):
-        log.warning("%s: %s has no effect in this version", line.source, line.key)
     if demo:
         settings = for_demo(settings)
     try:
@@ -107,7 +105,7 @@ def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool 
         parts.callback(listener.close)
         assembly = _assembled(settings, listener, parts, take_over=take_over)
         if demo:
-            arrivals = Demo(assembly.context.controller, assembly.context.committing.wake)
+            arrivals = Demo(assembly.context.controller, assembly.context.operation_runner.wake)
             arrivals.start()
             parts.callback(arrivals.stop)
         server = _Server(settings, assembly)

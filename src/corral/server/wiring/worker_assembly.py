@@ -8,15 +8,15 @@ from secrets import token_hex
 from typing import Protocol, TypeVar
 
 from corral.control.datasets import datasets
-from corral.server.datasets.dataset_workers import Committing
+from corral.server.datasets.operation_runner import OperationRunner
 from corral.server.jobs.checkpoint_watch import CheckpointWatch
-from corral.server.reports.report_worker import Reporting
-from corral.server.scheduling.estimate_worker import Estimating
+from corral.server.reports.report_worker import ReportWorker
+from corral.server.scheduling.estimate_worker import EstimateWorker
 from corral.server.schemas.base import rfc3339
 from corral.server.system.disk_watch import DiskWatch
 from corral.server.system.retention_worker import Retention
-from corral.server.whatif.shadow_runner import Shadowing
-from corral.server.whatif.simulation_runner import Simulating
+from corral.server.whatif.shadow_runner import ShadowRunner
+from corral.server.whatif.simulation_runner import SimulationRunner
 from corral.server.wiring.foundation import Foundation
 from corral.server.wiring.monitoring_assembly import Monitoring, monitored
 from corral.stores.reports.report_files import DirectoryReportFiles
@@ -38,11 +38,11 @@ class Workers:
     """Those whom routes ask."""
 
     monitoring: Monitoring
-    reporting: Reporting
-    estimating: Estimating
-    simulating: Simulating
-    shadowing: Shadowing
-    committing: Committing
+    report_worker: ReportWorker
+    estimate_worker: EstimateWorker
+    simulation_runner: SimulationRunner
+    shadow_runner: ShadowRunner
+    operation_runner: OperationRunner
 
 
 def at_work(base: Foundation, parts: ExitStack) -> Workers:
@@ -62,7 +62,7 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
             followers=feed,
         )
     )
-    reporting = Reporting(
+    report_worker = ReportWorker(
         controller=controller,
         store=store,
         history=monitoring.history,
@@ -70,22 +70,22 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
         clock=clock,
         cluster=settings.cluster[0].name,
     )
-    estimating = Estimating(
+    estimate_worker = EstimateWorker(
         controller=controller,
         store=store,
         clock=clock,
         announce=lambda at: feed.tell("estimates", "estimates", {"at": rfc3339(at)}, for_everyone=True),
     )
-    simulating = Simulating(
+    simulation_runner = SimulationRunner(
         controller=controller, store=store, clock=clock, folder=settings.home / "simulations", tell=feed.tell
     )
     workers = Workers(
         monitoring=monitoring,
-        reporting=_run(parts, reporting),
-        estimating=_run(parts, estimating),
-        simulating=_run(parts, simulating),
-        shadowing=_run(parts, Shadowing(controller=controller, store=store, tell=feed.tell)),
-        committing=_committing(base),
+        report_worker=_run(parts, report_worker),
+        estimate_worker=_run(parts, estimate_worker),
+        simulation_runner=_run(parts, simulation_runner),
+        shadow_runner=_run(parts, ShadowRunner(controller=controller, store=store, tell=feed.tell)),
+        operation_runner=_operation_runner(base),
     )
     _run(parts, base.storing)
     _run(
@@ -108,21 +108,21 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
             clock=clock,
         ),
     )
-    _run(parts, workers.committing)
+    _run(parts, workers.operation_runner)
     return workers
 
 
-def _committing(base: Foundation) -> Committing:
+def _operation_runner(base: Foundation) -> OperationRunner:
     # Storages of datasets belong to one store: it has a name before anything is committed.
     base.controller.execute(datasets.name_store, token_hex(16)).result(_START_SECONDS)
-    return Committing(
+    return OperationRunner(
         controller=base.controller,
         store=base.store,
         settings=base.settings,
         box=base.box,
         volume_path=base.storing.driver.path_of,
         workspace=base.workspace,
-        tell=base.feed.tell,
+        notify=base.feed.tell,
     )
 
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
-from concurrent.futures import Future
-from typing import Any
 
 from corral.control.errors import Missing
 from corral.control.jobs.job_kinds import HOST_COMMAND
-from corral.control.live.controller import Controller, ControllerStopped
+from corral.control.live.controller import Controller
 from corral.control.live.state import State
-from corral.control.live.worker import Worker
+from corral.control.live.worker import Worker, log_failure
 from corral.control.ports import Clock, LaunchOrder, LaunchRefused, Store, Tool, ToolProbe, Transaction, WorkbenchStatus
 from corral.control.records import JobRecord, JobSpec, Role
 from corral.control.workbenches import workbenches
@@ -176,7 +174,9 @@ class Workbenching:
         self.sync_keys()
         idle = [seen for job, spec in found if (seen := self._seen_idle(job, spec)) is not None]
         if idle:
-            self._controller.execute(workbenches.stop_idle, idle).add_done_callback(_log_failure)
+            self._controller.execute(workbenches.stop_idle, idle).add_done_callback(
+                log_failure(log, "an unused workbench could not be stopped")
+            )
 
     def _seen_idle(self, job: Job, spec: JobSpec | None) -> Idle | None:
         if spec is not None and spec.idle_stop_seconds is None:
@@ -210,9 +210,3 @@ def _running(state: State) -> list[tuple[Job, JobSpec | None]]:
 def _records(tables: Transaction, jobs: Sequence[Job]) -> list[JobRecord]:
     records = [tables.jobs.get(job.id) for job in jobs]
     return [record for record in records if record is not None and workbenches.is_hosted(record.spec)]
-
-
-def _log_failure(answer: Future[Any]) -> None:
-    error = answer.exception()
-    if error is not None and not isinstance(error, ControllerStopped):
-        log.error("an unused workbench could not be stopped: %s", error)

@@ -21,7 +21,7 @@ HEAD_LINES = 200
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceFormat:
     #: what it is, in words for people
-    words: str
+    description: str
     #: whether the first lines of a file look like it
     matches: Callable[[str], bool]
     #: the jobs in the order of the file; raises UnreadableTrace, and counts what it leaves out
@@ -33,23 +33,25 @@ class TraceFormat:
 #: every format by the name that people use
 FORMATS: dict[str, TraceFormat] = {
     "openb": TraceFormat(
-        words="pods of Alibaba's cluster-trace-gpu-v2023 (CSV)",
+        description="pods of Alibaba's cluster-trace-gpu-v2023 (CSV)",
         matches=openb.matches,
         read=openb.read,
         fleet=openb.fleet,
     ),
     "philly": TraceFormat(
-        words="Philly jobs as published with Muri (CSV)",
+        description="Philly jobs as published with Muri (CSV)",
         matches=philly.matches,
         read=philly.read,
         fleet=philly.fleet,
     ),
-    "slurm": TraceFormat(words="the output of `sacct -P`", matches=slurm.matches, read=slurm.read, fleet=slurm.fleet),
+    "slurm": TraceFormat(
+        description="the output of `sacct -P`", matches=slurm.matches, read=slurm.read, fleet=slurm.fleet
+    ),
     "corral": TraceFormat(
-        words="the CSV of a corral report", matches=history.matches, read=history.read, fleet=history.fleet
+        description="the CSV of a corral report", matches=history.matches, read=history.read, fleet=history.fleet
     ),
     "swf": TraceFormat(
-        words="Standard Workload Format; a processor is taken as a GPU",
+        description="Standard Workload Format; a processor is taken as a GPU",
         matches=swf.matches,
         read=swf.read,
         fleet=swf.fleet,

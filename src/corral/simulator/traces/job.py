@@ -19,7 +19,7 @@ from typing import TextIO
 from corral.core.model import DEFAULT_PRIORITY
 
 #: whose jobs they are, when a trace does not tell
-NOBODY = "trace"
+UNKNOWN_USER = "trace"
 #: jobs that a reader left out, by the reason in words
 LeftOut = Counter[str]
 
@@ -34,7 +34,7 @@ class TraceJob:
     submitted_at: float
     #: alone on what it asks for
     run_seconds: float
-    user: str = NOBODY
+    user: str = UNKNOWN_USER
     group: str = ""
     #: whole GPUs of all its nodes together
     gpus: int = 0

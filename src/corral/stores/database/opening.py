@@ -8,10 +8,10 @@ from sqlalchemy.exc import ArgumentError
 from corral.control.ports import StoreHolder
 from corral.stores.database.database import Database
 from corral.stores.database.errors import BadStoreUrl
-from corral.stores.database.home_ownership import check_holder
 from corral.stores.database.schema_upgrade import bring_up_to_date
 from corral.stores.database.sqlite import open_sqlite
 from corral.stores.database.store import SqlStore
+from corral.stores.database.store_holder import check_holder
 
 
 def _open_postgres(url: URL) -> Database:

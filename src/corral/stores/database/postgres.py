@@ -28,8 +28,9 @@ CONNECT_TIMEOUT_SECONDS = 10
 LOCK_TIMEOUT_SECONDS = 30
 #: A connection over which nothing was acknowledged for so long is dead: the other machine is gone.
 UNANSWERED_SECONDS = 20
-#: A server that froze inside a transaction loses it, so that another one can take over.
-IDLE_IN_TRANSACTION_SECONDS = 60
+#: A server that froze inside a transaction loses it, so that another one can take over. Shorter than the lock timeout:
+#: the other server gets the lock at its first try.
+IDLE_IN_TRANSACTION_SECONDS = 20
 
 #: In the words of a server that answers and lets nobody in: at this point clients get no code. In other languages they
 #: are not found, and corral waits.

@@ -15,15 +15,15 @@ from corral.stores.database import disk_reserve
 from corral.stores.database.commit_guard import begin_work, check_work
 from corral.stores.database.database import Database
 from corral.stores.database.errors import StoreClosed, StoreUnreachable
-from corral.stores.database.home_ownership import (
+from corral.stores.database.schema_upgrade import current_revision
+from corral.stores.database.statements import count_up
+from corral.stores.database.store_holder import (
     check_holder,
     installation_of,
     keep_holder,
     known_installation,
     read_holder,
 )
-from corral.stores.database.schema_upgrade import current_revision
-from corral.stores.database.statements import count_up
 from corral.stores.database.transaction import SqlTransaction
 
 

@@ -13,9 +13,9 @@ from corral.control.records import (
     DatasetRecord,
     DatasetTargetRecord,
     DatasetUse,
-    ErrandKind,
-    ErrandRecord,
-    ErrandState,
+    OperationKind,
+    OperationRecord,
+    OperationState,
     Page,
     Share,
     TagRecord,
@@ -36,10 +36,10 @@ from corral.stores.schema.dataset_tables import (
 )
 from corral.stores.schema.tables import NOT_ENDED, job_rows
 
-PREFIX, ERRAND_PREFIX = "d-", "e-"
+PREFIX, OPERATION_PREFIX = "d-", "e-"
 _NEWEST_FIRST = Sort(field="id", descending=True, type=int, id_type=int)
 _DATASETS, _VERSIONS, _TAGS = dataset_rows.c, dataset_version_rows.c, dataset_tag_rows.c
-_USES, _ERRANDS = dataset_use_rows.c, dataset_errand_rows.c
+_USES, _OPERATIONS = dataset_use_rows.c, dataset_errand_rows.c
 
 
 class SqlDatasetTable:
@@ -130,11 +130,6 @@ class SqlDatasetTable:
             found |= {version.dataset: version for version in map(_version_of, self._connection.execute(statement))}
         return found
 
-    def trees(self, target: str) -> list[str]:
-        joined = dataset_version_rows.join(dataset_rows, _DATASETS.id == _VERSIONS.dataset)
-        statement = select(_VERSIONS.tree).select_from(joined).where(_DATASETS.target == target).distinct()
-        return sorted(self._connection.execute(statement).scalars())
-
     def tags(self, dataset_ids: Collection[str]) -> list[TagRecord]:
         rows: list[Any] = []
         for numbers in _portions(dataset_ids):
@@ -183,50 +178,52 @@ class SqlDatasetTable:
 
     # ---------------------------------------------------------------- long work
 
-    def next_errand_id(self) -> str:
-        return f"{ERRAND_PREFIX}{count_up(self._connection, 'dataset_errand', 1)}"
+    def next_operation_id(self) -> str:
+        return f"{OPERATION_PREFIX}{count_up(self._connection, 'dataset_errand', 1)}"
 
-    def errand(self, errand_id: str) -> ErrandRecord | None:
-        where = _ERRANDS.id == _number(errand_id, ERRAND_PREFIX)
+    def operation(self, operation_id: str) -> OperationRecord | None:
+        where = _OPERATIONS.id == _number(operation_id, OPERATION_PREFIX)
         row = self._connection.execute(select(dataset_errand_rows).where(where)).one_or_none()
-        return None if row is None else _errand_of(row)
+        return None if row is None else _operation_of(row)
 
-    def errands(self, *, target: str | None, dataset: str | None, cursor: str | None, limit: int) -> Page[ErrandRecord]:
-        statement = select(dataset_errand_rows).order_by(_ERRANDS.id.desc())
+    def operations(
+        self, *, target: str | None, dataset: str | None, cursor: str | None, limit: int
+    ) -> Page[OperationRecord]:
+        statement = select(dataset_errand_rows).order_by(_OPERATIONS.id.desc())
         if target is not None:
-            statement = statement.where(_ERRANDS.target == target)
+            statement = statement.where(_OPERATIONS.target == target)
         if dataset is not None:
-            statement = statement.where(_ERRANDS.dataset == _number(dataset))
+            statement = statement.where(_OPERATIONS.dataset == _number(dataset))
         if cursor is not None:
-            statement = statement.where(_ERRANDS.id < decode_cursor(cursor, _NEWEST_FIRST).id)
+            statement = statement.where(_OPERATIONS.id < decode_cursor(cursor, _NEWEST_FIRST).id)
         rows = self._connection.execute(statement.limit(check_limit(limit) + 1)).all()
         last = rows[limit - 1].id if len(rows) > limit else None
         following = None if last is None else encode_cursor(_NEWEST_FIRST, Position(key=last, id=last))
-        return Page(items=tuple(_errand_of(row) for row in rows[:limit]), next_cursor=following)
+        return Page(items=tuple(_operation_of(row) for row in rows[:limit]), next_cursor=following)
 
-    def unfinished_errands(self) -> list[ErrandRecord]:
-        statement = select(dataset_errand_rows).where(literal_column(NOT_OVER)).order_by(_ERRANDS.id)
-        return [_errand_of(row) for row in self._connection.execute(statement)]
+    def unfinished_operations(self) -> list[OperationRecord]:
+        statement = select(dataset_errand_rows).where(literal_column(NOT_OVER)).order_by(_OPERATIONS.id)
+        return [_operation_of(row) for row in self._connection.execute(statement)]
 
-    def save_errand(self, errand: ErrandRecord) -> None:
+    def save_operation(self, operation: OperationRecord) -> None:
         columns = ("id", "dataset", "target", "state")
-        body = {field.name: getattr(errand, field.name) for field in fields(errand) if field.name not in columns}
+        body = {field.name: getattr(operation, field.name) for field in fields(operation) if field.name not in columns}
         row = {
-            "id": _number(errand.id, ERRAND_PREFIX),
-            "dataset": None if errand.dataset is None else _number(errand.dataset),
-            "target": errand.target,
-            "state": errand.state.value,
-            "body": row_codec.to_json({**body, "kind": errand.kind.value, "order": dict(errand.order)}),
+            "id": _number(operation.id, OPERATION_PREFIX),
+            "dataset": None if operation.dataset is None else _number(operation.dataset),
+            "target": operation.target,
+            "state": operation.state.value,
+            "body": row_codec.to_json({**body, "kind": operation.kind.value, "order": dict(operation.order)}),
         }
         replace_rows(self._connection, dataset_errand_rows, [row])
 
-    def keep_errands(self, most: int) -> int:
-        over = _ERRANDS.state.in_([state.value for state in ErrandState if state.is_over])
-        oldest = select(_ERRANDS.id).where(over).order_by(_ERRANDS.id.desc()).limit(1).offset(most)
+    def keep_operations(self, most: int) -> int:
+        over = _OPERATIONS.state.in_([state.value for state in OperationState if state.is_over])
+        oldest = select(_OPERATIONS.id).where(over).order_by(_OPERATIONS.id.desc()).limit(1).offset(most)
         last = self._connection.execute(oldest).scalar_one_or_none()
         if last is None:
             return 0
-        return self._connection.execute(delete(dataset_errand_rows).where(over, _ERRANDS.id <= last)).rowcount
+        return self._connection.execute(delete(dataset_errand_rows).where(over, _OPERATIONS.id <= last)).rowcount
 
 
 def _number(text: str, prefix: str = PREFIX) -> int:
@@ -264,12 +261,12 @@ def _use_of(row: Any) -> DatasetUse:
     return DatasetUse(**{**values, "dataset": f"{PREFIX}{row.dataset}"})
 
 
-def _errand_of(row: Any) -> ErrandRecord:
+def _operation_of(row: Any) -> OperationRecord:
     body = row_codec.from_json(row.body)
-    return ErrandRecord(
-        **{**body, "kind": ErrandKind(body["kind"])},
-        id=f"{ERRAND_PREFIX}{row.id}",
+    return OperationRecord(
+        **{**body, "kind": OperationKind(body["kind"])},
+        id=f"{OPERATION_PREFIX}{row.id}",
         dataset=None if row.dataset is None else f"{PREFIX}{row.dataset}",
         target=row.target,
-        state=ErrandState(row.state),
+        state=OperationState(row.state),
     )

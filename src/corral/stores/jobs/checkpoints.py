@@ -12,7 +12,7 @@ from corral.checkpoint import catalog
 from corral.checkpoint.layout import REQUEST, parse_name
 from corral.control.ports import SavedWork
 from corral.files import NotPlain, Place
-from corral.files.opening import scan
+from corral.files.descriptors import scan
 from corral.stores.jobs.job_directories import CHECKPOINTS, DirectoryWorkspace
 from corral.stores.storage.fair_pool import DeadlinePassed, FairPool, Task, TaskCancelled
 

@@ -4,6 +4,7 @@
 <root>/<shard>/<job>/checkpoints  what all attempts of the job share
 <root>/<shard>/<job>/outputs      what its owner wants to have
 <root>/<shard>/<job>.key          the server's own
+<root>/.removed                   directories of deleted jobs, until they are removed
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from corral.files import Place, remove_tree
+from corral.files import Place, Trash
 
 CHECKPOINTS = "checkpoints"
 OUTPUTS = "outputs"
@@ -28,6 +29,8 @@ class DirectoryWorkspace:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._trash = Trash(root / ".removed")
+        self._trash.empty()
         self._lock = threading.Lock()
         #: how often a job's directories were made by this process
         self._launches: Counter[str] = Counter()
@@ -90,7 +93,7 @@ class DirectoryWorkspace:
 
     def remove(self, job_ids: Sequence[str]) -> None:
         for job_id in job_ids:
-            remove_tree(self.home(job_id))
+            self._trash.discard(self.home(job_id))
             self.key_file(job_id).unlink(missing_ok=True)
 
     def highest_job(self) -> int:

@@ -1,7 +1,7 @@
 """The table of jobs. Columns for what lists filter and sort by, JSON for the rest of a job.
 
-Decides how a job becomes a row and back, and how pages are cut; which changes are right is the control layer's
-and `advance`'s business.
+This module decides how a job becomes a row and back, and how pages are cut; the control layer and `advance` decide
+which changes are allowed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,13 @@ from sqlalchemy import (
 
 from corral.control.ports import NameTaken, StoreConflict
 from corral.control.records import EVERY_JOB, JobFilter, JobRecord, JobSpec, Page
-from corral.core.model import Ceiling, Elastic, EndReason, Job, JobKind, JobState, Prediction
-from corral.core.snapshot.codec import from_plain, to_plain
-from corral.core.storage.volumes import VolumeMount
+from corral.core.model import Job, JobKind, JobState
 from corral.stores.database import row_codec
 from corral.stores.database.commit_guard import refuse
 from corral.stores.database.cursors import Key, Position, Sort, check_limit, decode_cursor, encode_cursor, parse_sort
 from corral.stores.database.rows import readable
 from corral.stores.database.statements import CHUNK, BatchStatement, Row, count_up, insert_into
+from corral.stores.jobs.job_body import decode_body, encode_body
 from corral.stores.jobs.job_filters import job_conditions, needs_scan, unindexed
 from corral.stores.schema.tables import NOT_ENDED, job_rows
 
@@ -41,9 +40,8 @@ SORTS: dict[str, type[Key]] = {"id": int, "name": str, "priority": int, "created
 
 _KINDS = {kind.value: kind for kind in JobKind}
 _STATES = {state.value: state for state in JobState}
-_REASONS = {reason.value: reason for reason in EndReason}
 
-#: the columns of a job in the order of `encode_job`; `spec` comes behind them
+#: the columns of a job in the order of `encode_job`; `spec` follows them
 _COLUMNS = [
     "id",
     "name",
@@ -69,7 +67,7 @@ _SET = [name for name in _COLUMNS if name != "id"]
 
 def _build_insert(database: str) -> Insert:
     # A taken name is skipped here and found by the row count: on PostgreSQL an error would end the transaction
-    # before anybody could ask which name it was.
+    # before the name could be looked up.
     result: Insert = insert_into(database, job_rows).on_conflict_do_nothing(index_elements=["user_name", "name"])
     return result
 
@@ -184,7 +182,7 @@ class SqlJobTable:
         order = parse_sort(sort, SORTS)
         column: ColumnElement[Any] = job_rows.c[order.field]
         by = unindexed(column) if _sorts_afterwards(where, order) else column
-        # First which jobs, then what they are: to sort whole rows, most of them for nothing, takes three times as long.
+        # First the ids, then the rows: sorting whole rows, most of them not on the page, takes three times as long.
         wanted = select(job_rows.c.id).where(*job_conditions(where)).limit(check_limit(limit) + 1)
         if cursor is not None:
             wanted = wanted.where(_behind(by, decode_cursor(cursor, order), order))
@@ -203,7 +201,7 @@ class SqlJobTable:
         return {row[0]: row[1] for row in self._connection.execute(statement)}
 
     def _taken(self, records: Sequence[JobRecord]) -> NameTaken:
-        """Which of these names belongs to another job, once it is known that one does."""
+        """The error for the first name that belongs to another job; call it only if one does."""
         for record in records:
             job = record.job
             holder = self._connection.execute(_HOLDER, {"user_name": job.user, "name": job.name}).scalar()
@@ -213,7 +211,7 @@ class SqlJobTable:
 
 
 def _sorts_afterwards(where: JobFilter, order: Sort) -> bool:
-    """By id, rows lie in their order already, and a few spans of ids are better jumped to."""
+    """By id, the index has the rows in order already, except that ranges of ids (`id_prefix`) are read one by one."""
     return bool(where.id_prefix) if order.field == "id" else needs_scan(where)
 
 
@@ -249,143 +247,28 @@ def encode_job(job: Job) -> Row:
         job.ended_at,
         job.attempt,
         job.version,
-        _encode_body(job),
+        encode_body(job),
     )
 
 
-def _encode_body(job: Job) -> str:
-    """Everything of a job that has no column."""
-    document: dict[str, Any] = {
-        "request": row_codec.dump_request(job.request),
-        "grace_seconds": job.grace_seconds,
-        "max_retries": job.max_retries,
-    }
-    if job.user_order:
-        document["user_order"] = job.user_order
-    if job.time_limit_seconds is not None:
-        document["time_limit_seconds"] = job.time_limit_seconds
-    if job.allocation is not None:
-        document["allocation"] = row_codec.dump_allocation(job.allocation)
-    if job.allocated_at is not None:
-        document["allocated_at"] = job.allocated_at
-    if job.stopping_for is not None:
-        document["stopping_for"] = job.stopping_for.value
-    if job.end_reason is not None:
-        document["end_reason"] = job.end_reason.value
-    if job.exit_code is not None:
-        document["exit_code"] = job.exit_code
-    if job.message:
-        document["message"] = job.message
-    if job.retries:
-        document["retries"] = job.retries
-    if job.faults:
-        document["faults"] = job.faults
-    if job.not_before:
-        document["not_before"] = job.not_before
-    if job.given_back:
-        document["given_back"] = job.given_back
-    if job.avoid_nodes:
-        document["avoid_nodes"] = job.avoid_nodes
-    if job.avoid_gpus:
-        document["avoid_gpus"] = job.avoid_gpus
-    if job.after:
-        document["after"] = job.after
-    if job.elastic is not None:
-        document["elastic"] = [job.elastic.min_gpus, job.elastic.max_gpus]
-    if job.next_allocation is not None:
-        document["next_allocation"] = row_codec.dump_allocation(job.next_allocation)
-    if job.resized_at is not None:
-        document["resized_at"] = job.resized_at
-    if job.ran_seconds:
-        document["ran_seconds"] = job.ran_seconds
-    if job.utilization is not None:
-        document["utilization"] = job.utilization
-    if job.ceiling is not None:
-        document["ceiling"] = [job.ceiling.gpus, job.ceiling.until, job.ceiling.times]
-    if job.checkpointed_at is not None:
-        document["checkpointed_at"] = job.checkpointed_at
-    if job.aged_from is not None:
-        document["aged_from"] = job.aged_from
-    if job.preemptible is not job.kind.gives_way:
-        document["preemptible"] = job.preemptible
-    if job.preempted_for is not None:
-        document["preempted_for"] = job.preempted_for
-    if job.preemptions:
-        document["preemptions"] = job.preemptions
-    if job.local_bytes:
-        document["local_bytes"] = job.local_bytes
-    if job.mounts:
-        document["mounts"] = [[mount.volume, mount.writes] for mount in job.mounts]
-    if job.saved_seconds:
-        document["saved_seconds"] = job.saved_seconds
-    if job.attained_seconds:
-        document["attained_seconds"] = job.attained_seconds
-    if job.reached_seconds:
-        document["reached_seconds"] = job.reached_seconds
-    if job.predicted is not None:
-        document["predicted"] = to_plain(job.predicted)
-    return row_codec.to_json(document)
-
-
 def decode_job(row: Any) -> Job:
-    body = row_codec.from_json(row[14])
-    allocation = body.get("allocation")
-    stopping_for = body.get("stopping_for")
-    end_reason = body.get("end_reason")
-    elastic = body.get("elastic")
-    next_allocation = body.get("next_allocation")
-    ceiling = body.get("ceiling")
-    predicted = body.get("predicted")
+    kind = _KINDS[row[3]]
     return Job(
         id=row_codec.job_id(row[0]),
         name=row[1],
         user=row[2],
-        kind=_KINDS[row[3]],
+        kind=kind,
         state=_STATES[row[4]],
         queue=row[5],
-        request=row_codec.load_request(body["request"]),
         priority=row[6],
         created_at=row[7],
         queued_at=row[8],
         pinned_at=row[9],
-        user_order=body.get("user_order", 0),
-        time_limit_seconds=body.get("time_limit_seconds"),
-        grace_seconds=body["grace_seconds"],
-        attempt=row[12],
-        allocation=None if allocation is None else row_codec.load_allocation(allocation),
-        allocated_at=body.get("allocated_at"),
         started_at=row[10],
         ended_at=row[11],
-        stopping_for=None if stopping_for is None else _REASONS[stopping_for],
-        end_reason=None if end_reason is None else _REASONS[end_reason],
-        exit_code=body.get("exit_code"),
-        message=body.get("message", ""),
-        retries=body.get("retries", 0),
-        max_retries=body["max_retries"],
-        faults=body.get("faults", 0),
-        not_before=body.get("not_before", 0.0),
-        given_back=body.get("given_back", 0),
-        avoid_nodes=tuple(body.get("avoid_nodes", ())),
-        avoid_gpus=tuple(body.get("avoid_gpus", ())),
-        after=tuple(body.get("after", ())),
-        elastic=None if elastic is None else Elastic(min_gpus=elastic[0], max_gpus=elastic[1]),
-        next_allocation=None if next_allocation is None else row_codec.load_allocation(next_allocation),
-        resized_at=body.get("resized_at"),
-        ran_seconds=body.get("ran_seconds", 0.0),
-        utilization=body.get("utilization"),
-        ceiling=None if ceiling is None else Ceiling(gpus=ceiling[0], until=ceiling[1], times=ceiling[2]),
-        checkpointed_at=body.get("checkpointed_at"),
-        saved_seconds=body.get("saved_seconds", 0.0),
-        attained_seconds=body.get("attained_seconds", 0.0),
-        reached_seconds=body.get("reached_seconds", 0.0),
-        predicted=None if predicted is None else from_plain(Prediction, predicted),
-        aged_from=body.get("aged_from"),
-        preemptible=body.get("preemptible", _KINDS[row[3]].gives_way),
-        preempted_for=body.get("preempted_for"),
-        preemptions=body.get("preemptions", 0),
-        local_bytes=body.get("local_bytes", 0),
-        mounts=tuple(VolumeMount(volume=volume, writes=writes) for volume, writes in body.get("mounts", ())),
+        attempt=row[12],
         version=row[13],
+        **decode_body(row[14], kind),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlalchemy import Connection, delete, exists, func, select
 
 from corral.control.records import ScorePoint
-from corral.core.model import Score
+from corral.core.people.scores import Score
 from corral.stores.database.row_codec import storable
 from corral.stores.database.statements import upsert
 from corral.stores.schema.tables import meta_rows, score_point_rows, score_rows

@@ -17,7 +17,8 @@ from corral.control.records import (
     UserRecord,
     VolumeQuotaRecord,
 )
-from corral.core.model import JobKind, Quota
+from corral.core.model import JobKind
+from corral.core.people.quota import Quota
 from corral.core.storage.volumes import VolumeType
 from corral.stores.database import row_codec
 from corral.stores.database.rows import readable

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Delete, Update, bindparam, delete, select, text, update
 
-from corral.core.scheduling.forecast.accuracy import Told
+from corral.core.scheduling.forecast.accuracy import PastEstimate
 from corral.stores.database import row_codec
 from corral.stores.database.cursors import check_limit
 from corral.stores.database.statements import BatchStatement, upsert
@@ -50,10 +50,10 @@ class SqlEstimateTable:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def add(self, told: Sequence[Told]) -> None:
+    def add(self, told: Sequence[PastEstimate]) -> None:
         _ADD.run(self._connection, [_row(one) for one in told])
 
-    def open(self) -> list[Told]:
+    def open(self) -> list[PastEstimate]:
         return [_told_of(row) for row in self._connection.execute(_OPEN)]
 
     def settle(self, started: Mapping[tuple[str, int], float]) -> None:
@@ -63,7 +63,7 @@ class SqlEstimateTable:
     def withdraw(self, attempts: Collection[tuple[str, int]]) -> None:
         _WITHDRAW.run(self._connection, [(row_codec.required_job_number(job), attempt) for job, attempt in attempts])
 
-    def latest(self, limit: int, since: float = 0.0) -> list[Told]:
+    def latest(self, limit: int, since: float = 0.0) -> list[PastEstimate]:
         rows = self._connection.execute(_LATEST, {"since": since, "most": check_limit(limit)}).all()
         return [_told_of(row) for row in rows][::-1]
 
@@ -71,7 +71,7 @@ class SqlEstimateTable:
         return self._connection.execute(delete(estimate_rows).where(estimate_rows.c.made_at < before)).rowcount
 
 
-def _row(one: Told) -> tuple[Any, ...]:
+def _row(one: PastEstimate) -> tuple[Any, ...]:
     return (
         row_codec.required_job_number(one.job_id),
         one.made_at,
@@ -86,8 +86,8 @@ def _row(one: Told) -> tuple[Any, ...]:
     )
 
 
-def _told_of(row: Any) -> Told:
-    return Told(
+def _told_of(row: Any) -> PastEstimate:
+    return PastEstimate(
         job_id=row_codec.job_id(row.job_id),
         attempt=row.attempt,
         queue=row.queue,

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, or_, select, true
 
 from corral.control.records import Page, ReceiptFilter, ReceiptRecord
-from corral.core.scheduling.cycle.plan import PreemptionRule
+from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.stores.database import row_codec
 from corral.stores.database.cursors import Position, Sort, check_limit, decode_cursor, encode_cursor
 from corral.stores.database.rows import readable

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, select
 
 from corral.control.records import ReservationRecord
-from corral.core.model import Reservation
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.stores.database import row_codec
 from corral.stores.database.rows import readable
 from corral.stores.database.statements import replace_rows

@@ -1,7 +1,7 @@
 """Threads for heavy reading, shared fairly by users.
 
 A task is a generator: each `yield` is a place where another task may go first. Users are served in turn, a slice of
-time each, and nobody has more than a few threads at once. So neither many requests nor one enormous file of a user
+time each, and no user has more than a few threads at once. So neither many requests nor one enormous file of a user
 delays the others, and a task whose deadline has passed, or whose caller has left, ends after its slice.
 
 The work within a slice is the generator's own: it yields often, after some hundred kilobytes.
@@ -17,6 +17,8 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
+
+from corral.control.live.worker import Worker, WorkerStopped
 
 T = TypeVar("T")
 
@@ -36,11 +38,11 @@ class DeadlinePassed(Exception):
 
 
 class TaskCancelled(Exception):
-    """The task was given up before its end."""
+    """The task was cancelled before its end."""
 
 
 class Task(Generic[T]):
-    """A generator on its way. `future` gets what it returns, also if it raises, was cancelled or took too long."""
+    """A generator that runs or waits. `future` gets its result, or the exception that ended it."""
 
     def __init__(self, user: str, steps: Steps[T], deadline: float | None) -> None:
         self.user = user
@@ -78,7 +80,7 @@ class FairPool:
         #: those with waiting tasks, in the order in which they are served
         self._waiting: OrderedDict[str, deque[Task[Any]]] = OrderedDict()
         self._running: Counter[str] = Counter()
-        self._threads: list[threading.Thread] = []
+        self._workers: list[Worker] = []
         self._is_closed = False
 
     def submit(
@@ -92,7 +94,7 @@ class FairPool:
                 steps.close()
                 raise TooManyTasks(user)
             self._waiting.setdefault(user, deque()).append(task)
-            self._start_threads()
+            self._start_workers()
             self._changed.notify()
         return task
 
@@ -109,31 +111,30 @@ class FairPool:
     def _count(self, user: str) -> int:
         return len(self._waiting.get(user, ())) + self._running[user]
 
-    def _start_threads(self) -> None:
-        while len(self._threads) < self._size:
-            thread = threading.Thread(target=self._run, name=f"{self._name}-{len(self._threads)}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+    def _start_workers(self) -> None:
+        while len(self._workers) < self._size:
+            name = f"{self._name}-{len(self._workers)}"
+            worker = Worker(name, self._run_slice, every_seconds=0.0, at_start=_lower_priority)
+            self._workers.append(worker)
+            worker.start()
 
-    def _run(self) -> None:
-        with contextlib.suppress(OSError):
-            # On Linux a thread has a niceness of its own.
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
-        while (task := self._next()) is not None:
-            is_over = self._slice(task)
-            with self._changed:
-                self._running[task.user] -= 1
-                if not self._running[task.user]:
-                    del self._running[task.user]
-                if not is_over and not self._is_closed:
-                    self._waiting.setdefault(task.user, deque()).append(task)
-                    is_over = True
-                self._changed.notify()
-            if not is_over:
-                _end_cancelled(task)
+    def _run_slice(self) -> None:
+        """One slice of one task. Raises WorkerStopped when the pool is closed."""
+        task = self._next()
+        is_over = self._slice(task)
+        with self._changed:
+            self._running[task.user] -= 1
+            if not self._running[task.user]:
+                del self._running[task.user]
+            if not is_over and not self._is_closed:
+                self._waiting.setdefault(task.user, deque()).append(task)
+                is_over = True
+            self._changed.notify()
+        if not is_over:
+            _end_cancelled(task)
 
-    def _next(self) -> Task[Any] | None:
-        """A task of the user who was served longest ago; None when the pool is closed."""
+    def _next(self) -> Task[Any]:
+        """A task of the user who was served longest ago. Raises WorkerStopped when the pool is closed."""
         with self._changed:
             while not self._is_closed:
                 for user, tasks in self._waiting.items():
@@ -145,7 +146,7 @@ class FairPool:
                         self._running[user] += 1
                         return task
                 self._changed.wait()
-            return None
+            raise WorkerStopped
 
     def _slice(self, task: Task[Any]) -> bool:
         """Run the task for a while; whether it is over."""
@@ -163,9 +164,15 @@ class FairPool:
                     return False
         except StopIteration as end:
             task.future.set_result(end.value)
-        except BaseException as error:  # noqa: BLE001 - it is the answer to whoever waits for the task
+        except BaseException as error:  # noqa: BLE001 - it is the answer for the caller who waits
             task.future.set_exception(error)
         return True
+
+
+def _lower_priority() -> None:
+    with contextlib.suppress(OSError):
+        # On Linux a thread has a niceness of its own.
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
 def _end_cancelled(task: Task[Any]) -> None:

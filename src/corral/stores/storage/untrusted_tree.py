@@ -20,7 +20,7 @@ from typing import Self
 
 from corral.control.ports import OutputEntry, OutputKind, OutputMember, OutputMissing, OutputRefused
 from corral.files import NotPlain, open_below
-from corral.files.opening import open_file, scan
+from corral.files.descriptors import open_file, scan
 
 CHUNK_BYTES = 256 * 1024
 #: As many links as the kernel follows in one path.

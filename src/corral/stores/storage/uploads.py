@@ -29,7 +29,7 @@ from corral.control.ports.volume_files import (
 from corral.core.storage.checksums import checksum_of, new_checksum
 from corral.core.storage.volumes import UPLOADS_DIRECTORY
 from corral.files import open_below, open_trusted
-from corral.files.opening import make_file, open_file, scan
+from corral.files.descriptors import make_file, open_file, scan
 from corral.files.removal import remove_below
 from corral.stores.storage.untrusted_tree import pieces_of
 

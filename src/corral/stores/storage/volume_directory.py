@@ -24,7 +24,7 @@ from corral.control.ports.volume_files import (
 )
 from corral.core.storage.volumes import UPLOADS_DIRECTORY
 from corral.files import open_below, open_trusted
-from corral.files.opening import open_file, scan
+from corral.files.descriptors import open_file, scan
 from corral.files.removal import remove_below
 from corral.stores.storage.untrusted_tree import Descent, OpenedPath
 

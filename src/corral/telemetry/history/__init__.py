@@ -1,4 +1,4 @@
-"""The embedded metric history: what was measured, in one file beside the server, with nothing to install."""
+"""The embedded metric history: measured values in one file of the server, without another service."""
 
 from corral.telemetry.history.embedded import EmbeddedHistory
 from corral.telemetry.history.file import HistoryTooNew

@@ -1,7 +1,7 @@
 """Readings of several subjects over time as arrays, raw or rolled up, and their form on disk.
 
-Both kinds have one shape, so that whoever reads does not care from which level a span came: a raw reading is a
-roll-up of one.
+Both kinds have one shape, so that readers need not know from which level a span came: a raw reading is a roll-up of
+one.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from corral.telemetry.history.packing import pack, unpack
 from corral.telemetry.history.precision import MISSING, Ints
+from corral.telemetry.history.table_codec import pack, unpack
 
 _LEAST_OF_NOTHING = np.iinfo(np.int64).max
 _MOST_OF_NOTHING = np.iinfo(np.int64).min
@@ -21,7 +21,7 @@ _MOST_OF_NOTHING = np.iinfo(np.int64).min
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Columns:
-    """Tables have a row per subject and a column per moment. Without a reading count and total are 0."""
+    """Tables have a row per subject and a column per time. Without a reading, count and total are 0."""
 
     subjects: Ints
     #: in milliseconds, in order
@@ -43,7 +43,7 @@ class Columns:
         return self if wanted.all() else self._picked(wanted, slice(None))
 
     def summed(self, step: int) -> Columns:
-        """One column per step that has a moment, at the step's beginning."""
+        """One column per step that has data, at the step's beginning."""
         if not len(self.times):
             return self
         steps = self.times // step * step
@@ -67,7 +67,7 @@ class Columns:
         )
 
     def blocks(self, size: int) -> Iterable[tuple[int, Columns]]:
-        """By the subjects' number divided by the size; without moments and subjects that have nothing there."""
+        """Split by the subject's id divided by the size; times and subjects without data are left out."""
         numbers: Ints = self.subjects // size
         for number in np.unique(numbers).tolist():
             part = self._picked(np.equal(numbers, number), slice(None))
@@ -88,7 +88,7 @@ class Columns:
 
 
 def raw_columns(subjects: Ints, times: Ints, values: Ints) -> Columns:
-    """Readings as they were taken; MISSING where there is none."""
+    """Raw readings; MISSING where there is none."""
     there = values != MISSING
     return Columns(
         subjects=subjects,
@@ -101,7 +101,7 @@ def raw_columns(subjects: Ints, times: Ints, values: Ints) -> Columns:
 
 
 def joined(parts: Iterable[Columns]) -> Columns:
-    """All of it as one. Of the same subject and moment every part adds its readings."""
+    """Merge all parts. Readings of the same subject and time are added up."""
     parts = list(parts)
     if len(parts) == 1:
         return parts[0]
@@ -127,7 +127,7 @@ def joined(parts: Iterable[Columns]) -> Columns:
 
 
 def interleaved(parts: Iterable[Columns]) -> Columns:
-    """Raw readings as one, in the order of their times. Those of the same moment stay apart."""
+    """Merge raw readings, ordered by time. Readings of the same time stay separate."""
     parts = list(parts)
     if len(parts) == 1:
         return parts[0]
@@ -163,7 +163,7 @@ def decode_raw(data: bytes) -> Columns:
 
 
 def encode_rollup(columns: Columns) -> bytes:
-    """The mean is kept as whole units and what is left of the total: exact, while a total itself would jump with
+    """The mean is stored as whole units, with the remainder of the total: exact, while a total itself would change with
     the number of readings in a step."""
     there = columns.counts > 0
     counts = np.maximum(columns.counts, 1)
@@ -199,7 +199,7 @@ def _line(values: Ints) -> Ints:
 
 
 def _filled(values: Ints, there: npt.NDArray[np.bool_]) -> Ints:
-    """Where there is nothing, the value before (or the first one): a difference of zero costs nothing."""
+    """Missing values are filled with the previous value (or the first one): a difference of zero costs nothing."""
     if there.all():
         return values
     columns = np.arange(values.shape[1])

@@ -1,9 +1,9 @@
-"""From the head into chunks, and out of the file when it is old.
+"""Moves readings from the head into chunks, and removes old chunks.
 
-A chunk has one window of time, one metric, and a block of subjects that have neighbouring numbers: a question about
-one GPU reads little more than its own readings, and the compressor still has enough to work with. Work is done in
-small steps, and each moves one metric's hour in one transaction: whoever reads sees it in the head or in chunks, never
-in both or in neither, and whoever writes waits for milliseconds only.
+A chunk has one window of time, one metric, and a block of subjects with neighbouring ids: a query about one GPU reads
+little more than its own readings, and the compressor still has enough data. The work is done in small steps, and each
+moves one metric's hour in one transaction: readers see it in the head or in chunks, never in both or in neither, and
+writers wait for milliseconds only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def prune(file: HistoryFile, metrics: list[int], floors: Mapping[Level, int]) ->
         if floor <= present[level]:
             continue
         with file.write() as connection:
-            # Readers believe the floor, so it goes first: what is dropped piece by piece is not looked at any more.
+            # Readers rely on the floor, so it is set first: data that is being removed is not read any more.
             connection.execute("UPDATE level SET floor = ? WHERE id = ?", (floor, level))
         for metric in metrics:
             with file.write() as connection:
@@ -64,7 +64,7 @@ def read_floors(connection: sqlite3.Connection) -> dict[Level, int]:
 def read_chunks(
     connection: sqlite3.Connection, level: Level, metric: int, block: int, since: int, until: int
 ) -> Iterator[Columns]:
-    """What a level has of a block's subjects from `since` on and before `until`, window by window."""
+    """The data of a level for a block's subjects from `since` on and before `until`, window by window."""
     decode = decode_raw if level is Level.RAW else decode_rollup
     for (data,) in connection.execute(
         "SELECT data FROM chunk "
@@ -105,7 +105,7 @@ def _compact_window(file: HistoryFile, metric: int, border: int) -> bool:
         start = floor_to(first, COMPACTION_MS)
         readings = read_head(connection, metric, start, start + COMPACTION_MS)
         assert readings is not None
-        # Only one thread compacts, so what is read here is still so in the transaction that writes.
+        # Only one thread compacts, so this is unchanged in the transaction that writes.
         rows = chunk_rows(connection, metric, readings)
     with file.write() as connection:
         write_rows(connection, rows)
@@ -114,7 +114,7 @@ def _compact_window(file: HistoryFile, metric: int, border: int) -> bool:
 
 
 def _rows(connection: sqlite3.Connection, level: Level, metric: int, readings: Columns) -> Rows:
-    """Added to what the chunk has already: of other hours, or of the same one if the clock was set back."""
+    """Merge with the existing chunk: with other hours, or with the same hour if the clock was set back."""
     encode, put_together = (encode_raw, interleaved) if level is Level.RAW else (encode_rollup, joined)
     start = floor_to(int(readings.times[0]), level.window_ms)
     rows = []

@@ -1,7 +1,7 @@
-"""The history that corral keeps itself, in one SQLite file.
+"""The history that corral stores itself, in one SQLite file.
 
-Readings go into a head as they come; each hour they are moved into compressed chunks and rolled up to minutes and
-hours; and each level is kept as long as it should be. A thread of its own does that, beside reading and writing.
+Readings are written into a head; each hour they are moved into compressed chunks and rolled up to minutes and hours;
+each level is kept for its retention time. A separate thread does that, concurrently with reading and writing.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from corral.telemetry.history.file import HistoryFile
 from corral.telemetry.history.head import Head
 from corral.telemetry.history.levels import COMPACTION_MS, HOUR_MS, Level, floor_to
 from corral.telemetry.history.names import Metrics, read_subjects
-from corral.telemetry.history.reading import gather, points
+from corral.telemetry.history.queries import gather, points
 
 log = logging.getLogger("corral.telemetry.history")
 
-#: How often the thread looks for hours that are over, besides when one has just ended.
+#: How often the thread checks for hours that are over, besides when one has just ended.
 _TEND_SECONDS = 300.0
 
 
 class EmbeddedHistory:
     """`tended`: a thread compacts and prunes; without it the caller does, with `tend`.
 
-    Raises HistoryTooNew for a file of a later format and HistoryUnavailable for one that cannot be used.
+    Raises HistoryTooNew for a file of a later format and HistoryUnavailable for a file that cannot be used.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class EmbeddedHistory:
     def means(self, metric: Metric, since: float, until: float) -> dict[str, float]:
         per_unit = self._metrics.per_unit[metric]
         with self._file.read() as connection:
-            # Any level fits a step of an hour; the steps are then added up.
+            # Any level fits a step of an hour; the steps are then summed.
             found = gather(connection, self._metrics.ids[metric], None, _ms(since), _ms(until), HOUR_MS)
             names = dict(connection.execute("SELECT id, name FROM subject").fetchall())
         counts = found.counts.sum(axis=1)
@@ -131,7 +131,7 @@ class EmbeddedHistory:
         }
 
     def tend(self) -> None:
-        """Move the hours that are over into chunks, and drop what is too old."""
+        """Move the hours that are over into chunks, and remove old data."""
         with self._tending:
             for _ in self._steps():
                 if self._worker.is_stopping:

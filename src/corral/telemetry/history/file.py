@@ -1,7 +1,7 @@
-"""The file: its tables, its format's version, and connections to it.
+"""The history file: its tables, the version of its format, and connections to it.
 
-One connection writes, guarded by a lock; readers have their own and see one consistent moment each (write-ahead log).
-Every commit is on the disk when it returns: there is one every few seconds, so this costs nothing that counts.
+One connection writes, guarded by a lock; readers have their own and see one consistent state each (write-ahead log).
+Every commit is on the disk when it returns: there is one every few seconds, so the cost is negligible.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import zstandard
 
 from corral.control.ports import HistoryUnavailable
 
-#: "cHst" as a number: other programs' files are not touched.
+#: "cHst" as a number: files of other programs are rejected.
 APPLICATION_ID = 0x63487374
-#: The statements that lead from each format to the next one; the first makes an empty file. Never change one that was
-#: released: add another.
+#: The statements that migrate each format to the next one; the first creates an empty file. Never change a released
+#: one: add another.
 FORMATS = (
     """
     CREATE TABLE metric (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, per_unit REAL NOT NULL);
@@ -46,7 +46,7 @@ _IDLE_READERS = 4
 
 
 class HistoryTooNew(HistoryUnavailable):
-    """A newer corral wrote the file. Nothing was touched."""
+    """A newer corral wrote the file. The file was not changed."""
 
 
 class HistoryFile:
@@ -67,7 +67,7 @@ class HistoryFile:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it or nothing. One at a time."""
+        """One transaction, atomic. One at a time."""
         with self._lock, self._explained():
             self._refuse_if_closed()
             self._writer.execute("BEGIN IMMEDIATE")
@@ -80,7 +80,7 @@ class HistoryFile:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """A picture of one moment."""
+        """A consistent snapshot for reading."""
         with self._explained():
             connection = self._reader()
             try:
@@ -108,7 +108,7 @@ class HistoryFile:
             self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
         )
         connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
-        # Readings are no secret that must be wiped when they are old.
+        # Readings are not secret, so deleted pages need not be overwritten.
         connection.execute("PRAGMA secure_delete = OFF")
         return connection
 

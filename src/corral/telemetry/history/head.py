@@ -1,6 +1,6 @@
-"""The newest readings: a row per metric and moment, written as they come and small enough to be read in a moment.
+"""The newest readings: a row per metric and time, written as they come and few enough to be read quickly.
 
-Readings leave the head for chunks when their hour is over (`compaction`).
+Readings are moved from the head into chunks when their hour is over (`compaction`).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class Head:
     def __init__(self, connection: sqlite3.Connection, metrics: Metrics) -> None:
         self._metrics = metrics
         self._names = Names(connection)
-        #: the subjects that each metric's rows have at present, with their places
+        #: the subjects of each metric's current rows, with their positions
         self._present: dict[Metric, dict[str, int]] = {}
         self._window = 0
-        #: The last moment never leaves the head. What is appended belongs to its hour or a later one, unless the clock
-        #: was set back: then it is added to an hour that may have left already.
+        #: The last time never leaves the head. New readings belong to its hour or a later one, unless the clock was set
+        #: back: then they are added to an hour that may have been moved already.
         (self.newest,) = connection.execute("SELECT ifnull(max(at), 0) FROM head").fetchone()
 
     def append(self, connection: sqlite3.Connection, at: int, values: Mapping[Metric, Mapping[str, float]]) -> None:
         if floor_to(at, COMPACTION_MS) != self._window:
-            # Subjects that went away take no room beyond their last hour.
+            # Subjects that disappeared take no space after their last hour.
             self._window = floor_to(at, COMPACTION_MS)
             self._present = {}
         rows = [
@@ -69,7 +69,7 @@ class Head:
         return self._names.layout(connection, tuple(places)), width, data
 
     def _places(self, metric: Metric, readings: Mapping[str, float]) -> Mapping[str, int]:
-        """The subjects seen in this hour, with those that are new."""
+        """The subjects of this hour, including new ones."""
         places = self._present.setdefault(metric, {})
         if not places.keys() >= readings.keys():
             for name in readings:
@@ -85,7 +85,8 @@ def first_moment(connection: sqlite3.Connection, metric: int) -> int | None:
 def read_head(
     connection: sqlite3.Connection, metric: int, since: int, until: int, wanted: Ints | None = None
 ) -> Columns | None:
-    """What the head has of the wanted subjects (None: of all) from `since` on and before `until`; None: nothing."""
+    """The readings of the wanted subjects (None: of all) in the head, from `since` on and before `until`; None: no
+    readings."""
     rows = connection.execute(
         "SELECT at, layout, width, data FROM head WHERE metric = ? AND at >= ? AND at < ? ORDER BY at, rowid",
         (metric, since, until),

@@ -1,7 +1,7 @@
-"""How finely the past is kept, and which level answers which part of a question.
+"""The resolution of the history, and which level answers which part of a query.
 
-Three levels: readings as they were taken, then per minute, then per hour. Each keeps its chunks by windows of time;
-what is older than a level's floor is not there any more.
+There are three levels: raw readings, per minute, per hour. Each stores its chunks by windows of time; data older than a
+level's floor has been removed.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ class Level(IntEnum):
 
     @property
     def window_ms(self) -> int:
-        """How much time a chunk of it holds."""
+        """The time that one chunk holds."""
         return _WINDOWS_MS[self]
 
     @property
     def block(self) -> int:
-        """How many subjects a chunk of it holds, by their numbers."""
+        """The number of subjects that one chunk holds, by their ids."""
         return _BLOCKS[self]
 
 
 _STEPS_MS = {Level.RAW: 1, Level.MINUTE: 60_000, Level.HOUR: HOUR_MS}
-#: All whole hours, so that floors of different levels never cut a step of another. A window of the hours is four days:
-#: rewritten every hour, and still few for a question about a month.
+#: All whole hours, so that floors of different levels never cut a step of another level. A window of the hour level is
+#: four days: rewritten every hour, and still few for a query about a month.
 _WINDOWS_MS = {Level.RAW: HOUR_MS, Level.MINUTE: HOUR_MS, Level.HOUR: 96 * HOUR_MS}
-#: Few, because a question about one GPU unpacks all of a block; more where an hour of a subject is a single value.
+#: Few, because a query about one GPU unpacks all of a block; more where an hour of a subject is a single value.
 _BLOCKS = {Level.RAW: 16, Level.MINUTE: 16, Level.HOUR: 64}
-#: Readings leave the head by this window.
+#: Readings are moved out of the head by this window.
 COMPACTION_MS = HOUR_MS
 
 
@@ -62,10 +62,10 @@ def ceil_to(moment: int, step: int) -> int:
 
 
 def choose(since: int, until: int, step: int, floors: Mapping[Level, int]) -> list[Span]:
-    """Who answers which part of a span of compacted time, in order, without a gap and without anything twice.
+    """Which level answers which part of a span of compacted time, in order, without gaps or overlaps.
 
-    The coarsest level that fits the step answers, finer ones the broken steps at both ends. Where no level is fine
-    enough the finest that is left answers, with every step of its own that begins or lasts inside the span.
+    The coarsest level that fits the step answers, finer levels answer the partial steps at both ends. If no level is
+    fine enough, the finest remaining one answers, with every step of its own that begins or continues inside the span.
     """
     cuts = sorted({since, until, *(floor for floor in floors.values() if since < floor < until)})
     return [
@@ -76,7 +76,7 @@ def choose(since: int, until: int, step: int, floors: Mapping[Level, int]) -> li
 
 
 def _within(since: int, until: int, step: int, levels: list[Level]) -> list[Span]:
-    """`levels`: those that have all of it."""
+    """`levels`: those that cover all of it."""
     if since >= until or not levels:
         return []
     fitting = [level for level in levels if step % level.step_ms == 0]

@@ -1,7 +1,7 @@
-"""Numbers for the names of metrics and subjects, and the order of subjects in the head's rows.
+"""Ids for the names of metrics and subjects, and the order of subjects in the head's rows.
 
-A row of the head holds one number per subject of its layout, so that names are written once, not with every reading.
-Everything here lives in the file; the copies in memory are taken over only when a transaction has been committed.
+A row of the head holds one number per subject of its layout, so that names are stored once, not with every reading.
+Everything here is stored in the file; the copies in memory are updated only after a transaction has been committed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from corral.telemetry.history.precision import PER_UNIT, Ints
 
 
 class Metrics:
-    """The file's own units stand: a later corral that would keep a metric in other units goes on with them."""
+    """The units in the file are kept: a later corral that would store a metric in other units continues with them."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         connection.executemany(
@@ -27,7 +27,7 @@ class Metrics:
         known = {metric.value: metric for metric in Metric}
         self.ids = {known[name]: number for name, number, _ in rows if name in known}
         self.per_unit = {known[name]: per_unit for name, _, per_unit in rows if name in known}
-        #: with those that only another version of corral knows: they get old, too
+        #: including metrics that only another version of corral knows: they expire, too
         self.numbers: list[int] = [number for _, number, _ in rows]
 
 
@@ -42,7 +42,7 @@ class Names:
         (self._next_layout,) = connection.execute("SELECT ifnull(max(id), 0) + 1 FROM layout").fetchone()
 
     def layout(self, connection: sqlite3.Connection, names: tuple[str, ...]) -> int:
-        """The number of this order of subjects; written down if it is new."""
+        """The id of this order of subjects; stored if it is new."""
         number = self._layouts.get(names) or self._new_layouts.get(names)
         if number is None:
             number = self._next_layout
@@ -61,7 +61,7 @@ class Names:
         self._new_subjects, self._new_layouts = {}, {}
 
     def forget_layouts(self, connection: sqlite3.Connection) -> None:
-        """Those that no row of the head uses any more."""
+        """Remove layouts that no row of the head uses any more."""
         connection.execute("DELETE FROM layout WHERE id NOT IN (SELECT layout FROM head)")
         left = {number for (number,) in connection.execute("SELECT id FROM layout")}
         self._layouts = {names: number for names, number in self._layouts.items() if number in left}
@@ -84,7 +84,7 @@ def read_layouts(connection: sqlite3.Connection, numbers: Iterable[int]) -> dict
 
 
 def read_subjects(connection: sqlite3.Connection, names: Collection[str]) -> dict[str, int]:
-    """Numbers of those that are known."""
+    """The ids of the known names."""
     found = {}
     for name in names:
         row = connection.execute("SELECT id FROM subject WHERE name = ?", (name,)).fetchone()

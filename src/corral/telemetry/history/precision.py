@@ -1,8 +1,9 @@
-"""How exactly each metric is kept.
+"""The precision with which each metric is stored.
 
-A reading is kept as a whole number of small units, because whole numbers compress well and add up without error. The
-unit is below what the devices can tell, so that nothing real is lost: NVML gives whole percents, degrees and MHz, and
-memory moves in pages of 2 MiB. A kept reading is off by half a unit at most, and so is every mean of kept readings.
+A reading is stored as a whole number of small units, because whole numbers compress well and add up without error. The
+unit is below the resolution of the devices, so that no information is lost: NVML gives whole percents, degrees and MHz,
+and memory changes in pages of 2 MiB. A stored reading is off by half a unit at most, and so is every mean of stored
+readings.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ PER_UNIT: Mapping[Metric, float] = {
     Metric.CLUSTER_RUNNING: 1,
     Metric.CLUSTER_QUEUED: 1,
 }
-#: Beyond it a reading is not believed; it leaves room to add up an hour of readings in 64 bits.
+#: A reading beyond this is invalid; an hour of readings below it can be summed in 64 bits.
 GREATEST = 1 << 48
-#: Where there is no reading.
+#: Stands for a missing reading.
 MISSING = np.iinfo(np.int64).min
 
 
 def quantise(values: npt.NDArray[np.float64], per_unit: float) -> Ints:
-    """Whole units; MISSING for what is not a number."""
+    """Whole units; MISSING for a value that is not a number."""
     with np.errstate(invalid="ignore", over="ignore"):
         units = np.rint(values * per_unit)
         known = np.abs(units) < GREATEST  # false for NaN and infinity, too

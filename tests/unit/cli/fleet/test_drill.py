@@ -10,7 +10,7 @@ import pytest
 from corral.core.model import NodeState
 from corral.engines.local.faults import FAULTS_FILE, GpuFault
 from corral.engines.local.fleet import VirtualFleet, fleet_for
-from tests.unit.cli.running import corral
+from tests.unit.cli.runner import corral
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from corral.cli.fleet.top_view import Look, Pane, Picture, Sort, frame, whole
 from tests.unit.cli.fleet_views import NODES, NOW, OVERVIEW, RUNNING, WAITING, answers, gpu, job, node
-from tests.unit.cli.running import corral
+from tests.unit.cli.runner import corral
 from tests.unit.client.scripted_server import Answer, Seen, as_json, scripted
 
 

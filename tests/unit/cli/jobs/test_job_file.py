@@ -56,8 +56,8 @@ def test_every_word_of_the_flags_is_a_word_of_the_file() -> None:
         "hold": True,
         "command": ["python", "train.py"],
     }
-    assert job.place("gpus") == "job.yaml:4"
-    assert job.place("max_retries") == "job.yaml:19"
+    assert job.places["gpus"] == "job.yaml:4"
+    assert job.places["max_retries"] == "job.yaml:19"
 
 
 def test_a_command_that_is_a_text_is_for_the_shell() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.running import corral, problem_on_stderr
+from tests.unit.cli.runner import corral, problem_on_stderr
 from tests.unit.client.scripted_server import Answer, Seen, as_json, problem, scripted
 
 JOB: dict[str, Any] = {

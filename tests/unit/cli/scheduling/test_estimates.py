@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from corral.cli.terminal import formats
-from tests.unit.cli.running import corral
+from tests.unit.cli.runner import corral
 from tests.unit.client.scripted_server import as_json, scripted
 
 ACCURACY: dict[str, Any] = {
@@ -82,7 +82,7 @@ def test_why_says_when_and_where_that_comes_from() -> None:
 
 def test_a_dry_run_says_when_after_whom_and_preempting_whom() -> None:
     now = time.time()
-    plan = {
+    plan: dict[str, Any] = {
         "outcome": "wait",
         "detail": "2 jobs are in front of it",
         "start_at": None,

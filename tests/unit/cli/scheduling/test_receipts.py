@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.running import corral
+from tests.unit.cli.runner import corral
 from tests.unit.client.scripted_server import as_json, scripted
 
 RECEIPT: dict[str, Any] = {

@@ -63,7 +63,7 @@ def test_options_are_put_into_corrals_words(words: list[str], expected: dict[str
 def test_types_of_slurm_are_the_models_that_the_clusters_say(word: str, gpu_type: str, models: list[str]) -> None:
     found = understood([word, "a.sh"], "#!/bin/sh\n", HERE).gpu_type
     assert found == gpu_type
-    clusters = ({"a100": "A100-80G", "v100": "V100-16G"}, {"V100": "V100-32G"}, {})
+    clusters: tuple[dict[str, str], ...] = ({"a100": "A100-80G", "v100": "V100-16G"}, {"V100": "V100-32G"}, {})
     assert models_for(found, clusters) == models
 
 

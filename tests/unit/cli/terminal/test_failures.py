@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.running import NOBODY, corral, problem_on_stderr
+from tests.unit.cli.runner import NO_SERVER, corral, problem_on_stderr
 from tests.unit.client.scripted_server import Answer, as_json, problem, scripted
 
 EVERYDAY = [
@@ -59,7 +59,7 @@ def test_without_a_server_every_command_says_how_to_start_one(args: list[str]) -
     assert result.exit_code == 5
     assert result.stdout == ""
     assert result.stderr.startswith(
-        f"Error: cannot reach {NOBODY}: is the server running?\nHint: Start it with `corral up`"
+        f"Error: cannot reach {NO_SERVER}: is the server running?\nHint: Start it with `corral up`"
     )
     as_problem = corral(*args, "-o", "json")
     assert as_problem.exit_code == 5

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 import typer
+from typer.core import TyperGroup
 
 from corral.cli.main import VALUED_OPTIONS, app, part_for
 from corral.cli.terminal.reference import reference
-from tests.unit.cli.running import COMMAND, corral
+from tests.unit.cli.runner import COMMAND, corral
 
 REFERENCE = Path(__file__).parents[4] / "docs" / "reference" / "cli.md"
 HEAVY = ("httpx", "fastapi", "sqlalchemy", "pydantic", "rich", "yaml", "psutil", "corral.server", "corral.stores")
@@ -156,6 +157,7 @@ def test_of_a_command_line_only_what_it_names_is_put_together(before: tuple[str,
     """And it is the same as in the whole."""
     for name in sorted({path[0] for path in ALL}):
         part = typer.main.get_command(part_for([*before, name, "jobs"]))
+        assert isinstance(part, TyperGroup)
         assert len(part.commands) < 20
         found = dict(commands(part))
         assert {path for path in ALL if path[0] == name} == {path for path in found if path[0] == name}
@@ -169,5 +171,5 @@ def test_who_names_no_command_is_told_of_all(typed: list[str]) -> None:
 
 def test_options_before_the_command_that_take_a_value_are_known() -> None:
     root = typer.main.get_command(app)
-    valued = {name for option in root.params for name in option.opts if not option.is_flag}
+    valued = {name for option in root.params for name in option.opts if not getattr(option, "is_flag", False)}
     assert valued == VALUED_OPTIONS

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from corral.client.http.credentials import Credential, CredentialFile
-from tests.unit.cli.running import corral
+from tests.unit.cli.runner import corral
 from tests.unit.client.scripted_server import Answer, Seen, as_json, scripted
 
 ME = {"name": "maria", "role": "scientist", "must_change_password": False}
@@ -24,7 +25,7 @@ def test_options_may_stand_before_or_after_the_command_and_the_nearer_one_wins()
 
 
 def test_options_before_a_group_reach_its_commands() -> None:
-    empty = {"items": [], "next_cursor": None}
+    empty: dict[str, Any] = {"items": [], "next_cursor": None}
     with scripted(lambda seen, n: as_json(empty)) as server:
         result = corral("nodes", "-o", "json", "ls", "--server", server.url)
     assert json.loads(result.stdout) == {"items": []}

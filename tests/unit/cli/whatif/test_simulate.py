@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.running import corral, problem_on_stderr
+from tests.unit.cli.runner import corral, problem_on_stderr
 from tests.unit.client.scripted_server import Answer, Seen, as_json, scripted
 from tests.unit.simulator.test_traces import SACCT, SWF, view
 

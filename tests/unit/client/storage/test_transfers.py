@@ -19,6 +19,7 @@ from corral.client.storage.places import LocalSide, VolumeSide
 from corral.client.storage.transfers import Summary, Transfer, prepared
 from corral.client.storage.upload import PART_BYTES, LocalSource, Upload
 from corral.client.storage.volume_files import VolumeFiles, time_text
+from corral.client.views import VolumeView
 from corral.core.storage.checksums import checksum_of
 
 VOLUME = {"id": "v-1", "name": "data", "type": "filesystem"}
@@ -122,7 +123,7 @@ def persistence() -> Persistence:
 
 
 def side(files: MemoryFiles) -> VolumeSide:
-    return VolumeSide(cast(VolumeFiles, files), VOLUME, "", persistence())
+    return VolumeSide(cast(VolumeFiles, files), cast(VolumeView, VOLUME), "", persistence())
 
 
 def synced(source: LocalSide | VolumeSide, target: LocalSide | VolumeSide, **options: Any) -> Summary:

@@ -360,6 +360,7 @@ def test_a_notice_is_tried_again_with_longer_and_longer_pauses_and_then_given_up
         if failed.state is DeliveryState.WAITING:
             pauses.append(failed.next_try_at - desk.now)
     assert pauses == [1, 5, 30, 120, 600]
+    assert failed is not None
     assert (failed.state, failed.error, failed.attempts) == (DeliveryState.FAILED, "no 6", 6)
     assert desk.do(channels.begin, item.id) is None
     assert desk.actions("ops")[-1] == "channel.delivery-failed"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from corral.control.datasets import background_work, datasets, targets
+from corral.control.datasets import datasets, operations, targets
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Refusal, Taken, WrongState
 from corral.control.jobs.jobs import stop
 from corral.control.launch.orders import launch_order
@@ -19,8 +19,8 @@ from corral.control.records import (
     DatasetRecord,
     DatasetTargetRecord,
     DatasetUse,
-    ErrandState,
     MetadataKind,
+    OperationState,
     Share,
     ShareKind,
     ShareMode,
@@ -29,7 +29,7 @@ from corral.control.records import (
 from corral.control.storage import mounts
 from corral.control.storage.mount_text import parse_mount, words_again
 from corral.core.model import EndReason
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 IDS = [digit * 64 for digit in "abc"]
@@ -67,7 +67,7 @@ def stored(store: Store) -> Desk:
 
 def commit(desk: Desk, ref: str, made: VersionRecord) -> None:
     asked = desk.do(
-        background_work.request_commit,
+        operations.request_commit,
         ANN,
         ref,
         source={"kind": "tree", "tree": made.tree},
@@ -75,8 +75,8 @@ def commit(desk: Desk, ref: str, made: VersionRecord) -> None:
         parent=None,
         produced_by=None,
     )
-    desk.do(background_work.begin, asked.id)
-    desk.do(background_work.record_commit, asked.id, made)
+    desk.do(operations.begin, asked.id)
+    desk.do(operations.record_commit, asked.id, made)
 
 
 def found(desk: Desk, caller: Caller, ref: str) -> DatasetRecord:
@@ -107,51 +107,49 @@ def test_who_commits_after_another_came_is_refused_and_nothing_changes(stored: D
         commit(stored, "digits", late)
     assert found(stored, ANN, "digits").head == IDS[1]
     with pytest.raises(WrongState, match="not the newest"):
-        stored.do(background_work.request_commit, ANN, "digits", source={}, message="", parent="v1", produced_by=None)
+        stored.do(operations.request_commit, ANN, "digits", source={}, message="", parent="v1", produced_by=None)
 
 
-def test_an_errand_ends_with_its_version_and_is_not_done_twice(stored: Desk) -> None:
-    asked = stored.do(
-        background_work.request_commit, ANN, "digits", source={}, message="", parent=None, produced_by=None
-    )
+def test_an_operation_ends_with_its_version_and_is_not_done_twice(stored: Desk) -> None:
+    asked = stored.do(operations.request_commit, ANN, "digits", source={}, message="", parent=None, produced_by=None)
     for _ in range(2):
-        assert stored.do(background_work.begin, asked.id) is not None
-    stored.do(background_work.record_commit, asked.id, version(3))
+        assert stored.do(operations.begin, asked.id) is not None
+    stored.do(operations.record_commit, asked.id, version(3))
     with stored.store.read() as tx:
-        done = tx.datasets.errand(asked.id)
+        done = tx.datasets.operation(asked.id)
     assert done is not None
-    assert (done.state, done.starts, done.result and done.result["version"]) == (ErrandState.READY, 2, IDS[2])
-    assert stored.do(background_work.begin, asked.id) is None
-    stored.do(background_work.fail, asked.id, "too late")
+    assert (done.state, done.starts, done.result and done.result["version"]) == (OperationState.READY, 2, IDS[2])
+    assert stored.do(operations.begin, asked.id) is None
+    stored.do(operations.fail, asked.id, "too late")
     with stored.store.read() as tx:
-        assert tx.datasets.errand(asked.id) == done
+        assert tx.datasets.operation(asked.id) == done
 
 
-def test_an_errand_over_which_everything_dies_is_given_up(stored: Desk) -> None:
-    asked = stored.do(background_work.request_verify, ANN, "digits", "v1")
-    for _ in range(background_work.MOST_STARTS):
-        assert stored.do(background_work.begin, asked.id) is not None
-    assert stored.do(background_work.begin, asked.id) is None
+def test_an_operation_over_which_everything_dies_is_given_up(stored: Desk) -> None:
+    asked = stored.do(operations.request_verify, ANN, "digits", "v1")
+    for _ in range(operations.MOST_STARTS):
+        assert stored.do(operations.begin, asked.id) is not None
+    assert stored.do(operations.begin, asked.id) is None
     with stored.store.read() as tx:
-        given_up = tx.datasets.errand(asked.id)
+        given_up = tx.datasets.operation(asked.id)
     assert given_up is not None
-    assert (given_up.state, "5 times" in given_up.error) == (ErrandState.FAILED, True)
+    assert (given_up.state, "5 times" in given_up.error) == (OperationState.FAILED, True)
 
 
 def test_what_git_has_is_taken_over_and_a_rewritten_history_is_refused(stored: Desk) -> None:
     stored.do(targets.create, ROOT, FORGE)
     made = stored.do(datasets.create, ANN, name="forged", target="forge", description="")
-    asked = stored.do(background_work.request_pull, ANN, made.id)
-    stored.do(background_work.begin, asked.id)
+    asked = stored.do(operations.request_pull, ANN, made.id)
+    stored.do(operations.begin, asked.id)
     history = [version(1, dataset=made.id), version(2, dataset=made.id)]
-    assert stored.do(background_work.take_over, asked.id, history[:1], {"v1": IDS[0]}) == 1
-    assert stored.do(background_work.take_over, asked.id, history, {"v2": IDS[1], "odd": "elsewhere"}) == 1
+    assert stored.do(operations.take_over, asked.id, history[:1], {"v1": IDS[0]}) == 1
+    assert stored.do(operations.take_over, asked.id, history, {"v2": IDS[1], "odd": "elsewhere"}) == 1
     with stored.store.read() as tx:
         assert {tag.tag: tag.version for tag in tx.datasets.tags([made.id])} == {"v2": IDS[1]}
     with pytest.raises(WrongState, match="rewritten"):
-        stored.do(background_work.take_over, asked.id, [version(1, id="f" * 64)], {})
+        stored.do(operations.take_over, asked.id, [version(1, id="f" * 64)], {})
     with pytest.raises(WrongState, match="not kept in Git"):
-        stored.do(background_work.request_pull, ANN, "digits")
+        stored.do(operations.request_pull, ANN, "digits")
 
 
 # ------------------------------------------------------------------------------------------------ people

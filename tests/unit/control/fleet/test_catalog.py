@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -15,7 +16,7 @@ from corral.control.ports import Store
 from corral.control.records import FlavorRecord, PackageRecord
 from corral.control.scheduling import views
 from corral.core.model import JobKind, Request
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 from tests.unit.core.builders import node
 
@@ -89,10 +90,10 @@ def test_names_are_plain_and_taken_once(desk: Desk) -> None:
     refused(desk, Taken, lambda work: catalog.create_flavor(work, ROOT, A100))
     refused(desk, Taken, lambda work: catalog.create_package(work, ROOT, ONE))
     for name in ("", "a b", "x" * 64, "a/b"):
-        flaw = refused(desk, Invalid, lambda work, n=name: catalog.create_flavor(work, ROOT, FlavorRecord(name=n)))
+        flaw = refused(desk, Invalid, partial(catalog.create_flavor, caller=ROOT, flavor=FlavorRecord(name=name)))
         assert flaw.field == "name"
         package = PackageRecord(name=name, gpus=1)
-        refused(desk, Invalid, lambda work, p=package: catalog.create_package(work, ROOT, p))
+        refused(desk, Invalid, partial(catalog.create_package, caller=ROOT, package=package))
 
 
 def test_what_does_not_exist_cannot_be_edited(desk: Desk) -> None:

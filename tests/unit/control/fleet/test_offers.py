@@ -20,10 +20,11 @@ from corral.control.records import FlavorRecord, PackageRecord
 from corral.control.scheduling import queues
 from corral.control.system.policies import Policies
 from corral.core.jobs.lifecycle import Planned, StartRequested, advance
-from corral.core.model import Job, JobKind, JobState, NodeState, Queue, Quota, Request
+from corral.core.model import Job, JobKind, JobState, NodeState, Queue, Request
+from corral.core.people.quota import Quota
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.snapshot.changes import Change, PutJob, PutLastNode, PutRules
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.tenants import A100S, two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node

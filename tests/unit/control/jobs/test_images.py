@@ -12,7 +12,7 @@ from corral.control.live.unit_of_work import Caller
 from corral.control.people.user_accounts import create_user, delete_user
 from corral.control.ports import Store
 from corral.control.records import ImageRecord, RegistryCredentialRecord, Visibility
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, draft
 
 HOST = "registry.example.org"

@@ -42,8 +42,8 @@ def test_everything_is_kept_but_the_name(desk: Desk) -> None:
     record = cloned(desk, "first")
     assert record.spec == SPEC
     assert record.job.name == "first-2"
-    kept = ("request", "priority", "time_limit_seconds", "grace_seconds", "max_retries", "queue", "kind", "user")
-    kept += ("preemptible",)
+    kept = ["request", "priority", "time_limit_seconds", "grace_seconds", "max_retries", "queue", "kind", "user"]
+    kept += ["preemptible"]
     assert [getattr(record.job, name) for name in kept] == [getattr(first, name) for name in kept]
     assert record.job.state is JobState.QUEUED
     assert not first.preemptible

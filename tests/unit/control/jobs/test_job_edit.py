@@ -12,9 +12,10 @@ from corral.control.jobs import job_edit, jobs
 from corral.control.people.user_accounts import create_user
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import FlavorRecord, PackageRecord
-from corral.core.model import EndReason, JobKind, Quota, Request
+from corral.core.model import EndReason, JobKind, Request
+from corral.core.people.quota import Quota
 from corral.core.snapshot.changes import PutQuota
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, draft
 
 

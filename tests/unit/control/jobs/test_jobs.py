@@ -6,6 +6,7 @@ import pytest
 
 from corral.control.errors import Forbidden, InsufficientQuota, Invalid, NotFound, OverLimit, Refusal, Taken, WrongState
 from corral.control.jobs import jobs
+from corral.control.live.unit_of_work import Work
 from corral.control.people.quotas import set_quota
 from corral.control.people.user_accounts import create_user
 from corral.control.ports import AttemptPhase, Store
@@ -13,14 +14,8 @@ from corral.control.records import JobFilter, JobSpec
 from corral.control.scheduling import queues
 from corral.control.system.policies import Policies
 from corral.core.jobs.lifecycle import Launch, Stop
-from corral.core.model import (
-    EndReason,
-    JobKind,
-    JobState,
-    Queue,
-    Quota,
-    Request,
-)
+from corral.core.model import EndReason, JobKind, JobState, Queue, Request
+from corral.core.people.quota import Quota
 from corral.core.scheduling.explain.reasons import line_order
 from corral.core.snapshot.installation import Limits
 from corral.core.snapshot.waiting_lines import line_of
@@ -262,7 +257,7 @@ def test_deleting_needs_an_end_and_takes_everything(desk: Desk) -> None:
 
 
 def test_what_is_made_and_deleted_in_one_turn_was_never_there(desk: Desk) -> None:
-    def make_and_delete(work: jobs.Work) -> None:
+    def make_and_delete(work: Work) -> None:
         (record,) = jobs.submit(work, ANN, [draft("short-lived", hold=True)])
         jobs.delete(work, ANN, record.job.id)
 
@@ -270,7 +265,7 @@ def test_what_is_made_and_deleted_in_one_turn_was_never_there(desk: Desk) -> Non
     assert stored(desk) == {}
     (job,) = desk.submit(draft("stopped"))
 
-    def stop_and_delete(work: jobs.Work) -> None:
+    def stop_and_delete(work: Work) -> None:
         jobs.stop(work, ANN, job.id)
         jobs.delete(work, ANN, job.id)
 

@@ -20,8 +20,8 @@ from corral.control.live.unit_of_work import Work
 from corral.control.ports import AttemptPhase, Store
 from corral.control.system.policies import Policies
 from corral.core.model import EndReason, Job, JobState, NodeState
-from corral.core.scheduling.cycle.plan import Plan
 from corral.core.scheduling.explain.reasons import explain
+from corral.core.scheduling.plan.plan import Plan
 from corral.stores import open_store
 from tests.unit.control.world import (
     ANN,

@@ -15,9 +15,9 @@ from corral.control.ports import AttemptPhase, Store, StoreConflict
 from corral.core.jobs.lifecycle import Launch
 from corral.core.model import EndReason, JobState
 from corral.core.people.scores import score_at
-from corral.core.scheduling.cycle.plan import Plan
-from corral.core.scheduling.cycle.plan_check import PlanRejected
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan
+from corral.core.scheduling.plan.plan_check import PlanRejected
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from tests.unit.control.world import BOB, Desk, draft
 

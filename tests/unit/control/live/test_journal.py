@@ -15,15 +15,9 @@ from corral.control.live.journal import JournalBroken, JournalWriter, replay
 from corral.control.live.state import State
 from corral.control.records import CycleRecord
 from corral.control.system.policies import Policies
-from corral.core.model import (
-    Elastic,
-    Job,
-    JobState,
-    Queue,
-    Request,
-    Reservation,
-)
-from corral.core.scheduling.cycle.plan import Plan, PreemptionRule
+from corral.core.model import Elastic, Job, JobState, Queue, Request
+from corral.core.scheduling.plan.plan import Plan, PreemptionRule
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.snapshot.changes import Change, PutJob, PutLastNode, PutNode, PutQueue, PutReservation, PutRules
 from corral.core.snapshot.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, Strategy
 from corral.core.snapshot.journal import decode_changes, encode_changes

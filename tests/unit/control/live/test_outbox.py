@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from corral.control.fleet.node_effects import ReleaseEffect, WithholdEffect
 from corral.control.live.outbox import (
     DeleteEffect,
     Effect,
@@ -18,21 +19,20 @@ from corral.control.live.outbox import (
     Lanes,
     LaunchEffect,
     Outbox,
-    ReleaseEffect,
     StopEffect,
-    WithholdEffect,
 )
 from corral.control.live.outbox_retries import PAUSES, PutBack
-from corral.control.ports import Engine, EngineUnavailable, Instance, LaunchOrder, Workspace
-from tests.unit.control.world import eventually
+from corral.control.ports import EngineUnavailable, Instance, LaunchOrder
+from tests.unit.control.world import NoWorkspace, RecordingEngine, eventually
 
 JOBS = [f"j-{number}" for number in range(12)]
 
 
-class SlowEngine:
+class SlowEngine(RecordingEngine):
     """Writes down what it was told, and by which thread."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.told: list[tuple[str, str, str]] = []
         #: what it cannot take now, as it would be written down
         self.trouble: dict[tuple[str, str], Exception] = {}
@@ -46,7 +46,7 @@ class SlowEngine:
     def stop(self, attempt_id: str, grace_seconds: float) -> None:
         self._note("stop", attempt_id)
 
-    def forget(self, attempt_ids: list[str], *, delete_logs: bool = False) -> None:
+    def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
         for attempt_id in attempt_ids:
             self._note("delete" if delete_logs else "forget", attempt_id)
 
@@ -79,7 +79,7 @@ class MoodyEngine(SlowEngine):
         super()._note(what, attempt_id)
 
 
-class Places:
+class Places(NoWorkspace):
     def __init__(self) -> None:
         self.removed: list[str] = []
         #: what making the directories of a job ends with
@@ -89,7 +89,7 @@ class Places:
         if job_id in self.trouble:
             raise self.trouble[job_id]
 
-    def remove(self, job_ids: list[str]) -> None:
+    def remove(self, job_ids: Sequence[str]) -> None:
         self.removed += job_ids
 
 
@@ -100,12 +100,7 @@ def order(job: str) -> LaunchOrder:
 
 def test_each_job_stays_in_its_lane_and_in_order() -> None:
     engine, places = SlowEngine(), Places()
-    lanes = Lanes(
-        [
-            Outbox(f"lane-{number}", cast(Engine, engine), cast(Workspace, places), lambda attempt, why: None)
-            for number in range(3)
-        ]
-    )
+    lanes = Lanes([Outbox(f"lane-{number}", engine, places, lambda attempt, why: None) for number in range(3)])
     effects: list[Effect] = [LaunchEffect(order=order(job)) for job in JOBS]
     effects += [StopEffect(attempt_id=f"{job}.1", grace_seconds=0) for job in JOBS]
     effects.append(ForgetEffect(attempt_ids=tuple(f"{job}.1" for job in JOBS)))
@@ -136,8 +131,8 @@ def test_directories_that_cannot_be_made_end_that_attempt_and_a_full_disk_only_d
     }
     outbox = Outbox(
         "lane",
-        cast(Engine, engine),
-        cast(Workspace, places),
+        engine,
+        places,
         lambda attempt, why: refused.append((attempt, why)),
         not_taken=lambda attempt, why: waits.append((attempt, why)),
     )
@@ -159,12 +154,7 @@ def test_directories_that_cannot_be_made_end_that_attempt_and_a_full_disk_only_d
 
 def test_words_about_a_node_go_through_in_order() -> None:
     engine, places = SlowEngine(), Places()
-    lanes = Lanes(
-        [
-            Outbox(f"lane-{number}", cast(Engine, engine), cast(Workspace, places), lambda attempt, why: None)
-            for number in range(3)
-        ]
-    )
+    lanes = Lanes([Outbox(f"lane-{number}", engine, places, lambda attempt, why: None) for number in range(3)])
     for node in ("n1", "n2", "n3", "n4"):
         lanes.put(WithholdEffect(node=node, reason="repair"))
         lanes.put(ReleaseEffect(node=node, whoever_withheld=False))
@@ -192,8 +182,8 @@ class Lane:
         self.words: list[tuple[str, str]] = []
         self.outbox = Outbox(
             "lane",
-            cast(Engine, self.engine),
-            cast(Workspace, self.places),
+            self.engine,
+            self.places,
             lambda attempt, why: self.refused.append(attempt),
             not_taken=lambda attempt, why: self.words.append((attempt, why)),
         )

@@ -19,7 +19,7 @@ from corral.control.scheduling import views
 from corral.core.jobs.backoff import BACKOFF_SECONDS
 from corral.core.jobs.lifecycle import Launch, Stop
 from corral.core.model import EndReason, GpuHealth, JobState, NodeState
-from corral.core.scheduling.cycle.hold_rules import all_reasons
+from corral.core.scheduling.limits.hold_rules import all_reasons
 from tests.unit.control.tenants import assert_state_is_stored
 from tests.unit.control.world import ANN, ROOT, TWO_NODES, Desk, draft, status
 from tests.unit.core.builders import node

@@ -24,27 +24,18 @@ from corral.core.model import EndReason, JobState, Queue
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from tests.unit.control.live.test_controller import House
-from tests.unit.control.world import ANN, ROOT, NoWorkspace, draft, eventually, status
+from tests.unit.control.world import ANN, ROOT, NoWorkspace, WrappedStore, draft, eventually, status
 
 
-class FlakyStore:
+class FlakyStore(WrappedStore):
     """A real store that goes away when a test says so: before a write, or around its commit."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self.is_away = False
         self.is_read_only = False
         #: what happens to the next commit that wrote an event
         self.commit: str = ""
-
-    def take_over(self, **options: Any) -> Any:
-        return self._store.take_over(**options)
-
-    def describe(self) -> Any:
-        return self._store.describe()
-
-    def close(self) -> None:
-        pass
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:

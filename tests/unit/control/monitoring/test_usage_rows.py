@@ -9,7 +9,8 @@ from corral.control.ports import AttemptPhase, Observation
 from corral.control.records import UsageRecord
 from corral.control.system.housekeeping import DAY, USAGE_SECONDS, tidy
 from corral.core.jobs.lifecycle import Ended, StopRequested
-from corral.core.model import EndReason, JobState, Membership, Queue
+from corral.core.model import EndReason, JobState, Queue
+from corral.core.people.membership import Membership
 from corral.core.snapshot.changes import PutMembership, PutQueue
 from tests.unit.control.world import ANN, TWO_NODES, Desk, draft
 

@@ -17,7 +17,8 @@ from corral.control.people.user_accounts import create_user, delete_user
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import ProviderKind, ProviderRecord
 from corral.control.scheduling import queues
-from corral.core.model import EndReason, JobState, Membership, Queue
+from corral.core.model import EndReason, JobState, Queue
+from corral.core.people.membership import Membership
 from tests.unit.control.tenants import EVE, assert_state_is_stored, membership, reasons, tenants, two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 

@@ -15,7 +15,7 @@ from corral.control.ports import Store
 from corral.control.records import EVERYONE, USUAL_FUNCTIONS, Function, PermissionGroupRecord, Role
 from corral.core.model import JobKind
 from corral.server.schemas.people.permissions import FunctionName
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 

@@ -9,9 +9,10 @@ from corral.control.people.quotas import QuotaEdit, QuotaUsage, edit_quotas, set
 from corral.control.people.user_accounts import create_user, delete_user
 from corral.control.ports import Store
 from corral.control.system.policies import Policies
-from corral.core.model import JobKind, Quota, Request
+from corral.core.model import JobKind, Request
+from corral.core.people.quota import Quota
 from corral.core.storage.volumes import VolumeType
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 TRAINING, WORKBENCH = JobKind.TRAINING, JobKind.WORKBENCH

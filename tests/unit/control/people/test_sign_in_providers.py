@@ -23,7 +23,7 @@ from corral.control.people.sign_in_providers import (
 from corral.control.people.user_accounts import create_user, delete_user, edit_user
 from corral.control.ports import Store
 from corral.control.records import CredentialKind, CredentialRecord, IdentityRecord, ProviderKind, ProviderRecord, Role
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 
 LAB = ProviderRecord(

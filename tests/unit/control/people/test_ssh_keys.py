@@ -13,10 +13,10 @@ from corral.control.errors import Invalid, NotFound, OverLimit, Taken
 from corral.control.people import ssh_keys
 from corral.control.people.user_accounts import create_user, delete_user
 from corral.control.ports import Store
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk
 
-#: A key and the fingerprint that `ssh-keygen -l` tells for it.
+#: A key and the fingerprint that `ssh-keygen -l` prints for it.
 KNOWN = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
 KNOWN_FINGERPRINT = "SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU"
 
@@ -74,15 +74,16 @@ def test_every_kind_of_key_that_is_worth_something(text: str) -> None:
         (f"{KNOWN}\n{KNOWN}", "one key"),
         ("ssh-ed25519", "missing"),
         ("ssh-ed25519 not_base64!", "base64"),
-        (KNOWN[:-8], "end is missing"),
+        (KNOWN[:-8], "cut or damaged: Invalid data"),
         (KNOWN.replace("ssh-ed25519 ", "ssh-rsa "), "not of the type"),
         (wire(b"ssh-ed25519", b"short"), "32 bytes"),
-        (wire(b"ssh-ed25519", bytes(32), b"more"), "follows its end"),
-        (wire(b"ecdsa-sha2-nistp256", b"nistp384", point(ec.SECP384R1())), "curve"),
-        (wire(b"ecdsa-sha2-nistp256", b"nistp256", b"\x04" + bytes(64)), "not on the curve"),
-        (wire(b"sk-ssh-ed25519@openssh.com", bytes(32), b"https://elsewhere"), "not for SSH"),
+        (wire(b"ssh-ed25519", bytes(32), b"more"), "damaged: Corrupt data: unparsed data"),
+        (wire(b"ecdsa-sha2-nistp256", b"nistp384", point(ec.SECP384R1())), "Curve name mismatch"),
+        (wire(b"ecdsa-sha2-nistp256", b"nistp256", b"\x04" + bytes(64)), "Invalid EC key"),
+        (wire(b"ecdsa-sha2-nistp256", b"nistp256", b"\x02" + bytes(32)), "uncompressed"),
+        (wire(b"sk-ssh-ed25519@openssh.com", bytes(32), b"https://elsewhere"), "does not start with b'ssh:'"),
         (wire(b"ssh-rsa", b"\x01\x00\x01", b"\x00" + b"\xff" * 128), "2048 bits, this one has 1024"),
-        (wire(b"ssh-rsa", b"\x02", b"\x00" + b"\xff" * 256), "no numbers of an RSA key"),
+        (wire(b"ssh-rsa", b"\x02", b"\x00" + b"\xff" * 256), "e must be >= 3"),
         (wire(b"ssh-rsa", b"\x01\x00\x01", b"\x00" + b"\xff" * 4096), "at most 16384"),
         (wire(b"ssh-ed25519-cert-v01@openssh.com", bytes(32)), "certificate"),
         ("ssh-dss AAAA", "DSA"),

@@ -21,7 +21,7 @@ from corral.control.people.groups import GroupChange
 from corral.control.ports import AttemptPhase, Transaction
 from corral.control.scheduling import queues
 from corral.core.model import EndReason, JobState, Queue, Request
-from tests.unit.control.shelf import Shelf
+from tests.unit.control.fresh_stores import FreshStores
 from tests.unit.control.tenants import A10S, A100S, assert_state_is_stored, two_teams, values
 from tests.unit.control.world import ROOT, Desk, draft
 from tests.unit.searching import DEAR
@@ -139,8 +139,8 @@ def plan_and_check(desk: Desk) -> None:
 
 @settings(DEAR, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stories)
-def test_jobs_only_ever_start_within_their_users_reach(shelf: Shelf, story: list[list[Act]]) -> None:
-    with shelf.fresh() as store:
+def test_jobs_only_ever_start_within_their_users_reach(fresh_stores: FreshStores, story: list[list[Act]]) -> None:
+    with fresh_stores.new() as store:
         desk = two_teams(store)
         for between_plans in story:
             for act in (*(submit(user, 1, None) for user in USERS), *between_plans):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, NotPermitted, Taken, WrongState
@@ -18,8 +20,10 @@ from corral.control.people.user_accounts import (
 )
 from corral.control.ports import Store
 from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
-from corral.core.model import JobKind, Membership, Quota
-from tests.unit.control.furnished import once
+from corral.core.model import JobKind
+from corral.core.people.membership import Membership
+from corral.core.people.quota import Quota
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 
 
@@ -156,7 +160,7 @@ def test_a_user_has_a_group_a_permission_group_and_a_profile(staffed: Desk) -> N
         ({"email": "two@at@signs"}, "email"),
     ],
 )
-def test_a_wrong_value_creates_and_changes_nobody(staffed: Desk, values: dict[str, str], field: str) -> None:
+def test_a_wrong_value_creates_and_changes_nobody(staffed: Desk, values: dict[str, Any], field: str) -> None:
     with pytest.raises((Invalid, NotFound)) as refusal:
         staffed.do(create_user, ROOT, "eve", **values)
     assert refusal.value.field == field

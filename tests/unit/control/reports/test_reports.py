@@ -168,7 +168,7 @@ def test_only_operators_have_to_do_with_reports(desk: Desk) -> None:
         (reports.delete_schedule, ("daily",)),
     ):
         with pytest.raises(Forbidden):
-            desk.do(use_case, ANN, *args)  # type: ignore[arg-type]
+            desk.do(use_case, ANN, *args)
     desk.do(reports.create_schedule, ROOT, DAILY)
     with pytest.raises(Forbidden):
         desk.do(reports.edit_schedule, ANN, "daily", {"hour": 1})

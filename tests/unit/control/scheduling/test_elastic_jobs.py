@@ -19,23 +19,13 @@ from corral.control.records import JobSpec
 from corral.control.scheduling import elastic_jobs
 from corral.control.system.policies import Policies, ScalingPolicy
 from corral.core.jobs.lifecycle import Launch, Stop
-from corral.core.model import (
-    WHOLE,
-    Elastic,
-    EndReason,
-    GpuHealth,
-    Job,
-    JobKind,
-    JobState,
-    NodeState,
-    Quota,
-    Request,
-)
+from corral.core.model import WHOLE, Elastic, EndReason, GpuHealth, Job, JobKind, JobState, NodeState, Request
 from corral.core.monitoring.health.model import Condition
+from corral.core.people.quota import Quota
 from corral.core.people.scores import score_at
 from corral.core.snapshot.changes import PutQuota
 from corral.core.snapshot.installation import Limits, ScalingRules
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node
 

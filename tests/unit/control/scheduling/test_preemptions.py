@@ -22,10 +22,10 @@ from corral.control.scheduling.receipts import followed, saw_saved
 from corral.control.system.policies import CheckpointPolicy, Policies
 from corral.core.jobs.lifecycle import Ended, Stop
 from corral.core.model import EndReason, Job, JobState
-from corral.core.scheduling.cycle.plan import Plan, Preemption, PreemptionRule
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan, Preemption, PreemptionRule
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
-from tests.unit.control.shelf import Shelf
+from tests.unit.control.fresh_stores import FreshStores
 from tests.unit.control.tenants import assert_state_is_stored
 from tests.unit.control.world import ANN, BOB, ROOT, TWO_NODES, Desk, draft, status
 from tests.unit.searching import DEAR
@@ -183,7 +183,7 @@ def test_who_waited_goes_away_and_the_others_just_come_back(desk: Desk, decision
     assert desk.job(victim.id).state is JobState.STOPPING
     desk.hear(desk.job(victim.id), ENDED, EndReason.EXIT_CODE, exit_code=0)
     assert desk.job(victim.id).state is JobState.QUEUED
-    assert desk.state.snapshot.giving_way == {}
+    assert desk.state.snapshot.victims_stopping == {}
     assert desk.cycle() == [victim.id]
     desk.hear(desk.job(victim.id), RUNNING)
     (receipt,) = receipts(desk, victim)
@@ -242,7 +242,7 @@ def test_a_stop_that_was_never_sent_is_sent_after_the_restart_once(desk: Desk, d
     desk.observe(*TWO_NODES, attempts=runs)
     assert desk.instructions == [], "this server has told the engine already"
     desk.state = desk.loaded()  # killed before it told the engine
-    assert desk.state.snapshot.giving_way == {waiting.id: {victim.id}}
+    assert desk.state.snapshot.victims_stopping == {waiting.id: {victim.id}}
     desk.observe(*TWO_NODES, attempts=runs)
     assert desk.instructions == [Stop(attempt_id=victim.attempt_id, grace_seconds=victim.grace_seconds)]
     desk.observe(*TWO_NODES, attempts=runs)
@@ -287,11 +287,11 @@ def test_its_node_is_lost_while_it_stops(desk: Desk, decisions: Decisions) -> No
     end=st.sampled_from(["exit", "lost", "stopped"]),
 )
 def test_wherever_it_crashes_the_receipt_ends_the_same(
-    shelf: Shelf, reload_after: set[int], saves: bool, end: str
+    fresh_stores: FreshStores, reload_after: set[int], saves: bool, end: str
 ) -> None:
     """A server that is started anew between any two steps keeps the same receipt as one that never was."""
     decisions = Decisions()
-    with pytest.MonkeyPatch.context() as patched, shelf.fresh() as store:
+    with pytest.MonkeyPatch.context() as patched, fresh_stores.new() as store:
         patched.setattr(cycle, "schedule", decisions.schedule)
         desk = Desk(store)
 

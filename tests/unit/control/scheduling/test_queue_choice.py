@@ -15,7 +15,7 @@ from corral.control.scheduling import queues, views
 from corral.control.system.policies import Policies
 from corral.core.model import JobKind, JobState, Queue, Request
 from corral.core.snapshot.installation import Limits
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.tenants import two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 

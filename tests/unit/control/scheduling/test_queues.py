@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.live.unit_of_work import Work
 from corral.control.scheduling import queues
 from corral.core.model import JobKind, Queue
 from tests.unit.control.world import ANN, ROOT, Desk, draft
@@ -31,13 +33,14 @@ def test_a_queue_is_made_edited_and_deleted(desk: Desk) -> None:
 
 
 def test_only_operators_and_only_once(desk: Desk) -> None:
-    for use_case, argument in (
-        (queues.create, NIGHTS),
-        (queues.edit, Queue(name="default")),
-        (queues.delete, "default"),
-    ):
+    attempts: tuple[Callable[[Work], object], ...] = (
+        lambda work: queues.create(work, ANN, NIGHTS),
+        lambda work: queues.edit(work, ANN, Queue(name="default")),
+        lambda work: queues.delete(work, ANN, "default"),
+    )
+    for attempt in attempts:
         with pytest.raises(Forbidden):
-            desk.do(use_case, ANN, argument)
+            desk.do(attempt)
     desk.do(queues.create, ROOT, NIGHTS)
     with pytest.raises(Taken):
         desk.do(queues.create, ROOT, NIGHTS)

@@ -27,7 +27,7 @@ def told(desk: Desk, job: Job) -> tuple[float, float, int, str] | None:
     """What is stored of it, which is what the picture has."""
     stored = desk.job(job.id).predicted
     assert desk.state.snapshot.jobs[job.id].predicted == stored
-    return stored and (stored.p50_seconds, stored.p90_seconds, stored.samples, stored.like)
+    return None if stored is None else (stored.p50_seconds, stored.p90_seconds, stored.samples, stored.like)
 
 
 def test_a_new_job_is_told_how_long_its_like_ran(desk: Desk) -> None:

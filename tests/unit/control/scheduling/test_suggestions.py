@@ -15,10 +15,9 @@ from corral.control.scheduling import queues
 from corral.control.scheduling.suggestions import MOST_TRIED, Outcome, Suggestion, change_for, suggestions
 from corral.control.system.policies import Policies, ScalingPolicy
 from corral.core.model import Blocking, JobState, Queue, Request
-from corral.core.scheduling.elastic.resize import ScalingRules
 from corral.core.scheduling.explain.advice import Operation
-from corral.core.snapshot.installation import Limits
-from tests.unit.control.shelf import Shelf
+from corral.core.snapshot.installation import Limits, ScalingRules
+from tests.unit.control.fresh_stores import FreshStores
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node
 
@@ -183,11 +182,11 @@ def test_trials_end_when_time_is_up(desk: Desk) -> None:
     assert len(advice(desk, job.id, trials=1)) == 1
 
 
-def test_whatever_is_told_to_start_a_job_does_start_it(shelf: Shelf) -> None:
+def test_whatever_is_told_to_start_a_job_does_start_it(fresh_stores: FreshStores) -> None:
     """In worlds made by chance, with limits, queues and promises in the way, advice is followed at once."""
     followed = 0
     for seed in range(12):
-        with shelf.fresh() as store:
+        with fresh_stores.new() as store:
             followed += _follow_advice(_world(store, random.Random(seed)), random.Random(seed))
     assert followed >= 6, "the worlds would prove nothing if there was never any advice"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ from corral.control.storage.mount_text import parse_mount
 from corral.control.storage.volumes import VolumeDraft
 from corral.core.model import CLUSTER_LABEL, Job
 from corral.core.storage.volumes import VolumeMount, VolumeType
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 GIB = 1 << 30
@@ -125,7 +126,7 @@ def test_a_volume_is_made_becomes_ready_and_goes_when_its_files_are_gone(staffed
         ({"type": VolumeType.OBJECT, "size_bytes": 0, "object_store": "lab", "prefix": "../x"}, "prefix"),
     ],
 )
-def test_what_is_no_volume_is_refused_by_its_field(stored: Desk, changes: dict[str, object], field: str) -> None:
+def test_what_is_no_volume_is_refused_by_its_field(stored: Desk, changes: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as refusal:
         stored.do(volumes.create, ANN, replace(DATA, **{"name": "other", **changes}))
     assert refusal.value.field == field

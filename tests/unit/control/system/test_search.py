@@ -13,7 +13,7 @@ from corral.control.records import Function, ImageRecord, JobSpec, Visibility
 from corral.control.scheduling import queues
 from corral.control.system.search import Found, Type, search
 from corral.core.model import JobKind, Queue
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 CURIOUS = Caller(name="bob", functions=frozenset({Function.SEE_OTHERS_JOBS}))

@@ -193,7 +193,7 @@ def _changes_after(whole: Recorded) -> Iterable[Change]:
 
 def test_it_agrees_with_what_was_explained_then() -> None:
     """The answer of the past is word for word that of the moment."""
-    cluster = [
+    cluster: list[Change] = [
         PutRules(limits=Limits(max_gpus_per_user=3), score_time_constant=60.0),
         PutNode(node=node("n1", gpus=4)),
         PutQueue(queue=Queue(name="default", policy="fcfs")),
@@ -208,7 +208,8 @@ def test_it_agrees_with_what_was_explained_then() -> None:
             [("ann", 2), ("ann", 2), ("bob", 1), ("bob", 3), ("zoe", 2), ("ann", 1)], start=1
         )
     ]
-    state, writer, cycles = State(Policies()), JournalWriter(), []
+    state, writer = State(Policies()), JournalWriter()
+    cycles: list[CycleRecord] = []
     state.apply(cluster)
     told: list[tuple[float, str, str]] = []
 

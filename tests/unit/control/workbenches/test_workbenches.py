@@ -20,7 +20,7 @@ from corral.control.workbenches.workbenches import LAUNCH_PROBLEMS, Idle, explai
 from corral.core.jobs.lifecycle import Stop
 from corral.core.model import EndReason, Job, JobKind, JobState, Request
 from corral.engines.workbenches import workbench_host, workbench_start
-from tests.unit.control.furnished import once
+from tests.unit.control.copied_desks import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk
 
 

@@ -1,9 +1,9 @@
-"""The life of alerts: stories of values over time, and what holds for every course of them."""
+"""The life of alerts: stories of values over time, and what holds for every sequence of them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -47,7 +47,7 @@ class Watch:
             del self.live[alert.id]
         for key in found.fired:
             self.book.append(f"{at:g} fired {key[1]}")
-        for key in found.told:
+        for key in found.to_notify:
             self.book.append(f"{at:g} told {key[1]}")
         for alert in found.resolved:
             self.book.append(f"{at:g} resolved {alert.subject}")
@@ -108,9 +108,9 @@ STORIES: dict[str, tuple[AlertRule, list[tuple[float, float | None]], list[str]]
 
 @pytest.mark.parametrize("name", STORIES)
 def test_story(name: str) -> None:
-    rule, course, expected = STORIES[name]
+    rule, values, expected = STORIES[name]
     watch = Watch(rules=[rule])
-    for at, value in course:
+    for at, value in values:
         watch.temperatures(at, g=value)
     assert watch.book == expected
 
@@ -127,18 +127,17 @@ def test_a_round_without_news_writes_nothing() -> None:
 
 
 def test_the_end_says_why() -> None:
-    for change, why in (
+    def with_rules(watch: Watch, *rules: AlertRule) -> None:
+        watch.rules = list(rules)
+        watch.temperatures(30, g=99)
+
+    ends: list[tuple[Callable[[Watch], object], str | None]] = [
         (lambda watch: watch.temperatures(30, g=60), None),
         (lambda watch: watch.look(30, Facts(now=30)), "it is no longer part of the cluster"),
-        (
-            lambda watch: (setattr(watch, "rules", []), watch.temperatures(30, g=99)),
-            "rule hot was deleted or switched off",
-        ),
-        (
-            lambda watch: (setattr(watch, "rules", [replace(HOT, subjects=("x",))]), watch.temperatures(30, g=99)),
-            "rule hot no longer watches g",
-        ),
-    ):
+        (with_rules, "rule hot was deleted or switched off"),
+        (lambda watch: with_rules(watch, replace(HOT, subjects=("x",))), "rule hot no longer watches g"),
+    ]
+    for change, why in ends:
         watch = Watch()
         for at in (0, 10):
             watch.temperatures(at, g=90)
@@ -258,9 +257,9 @@ some_rules = st.builds(
 )
 
 
-def course_of(rules: Sequence[AlertRule], course: Iterable[tuple[float, Any, Any]], silences: Any = ()) -> Watch:
+def watch_values(rules: Sequence[AlertRule], values: Iterable[tuple[float, Any, Any]], silences: Any = ()) -> Watch:
     watch, at = Watch(rules=rules, silences=list(silences)), 0.0
-    for pause, first, second in course:
+    for pause, first, second in values:
         at += pause
         watch.temperatures(at, a=first, b=second)
     return watch
@@ -268,9 +267,9 @@ def course_of(rules: Sequence[AlertRule], course: Iterable[tuple[float, Any, Any
 
 @given(some_rules, steps, st.lists(st.builds(silence, st.floats(0, 300), st.floats(0, 600)), max_size=2))
 def test_an_alert_fires_and_resolves_at_most_once_and_is_told_only_when_it_fires(
-    rules: list[AlertRule], course: list[Any], silences: list[Silence]
+    rules: list[AlertRule], values: list[Any], silences: list[Silence]
 ) -> None:
-    watch = course_of(rules, course, silences)
+    watch = watch_values(rules, values, silences)
     for alert in watch.over:
         assert alert.fired_at is not None
         assert alert.resolved_at is not None
@@ -285,12 +284,12 @@ def test_an_alert_fires_and_resolves_at_most_once_and_is_told_only_when_it_fires
 
 
 @given(some_rules, steps)
-def test_nothing_is_kept_outside_the_live_alerts(rules: list[AlertRule], course: list[Any]) -> None:
+def test_nothing_is_kept_outside_the_live_alerts(rules: list[AlertRule], values: list[Any]) -> None:
     """A restart after every look, in which only the store survives, changes nothing; neither does a look without
     readings in between."""
-    plain = course_of(rules, course)
+    plain = watch_values(rules, values)
     again, at = Watch(rules=rules), 0.0
-    for pause, first, second in course:
+    for pause, first, second in values:
         at += pause
         again = Watch(
             rules=rules, live=dict(again.live), over=list(again.over), book=list(again.book), writes=again.writes
@@ -302,11 +301,11 @@ def test_nothing_is_kept_outside_the_live_alerts(rules: list[AlertRule], course:
 
 
 @given(st.lists(st.tuples(st.floats(0.5, 9.5), st.booleans()), min_size=1, max_size=60))
-def test_flapping_faster_than_it_clears_fires_once(course: list[tuple[float, bool]]) -> None:
+def test_flapping_faster_than_it_clears_fires_once(values: list[tuple[float, bool]]) -> None:
     watch, at = Watch(rules=[replace(HOT, for_seconds=0, clear_seconds=20)]), 0.0
     watch.temperatures(at, g=90)
     cool_since: float | None = None
-    for pause, hot in course:
+    for pause, hot in values:
         at += pause
         cool_since = None if hot else (at if cool_since is None else cool_since)
         if cool_since is not None and at - cool_since >= 20:

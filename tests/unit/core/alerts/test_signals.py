@@ -208,14 +208,14 @@ def test_one_alert_is_its_own_title() -> None:
     notice = compose([alert(7, severity=Severity.CRITICAL)])
     assert (notice.kind, notice.title) == ("fired", "[corral] CRITICAL: hot g7")
     assert notice.body == "Firing:\n- #7 critical hot: GPU g7 is hot"
-    notice = compose([alert(7, over=True)], told={7})
+    notice = compose([alert(7, over=True)], notified={7})
     assert (notice.kind, notice.title) == ("resolved", "[corral] RESOLVED: hot g7")
     assert notice.body == "Resolved:\n- #7 warning hot: GPU g7 is hot (after 90 s)"
 
 
 def test_many_alerts_are_one_notice_with_the_worst_first() -> None:
     firing = [alert(number) for number in range(1, 40)]
-    notice = compose([*firing, alert(50, rule="lost", severity=Severity.CRITICAL), alert(60, over=True)], told={60})
+    notice = compose([*firing, alert(50, rule="lost", severity=Severity.CRITICAL), alert(60, over=True)], notified={60})
     assert notice.title == "[corral] CRITICAL: 40 alerts fired (lost, hot), 1 alert resolved"
     lines = notice.body.splitlines()
     assert lines[1] == "- #50 critical lost: GPU g50 is hot"
@@ -227,7 +227,7 @@ def test_what_was_over_before_it_could_be_told_is_told_with_both_its_ends() -> N
     notice = compose([alert(7, over=True)])
     assert (notice.kind, notice.title) == ("fired", "[corral] WARNING: hot g7, resolved already")
     assert notice.body == "Fired, and resolved already:\n- #7 warning hot: GPU g7 is hot (after 90 s)"
-    notice = compose([alert(7, over=True), alert(8), alert(9, over=True)], told={9})
+    notice = compose([alert(7, over=True), alert(8), alert(9, over=True)], notified={9})
     assert notice.title == "[corral] WARNING: 2 alerts fired (hot), 1 of them resolved already, 1 alert resolved"
     assert notice.body.count("g7") == notice.body.count("g8") == notice.body.count("g9") == 1
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.fleet.drain_preview import Capacity, Displaced, DrainPreview, Span, preview
-from corral.core.model import EndReason, JobKind, JobState, Prediction, Reservation
+from corral.core.model import EndReason, JobKind, JobState, Prediction
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.snapshot.changes import PutReservation
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from tests.unit.core.builders import node, picture, running, waiting

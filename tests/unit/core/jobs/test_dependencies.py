@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.jobs.dependencies import Dependents, broken_words, met
+from corral.core.jobs.dependencies import Dependents, broken_text, met
 from corral.core.model import EndReason, Job, JobState
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import explain
@@ -85,12 +85,12 @@ def test_why_names_what_it_waits_for_and_how_long_that_may_take() -> None:
 def test_how_the_other_ended(values: dict[str, object], is_gone: bool, words: str) -> None:
     values["state"] = JobState(str(values["state"]))
     over = replace(Job(id="j-3", name="prepare", user="ann"), **values)  # type: ignore[arg-type]
-    assert broken_words(over, is_gone=is_gone) == f"j-3 (prepare) {words}"
+    assert broken_text(over, is_gone=is_gone) == f"j-3 (prepare) {words}"
 
 
 def test_behind_a_chain_the_first_failure_is_told() -> None:
     over = Job(id="j-4", name="train", user="ann", state=JobState.STOPPED, message="j-3 (prepare) failed")
-    assert broken_words(replace(over, end_reason=EndReason.DEPENDENCY_FAILED)) == "j-3 (prepare) failed"
+    assert broken_text(replace(over, end_reason=EndReason.DEPENDENCY_FAILED)) == "j-3 (prepare) failed"
 
 
 @DEAR

@@ -12,9 +12,9 @@ from corral.core.jobs.lifecycle import Ended, Planned, StartRequested, StopReque
 from corral.core.model import Allocation, EndReason, Grant, Job, JobState
 
 ALLOCATION = Allocation(grants=(Grant(node="n1", gpus=("g1", "g2")), Grant(node="n2", gpus=("g5", "g6"))), model="A10")
-DOCUMENTATION = Path(__file__).parents[4] / "docs" / "how-to" / "submit-jobs.md"
+DOCUMENTATION = Path(__file__).parents[4] / "docs" / "how-to" / "jobs" / "submit-jobs.md"
 
-#: reason of the end, state after it, faults of the platform counted, what the next attempt keeps away from
+#: reason of the end, state after it, platform failures counted, what the next attempt avoids
 BY_ITSELF = [
     (EndReason.EXIT_CODE, JobState.FAILED, 0, ()),
     (EndReason.OOM_KILLED, JobState.FAILED, 0, ()),
@@ -110,7 +110,7 @@ def test_faults_without_end_come_to_an_end_with_a_message(reason: EndReason) -> 
     assert pauses[0] == BACKOFF_SECONDS
     assert pauses[-1] == MAX_BACKOFF_SECONDS
     assert job.end_reason is reason
-    assert job.message.startswith("its supervisor was killed; given up after 10 faults of the platform in a row")
+    assert job.message.startswith("its supervisor was killed; given up after 10 platform failures in a row")
     again = advance(job, StartRequested(at=now)).job
     assert (again.faults, again.state) == (0, JobState.QUEUED)
 

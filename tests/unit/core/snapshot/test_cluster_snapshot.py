@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.jobs.lifecycle import Planned, advance
-from corral.core.model import Job, JobKind, JobState, Node, Queue, Quota, Score
+from corral.core.model import Job, JobKind, JobState, Node, Queue
+from corral.core.people.quota import Quota
+from corral.core.people.scores import Score
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.snapshot.changes import (
     Change,

@@ -20,12 +20,12 @@ from corral.core.model import (
     Node,
     Prediction,
     Queue,
-    Quota,
     Request,
-    Score,
 )
-from corral.core.scheduling.cycle.plan import Plan, PlannedStart, Start
+from corral.core.people.quota import Quota
+from corral.core.people.scores import Score
 from corral.core.scheduling.ordering.cost import OrderingRules, Weights
+from corral.core.scheduling.plan.plan import Plan, PlannedStart, Start
 from corral.core.snapshot.changes import (
     Change,
     DropJob,

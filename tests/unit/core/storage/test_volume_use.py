@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.model import CLUSTER_LABEL, Job, Queue
-from corral.core.scheduling.cycle.claims import Claim
-from corral.core.scheduling.cycle.hold_rules import MOUNT
-from corral.core.scheduling.cycle.plan import Plan
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import explain
 from corral.core.scheduling.forecast.estimates import forecast
+from corral.core.scheduling.limits.claims import Claim
+from corral.core.scheduling.limits.hold_rules import MOUNT
+from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.changes import DropVolume, PutNode, PutQueue, PutRules, PutVolume
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules
@@ -28,7 +28,7 @@ from corral.core.snapshot.journal import (
     encode_plan,
     plain_changes,
 )
-from corral.core.snapshot.replica import Mirror, picture_of
+from corral.core.snapshot.replica import Replica, copy_of
 from corral.core.storage.volumes import Volume, VolumeMount, VolumeType
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node, picture, running, started, waiting
@@ -86,7 +86,8 @@ def cluster() -> ClusterSnapshot:
 def check(snapshot: ClusterSnapshot, also: dict[str, Job]) -> None:
     """Counted from the jobs themselves, not by what the rule looks at."""
     holding = {job.id: job for job in snapshot.jobs.values() if job.allocation is not None} | also
-    writers, readers = defaultdict(set), defaultdict(set)
+    writers: dict[str, set[str]] = defaultdict(set)
+    readers: dict[str, set[str]] = defaultdict(set)
     for job in holding.values():
         for mount in job.mounts:
             (writers if mount.writes else readers)[mount.volume].add(job.id)
@@ -157,8 +158,8 @@ def test_pictures_journals_and_digests_have_the_volumes() -> None:
     assert again.volumes == snapshot.volumes
     assert again.mounted.writers("v-1") == ["j-1"]
     assert changes_of_plain(json.loads(json.dumps(plain_changes(changes)))) == changes
-    mirror = Mirror()
-    mirror.follow(picture_of(snapshot))
+    mirror = Replica()
+    mirror.follow(copy_of(snapshot))
     assert mirror.snapshot.volumes == snapshot.volumes
     digest, other = Digest(), Digest()
     digest.add(changes)

@@ -9,17 +9,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from corral.core.model import (
-    Blocking,
-    JobKind,
-    Node,
-    Queue,
-    Quota,
-)
+from corral.core.model import Blocking, JobKind, Node, Queue
+from corral.core.people.quota import Quota
 from corral.core.snapshot.changes import Change, PutNode, PutQueue, PutQuota, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules
-from corral.core.whatif.scenario import BadScenario, check, cluster_of, ruled, scenario_of, words
+from corral.core.whatif.scenario import BadScenario, check, cluster_of, describe, ruled, scenario_of
 from tests.unit.core.builders import node
 
 CLUSTER: list[Change] = [
@@ -37,7 +32,7 @@ def snapshot(**plain: Any) -> ClusterSnapshot:
 
 def test_an_empty_scenario_is_the_cluster_as_it_is() -> None:
     assert scenario_of({}).is_empty
-    assert words(scenario_of({})) == "as it is"
+    assert describe(scenario_of({})) == "as it is"
     assert set(map(repr, cluster_of(scenario_of({}), CLUSTER))) == set(map(repr, CLUSTER))
 
 
@@ -118,7 +113,7 @@ def test_what_does_not_fit_the_cluster_is_refused(plain: dict[str, Any], field: 
 
 
 def test_it_says_what_differs() -> None:
-    told = words(
+    told = describe(
         scenario_of(
             {
                 "queues": {"*": {"policy": "shortest", "preempts": True}, "research": {"max_gpus": 0}},
@@ -135,9 +130,7 @@ def test_it_says_what_differs() -> None:
     )
 
 
-def test_only_rules_can_be_seen_beside_a_live_picture() -> None:
-    assert scenario_of({"queues": {"*": {"policy": "fcfs"}}, "protected_starts": 2}).changes_only_rules
-    assert not scenario_of({"fleet": {"scale": 2}}).changes_only_rules
+def test_nodes_stay_as_they_are_under_changed_rules() -> None:
     scenario = scenario_of({"queues": {"*": {"policy": "fcfs"}}})
     assert ruled(scenario, PutNode(node=Node(id="n1"))) == PutNode(node=Node(id="n1"))
     queue = Queue(name="default")

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from corral.control.ports import EngineUnavailable, Fenced, Instance, LaunchOrder, Leadership
+from corral.engines.attempts.json_files import write_json
 from corral.engines.attempts.terms import read_term, write_term
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import fleet_for
-from corral.engines.local.rundir import STOP, write_json
+from corral.engines.local.rundir import STOP
 from tests.integration.waiting import wait_until
 
 

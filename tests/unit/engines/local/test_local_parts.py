@@ -11,22 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corral.engines.attempts.claims import CLAIM, ClaimState, add_to_claim, claim_state, read_claim, take_claim
 from corral.engines.attempts.environment import base_environment
 from corral.engines.attempts.instance_messages import MAX_MESSAGE_BYTES, BadFrame, take_frames
+from corral.engines.attempts.json_files import read_json, write_json
 from corral.engines.attempts.processes import descendants, start_ticks
 from corral.engines.local.logs import PREFIX, LogPlaces, LogWriter
-from corral.engines.local.rundir import (
-    CLAIM,
-    ClaimState,
-    Layout,
-    add_to_claim,
-    claim_state,
-    is_safe_id,
-    read_claim,
-    read_json,
-    take_claim,
-    write_json,
-)
+from corral.engines.local.rundir import Layout, is_safe_id
 from tests.unit.searching import DEAR
 
 

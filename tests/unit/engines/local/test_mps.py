@@ -31,7 +31,7 @@ def test_the_daemon_is_started_once_and_found_again(tmp_path: Path) -> None:
     assert (tmp_path / "calls").read_text() == "-d\n-d\n"
 
 
-def test_without_it_shares_are_kept_by_nobody_and_the_operator_is_told(
+def test_without_it_shares_are_not_enforced_and_the_operator_is_notified(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert start_mps(str(tmp_path / "mps"), {"PATH": str(tmp_path)}) == ""

@@ -1,4 +1,4 @@
-"""GPUs that are cut into slices: what the fleet shows of them, and what a job that has one is told."""
+"""GPUs that are partitioned into slices: how the fleet shows them, and the variables of a job that has one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which GPUs are said to be linked, from what a driver tells of machines as they are sold."""
+"""Which GPUs count as linked, from drivers' reports of real machines."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import pynvml  # type: ignore[import-untyped]
 import pytest
 
-from corral.engines.local import fleet as fleet_module
 from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for, host_name, model_name
 from corral.engines.local.virtual import GIB, NodeGroup, gpu_spec, parse_virtual_gpus, parse_virtual_nodes
 
@@ -94,9 +94,9 @@ def test_both_options_at_once_are_refused() -> None:
 
 def test_a_machine_without_a_driver_is_a_node_for_cpu_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails() -> None:
-        raise fleet_module.pynvml.NVMLError(fleet_module.pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
 
-    monkeypatch.setattr(fleet_module.pynvml, "nvmlInit", fails)
+    monkeypatch.setattr(pynvml, "nvmlInit", fails)
     fleet = fleet_for()
     assert isinstance(fleet, HostFleet)
     (node,) = fleet.nodes()

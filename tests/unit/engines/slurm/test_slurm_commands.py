@@ -97,7 +97,7 @@ def test_an_update_of_slurm_meanwhile_costs_one_look_and_never_shows_an_empty_cl
         ([], "gave another JSON than expected"),
     ],
 )
-def test_what_tells_of_no_nodes_is_no_answer(programs: Programs, answer: Any, words: str) -> None:
+def test_an_answer_without_a_list_of_nodes_is_an_error(programs: Programs, answer: Any, words: str) -> None:
     programs.answer("scontrol", answer)
     with pytest.raises(SlurmUnavailable, match=words):
         programs.slurm.nodes()
@@ -143,10 +143,10 @@ def test_books_that_have_nothing_of_a_job_have_answered(programs: Programs) -> N
 
 
 def test_a_reservation_has_nodes_while_it_is_active(programs: Programs) -> None:
-    told = "ReservationName=corral StartTime=2026-01-01T00:00:00 Nodes=gpu[1-2],gpu7 NodeCnt=3 Users=root State={}"
-    programs.answer_bytes("scontrol", told.format("ACTIVE").encode())
+    reported = "ReservationName=corral StartTime=2026-01-01T00:00:00 Nodes=gpu[1-2],gpu7 NodeCnt=3 Users=root State={}"
+    programs.answer_bytes("scontrol", reported.format("ACTIVE").encode())
     assert programs.slurm.reserved("corral") == ["gpu1", "gpu2", "gpu7"]
-    programs.answer_bytes("scontrol", told.format("INACTIVE").encode())
+    programs.answer_bytes("scontrol", reported.format("INACTIVE").encode())
     assert programs.slurm.reserved("corral") == []
     assert programs.asked() == ["scontrol --oneliner show reservation corral"] * 2
     programs.install("scontrol", "echo 'Reservation corral not found'; exit 1")

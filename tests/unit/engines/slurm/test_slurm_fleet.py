@@ -6,9 +6,10 @@ import pytest
 
 from corral.core.model import NodeState
 from corral.engines.slurm.cluster.nodes import FleetRules, nodes_seen, vanished
-from corral.engines.slurm.cluster.reservation_nodes import ASK_SECONDS, Reserving, reservations_in
+from corral.engines.slurm.cluster.reservation_nodes import ASK_SECONDS, ReservationNodes, reservations_in
 from corral.engines.slurm.slurm_api.commands import SlurmRefused, SlurmUnavailable
 from corral.engines.slurm.slurm_api.slurm_records import SlurmNode, reserved_in
+from tests.unit.engines.slurm.unused_slurm import UnusedSlurm
 
 READY, CORDONED, DOWN = NodeState.READY, NodeState.CORDONED, NodeState.DOWN
 
@@ -28,13 +29,13 @@ def a_node(name: str = "gpu1", state: str = "IDLE", flags: str = "", **more: obj
         ("MIXED", "DRAIN", CORDONED, "drained in Slurm"),
         ("ALLOCATED", "NOT_RESPONDING", CORDONED, "does not answer Slurm at the moment"),
         ("IDLE", "NOT_RESPONDING", CORDONED, "does not answer Slurm at the moment"),
-        ("MIXED", "FAIL", CORDONED, "about to fail, says Slurm"),
+        ("MIXED", "FAIL", CORDONED, "about to fail, according to Slurm"),
         ("IDLE", "INVALID_REG", CORDONED, "has less than Slurm's settings say"),
         ("IDLE", "RESERVED", CORDONED, "reserved in Slurm"),
         ("MIXED", "MAINTENANCE", CORDONED, "in maintenance"),
         ("UNKNOWN", "NOT_RESPONDING", CORDONED, "does not answer Slurm at the moment"),
         ("UNKNOWN", "", CORDONED, "in state UNKNOWN"),
-        # off, and woken for whoever is given to it
+        # powered off, and started for a job
         ("IDLE", "CLOUD POWERED_DOWN", READY, ""),
         ("IDLE", "POWERED_DOWN NOT_RESPONDING", READY, ""),
         ("ALLOCATED", "POWERING_UP NOT_RESPONDING", READY, ""),
@@ -75,7 +76,7 @@ def test_a_node_that_left_the_partitions_keeps_what_runs_there_and_gets_no_more(
     assert node.state is DOWN
 
 
-def test_a_node_that_slurm_lists_no_more_is_told_of_while_a_plan_is_there() -> None:
+def test_a_node_that_slurm_no_longer_lists_is_reported_while_a_plan_uses_it() -> None:
     known = {name: a_node(name, gpus={"a100": 8}) for name in ("gpu1", "gpu2", "gpu3")}
     gone = vanished([known["gpu1"]], known, {"gpu1", "gpu3", "never-seen"})
     (node,) = nodes_seen(gone, {}, {}, FleetRules())
@@ -122,7 +123,7 @@ def test_a_reservation_has_its_nodes_from_its_beginning_to_its_end(of: object) -
     assert found == [[], ["gpu1", "gpu2"], ["gpu1", "gpu2"], []]
 
 
-class Reservations:
+class Reservations(UnusedSlurm):
     """A Slurm that is asked for reservations only."""
 
     def __init__(self) -> None:
@@ -138,16 +139,16 @@ class Reservations:
 
 def test_reservations_are_asked_for_seldom_and_what_is_known_stays_while_slurm_is_away() -> None:
     slurm, seen = Reservations(), [a_node("gpu1"), a_node("gpu2")]
-    assert Reserving(slurm, ["--qos=high"]).nodes(seen, 0.0) is None  # type: ignore[arg-type]
-    ours = Reserving(slurm, ["--reservation=corral"])  # type: ignore[arg-type]
-    assert ours.nodes(seen, 0.0) == ours.nodes(seen, ASK_SECONDS - 1) == {"gpu1"}
+    assert ReservationNodes(slurm, ["--qos=high"]).nodes(seen, 0.0) is None
+    ours = ReservationNodes(slurm, ["--reservation=corral"])
+    assert ours.nodes(seen, 0.0) == ours.nodes(seen, ASK_SECONDS - 1) == frozenset({"gpu1"})
     assert slurm.asked == ["corral"]
     slurm.answer = SlurmUnavailable("away")
-    assert ours.nodes(seen, ASK_SECONDS) == {"gpu1"}
+    assert ours.nodes(seen, ASK_SECONDS) == frozenset({"gpu1"})
     # it has not begun: no node is corral's
     slurm.answer = []
     assert ours.nodes(seen, 2 * ASK_SECONDS) == frozenset()
-    # hidden from this account, or not there: sbatch will tell
+    # hidden from this account, or not there: sbatch reports it
     slurm.answer = SlurmRefused("Reservation corral not found")
-    assert ours.nodes(seen, 3 * ASK_SECONDS) == {"gpu1", "gpu2"}
+    assert ours.nodes(seen, 3 * ASK_SECONDS) == frozenset({"gpu1", "gpu2"})
     assert len(slurm.asked) == 4

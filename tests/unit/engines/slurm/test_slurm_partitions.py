@@ -24,7 +24,7 @@ from corral.engines.slurm.cluster.partitions import (
     place_for,
 )
 
-#: of Slurm 22.05, without what nobody reads
+#: of Slurm 22.05, without fields that are not read
 TABLE = """PartitionName=batch AllowGroups=ALL Default=YES QoS=N/A DefaultTime=00:10:00 Hidden=NO MaxTime=1-12:00:30 \
 Nodes=node[1-2] RootOnly=NO State=UP TRES=cpu=16,mem=62.50G,gres/gpu=8 JobDefaults=(null)
 PartitionName=other Default=NO DefaultTime=NONE Hidden=YES MaxTime=UNLIMITED Nodes=(null) RootOnly=NO State=DRAIN
@@ -109,7 +109,7 @@ def test_partitions_are_read_from_every_way_of_telling_them() -> None:
 @pytest.mark.parametrize(
     ("nodes", "named", "limit", "partition", "minutes"),
     [
-        # the default one first, then those for everybody
+        # the default one first, then those for all users
         ("ab", (), HOUR / 2, "short", 32),
         ("cd", (), HOUR, "long", 62),
         ("e", (), HOUR, "plain", 62),
@@ -189,20 +189,20 @@ class Refused(Exception):
 
 
 class Controller:
-    """Tells of its partitions, and counts how often."""
+    """Lists its partitions, and counts the calls."""
 
     def __init__(self) -> None:
         self.now, self.asked = 1000.0, 0
         self.there: list[Partition] | Exception = [SHORT]
 
-    def told(self) -> list[Partition]:
+    def reported(self) -> list[Partition]:
         self.asked += 1
         if isinstance(self.there, Exception):
             raise self.there
         return self.there
 
     def known(self) -> Partitions:
-        return Partitions(self.told, refused=Refused, clock=lambda: self.now)
+        return Partitions(self.reported, refused=Refused, clock=lambda: self.now)
 
 
 def names(known: Any) -> list[str]:
@@ -255,7 +255,7 @@ def test_nothing_is_refused_for_what_was_true_a_while_ago(error: Exception) -> N
     assert len(tried) == 1
 
 
-def test_a_controller_that_tells_nobody_of_its_partitions_is_no_obstacle() -> None:
+def test_a_controller_that_does_not_list_its_partitions_is_no_obstacle() -> None:
     slurm = Controller()
     slurm.there = Refused("Access/permission denied")
     assert slurm.known().decide(names) == []

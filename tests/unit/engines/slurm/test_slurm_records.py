@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from corral.core.model import EndReason, NodeState
-from corral.engines.slurm.attempts.ends import parse_exit, told_by_slurm, why_not_begun
+from corral.engines.slurm.attempts.ends import exit_from_slurm, parse_exit, why_not_begun
 from corral.engines.slurm.cluster.nodes import FleetRules, nodes_seen, others_use, unexplained
 from corral.engines.slurm.slurm_api.hostlist import expand
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob, Unreadable, gpus_in, jobs_of, nodes_of
@@ -131,7 +131,7 @@ def test_short_lists_of_hosts_are_written_out(text: str, names: list[str]) -> No
         ("", {}),
     ],
 )
-def test_gpus_are_counted_once_however_they_are_told(text: str, gpus: dict[str, int]) -> None:
+def test_gpus_are_counted_once_in_every_notation(text: str, gpus: dict[str, int]) -> None:
     assert gpus_in(text) == gpus
 
 
@@ -167,12 +167,12 @@ def test_an_answer_about_something_else_is_not_an_empty_cluster(document: dict[s
     "change", [{"cpus": "many"}, {"cpus": {"set": True}}, {"job_state": 7}, {"job_id": None}, {"nodes": "gpu[a-b]"}]
 )
 def test_an_answer_in_other_words_is_unreadable_and_breaks_nothing(change: dict[str, Any]) -> None:
-    with pytest.raises(Unreadable, match="its jobs are told in words that are not known here"):
+    with pytest.raises(Unreadable, match="its jobs have a form that is not known here"):
         jobs_of({"jobs": [{**JOB_24, **change}]})
     nameless = {name: value for name, value in NODE_24.items() if name != "name"}
-    with pytest.raises(Unreadable, match=r"its nodes are told .* \(KeyError\('name'\)\)"):
+    with pytest.raises(Unreadable, match=r"its nodes have a form .* \(KeyError\('name'\)\)"):
         nodes_of({"nodes": [nameless]})
-    # Nobody's job keeps the others from being seen.
+    # One unreadable job does not hide the others.
     assert len(jobs_of({"jobs": [JOB_24, {**JOB_24, **change}]})) == 1
 
 
@@ -210,12 +210,12 @@ def test_what_others_hold_is_theirs_and_never_a_gpu_that_a_plan_has_named() -> N
 @pytest.mark.parametrize(
     ("details", "taken"),
     [
-        # as Slurm tells: which ones, of which node of the job
+        # as Slurm reports: which ones, of which node of the job
         (["gpu:a100:4(IDX:0-2,5)", "gpu:a100:4(IDX:4-7)"], {0, 1, 2, 5}),
         (["gpu:a100:3(IDX:0-2),gpu:v100:1(IDX:3)", ""], {0, 1, 2, 3}),
         # those that a plan has named are its own, whatever Slurm says at this moment
         (["gpu:a100:4(IDX:0,5-7)", ""], {0, 3, 4, 5}),
-        # and what it does not tell is guessed
+        # and GPUs that it does not report are estimated
         (["gpu:a100:4(IDX:N/A)", ""], {2, 3, 4, 5}),
         (["gpu:a100:4(IDX:0-3)"], {2, 3, 4, 5}),
         # nor are those of something else GPUs
@@ -231,18 +231,18 @@ def test_others_have_the_gpus_that_slurm_gave_them(details: list[str], taken: se
 
 @pytest.mark.parametrize("booked", ["cpu=4,mem=200M,node=2,billing=4,gres/gpu=5", "cpu=4,mem=200M,node=2,billing=4"])
 def test_each_node_has_the_gpus_that_slurm_gave_the_job_there(booked: str) -> None:
-    """Also where the books have no column for GPUs, or five are on two nodes."""
+    """Also where the accounting has no column for GPUs, or five are on two nodes."""
     details = ["gpu:a100:4(IDX:0-3)", "gpu:a100:1(IDX:0)"]
     (job,) = jobs_of({"jobs": [{**JOB_24, "tres_alloc_str": booked, "gres_detail": details}]})
     assert (job.gpus_on("gpu1"), job.gpus_on("gpu3")) == (4, 1)
-    assert job.gpus > 0, "or nobody would ask for them"
+    assert job.gpus > 0, "otherwise they would not be queried"
     others = others_use([job], own=())
     assert (others["gpu1"].gpus, others["gpu3"].gpus) == (4, 1)
     seen = nodes_of({"nodes": [{**NODE_24, "tres_used": "cpu=3,mem=300M"}]})
     assert unexplained(seen, [job]) == {"gpu1": 1}
 
 
-def test_gpus_that_slurm_lost_count_of_are_nobodys() -> None:
+def test_gpus_that_slurm_lost_count_of_belong_to_no_job() -> None:
     seen, (job,) = nodes_of({"nodes": [NODE_22]}), jobs_of({"jobs": [JOB_22]})
     # five are called used, and the job has four of them
     assert unexplained(seen, [job]) == {"gpu1": 1}
@@ -267,7 +267,7 @@ def test_nodes_of_other_partitions_are_not_corrals() -> None:
         ("10.5 launch_error - - x: command not found", EndReason.LAUNCH_ERROR, None, "x: command not found"),
     ],
 )
-def test_what_an_instance_wrote_is_told(line: str, reason: EndReason, code: int | None, message: str) -> None:
+def test_what_an_instance_wrote_is_reported(line: str, reason: EndReason, code: int | None, message: str) -> None:
     end = parse_exit(line, limit_seconds=9.0, since=0.0, now=99.0).exit
     assert (end.ended_at, end.reason, end.exit_code, end.message) == (10.5, reason, code, message)
 
@@ -289,21 +289,21 @@ def test_where_nodes_left_no_word_slurms_own_counts(
     state: str, stopped: bool, reason: EndReason, code: int | None
 ) -> None:
     job = SlurmJob(id=1, name="x", state=state, exit_code=5, started_at=1.0, ended_at=2.0)
-    end = told_by_slurm(job, has_begun=True, was_stopped=stopped, now=9.0)
+    end = exit_from_slurm(job, has_begun=True, was_stopped=stopped, now=9.0)
     assert (end.reason, end.exit_code, end.ended_at) == (reason, code, 2.0)
 
 
 @pytest.mark.parametrize(("signal", "code"), [(15, 143), (None, 137)])
 def test_a_job_that_was_stopped_before_it_listened_ended_by_that_word(signal: int | None, code: int) -> None:
     job = SlurmJob(id=1, name="x", state="FAILED", signal=signal, started_at=1.0, ended_at=2.0)
-    end = told_by_slurm(job, has_begun=False, was_stopped=True, now=9.0)
+    end = exit_from_slurm(job, has_begun=False, was_stopped=True, now=9.0)
     assert (end.reason, end.exit_code) == (EndReason.EXIT_CODE, code)
 
 
 @pytest.mark.parametrize("state", ["FAILED", "COMPLETED"])
 def test_a_job_that_slurm_could_not_begin_is_not_the_programs_failure(state: str) -> None:
     job = SlurmJob(id=1, name="x", state=state, exit_code=2, started_at=1.0, ended_at=2.0)
-    end = told_by_slurm(job, has_begun=False, was_stopped=False, now=9.0)
+    end = exit_from_slurm(job, has_begun=False, was_stopped=False, now=9.0)
     assert (end.reason, end.exit_code) == (EndReason.LOST, None)
     assert "could not begin it on its node (exit code 2)" in end.message
 

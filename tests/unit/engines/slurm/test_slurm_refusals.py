@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
 from corral.control.ports import Withholding
-from corral.engines.slurm.cluster.drains import NodeWords
-from corral.engines.slurm.slurm_api.commands import Slurm, SlurmRefused, is_passing
+from corral.engines.slurm.cluster.drains import NodeDrains
+from corral.engines.slurm.slurm_api.commands import SlurmRefused, is_passing
 from corral.engines.slurm.slurm_api.slurm_records import SlurmNode
+from tests.unit.engines.slurm.unused_slurm import UnusedSlurm
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def test_only_what_can_be_over_soon_is_tried_again(said: str, passes: bool) -> N
     assert is_passing(said) is passes
 
 
-class OneNode:
-    """A Slurm with one node, that refuses what it is told to refuse."""
+class OneNode(UnusedSlurm):
+    """A Slurm with one node, that refuses a configured list of requests."""
 
     def __init__(self) -> None:
         self.node = SlurmNode(name="n1", state="IDLE")
@@ -58,11 +58,11 @@ def slurm() -> OneNode:
 
 
 @pytest.fixture
-def words(slurm: OneNode, tmp_path: Path) -> NodeWords:
-    return NodeWords(tmp_path, cast(Slurm, cast(Any, slurm)))
+def words(slurm: OneNode, tmp_path: Path) -> NodeDrains:
+    return NodeDrains(tmp_path, slurm)
 
 
-def test_a_drain_that_is_refused_once_is_said_again(slurm: OneNode, words: NodeWords) -> None:
+def test_a_drain_that_is_refused_once_is_said_again(slurm: OneNode, words: NodeDrains) -> None:
     slurm.refusal = "Invalid node state specified"
     words.withhold("n1", "repair")
     assert words.found(slurm.nodes()) == {}, "as if it was never said: then it is said again"
@@ -72,7 +72,7 @@ def test_a_drain_that_is_refused_once_is_said_again(slurm: OneNode, words: NodeW
     assert slurm.node.reason == "corral: repair"
 
 
-def test_a_resume_that_is_refused_once_is_said_again(slurm: OneNode, words: NodeWords) -> None:
+def test_a_resume_that_is_refused_once_is_said_again(slurm: OneNode, words: NodeDrains) -> None:
     words.withhold("n1", "repair")
     slurm.refusal = "Requested node configuration is not available"
     words.release("n1", whoever_withheld=False)
@@ -91,7 +91,7 @@ def test_a_resume_that_is_refused_once_is_said_again(slurm: OneNode, words: Node
         "slurmrestd cannot change nodes (v0.0.38), and scontrol is not here",
     ],
 )
-def test_an_account_that_may_change_no_node_asks_once(slurm: OneNode, words: NodeWords, refusal: str) -> None:
+def test_an_account_that_may_change_no_node_asks_once(slurm: OneNode, words: NodeDrains, refusal: str) -> None:
     slurm.refusal = f"slurm_update error: {refusal}"
     words.withhold("n1", "repair")
     words.withhold("n1", "repair")
@@ -99,12 +99,12 @@ def test_an_account_that_may_change_no_node_asks_once(slurm: OneNode, words: Nod
     assert (slurm.asked, words.found(slurm.nodes())) == (1, None)
 
 
-def test_a_refusal_is_told_once_until_it_changes(
-    slurm: OneNode, words: NodeWords, caplog: pytest.LogCaptureFixture
+def test_a_refusal_is_reported_once_until_it_changes(
+    slurm: OneNode, words: NodeDrains, caplog: pytest.LogCaptureFixture
 ) -> None:
     for refusal in ("busy", "busy", "booting", "", "booting"):
         slurm.refusal = refusal
         words.withhold("n1", "repair")
         words.release("n1", whoever_withheld=True)
-    told = [record.getMessage().rpartition(": ")[2] for record in caplog.records]
-    assert told == ["busy", "booting", "booting"]
+    reported = [record.getMessage().rpartition(": ")[2] for record in caplog.records]
+    assert reported == ["busy", "booting", "booting"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +14,14 @@ from corral.control.ports import AttemptPhase, Instance, LaunchOrder
 from corral.core.model import EndReason
 from corral.engines.slurm.attempts import node_reports, run_directory, slurm_attempt
 from corral.engines.slurm.attempts.ends import parse_exit
-from corral.engines.slurm.attempts.node_reports import News
+from corral.engines.slurm.attempts.node_reports import NodeReports
 from corral.engines.slurm.attempts.run_directory import Layout
 from corral.engines.slurm.attempts.slurm_attempt import Attempt
-from corral.engines.slurm.attempts.tracking import Following
-from corral.engines.slurm.cluster.occupancy import LEAVE_SECONDS, LINGER_SECONDS, Leaving
+from corral.engines.slurm.attempts.tracking import JobTracker
+from corral.engines.slurm.cluster.occupancy import LEAVE_SECONDS, LINGER_SECONDS, LingeringJobs
 from corral.engines.slurm.slurm_api import clean_text
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob
+from tests.unit.engines.slurm.unused_slurm import UnusedSlurm
 
 NOW = 1_700_000_000.0
 ADA = JobOwner(uid=1001, name="ada")
@@ -49,7 +51,7 @@ def attempt(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Attempt:
     return slurm_attempt.create(layout, ORDER, NOW, ADA)
 
 
-def tell(layout: Layout, *lines: str) -> None:
+def report(layout: Layout, *lines: str) -> None:
     with open(f"{layout.place('j-1.1', 0)}/told", "a", encoding="utf-8") as file:
         file.write("".join(f"{line}\n" for line in lines))
 
@@ -59,10 +61,10 @@ def job(state: str, job_id: int = 7, **more: object) -> SlurmJob:
     return SlurmJob(id=job_id, state=state, **fields)  # type: ignore[arg-type]
 
 
-def test_news_are_told_once_and_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
+def test_reports_are_taken_once_and_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
     path = tmp_path / "news"
     path.write_text("j-9.1.0\n")
-    heard = News(str(path))
+    heard = NodeReports(str(path))
     assert heard.take() == [], "that was for an earlier server"
     path.open("a").write("j-1.1.0\nj-2.1.11\nj-1.1.0\nj-3.")
     assert heard.take() == ["j-1.1", "j-2.1"]
@@ -70,14 +72,14 @@ def test_news_are_told_once_and_half_a_line_waits_for_its_end(tmp_path: Path) ->
     assert heard.take() == ["j-3.1"]
     assert heard.take() == []
     path.write_text("j-4.1.0\n")
-    assert heard.take() == ["j-4.1"], "somebody emptied it"
+    assert heard.take() == ["j-4.1"], "the file was emptied"
     assert path.stat().st_mode & 0o777 == 0o622
 
 
-def test_news_that_nobody_can_have_written_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_reports_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_reports, "LIMIT_BYTES", 100)
     path = tmp_path / "news"
-    heard = News(str(path))
+    heard = NodeReports(str(path))
     path.open("a").write("x" * 1000)
     assert heard.take() == []
     path.open("a").write("j-1.1.0\n" * 12)
@@ -118,14 +120,14 @@ def test_what_a_job_writes_is_read_forward_and_up_to_a_limit(
         return lines, behind
 
     monkeypatch.setattr(run_directory, "read_on", counted)
-    tell(layout, "claimed 7", f"up {NOW + 1}")
-    attempt.look(layout)
-    tell(layout, *["up 1"] * 100_000, f"end {NOW + 5} exit_code 0 - {NOW + 5}")
+    report(layout, "claimed 7", f"up {NOW + 1}")
+    attempt.read_reports(layout)
+    report(layout, *["up 1"] * 100_000, f"end {NOW + 5} exit_code 0 - {NOW + 5}")
     for _ in range(3):
-        attempt.look(layout)
+        attempt.read_reports(layout)
     assert reads[0][0] == 0
     assert [offset for offset, _ in reads[1:]] == [behind for _, behind in reads[:-1]], "never back"
-    assert reads[-1][1] <= run_directory.MAX_TOLD_BYTES
+    assert reads[-1][1] <= run_directory.MAX_REPORT_BYTES
     assert not attempt.is_over, "an end behind that is Slurm's to say"
     attempt.follow(job("FAILED", exit_code=3), layout, NOW + 6)
     attempt.follow(job("FAILED", exit_code=3), layout, NOW + 60)
@@ -135,16 +137,16 @@ def test_what_a_job_writes_is_read_forward_and_up_to_a_limit(
 
 
 def test_only_the_first_line_is_a_claim(layout: Layout, attempt: Attempt) -> None:
-    tell(layout, "claimed 7", "claimed 4711")
-    attempt.look(layout)
-    tell(layout, "claimed 4712")
-    attempt.look(layout)
+    report(layout, "claimed 7", "claimed 4711")
+    attempt.read_reports(layout)
+    report(layout, "claimed 4712")
+    attempt.read_reports(layout)
     assert attempt.claimed_by == 7
 
 
 def test_times_are_kept_between_the_order_and_now() -> None:
-    for told, believed in {"9e15": NOW + 10, "-5": NOW, f"{NOW + 3}": NOW + 3}.items():
-        end = parse_exit(f"{told} exit_code 0 - {told}", limit_seconds=None, since=NOW, now=NOW + 10).exit
+    for reported, believed in {"9e15": NOW + 10, "-5": NOW, f"{NOW + 3}": NOW + 3}.items():
+        end = parse_exit(f"{reported} exit_code 0 - {reported}", limit_seconds=None, since=NOW, now=NOW + 10).exit
         assert (end.ended_at, end.main_ended_at) == (believed, believed)
 
 
@@ -157,11 +159,11 @@ def test_times_are_kept_between_the_order_and_now() -> None:
         ("FAILED", EndReason.EXIT_CODE, 143),
     ],
 )
-def test_a_program_that_somebody_else_asked_to_end_ended_for_slurms_reason(
+def test_a_program_that_another_user_ended_has_slurms_end_reason(
     layout: Layout, attempt: Attempt, state: str, reason: EndReason, code: int | None
 ) -> None:
-    tell(layout, "claimed 7", f"up {NOW + 1}", f"end {NOW + 5} outside 143 15 {NOW + 5}")
-    attempt.look(layout)
+    report(layout, "claimed 7", f"up {NOW + 1}", f"end {NOW + 5} outside 143 15 {NOW + 5}")
+    attempt.read_reports(layout)
     status = attempt.status()
     assert status is not None
     assert status.phase is AttemptPhase.RUNNING, "Slurm has not said yet why"
@@ -175,12 +177,12 @@ def test_a_program_that_somebody_else_asked_to_end_ended_for_slurms_reason(
 
 def test_a_stop_of_corrals_own_needs_no_word_of_slurms(layout: Layout, attempt: Attempt) -> None:
     attempt.was_stopped = True
-    tell(layout, f"end {NOW + 5} outside 143 15 {NOW + 5}")
-    attempt.look(layout)
+    report(layout, f"end {NOW + 5} outside 143 15 {NOW + 5}")
+    attempt.read_reports(layout)
     assert attempt.is_over
 
 
-def test_who_failed_first_counts_although_slurm_tells_whole_seconds(layout: Layout, attempt: Attempt) -> None:
+def test_the_first_failure_counts_although_slurm_reports_whole_seconds(layout: Layout, attempt: Attempt) -> None:
     attempt.nodes, attempt.was_stopped = ("node2", "node1"), True
     os.mkdir(layout.place("j-1.1", 1))
     with open(f"{layout.place('j-1.1', 1)}/told", "w", encoding="utf-8") as file:
@@ -197,11 +199,11 @@ def test_an_attempt_that_was_sent_twice_is_followed_where_it_runs(layout: Layout
     name = attempt.job_name("corral-x-")
     first, second = job("RUNNING", 7, name=name), job("COMPLETED", 8, name=name)
 
-    class Answers:
+    class Answers(UnusedSlurm):
         def jobs(self) -> list[SlurmJob]:
             return [first, second]
 
-        def ended(self, job_ids: list[int]) -> list[SlurmJob]:
+        def ended(self, job_ids: Collection[int]) -> list[SlurmJob]:
             return []
 
     adopted = list[int]()
@@ -211,12 +213,12 @@ def test_an_attempt_that_was_sent_twice_is_followed_where_it_runs(layout: Layout
         attempt.job_id = job_id
 
     attempt.job_id = 8
-    tell(layout, "claimed 7", f"up {NOW + 1}")
-    following = Following(Answers(), layout, "corral-x-", adopt, contextlib.nullcontext())  # type: ignore[arg-type]
+    report(layout, "claimed 7", f"up {NOW + 1}")
+    following = JobTracker(Answers(), layout, "corral-x-", adopt, contextlib.nullcontext())
     following.follow([attempt], [first], NOW + 60)
     assert (attempt.is_over, adopted) == (False, [7])
-    # A job cannot make corral follow, and later cancel, somebody else's.
-    tell(layout, "claimed 4711")
+    # A job cannot make corral follow, and later cancel, another user's job.
+    report(layout, "claimed 4711")
     following.follow([attempt], [first], NOW + 61)
     assert adopted == [7]
 
@@ -249,7 +251,7 @@ def test_what_was_half_made_is_made_anew_and_what_was_ordered_is_not(layout: Lay
 
 
 def test_a_job_whose_attempt_is_over_may_linger_and_then_holds_what_it_holds(attempt: Attempt) -> None:
-    leaving = Leaving()
+    leaving = LingeringJobs()
     seven, eight, nine = (replace(attempt, id=f"j-{number}.1", job_id=number) for number in (7, 8, 9))
     for one in (seven, eight, replace(attempt, job_id=None)):
         leaving.note(one, NOW)
@@ -259,7 +261,7 @@ def test_a_job_whose_attempt_is_over_may_linger_and_then_holds_what_it_holds(att
     leaving.note(seven, late)  # it is said at each observation
     assert (leaving.lingering(both, late), leaving.stuck([job("COMPLETING")], late)) == (set(), [])
     leaving.note(nine, NOW)
-    assert leaving.stuck([job("RUNNING", 9, uid=EVE_UID)], late + 1) == [], "nobody else's job is cancelled"
+    assert leaving.stuck([job("RUNNING", 9, uid=EVE_UID)], late + 1) == [], "no other user's job is cancelled"
     leaving.note(seven, NOW)
     assert leaving.stuck([job("RUNNING")], late + 1) == [7]
     assert leaving.stuck([], late + 2) == []
@@ -267,7 +269,7 @@ def test_a_job_whose_attempt_is_over_may_linger_and_then_holds_what_it_holds(att
 
 
 def test_who_runs_on_after_an_end_of_its_own_word_is_charged_for_it(attempt: Attempt) -> None:
-    leaving, seven = Leaving(), replace(attempt, job_id=7)
+    leaving, seven = LingeringJobs(), replace(attempt, job_id=7)
     leaving.note(seven, NOW)
     assert leaving.overran([job("RUNNING")], NOW + 1) == {}, "corral's script needs a moment to leave"
     assert leaving.overran([job("RUNNING")], NOW + LEAVE_SECONDS) == {attempt.id: NOW + LEAVE_SECONDS}

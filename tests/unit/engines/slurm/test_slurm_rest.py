@@ -19,10 +19,10 @@ from corral.engines.slurm.slurm_api.rest_format import (
     VERSIONS,
     answer_of,
     best_version,
+    defer_body,
     job_body,
     options_of,
     parse_place,
-    put_off_body,
     signal_query,
 )
 from corral.engines.slurm.slurm_api.rest_tokens import Tokens
@@ -107,7 +107,7 @@ def test_types_and_no_limit_are_said_in_every_version() -> None:
         assert (newer["time_limit"]["set"], newer["time_limit"]["infinite"]) == (True, True)
 
 
-def test_what_nobody_asked_for_is_left_to_slurm() -> None:
+def test_unrequested_fields_are_left_to_slurm() -> None:
     plain = Submission(name="a", comment="a", script="", nodes=("node1",))
     for version in VERSIONS:
         body = job_body(plain, version)["job"]
@@ -184,12 +184,12 @@ def test_only_some_options_go_without_sbatch() -> None:
 
 def test_errors_count_whatever_the_status_says() -> None:
     found = answer_of(200, {"errors": [{"error": "Unable to parse time", "error_code": 2054}]}, "")
-    assert (found.is_good, found.words) == (False, "Unable to parse time")
+    assert (found.is_good, found.message) == (False, "Unable to parse time")
     assert answer_of(
         200, {"errors": [{"error_number": 9003, "error": "Nothing found with query"}], "jobs": []}, ""
     ).is_good
-    assert answer_of(401, None, "Authentication\n failure").words == "Authentication failure"
-    assert answer_of(500, {}, "").words == "HTTP status 500"
+    assert answer_of(401, None, "Authentication\n failure").message == "Authentication failure"
+    assert answer_of(500, {}, "").message == "HTTP status 500"
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_errors_count_whatever_the_status_says() -> None:
         (failing(-1, "Unspecified error"), SlurmUnavailable, "controller does not answer"),
         (failing(5005, "Zero Bytes were transmitted or received"), SlurmUnavailable, "Zero Bytes"),
         (failing(7000, "Unable to connect to database"), SlurmUnavailable, "accounting does not answer"),
-        (failing(1007, "Protocol authentication error", 511), SlurmUnavailable, "does not take the token"),
-        (saying(401, "Authentication failure"), SlurmUnavailable, "does not take the token"),
+        (failing(1007, "Protocol authentication error", 511), SlurmUnavailable, "rejects the token"),
+        (saying(401, "Authentication failure"), SlurmUnavailable, "rejects the token"),
         (saying(404, "Unable find requested URL"), SlurmUnavailable, "does not know slurm/v0.0.38"),
         (answering({"errors": []}), SlurmUnavailable, "gave no job id"),
         # of 24.11, while its controller is away
@@ -254,7 +254,7 @@ def test_what_a_new_version_refuses_under_a_good_status_is_no_success(tmp_path: 
         with pytest.raises(SlurmRefused, match=r"^Access/permission denied$"):
             ask()
     over = refused_in_24_11(2021, "Job/step already completing or completed")
-    done = {"status": [], "errors": [], "warnings": []}
+    done: dict[str, Any] = {"status": [], "errors": [], "warnings": []}
     for document in (over, done):
         slurm = rest(tmp_path, answering(document), version="v0.0.42")
         slurm.cancel(4)
@@ -275,7 +275,7 @@ def test_only_what_waits_is_cancelled(tmp_path: Path) -> None:
     slurm.cancel(7, only_pending=True)
     slurm.cancel(8, only_pending=True)
     assert asked == ["POST", "DELETE", "POST"]
-    assert put_off_body(5.0, "v0.0.41")["begin_time"]["number"] > 5
+    assert defer_body(5.0, "v0.0.41")["begin_time"]["number"] > 5
 
 
 def test_jobs_are_submitted_in_the_name_of_their_users(tmp_path: Path) -> None:

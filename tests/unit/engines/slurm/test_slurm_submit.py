@@ -34,7 +34,7 @@ def programs(tmp_path: Path) -> Path:
     return place
 
 
-def test_a_job_is_told_in_options_and_those_of_the_settings_come_last(programs: Path) -> None:
+def test_a_job_is_given_as_options_and_those_of_the_settings_come_last(programs: Path) -> None:
     assert SlurmCommands(programs=str(programs)).submit(JOB) == 7
     words = (programs / "sbatch.words").read_text().splitlines()
     assert {"--nodelist=node1,node2", "--nodes=2", "--gres=gpu:V100:1,gpu:a100:2", "--time=0"} <= set(words)

@@ -1,4 +1,4 @@
-"""Which token slurmrestd is shown when, and that nobody else sees it."""
+"""Which token slurmrestd gets, and that no other process sees it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_command_makes_tokens_but_not_in_a_storm(tmp_path: Path) -> None:
     assert runs.read_text() == "xx"
 
 
-def test_what_gives_no_token_says_so_and_never_tells_one(tmp_path: Path) -> None:
+def test_a_source_without_a_token_is_reported_and_no_token_is_shown(tmp_path: Path) -> None:
     secret = made_token(sun="a")
     assert secret not in repr(parse_token(secret, "it"))
     cases = {

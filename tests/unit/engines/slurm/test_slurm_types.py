@@ -67,7 +67,7 @@ def test_a_gpu_is_of_the_type_that_slurm_lists_at_its_place() -> None:
         ({2}, 1, (2,), {4}),
         # all of that type are named: none of another type, but what a plan waits for
         ({0}, 1, (0, 1), {0}),
-        # some are told by number, others only counted
+        # some are reported by index, others only counted
         ({0}, 2, (), {0, 4}),
         (set(), 2, (), {3, 4}),
     ],
@@ -87,7 +87,7 @@ def test_what_others_hold_is_counted_by_type(
     ("text", "count"),
     [
         ("cpu=1,gres/gpu=8,gres/gpu:a100=8", 8),
-        # Slurm counts only the types that it is told to
+        # Slurm counts only the configured types
         ("cpu=1,gres/gpu=8,gres/gpu:a100=4", 8),
         ("cpu=1,gres/gpu=8,gres/gpu:a100=4,gres/gpu:v100=4", 8),
         ("cpu=1,gres/gpu:a100=4", 4),

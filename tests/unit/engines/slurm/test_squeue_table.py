@@ -33,7 +33,7 @@ WAITING = {
     "NumCPUs": "1",
     "NodeList": "",
 }
-#: what a job has where the books of Slurm have no column for GPUs
+#: what a job has where the accounting of Slurm has no column for GPUs
 WITHOUT_GPUS = "cpu=4,mem=2G,node=2,billing=4"
 
 
@@ -48,7 +48,7 @@ def jobs_in(text: str) -> list[SlurmJob]:
     return squeue_table.jobs_in(text, NONCE)
 
 
-def test_what_a_job_holds_is_told_for_each_of_its_nodes() -> None:
+def test_the_gpus_of_a_job_are_reported_for_each_of_its_nodes() -> None:
     running, waiting = jobs_in(table(RUNNING, WAITING))
     assert running == SlurmJob(
         id=17,
@@ -76,7 +76,7 @@ def test_what_stands_between_columns_is_another_one_each_time_and_the_name_is_th
 def test_a_control_character_makes_a_row_unreadable_and_never_two_of_it(text: str) -> None:
     with pytest.raises(Unreadable, match="control characters in a row"):
         jobs_in(table({**RUNNING, "Reason": f"Resources{text}"}))
-    # Names are everybody's own: one with control characters is no name of corral's, and hides no other row.
+    # Users choose names: one with control characters is no name of corral's, and hides no other row.
     odd, waiting = jobs_in(table({**RUNNING, "Name": f"corral{text}"}, WAITING))
     assert (odd.id, odd.name, waiting.id) == (17, squeue_table.UNREADABLE_NAME, 18)
 
@@ -87,7 +87,7 @@ def test_a_control_character_makes_a_row_unreadable_and_never_two_of_it(text: st
         # as corral asks, and --gpus-per-node
         ({"tres-per-node": "gres:gpu:3"}, 3),
         ({"tres-per-node": "gres/gpu:a100:2,gres/gpu:1080ti:1"}, 3),
-        # --gpus and --gpus-per-task: that there are some; how many, the dear query tells
+        # --gpus and --gpus-per-task: it is known that there are some; only the expensive query reports how many
         ({"tres-per-job": "gres:gpu:5"}, 3),
         ({"tres-per-task": "cpu=2,gres/gpu=1"}, 1),
         ({"tres-per-socket": "gres:gpu:2"}, 1),
@@ -101,7 +101,7 @@ def test_gpus_that_slurm_does_not_book_are_those_that_were_asked_for(asked: dict
     assert booked.gpus == 3
 
 
-def test_nobody_waits_or_runs() -> None:
+def test_no_job_waits_or_runs() -> None:
     assert jobs_in("\n") == []
 
 
@@ -133,14 +133,14 @@ def test_the_devices_of_others_are_asked_for_once_while_they_run() -> None:
         asked.append("squeue --json")
         return [stranger(number, gpu_indexes={"node1": frozenset({number})}) for number in (1, 2, 3)]
 
-    def told(*numbers: int) -> list[set[int]]:
-        jobs = devices.told([stranger(number) for number in numbers], {3}, all_jobs)
+    def reported(*numbers: int) -> list[set[int]]:
+        jobs = devices.complete([stranger(number) for number in numbers], {3}, all_jobs)
         return [set(job.gpu_indexes.get("node1", ())) for job in jobs]
 
-    assert told(3) == [set()]
+    assert reported(3) == [set()]
     assert not asked, "corral's own are not asked for"
-    assert told(1, 3) == [{1}, set()]
-    assert told(1) == [{1}]
+    assert reported(1, 3) == [{1}, set()]
+    assert reported(1) == [{1}]
     assert len(asked) == 1
-    assert told(2, 1) == [{2}, {1}]
+    assert reported(2, 1) == [{2}, {1}]
     assert len(asked) == 2

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from corral.datasets import Commit, DirectoryBlobs, DirectoryVersions, Repository
+from corral.engines.attempts.claims import CLAIM
 from corral.engines.attempts.instance_messages import StorageSpec
-from corral.engines.local.rundir import CLAIM
 from corral.engines.storage.datasets import DatasetProvider
 from corral.engines.storage.provider import CannotProvide, Surroundings
 

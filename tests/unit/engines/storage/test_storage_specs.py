@@ -1,4 +1,4 @@
-"""From an attempt's storage to what its supervisors are told."""
+"""From an attempt's storage to the messages for its supervisors."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from corral.control.ports import Tool
-from corral.engines.local.tools import LocalTools
 from corral.engines.workbenches import workbench_host
+from corral.engines.workbenches.tool_probe import LocalTools
 from corral.engines.workbenches.workbench_host import (
     SESSION_VARIABLE,
     Activity,
@@ -25,7 +25,7 @@ from corral.engines.workbenches.workbench_host import (
     socket_path,
 )
 
-#: below those that the kernel gives to whoever calls somebody
+#: below those that the kernel gives to outgoing connections
 PORTS = [21000, 21999]
 
 
@@ -117,7 +117,7 @@ def test_the_port_stays_while_it_is_free(tmp_path: Path, monkeypatch: pytest.Mon
         assert sshd._free_port() != first
 
 
-def test_nobody_but_the_own_account_is_let_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_own_account_is_let_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     sshd = Sshd("/usr/sbin/sshd", home=tmp_path / "100%", listen="127.0.0.1", ports=PORTS, root=tmp_path)
     lines = sshd._config().splitlines()
@@ -131,7 +131,7 @@ def test_nobody_but_the_own_account_is_let_in(tmp_path: Path, monkeypatch: pytes
 
 @pytest.fixture
 def child() -> subprocess.Popen[str]:
-    """A process that says when it has begun, and then does as it is told."""
+    """A process that says when it has begun, and then follows its commands."""
     code = (
         "import sys, time\nprint('up', flush=True)\nsys.stdin.readline()\n"
         "until = time.process_time() + 0.2\nwhile time.process_time() < until: pass\n"

@@ -1,4 +1,4 @@
-"""The relay of a workbench: it lets in who has the workbench's own key, and nobody else."""
+"""The relay of a workbench: it accepts clients with the workbench's own key, and no others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from corral.engines.workbenches import workbench_relay, workbench_start
-from corral.engines.workbenches.workbench_relay import Relay, door, listening
+from corral.engines.workbenches.workbench_relay import Relay, listen_at, tls_context
 from corral.stores.workbenches.workbench_keys import NAME, WorkbenchKeys
 
 SECONDS = 60.0
@@ -51,8 +51,8 @@ async def relayed(key: str, target: Path) -> AsyncIterator[int]:
         writer.close()
 
     echo = await asyncio.start_unix_server(answer, target, limit=2 * LARGE)
-    listener = listening("127.0.0.1", *PORTS)
-    relay = asyncio.create_task(Relay(listener, door(key), str(target)).run())
+    listener = listen_at("127.0.0.1", *PORTS)
+    relay = asyncio.create_task(Relay(listener, tls_context(key), str(target)).run())
     try:
         yield listener.getsockname()[1]
     finally:
@@ -62,7 +62,7 @@ async def relayed(key: str, target: Path) -> AsyncIterator[int]:
         echo.close()
 
 
-async def told(port: int, context: ssl.SSLContext | None) -> bytes:
+async def reported(port: int, context: ssl.SSLContext | None) -> bytes:
     """What one hears who says a word and closes; nothing where TLS says no."""
     name = None if context is None else NAME
     try:
@@ -76,7 +76,7 @@ async def told(port: int, context: ssl.SSLContext | None) -> bytes:
 
 
 def careless() -> ssl.SSLContext:
-    """Of somebody who does not mind whom they speak to."""
+    """Of a client that accepts any server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -101,17 +101,17 @@ def run(story: Callable[[], Awaitable[None]]) -> None:
 def test_only_the_workbenchs_own_key_opens(keys: WorkbenchKeys, key: str, tmp_path: Path) -> None:
     async def story() -> None:
         async with relayed(key, tmp_path / "sock") as port:
-            assert await told(port, keys.context("j-1")) == b"WORD\n"
-            assert await told(port, careless()) == b"", "no key"
-            assert await told(port, with_key_of_another(keys, tmp_path)) == b"", "the key of another workbench"
-            assert b"WORD" not in await told(port, None), "no TLS"
-            assert await told(port, keys.context("j-1")) == b"WORD\n", "strangers leave nothing behind"
+            assert await reported(port, keys.context("j-1")) == b"WORD\n"
+            assert await reported(port, careless()) == b"", "no key"
+            assert await reported(port, with_key_of_another(keys, tmp_path)) == b"", "the key of another workbench"
+            assert b"WORD" not in await reported(port, None), "no TLS"
+            assert await reported(port, keys.context("j-1")) == b"WORD\n", "strangers leave nothing behind"
 
     run(story)
 
 
 def test_an_impostor_is_not_spoken_to(keys: WorkbenchKeys, key: str, tmp_path: Path) -> None:
-    """Somebody else who listens at the port of a workbench that is gone."""
+    """Another program that listens at the port of a workbench that is gone."""
 
     async def story() -> None:
         async with relayed(key, tmp_path / "sock") as port:
@@ -121,7 +121,7 @@ def test_an_impostor_is_not_spoken_to(keys: WorkbenchKeys, key: str, tmp_path: P
     run(story)
 
 
-def test_who_says_nothing_is_sent_away_and_holds_up_nobody(
+def test_a_silent_client_is_disconnected_and_delays_no_other(
     keys: WorkbenchKeys, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workbench_relay, "HANDSHAKE_SECONDS", 0.05)
@@ -133,7 +133,7 @@ def test_who_says_nothing_is_sent_away_and_holds_up_nobody(
             for reader, _ in silent:
                 assert await asyncio.wait_for(reader.read(), SECONDS) == b""
             monkeypatch.setattr(workbench_relay, "HANDSHAKE_SECONDS", SECONDS)
-            assert await told(port, keys.context("j-1")) == b"WORD\n"
+            assert await reported(port, keys.context("j-1")) == b"WORD\n"
             for _, writer in silent:
                 writer.close()
 
@@ -153,21 +153,21 @@ def test_large_things_pass_whole_and_the_end_is_seen(keys: WorkbenchKeys, key: s
     run(story)
 
 
-def test_without_jupyter_whoever_comes_is_sent_away(keys: WorkbenchKeys, key: str, tmp_path: Path) -> None:
+def test_without_jupyter_clients_are_disconnected(keys: WorkbenchKeys, key: str, tmp_path: Path) -> None:
     async def story() -> None:
         async with relayed(key, tmp_path / "sock") as port:
             (tmp_path / "sock").unlink()
-            assert await told(port, keys.context("j-1")) == b""
+            assert await reported(port, keys.context("j-1")) == b""
 
     run(story)
 
 
-def test_a_port_of_the_range_is_taken_or_refused_in_words() -> None:
-    with listening("127.0.0.1", *PORTS) as taken:
+def test_a_port_of_the_range_is_taken_or_refused_in_a_message() -> None:
+    with listen_at("127.0.0.1", *PORTS) as taken:
         port = taken.getsockname()[1]
         assert PORTS[0] <= port <= PORTS[1]
         with pytest.raises(OSError, match="in use"):
-            listening("127.0.0.1", port, port)
+            listen_at("127.0.0.1", port, port)
 
 
 @pytest.mark.parametrize("module", [workbench_relay, workbench_start])
@@ -177,7 +177,7 @@ def test_they_are_files_for_old_pythons_with_the_standard_library_alone(module: 
     subprocess.run([sys.executable, "-IS", "-c", f"import runpy; runpy.run_path({path!r})"], check=True)
 
 
-def test_run_by_path_it_tells_its_port(keys: WorkbenchKeys, key: str, tmp_path: Path) -> None:
+def test_run_by_path_it_writes_its_port(keys: WorkbenchKeys, key: str, tmp_path: Path) -> None:
     target, port_file = tmp_path / "sock", tmp_path / "port"
     with socket.socket(socket.AF_UNIX) as jupyter:
         jupyter.bind(str(target))
@@ -198,10 +198,10 @@ def test_run_by_path_it_tells_its_port(keys: WorkbenchKeys, key: str, tmp_path: 
             relay.terminate()
 
 
-def test_a_key_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_key_is_reported(tmp_path: Path) -> None:
     words = ["127.0.0.1", *map(str, PORTS), str(tmp_path / "none"), str(tmp_path / "sock"), str(tmp_path / "port")]
     done = subprocess.run(
         [sys.executable, "-ISu", workbench_relay.__file__, *words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "the server cannot be let in at 127.0.0.1" in done.stdout
+    assert "the relay cannot listen at 127.0.0.1" in done.stdout

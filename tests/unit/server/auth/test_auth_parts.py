@@ -181,6 +181,7 @@ def test_an_identity_is_read_once_and_forgotten_on_change() -> None:
         assert await identities.of_secret("s3cret", CredentialKind.SESSION) is None
         assert await identities.of_secret("other", CredentialKind.TOKEN) is None
 
+        assert found is not None
         assert found.caller("10.0.0.1") == Caller(name="ann", source="10.0.0.1", functions=frozenset({Function.TRAIN}))
         assert found.scopes == {Scope.FULL}
         assert await identities.current(found) == found

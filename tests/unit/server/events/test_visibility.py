@@ -5,8 +5,8 @@ from __future__ import annotations
 from corral.control.live.unit_of_work import Caller
 from corral.control.records import Function
 from corral.core.model import Job
-from corral.core.scheduling.cycle.hold_rules import Reason
 from corral.core.scheduling.explain.reasons import Explanation
+from corral.core.scheduling.limits.hold_rules import Reason
 from corral.server.events.visibility import Veil
 from corral.server.schemas.scheduling.explain import why_view
 

@@ -48,7 +48,7 @@ def test_who_reads_nothing_is_let_go_and_others_are_answered() -> None:
 async def _story() -> None:
     application = Endless()
     limits = ConnectionLimits(header_seconds=30, body_seconds=30, per_address=10, write_seconds=0.2)
-    config = uvicorn.Config(application, http=limited_protocol(limits), lifespan="off", log_config=None)  # type: ignore[arg-type]
+    config = uvicorn.Config(application, http=limited_protocol(limits), lifespan="off", log_config=None)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))

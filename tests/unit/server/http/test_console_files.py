@@ -90,7 +90,7 @@ def ask_as_written(folder: Path, path: str, headers: dict[str, str]) -> tuple[in
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
+    asyncio.run(app(scope, receive, send))
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 
 

@@ -18,7 +18,7 @@ from corral.control.ports import AttemptPhase, Store
 from corral.control.scheduling.preemptions import preempt, undecided
 from corral.control.system.policies import Policies
 from corral.core.model import EndReason, Job, JobState
-from corral.core.scheduling.cycle.plan import Preemption, PreemptionRule
+from corral.core.scheduling.plan.plan import Preemption, PreemptionRule
 from corral.server.jobs.checkpoint_watch import CheckpointWatch
 from corral.stores.jobs.checkpoints import DirectoryCheckpoints
 from corral.stores.jobs.job_directories import DirectoryWorkspace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -42,7 +42,7 @@ def job(state: JobState, attempt: int, exit_code: int | None = None) -> Job:
 
 
 def heard(
-    logs: Logs, story: list[Job | None], place: LogPlace, on_step: Callable[[int], None] = lambda n: None
+    logs: Logs, story: Sequence[Job | None], place: LogPlace, on_step: Callable[[int], None] = lambda n: None
 ) -> list[Any]:
     """What a follower hears while the job goes through a story, one step per look; the last step stays."""
     steps = SimpleNamespace(count=0)
@@ -54,7 +54,7 @@ def heard(
         return now
 
     async def go() -> list[str]:
-        follower = LogFollower(logs, place, job_now=job_now, is_closed=lambda: steps.count > 200)  # type: ignore[arg-type]
+        follower = LogFollower(logs, place, job_now=job_now, is_closed=lambda: steps.count > 200)
         return [event async for event in follower.events()]
 
     events = asyncio.run(go())
@@ -118,7 +118,7 @@ def test_the_last_lines_are_found_however_far_back_they_begin() -> None:
     logs = Logs(j1_1=line * 1000)
 
     def go(tail: int | None) -> bytes:
-        return b"".join(text_pieces(logs, "j1.1", LogPlace(job_id="j1", tail=tail)))  # type: ignore[arg-type]
+        return b"".join(text_pieces(logs, "j1.1", LogPlace(job_id="j1", tail=tail)))
 
     for lines in (0, 1, 65, 66, 300, 1000, 5000):
         assert go(lines) == line * min(lines, 1000)

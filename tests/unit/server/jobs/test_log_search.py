@@ -94,7 +94,7 @@ def test_one_request_reads_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) 
     for is_pattern in (False, True):
         shelf = Shelf({("j-1.1", 0): log}, chunk=300)
         question = Question(text="0999", is_pattern=is_pattern)
-        answer = last_of(search(shelf, "j-1", [(1, 0)], question, Position(attempt=1, rank=0), 5))  # type: ignore[arg-type]
+        answer = last_of(search(shelf, "j-1", [(1, 0)], question, Position(attempt=1, rank=0), 5))
         assert answer.matches == []
         assert answer.following is not None
         assert shelf.read_bytes <= 1300

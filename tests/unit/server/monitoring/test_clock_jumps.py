@@ -49,12 +49,14 @@ class JumpyHouse(House):
 
     def _new(self) -> Controller:
         self.jumpy = JumpyClock()
+        self.cycles: list[float] = []
         return Controller(
             store=self.store,
             engines={"local": self.engine},
             clock=self.jumpy,
             policies=Policies(),
             workspace=NoWorkspace(),
+            observe_cycle=self.cycles.append,
             observe_seconds=3600.0,
         )
 
@@ -88,8 +90,8 @@ def test_a_job_that_backs_off_starts_after_its_pause_and_not_after_hours(house: 
 
 @JUMPS
 def test_a_jump_causes_a_cycle_at_once(house: JumpyHouse, jump: float) -> None:
-    cycles: list[float] = []
-    house.controller.observe_cycles(cycles.append)
+    cycles = house.cycles
+    cycles.clear()
     house.jumpy.time += jump
     look(house)
     eventually(lambda: len(cycles) == 1)

@@ -17,6 +17,7 @@ from corral.control.ports import (
     GPU_METRICS,
     NODE_METRICS,
     GpuReading,
+    History,
     HistoryUnavailable,
     HostReading,
     Metric,
@@ -28,7 +29,7 @@ from corral.core.snapshot.changes import PutJob, PutNode, PutQueue
 from corral.server.monitoring.fleet_metrics import FleetFacts, read_fleet
 from corral.server.monitoring.recorder import MAX_WAITING, Recorder, fleet_values
 from tests.unit.core.builders import node, running, waiting
-from tests.unit.telemetry.history_model import SetClock, open_history
+from tests.unit.telemetry.history_model import NoHistory, SetClock, open_history
 
 T = 1_800_000_000.0
 FULL = GpuReading(
@@ -45,7 +46,7 @@ FULL = GpuReading(
 )
 
 
-class Notebook:
+class Notebook(NoHistory):
     """Remembers what was appended; fails or blocks when told to."""
 
     def __init__(self) -> None:
@@ -72,7 +73,7 @@ def clock() -> SetClock:
     return SetClock(at=T)
 
 
-def recorder(notebook: object, clock: SetClock, fleet: FleetFacts | None = None) -> Recorder:
+def recorder(notebook: History, clock: SetClock, fleet: FleetFacts | None = None) -> Recorder:
     def inspect() -> Future[FleetFacts]:
         answer: Future[FleetFacts] = Future()
         assert fleet is not None
@@ -80,7 +81,7 @@ def recorder(notebook: object, clock: SetClock, fleet: FleetFacts | None = None)
         return answer
 
     return Recorder(
-        notebook,  # type: ignore[arg-type]
+        notebook,
         clock=clock,
         interval_seconds=5.0,
         inspect_fleet=None if fleet is None else inspect,

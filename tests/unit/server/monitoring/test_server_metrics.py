@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -138,7 +139,7 @@ def test_the_server_measures_itself() -> None:
 
 def test_waits_and_ends_are_counted_from_what_was_committed() -> None:
     metrics = ServerMetrics("1")
-    happened = [
+    happened: list[tuple[str, dict[str, Any]]] = [
         ("job.planned", {"attempt": 1, "queue": "night", "waited_seconds": 70.0}),
         ("job.running", {"attempt": 1}),
         ("job.requeued", {"reason": "gpu_failed", "state": "queued"}),

@@ -12,15 +12,16 @@ import pypdfium2
 import pytest
 
 from corral.control.errors import Refusal
-from corral.control.ports import HistoryUnavailable, Store
+from corral.control.ports import Store
 from corral.control.records import ChannelRecord, ReportPeriod, ReportRecord, ReportSchedule, ReportState
 from corral.control.reports import reports
 from corral.control.reports.report_data import DAY, HOUR, Span
-from corral.server.reports import report_worker as module
-from corral.server.reports.report_worker import Reporting
+from corral.reporting import pdf
+from corral.server.reports.report_worker import ReportWorker
 from corral.stores.reports.report_files import DirectoryReportFiles
 from tests.unit.control.report_rows import MONDAY, row
 from tests.unit.control.world import ROOT, Desk, StillClock, eventually
+from tests.unit.telemetry.history_model import NoHistory
 
 NOW = MONDAY + 8 * DAY
 WEEK = Span(since=MONDAY, until=MONDAY + 7 * DAY)
@@ -49,11 +50,6 @@ class DeskController:
         return answer
 
 
-class NoHistory:
-    def series(self, *_: Any) -> Any:
-        raise HistoryUnavailable("away")
-
-
 @pytest.fixture
 def desk(store: Store) -> Desk:
     made = Desk(store)
@@ -75,11 +71,11 @@ def clock() -> StillClock:
 
 
 @pytest.fixture
-def reporting(desk: Desk, files: DirectoryReportFiles, clock: StillClock) -> Iterator[Reporting]:
-    made = Reporting(
+def reporting(desk: Desk, files: DirectoryReportFiles, clock: StillClock) -> Iterator[ReportWorker]:
+    made = ReportWorker(
         controller=DeskController(desk),  # type: ignore[arg-type]
         store=desk.store,
-        history=NoHistory(),  # type: ignore[arg-type]
+        history=NoHistory(),
         files=files,
         clock=clock,
         cluster="c-1",
@@ -93,7 +89,7 @@ def state_of(desk: Desk, report_id: str) -> ReportRecord:
         return reports.existing(tx, report_id)
 
 
-def test_a_report_is_made_in_every_format(desk: Desk, reporting: Reporting, files: DirectoryReportFiles) -> None:
+def test_a_report_is_made_in_every_format(desk: Desk, reporting: ReportWorker, files: DirectoryReportFiles) -> None:
     reporting.start()
     report = desk.do(reports.request, ROOT, "r-1", WEEK)
     reporting.wake()
@@ -109,7 +105,7 @@ def test_a_report_is_made_in_every_format(desk: Desk, reporting: Reporting, file
 
 
 def test_one_that_a_dead_server_left_is_made_at_the_start(
-    desk: Desk, reporting: Reporting, files: DirectoryReportFiles
+    desk: Desk, reporting: ReportWorker, files: DirectoryReportFiles
 ) -> None:
     desk.do(reports.request, ROOT, "r-1", WEEK)
     files.put("r-gone", {"x": b"of a report that was deleted"})
@@ -119,13 +115,13 @@ def test_one_that_a_dead_server_left_is_made_at_the_start(
 
 
 def test_a_report_that_cannot_be_made_fails_and_the_next_is_made(
-    desk: Desk, reporting: Reporting, files: DirectoryReportFiles, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, reporting: ReportWorker, files: DirectoryReportFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> bytes:
         raise RuntimeError("no paper left")
 
     with monkeypatch.context() as patched:
-        patched.setattr(module.pdf, "render", broken)
+        patched.setattr(pdf, "render", broken)
         desk.do(reports.request, ROOT, "r-1", WEEK)
         reporting.look()
     failed = state_of(desk, "r-1")
@@ -138,7 +134,7 @@ def test_a_report_that_cannot_be_made_fails_and_the_next_is_made(
 
 
 def test_schedules_run_each_minute_and_their_reports_are_sent(
-    desk: Desk, reporting: Reporting, files: DirectoryReportFiles, clock: StillClock
+    desk: Desk, reporting: ReportWorker, files: DirectoryReportFiles, clock: StillClock
 ) -> None:
     weekly = ReportSchedule(name="weekly", period=ReportPeriod.WEEKLY, channels=("mail",))
     desk.now = MONDAY + 6 * DAY
@@ -166,15 +162,15 @@ def test_schedules_run_each_minute_and_their_reports_are_sent(
 
 
 def test_one_that_is_deleted_while_it_is_made_leaves_no_files(
-    desk: Desk, reporting: Reporting, files: DirectoryReportFiles, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, reporting: ReportWorker, files: DirectoryReportFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rendered = module.pdf.render
+    rendered = pdf.render
 
     def deleting(*args: Any, **kwargs: Any) -> bytes:
         desk.do(reports.delete, ROOT, "r-1")
         return rendered(*args, **kwargs)
 
-    monkeypatch.setattr(module.pdf, "render", deleting)
+    monkeypatch.setattr(pdf, "render", deleting)
     desk.do(reports.request, ROOT, "r-1", WEEK)
     reporting.look()
     assert files.ids() == set()

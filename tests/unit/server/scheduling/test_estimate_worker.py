@@ -12,9 +12,9 @@ from corral.control.live.controller import Controller
 from corral.control.ports import AttemptPhase, Store
 from corral.control.system.policies import Policies
 from corral.core.model import EndReason, Job, JobState, Node
-from corral.core.scheduling.forecast.accuracy import Told
-from corral.core.snapshot.replica import picture_of
-from corral.server.scheduling.estimate_worker import LONGEST_SECONDS, Estimating
+from corral.core.scheduling.forecast.accuracy import PastEstimate
+from corral.core.snapshot.replica import copy_of
+from corral.server.scheduling.estimate_worker import LONGEST_SECONDS, EstimateWorker
 from corral.stores.jobs.job_directories import DirectoryWorkspace
 from tests.unit.control.world import ANN, RecordingEngine, StillClock, draft, eventually, status
 from tests.unit.core.builders import node
@@ -41,8 +41,8 @@ class Watched:
         self.announced: list[float] = []
         self.estimating = self.new()
 
-    def new(self) -> Estimating:
-        return Estimating(
+    def new(self) -> EstimateWorker:
+        return EstimateWorker(
             controller=self.controller, store=self.store, clock=self.clock, announce=self.announced.append
         )
 
@@ -64,7 +64,7 @@ class Watched:
         assert record is not None
         return record.job
 
-    def kept(self) -> list[Told]:
+    def kept(self) -> list[PastEstimate]:
         self.controller.execute(lambda work: None).result(10)
         with self.store.read() as tx:
             return tx.estimates.latest(100)
@@ -163,7 +163,7 @@ def test_one_more_job_can_be_foreseen(watched: Watched) -> None:
     watched.estimating.look()
     known = watched.estimating.of(watched.job(second))
     assert known is not None
-    picture = watched.controller.inspect(lambda state: picture_of(state.snapshot)).result(10)
+    picture = watched.controller.inspect(lambda state: copy_of(state.snapshot)).result(10)
     job = watched.job(second)
     later = Job(
         id="j-999",

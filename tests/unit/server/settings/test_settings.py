@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from corral.core.model import JobKind, Quota
+from corral.core.model import JobKind
+from corral.core.people.quota import Quota
 from corral.core.snapshot.installation import BackfillRules, PreemptionRules
 from corral.core.storage.volumes import VolumeType
 from corral.server.settings.config_file import ConfigError
 from corral.server.settings.gpu_manager_import import import_config
 from corral.server.settings.sections import SlurmRestSettings, SlurmSettings
-from corral.server.settings.settings import check_config, load_settings, show_settings, without_effect
+from corral.server.settings.settings import check_config, load_settings, show_settings
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -314,10 +315,3 @@ def test_when_jobs_are_preempted_and_starts_protected(tmp_path: Path) -> None:
         "policies: {enable_preemption: false, preemption_min_run_minutes: 0.5}\nscheduling: {protected_starts: 9}\n"
     )
     assert rules(changed) == (PreemptionRules(enabled=False, min_run_seconds=30.0), BackfillRules(protected=9))
-
-
-def test_everything_that_can_be_set_has_an_effect(tmp_path: Path) -> None:
-    config = tmp_path / "corral.yaml"
-    config.write_text("policies: {enable_preemption: true}\nscaling: {enabled: true}\nallocation: {strategy: static}\n")
-    named = without_effect(load_settings(config=config, environ={"CORRAL_HOME": str(tmp_path)}))
-    assert named == []

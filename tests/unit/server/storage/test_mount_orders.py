@@ -62,7 +62,7 @@ def test_a_bucket_is_told_with_its_secret_and_nothing_shows_it(desk: Desk, box: 
     local = StorageOrder(kind=StorageKind.LOCAL, name="local", path="/scratch", read_only=False, size_bytes=5)
     done = Mounting(store=desk.store, box=box).completed(order("ann", mount(bucket), local))
     assert done.storage[1] is local
-    access = ObjectAccess.from_words(done.storage[0].access)
+    access = ObjectAccess.from_dict(done.storage[0].access)
     assert (access.bucket, access.prefix, access.secret) == ("lab-data", "public/train", SECRET)
     assert SECRET not in repr(done)
     assert Mounting(store=desk.store, box=box).renewed() == {}

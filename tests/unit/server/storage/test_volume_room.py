@@ -9,7 +9,7 @@ import pytest
 from corral.control.errors import OverLimit
 from corral.control.records import VolumeRecord
 from corral.core.storage.volumes import VolumeType
-from corral.server.storage.volume_files import VolumeRoom
+from corral.server.storage.volume_storage import VolumeRoom
 
 VOLUME = VolumeRecord(
     id="v-1", name="data", owner="ann", type=VolumeType.FILESYSTEM, size_bytes=100, used_bytes=40, measured_at=1.0

@@ -11,7 +11,7 @@ from corral.control.live.unit_of_work import SYSTEM, Caller
 from corral.control.people import user_accounts
 from corral.control.ports import Store
 from corral.server.demo.arrivals import USERS, draft
-from corral.server.demo.catalog import PACKAGES, TEAM, TEAM_MEMBERS, TEAM_NODE, set_up
+from corral.server.demo.sample_setup import PACKAGES, TEAM, TEAM_MEMBERS, TEAM_NODE, set_up
 from tests.unit.control.world import Desk
 from tests.unit.core.builders import node
 

@@ -15,6 +15,7 @@ from corral.control.ports import EngineUnavailable, Store, Transaction
 from corral.server.settings.disk_limits import DiskLimits
 from corral.server.system.disk_guard import RESERVE, DiskGuard, Free
 from corral.server.system.write_proof import WriteProof
+from tests.unit.control.world import WrappedStore
 
 MIB = 1 << 20
 LIMITS = DiskLimits(job_bytes=None, job_files=None, min_free_bytes=100 * MIB, reserve_bytes=8 * MIB)
@@ -75,7 +76,7 @@ def test_nothing_is_brought_that_has_no_room(guard: SmallDisk) -> None:
 def test_writing_is_proven_and_what_hangs_is_not_waited_for(store: Store, tmp_path: Path) -> None:
     may_write = threading.Event()
 
-    class Slow:
+    class Slow(WrappedStore):
         @contextmanager
         def write(self) -> Iterator[Transaction]:
             assert may_write.wait(30)
@@ -88,7 +89,7 @@ def test_writing_is_proven_and_what_hangs_is_not_waited_for(store: Store, tmp_pa
         assert await WriteProof(store, tmp_path / "nowhere").problem(30) == (
             "the home directory cannot be written: No such file or directory"
         )
-        hanging = WriteProof(Slow(), tmp_path)  # type: ignore[arg-type]
+        hanging = WriteProof(Slow(store), tmp_path)
         assert "does not answer" in await hanging.problem(0.01)
         assert "does not answer" in await hanging.problem(0.01)
         assert sum(thread.name == "write-proof" for thread in threading.enumerate()) == 1, "one hangs, not many"
@@ -99,11 +100,11 @@ def test_writing_is_proven_and_what_hangs_is_not_waited_for(store: Store, tmp_pa
 
 
 def test_a_store_that_cannot_be_written_is_said(store: Store, tmp_path: Path) -> None:
-    class Full:
+    class Full(WrappedStore):
         @contextmanager
         def write(self) -> Iterator[Transaction]:
             raise OSError(28, "No space left on device")
             yield
 
-    proof = WriteProof(Full(), tmp_path)  # type: ignore[arg-type]
+    proof = WriteProof(Full(store), tmp_path)
     assert asyncio.run(proof.problem(30)) == "the store cannot be written"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from corral.control.ports import LaunchRefused
 from corral.engines.attempts.accounts import Account
-from corral.server.demo.catalog import PEOPLE
+from corral.server.demo.sample_setup import PEOPLE
 from corral.server.settings.settings import Settings, load_settings
 from corral.server.system import isolation
 from corral.server.system.isolation import Separation
@@ -27,7 +28,7 @@ def started_by_root(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def everything_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation, "barrier", lambda path: None)
-    monkeypatch.setattr(isolation.sys, "executable", "/usr/bin/env")
+    monkeypatch.setattr(sys, "executable", "/usr/bin/env")
 
 
 def test_where_nothing_is_said_the_first_operator_has_the_servers_account(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,15 @@ class House:
         )
         self.controller.start()
 
+    def has_launched(self, attempt_id: str) -> bool:
+        return attempt_id in [order.attempt_id for order in self.engine.launched]
+
+    def has_forgotten(self, attempt_id: str) -> bool:
+        return attempt_id in self.engine.forgotten
+
+    def is_running(self, job_id: str) -> bool:
+        return self.controller.inspect(_state_of, job_id).result(10) == "running"
+
     def ended(self, name: str) -> str:
         """A job that has run."""
         (record,) = self.controller.execute(submit, ANN, [draft(name, gpus=1)]).result(10)
@@ -54,7 +64,7 @@ class House:
 
     def run(self, job_id: str, attempt: int) -> None:
         attempt_id = f"{job_id}.{attempt}"
-        eventually(lambda: attempt_id in [order.attempt_id for order in self.engine.launched])
+        eventually(partial(self.has_launched, attempt_id))
         self.engine.report(status(attempt_id, AttemptPhase.RUNNING, self.clock.time))
         self.engine.report(
             status(attempt_id, AttemptPhase.ENDED, self.clock.time, reason=EndReason.EXIT_CODE, exit_code=0)
@@ -190,12 +200,12 @@ def test_a_job_takes_no_more_statements_than_before(house: House) -> None:
     for number in range(jobs):
         (record,) = house.controller.execute(submit, ANN, [draft(f"work-{number}", gpus=1)]).result(10)
         attempt_id = f"{record.job.id}.1"
-        eventually(lambda wanted=attempt_id: wanted in [order.attempt_id for order in house.engine.launched])
+        eventually(partial(house.has_launched, attempt_id))
         house.engine.report(status(attempt_id, AttemptPhase.RUNNING, house.clock.time))
-        eventually(lambda wanted=record.job.id: house.controller.inspect(_state_of, wanted).result(10) == "running")
+        eventually(partial(house.is_running, record.job.id))
         end = status(attempt_id, AttemptPhase.ENDED, house.clock.time, reason=EndReason.EXIT_CODE, exit_code=0)
         house.engine.report(end)
-        eventually(lambda wanted=attempt_id: wanted in house.engine.forgotten)
+        eventually(partial(house.has_forgotten, attempt_id))
     assert count() / jobs <= STATEMENTS_PER_JOB
 
 

@@ -18,6 +18,6 @@ def test_whether_a_job_gives_way_comes_back(kind: JobKind, preemptible: bool) ->
 def test_jobs_of_earlier_versions_give_way_but_workbenches_do_not() -> None:
     """Nothing was said about it then: somebody may sit at a workbench."""
     for kind in JobKind:
-        (*row, body) = encode_job(Job(id="j-1", name="mine", user="ann", kind=kind, preemptible=kind.gives_way))
+        (*row, body) = encode_job(Job(id="j-1", name="mine", user="ann", kind=kind, preemptible=kind.is_preemptible))
         assert "preemptible" not in body
         assert decode_job((*row, body)).preemptible is (kind is not JobKind.WORKBENCH)

@@ -187,7 +187,7 @@ def test_an_upload_goes_on_where_it_was(house: House) -> None:
     assert (upload.missing, upload.missing_bytes) == ([0, 1, 2], 10)
     house.send(upload.id, 2, content[8:])
     again = Uploads(str(house.root)).begin(order)
-    assert (again.id, again.have, again.missing_bytes) == (upload.id, {2}, 8)
+    assert (again.id, again.have, again.missing_bytes) == (upload.id, frozenset({2}), 8)
     with pytest.raises(PartsMissing) as refused:
         house.complete(upload.id, content)
     assert refused.value.missing == [0, 1]

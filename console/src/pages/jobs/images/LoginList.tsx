@@ -17,7 +17,7 @@ import { Moment } from "@/parts/Moment";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
-export type Login = Schema<"corral__server__schemas__images__LoginView">;
+export type Login = Schema<"RegistryLoginView">;
 
 export function LoginList({ open, onOpen }: { open: string; onOpen: (key: string) => void }) {
   const t = useTexts(texts);

@@ -9,7 +9,7 @@ from corral.control.records import (
     DatasetRecord,
     DatasetTargetRecord,
     DatasetUse,
-    ErrandRecord,
+    OperationRecord,
     Page,
     TagRecord,
     VersionRecord,
@@ -43,7 +43,7 @@ class DatasetTable(Protocol):
         """Insert or replace by id. Raises NameTaken."""
 
     def delete(self, dataset_id: str) -> None:
-        """With its versions, tags and errands. Who used it stays."""
+        """With its versions, tags and operations. Who used it stays."""
 
     # ---------------------------------------------------------------- versions
 
@@ -61,9 +61,6 @@ class DatasetTable(Protocol):
 
     def heads(self, dataset_ids: Collection[str]) -> dict[str, VersionRecord]:
         """The newest version of each that has one."""
-
-    def trees(self, target: str) -> list[str]:
-        """What the files are of every version of a target's datasets."""
 
     def tags(self, dataset_ids: Collection[str]) -> list[TagRecord]:
         """By tag."""
@@ -90,19 +87,21 @@ class DatasetTable(Protocol):
 
     # ---------------------------------------------------------------- long work
 
-    def next_errand_id(self) -> str:
+    def next_operation_id(self) -> str:
         """e-1, e-2, …"""
 
-    def errand(self, errand_id: str) -> ErrandRecord | None: ...
+    def operation(self, operation_id: str) -> OperationRecord | None: ...
 
-    def errands(self, *, target: str | None, dataset: str | None, cursor: str | None, limit: int) -> Page[ErrandRecord]:
+    def operations(
+        self, *, target: str | None, dataset: str | None, cursor: str | None, limit: int
+    ) -> Page[OperationRecord]:
         """Newest first. Raises ValueError for a bad cursor."""
 
-    def unfinished_errands(self) -> list[ErrandRecord]:
+    def unfinished_operations(self) -> list[OperationRecord]:
         """Waiting and working ones, oldest first."""
 
-    def save_errand(self, errand: ErrandRecord) -> None:
+    def save_operation(self, operation: OperationRecord) -> None:
         """Insert or replace by id."""
 
-    def keep_errands(self, most: int) -> int:
+    def keep_operations(self, most: int) -> int:
         """Drop all but the newest of those that are over; how many went."""

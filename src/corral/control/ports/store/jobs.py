@@ -21,9 +21,10 @@ from corral.control.records import (
     UsageCourse,
     UsageRecord,
 )
-from corral.core.model import Job, Score
+from corral.core.model import Job
 from corral.core.monitoring.attempt_usage import Measured
-from corral.core.scheduling.cycle.plan import PreemptionRule
+from corral.core.people.scores import Score
+from corral.core.scheduling.plan.plan import PreemptionRule
 
 
 class JobTable(Protocol):

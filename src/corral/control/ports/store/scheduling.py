@@ -6,16 +6,16 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from corral.control.records import ReservationRecord
-from corral.core.scheduling.forecast.accuracy import Told
+from corral.core.scheduling.forecast.accuracy import PastEstimate
 
 
 class EstimateTable(Protocol):
     """Estimated starts and what became of them. Rows outlive their jobs."""
 
-    def add(self, told: Sequence[Told]) -> None:
+    def add(self, told: Sequence[PastEstimate]) -> None:
         """Insert or replace by job and time."""
 
-    def open(self) -> list[Told]:
+    def open(self) -> list[PastEstimate]:
         """Of jobs that have not started, the oldest first."""
 
     def settle(self, started: Mapping[tuple[str, int], float]) -> None:
@@ -24,7 +24,7 @@ class EstimateTable(Protocol):
     def withdraw(self, attempts: Collection[tuple[str, int]]) -> None:
         """These will never start: their open estimates go."""
 
-    def latest(self, limit: int, since: float = 0.0) -> list[Told]:
+    def latest(self, limit: int, since: float = 0.0) -> list[PastEstimate]:
         """Those made last, the oldest of them first."""
 
     def prune(self, before: float) -> int:

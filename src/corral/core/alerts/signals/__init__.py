@@ -26,7 +26,7 @@ from corral.core.alerts.signals import (
 SIGNALS: dict[str, Signal] = {
     "gpu-temperature": Signal(
         scope=Scope.GPU,
-        words="temperature of a GPU",
+        description="temperature of a GPU",
         unit="°C",
         read=gpu_temperature.read,
         describe=gpu_temperature.describe,
@@ -34,7 +34,7 @@ SIGNALS: dict[str, Signal] = {
     ),
     "gpu-power": Signal(
         scope=Scope.GPU,
-        words="part of its power limit that a GPU draws",
+        description="part of its power limit that a GPU draws",
         unit="%",
         read=gpu_power.read,
         describe=gpu_power.describe,
@@ -42,7 +42,7 @@ SIGNALS: dict[str, Signal] = {
     ),
     "gpu-utilization": Signal(
         scope=Scope.GPU,
-        words="how busy a GPU is",
+        description="how busy a GPU is",
         unit="%",
         read=gpu_utilization.read,
         describe=gpu_utilization.describe,
@@ -50,7 +50,7 @@ SIGNALS: dict[str, Signal] = {
     ),
     "gpu-memory": Signal(
         scope=Scope.GPU,
-        words="how full a GPU's memory is",
+        description="how full a GPU's memory is",
         unit="%",
         read=gpu_memory.read,
         describe=gpu_memory.describe,
@@ -58,39 +58,43 @@ SIGNALS: dict[str, Signal] = {
     ),
     "gpu-errors": Signal(
         scope=Scope.GPU,
-        words="errors that a GPU reported in the last 10 minutes",
+        description="errors that a GPU reported in the last 10 minutes",
         unit="",
         read=gpu_errors.read,
         describe=gpu_errors.describe,
     ),
     "gpu-health": Signal(
         scope=Scope.GPU,
-        words="health of a GPU: 1 is suspect, 2 is failed",
+        description="health of a GPU: 1 is suspect, 2 is failed",
         unit="",
         read=gpu_health.read,
         describe=gpu_health.describe,
     ),
     "gpu-idle": Signal(
         scope=Scope.GPU,
-        words="minutes without use under a job",
+        description="minutes without use under a job",
         unit="min",
         read=gpu_idle.read,
         describe=gpu_idle.describe,
         step=15.0,
     ),
     "node-lost": Signal(
-        scope=Scope.NODE, words="1 while a node is lost", unit="", read=node_lost.read, describe=node_lost.describe
+        scope=Scope.NODE,
+        description="1 while a node is lost",
+        unit="",
+        read=node_lost.read,
+        describe=node_lost.describe,
     ),
     "plan-failed": Signal(
         scope=Scope.QUEUE,
-        words="1 while planning a queue fails",
+        description="1 while planning a queue fails",
         unit="",
         read=plan_failed.read,
         describe=plan_failed.describe,
     ),
     "queue-length": Signal(
         scope=Scope.QUEUE,
-        words="jobs that wait in a queue",
+        description="jobs that wait in a queue",
         unit="jobs",
         read=queue_length.read,
         describe=queue_length.describe,
@@ -98,7 +102,7 @@ SIGNALS: dict[str, Signal] = {
     ),
     "queue-wait": Signal(
         scope=Scope.QUEUE,
-        words="longest wait in a queue",
+        description="longest wait in a queue",
         unit="min",
         read=queue_wait.read,
         describe=queue_wait.describe,
@@ -106,7 +110,7 @@ SIGNALS: dict[str, Signal] = {
     ),
     "job-failed": Signal(
         scope=Scope.JOB,
-        words="1 for a job that failed in the last 10 minutes",
+        description="1 for a job that failed in the last 10 minutes",
         unit="",
         read=job_failed.read,
         describe=job_failed.describe,
@@ -114,7 +118,7 @@ SIGNALS: dict[str, Signal] = {
     ),
     "gpus-free": Signal(
         scope=Scope.POOL,
-        words="GPUs of a pool that are free",
+        description="GPUs of a pool that are free",
         unit="GPUs",
         read=gpus_free.read,
         describe=gpus_free.describe,
@@ -122,7 +126,7 @@ SIGNALS: dict[str, Signal] = {
     ),
     "row-unreadable": Signal(
         scope=Scope.STORE,
-        words="1 for a row of the store that is damaged",
+        description="1 for a row of the store that is damaged",
         unit="",
         read=row_unreadable.read,
         describe=row_unreadable.describe,
@@ -130,7 +134,7 @@ SIGNALS: dict[str, Signal] = {
     ),
     "volume-full": Signal(
         scope=Scope.VOLUME,
-        words="how full a volume is",
+        description="how full a volume is",
         unit="%",
         read=volume_full.read,
         describe=volume_full.describe,

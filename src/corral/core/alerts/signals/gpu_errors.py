@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corral.core.alerts.facts import GpuFact
-from corral.core.alerts.signal import Finding, about_gpu, gpu_words
+from corral.core.alerts.signal import Finding, about_gpu, gpu_label
 
 #: Of many errors the last few are named.
 NAMED = 5
@@ -15,4 +15,4 @@ def read(gpu: GpuFact) -> float | None:
 
 def describe(gpu: GpuFact, value: float) -> Finding:
     named = ", ".join(dict.fromkeys((gpu.errors or ())[-NAMED:]))
-    return about_gpu(gpu, f"{gpu_words(gpu)} reported {named or 'nothing lately'}")
+    return about_gpu(gpu, f"{gpu_label(gpu)} reported {named or 'nothing lately'}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corral.core.alerts.facts import GpuFact
-from corral.core.alerts.signal import Finding, about_gpu, gpu_words
+from corral.core.alerts.signal import Finding, about_gpu, gpu_label
 from corral.core.model import GpuHealth
 
 VALUES = {GpuHealth.HEALTHY: 0.0, GpuHealth.SUSPECT: 1.0, GpuHealth.FAILED: 2.0}
@@ -16,4 +16,4 @@ def read(gpu: GpuFact) -> float | None:
 def describe(gpu: GpuFact, value: float) -> Finding:
     why = f": {gpu.evidence}" if gpu.evidence and value else ""
     is_so = "has failed" if gpu.health is GpuHealth.FAILED else f"is {gpu.health}"
-    return about_gpu(gpu, f"{gpu_words(gpu)} {is_so}{why}")
+    return about_gpu(gpu, f"{gpu_label(gpu)} {is_so}{why}")

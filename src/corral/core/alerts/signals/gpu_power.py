@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corral.core.alerts.facts import GpuFact
-from corral.core.alerts.signal import Finding, about_gpu, gpu_words
+from corral.core.alerts.signal import Finding, about_gpu, gpu_label
 
 
 def read(gpu: GpuFact) -> float | None:
@@ -11,4 +11,4 @@ def read(gpu: GpuFact) -> float | None:
 
 
 def describe(gpu: GpuFact, value: float) -> Finding:
-    return about_gpu(gpu, f"{gpu_words(gpu)} draws {value:.0f} % of its power limit")
+    return about_gpu(gpu, f"{gpu_label(gpu)} draws {value:.0f} % of its power limit")

@@ -25,7 +25,7 @@ from corral.core.monitoring.health.model import (
     Sign,
     Weight,
 )
-from corral.core.monitoring.health.signs import LASTING, SIGNS, Look
+from corral.core.monitoring.health.signs import PERSISTENT, SIGNS, Look
 from corral.core.monitoring.health.signs.idle import NOTHING_DONE, held_for_work, idle_since
 
 Found = Sequence[tuple[Look, Finding]]
@@ -103,7 +103,7 @@ def _of_this_condition(memory: Memory, condition: Condition, at: float) -> Memor
             worked=memory.worked,
         )
     said = {item.sign for item in condition.fresh_evidence}
-    return replace(memory, health=condition.health, unresolved=frozenset(said & LASTING), last_bad_at=at)
+    return replace(memory, health=condition.health, unresolved=frozenset(said & PERSISTENT), last_bad_at=at)
 
 
 def _counted(memory: Memory, found: Found) -> tuple[tuple[Sign, int], ...]:
@@ -149,7 +149,7 @@ def _remembered(sight: Sight, found: Found, counts: tuple[tuple[Sign, int], ...]
     reading, memory = sight.reading, sight.memory
     unresolved = memory.unresolved
     if had_bad or unresolved:
-        lasting = [(look.sign, finding.weight) for look, finding in found if look.is_lasting]
+        lasting = [(look.sign, finding.weight) for look, finding in found if look.is_persistent]
         unresolved = frozenset(
             sign
             for sign, weight in lasting

@@ -1,4 +1,4 @@
-"""Error codes of NVIDIA's driver (XID) in plain words: whose fault, how bad, and what to do.
+"""Error codes of NVIDIA's driver (XID) in plain meaning: whose fault, how bad, and what to do.
 
 The facts are those of NVIDIA's public XID catalog; the judgement is ours: a code that a program can bring about by
 itself is only noted, one that asks for a reset of the GPU or for its replacement fails it at once, and whatever lies
@@ -31,7 +31,7 @@ class Severity(StrEnum):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Xid:
     code: int
-    words: str
+    meaning: str
     fault: Fault
     severity: Severity
     advice: str
@@ -52,15 +52,15 @@ def about(code: int) -> Xid:
         return known
     return Xid(
         code=code,
-        words="an error of the driver that is not in corral's table",
+        meaning="an error of the driver that is not in corral's table",
         fault=Fault.UNCLEAR,
         severity=Severity.SUSPECT,
         advice="Look the code up in NVIDIA's XID catalog and in the kernel's log of the node.",
     )
 
 
-def _xid(code: int, words: str, fault: Fault, severity: Severity, advice: str) -> Xid:
-    return Xid(code=code, words=words, fault=fault, severity=severity, advice=advice)
+def _xid(code: int, meaning: str, fault: Fault, severity: Severity, advice: str) -> Xid:
+    return Xid(code=code, meaning=meaning, fault=fault, severity=severity, advice=advice)
 
 
 _P, _D, _G, _L, _U = Fault.PROGRAM, Fault.DRIVER, Fault.GPU, Fault.LINK, Fault.UNCLEAR

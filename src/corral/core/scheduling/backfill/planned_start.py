@@ -1,8 +1,14 @@
-"""The protected start: when and where the first job that waits will run, and what is kept for it until then.
+"""The planned start: when and where a waiting job will run, and which free resources are held for it until then.
 
-The answer follows from when the present allocations end: at the latest, or without a time limit as predicted, and then
-it is not firm. What the job will need and what is free already is held; the rest comes back in time. A later job may
-pass on everything else, or on the held part if it is gone before the planned start.
+The first jobs of each waiting line that find no room get a planned start. It follows from the ends of the present
+allocations: with a time limit the latest possible end, without one the predicted end, and then the planned start is
+not firm. Of the resources that the job will get, those that are free now are held for it; the others are released
+before the planned start. A job further back in the line may be backfilled: it may start on all resources that are not
+held, and also on held ones if it ends before the planned start.
+
+`PlannedStartSearch` is built once per job by the scheduling cycle. For each domain (a pool and a GPU model) it goes
+through the coming ends in the order of time, adds what each end releases to the nodes concerned, and stops as soon as
+enough nodes have room. It reads the fleet and changes nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +16,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from corral.core.fleet.resources import grant_on
@@ -23,27 +28,26 @@ from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.node_index import DomainIndex, Fleet, Slot, places
 
 
-class Return(NamedTuple):
-    """An end of an allocation."""
-
+class AllocationEnd(NamedTuple):
     at: float
-    #: a tie-break
+    #: orders ends at the same time
     serial: int
-    #: what comes back
+    #: the resources that are released
     allocation: Allocation
-    #: whether it is at the latest then
+    #: whether the allocation ends at this time at the latest; False if the end is a prediction
     is_firm: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ProtectedStart:
+class PlannedAllocation:
+    """A planned start with the allocation that the job will get."""
+
     job: Job
     at: float
-    #: what the job will get at that time
     allocation: Allocation
-    #: the part of it that is free now and is kept
+    #: the part of the allocation that is free now and is held for the job
     held: Allocation
-    #: whether it rests on time limits alone, and on no prediction
+    #: whether the start follows from time limits alone, without any prediction
     is_firm: bool = True
 
     @property
@@ -52,7 +56,7 @@ class ProtectedStart:
 
 
 def end_if_started(job: Job, at: float) -> float:
-    """When the job's resources are free again at the latest, if it starts at that time."""
+    """The latest time at which the job releases its resources, if it starts at `at`; infinite without a time limit."""
     return math.inf if job.time_limit_seconds is None else at + job.time_limit_seconds + job.grace_seconds
 
 
@@ -61,90 +65,95 @@ def is_limited(job: Job) -> bool:
 
 
 def likely_end_if_started(job: Job, at: float) -> float:
-    """The same, and without a time limit as it is predicted."""
+    """Like `end_if_started`, but for a job without a time limit the end that is predicted."""
     if job.time_limit_seconds is not None or job.predicted is None:
         return end_if_started(job, at)
     return at + job.predicted.p90_seconds + job.grace_seconds
 
 
-def protect(
-    snapshot: ClusterSnapshot,
-    job: Job,
-    pool: str,
-    now: float,
-    *,
-    started: Sequence[Return],
-    others: Sequence[ProtectedStart],
-    reserved: Reserved,
-    sooner: Mapping[str, float] = MappingProxyType({}),
-) -> ProtectedStart | None:
-    """The earliest protected start of a job that does not fit now; nothing if it cannot be told where it could ever
-    run.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedStartSearch:
+    """Finds the earliest planned start of jobs that do not fit now.
 
-    `started` are this cycle's starts, sorted; the fleet has them and the holds of other protected starts taken already.
-    `sooner` says when running jobs are gone that give way, or could be made to: sooner than they would end.
+    The fleet must already have the starts of this cycle and the resources held for other planned starts taken.
     """
-    best: ProtectedStart | None = None
-    promised = _Promised(others)
-    terms = reserved.terms(job, pool)
-    confined = reserved.ever(job, pool)
-    for index in domains_for(snapshot.fleet, job.request, pool):
-        found = _earliest(snapshot, confined, index, now, started, promised, terms, sooner)
-        if found is not None and (best is None or found.at < best.at):
-            best = found
-    return None if best is None else replace(best, job=job)
+
+    snapshot: ClusterSnapshot
+    now: float
+    reserved: Reserved
+    #: ends of the starts of this cycle, soonest first
+    started: Sequence[AllocationEnd] = ()
+    #: planned starts that exist already
+    others: Sequence[PlannedAllocation] = ()
+    #: by job id: when running jobs end that are being preempted, or can be preempted, before their regular end
+    sooner: Mapping[str, float] = field(default_factory=dict)
+
+    def find(self, job: Job, pool: str) -> PlannedAllocation | None:
+        """The earliest planned start over all domains that the job may use; None if no place can be named."""
+        best: PlannedAllocation | None = None
+        promises = _Promises(self.others)
+        terms = self.reserved.terms(job, pool)
+        confined = self.reserved.ever(job, pool)
+        for index in domains_for(self.snapshot.fleet, job.request, pool):
+            found = _DomainSearch(self, confined, index, promises, terms).earliest()
+            if found is not None and (best is None or found.at < best.at):
+                best = found
+        return None if best is None else replace(best, job=job)
 
 
-class _Promised:
-    """What other protected starts will take of resources that are yet to come back."""
+class _Promises:
+    """Resources that other planned starts will take of what is yet to be released."""
 
-    def __init__(self, others: Sequence[ProtectedStart]) -> None:
-        self.gpus = frozenset(gpu for r in others for gpu in r.allocation.gpus)
+    def __init__(self, others: Sequence[PlannedAllocation]) -> None:
+        self.gpus = frozenset(gpu for planned in others for gpu in planned.allocation.gpus)
         self.cpu_milli: dict[str, int] = {}
         self.memory_bytes: dict[str, int] = {}
-        for protected in others:
-            for sign, part in ((1, protected.allocation), (-1, protected.held)):
+        for planned in others:
+            for sign, part in ((1, planned.allocation), (-1, planned.held)):
                 for grant in part.grants:
                     _add(self.cpu_milli, grant.node, sign * grant.cpu_milli)
                     _add(self.memory_bytes, grant.node, sign * grant.memory_bytes)
-        self.returns = sorted(
-            (Return(r.ends_at, r.job.serial, r.allocation, r.is_firm and is_limited(r.job)) for r in others),
+        self.ends = sorted(
+            (
+                AllocationEnd(one.ends_at, one.job.serial, one.allocation, one.is_firm and is_limited(one.job))
+                for one in others
+            ),
             key=lambda item: item[:2],
         )
-        # A GPU that is promised to one after the other is free again when the last of them is done.
-        last = {gpu: one.serial for one in self.returns for gpu in one.allocation.gpus}
-        self.returns = [one._replace(allocation=_less(one.allocation, one.serial, last)) for one in self.returns]
+        # A GPU that is promised to several jobs, one after the other, is free again when the last of them ends.
+        last = {gpu: one.serial for one in self.ends for gpu in one.allocation.gpus}
+        self.ends = [one._replace(allocation=_less(one.allocation, one.serial, last)) for one in self.ends]
 
 
-class _Outlook:
+class _FutureNode:
     """One node as it will be when some allocations have ended."""
 
     __slots__ = ("cpu_milli", "free_milli", "is_firm", "job", "memory_bytes", "slot", "terms", "usable")
 
-    def __init__(self, slot: Slot, index: DomainIndex, job: Job, promised: _Promised, terms: Terms | None) -> None:
+    def __init__(self, slot: Slot, index: DomainIndex, job: Job, promises: _Promises, terms: Terms | None) -> None:
         self.slot = slot
         self.job = job
         self.is_firm = True
         self.terms = terms
         there = slot.domains.get(index.domain, ())
         self.usable = [gpu for gpu in there if gpu not in job.avoid_gpus] if job.avoid_gpus else there
-        self.free_milli = {gpu: slot.free_milli[gpu] for gpu in self.usable if gpu not in promised.gpus}
-        self.cpu_milli = slot.free_cpu_milli - promised.cpu_milli.get(slot.node.id, 0)
-        self.memory_bytes = slot.free_memory_bytes - promised.memory_bytes.get(slot.node.id, 0)
+        self.free_milli = {gpu: slot.free_milli[gpu] for gpu in self.usable if gpu not in promises.gpus}
+        self.cpu_milli = slot.free_cpu_milli - promises.cpu_milli.get(slot.node.id, 0)
+        self.memory_bytes = slot.free_memory_bytes - promises.memory_bytes.get(slot.node.id, 0)
 
-    def give_back(self, grant: Grant, promised: _Promised, *, by_protected: bool) -> None:
+    def release(self, grant: Grant, promises: _Promises, *, by_planned: bool) -> None:
         for gpu in grant.gpus:
-            if gpu in promised.gpus and not by_protected:
-                continue  # it goes to the one it was promised to
+            if gpu in promises.gpus and not by_planned:
+                continue  # the GPU goes to the job that it is promised to
             if gpu in self.free_milli:
                 self.free_milli[gpu] += grant.gpu_milli
-            elif by_protected and gpu in self.usable:
+            elif by_planned and gpu in self.usable:
                 self.free_milli[gpu] = grant.gpu_milli
         self.cpu_milli += grant.cpu_milli
         self.memory_bytes += grant.memory_bytes
 
     def open_milli(self, at: float) -> dict[str, int]:
-        """What will be free of the GPUs that the job may start on at that time."""
+        """The free part of each GPU that the job may start on at that time."""
         terms = self.terms
         if terms is None:
             return self.free_milli
@@ -159,7 +168,7 @@ class _Outlook:
         return sum(left >= WHOLE for left in self.open_milli(at).values()) >= request.gpus
 
     def choose(self, request: Request, at: float) -> tuple[str, ...]:
-        """GPUs that are still in use now come first, so that those free now stay open to others."""
+        """GPUs that are in use now come first, so that GPUs that are free now stay open to other jobs."""
         if request.gpu_milli:
             fitting = [gpu for gpu, left in self.open_milli(at).items() if left >= request.gpu_milli]
             return (min(fitting, key=lambda gpu: self.slot.free_milli[gpu]),)
@@ -168,214 +177,198 @@ class _Outlook:
         return tuple(whole[: request.gpus])
 
 
-class _Outlooks:
-    """The nodes on which something comes back. One is looked at only when it could have enough GPUs: most never come
-    so far."""
+class _FutureNodes:
+    """The nodes on which resources are released. A `_FutureNode` is built only when the node could have enough GPUs:
+    most nodes never get that far."""
 
-    def __init__(self, index: DomainIndex, job: Job, promised: _Promised, terms: Terms | None) -> None:
+    def __init__(self, index: DomainIndex, job: Job, promises: _Promises, terms: Terms | None) -> None:
         self._index = index
         self._job = job
-        self._promised = promised
+        self._promises = promises
         self._terms = terms
         self._needed = 0 if job.request.gpu_milli else job.request.gpus
-        self._looked_at: dict[str, _Outlook] = {}
-        self._unread: dict[str, list[tuple[Grant, bool, bool]]] = {}
-        #: at most so many whole GPUs
+        self._built: dict[str, _FutureNode] = {}
+        self._pending: dict[str, list[tuple[Grant, bool, bool]]] = {}
+        #: an upper bound of the whole GPUs that the node will have free
         self._most: dict[str, int] = {}
 
-    def give_back(self, slot: Slot, grant: Grant, *, by_protected: bool, is_firm: bool) -> _Outlook | None:
-        """The node as it is with that; None if it cannot have room."""
-        outlook = self._looked_at.get(grant.node)
-        if outlook is not None:
-            self._read(outlook, grant, by_protected, is_firm)
-            return outlook
-        unread = self._unread.setdefault(grant.node, [])
-        unread.append((grant, by_protected, is_firm))
+    def release(self, slot: Slot, grant: Grant, *, by_planned: bool, is_firm: bool) -> _FutureNode | None:
+        """The node after the release; None if it cannot have room yet."""
+        node = self._built.get(grant.node)
+        if node is not None:
+            self._apply(node, grant, by_planned, is_firm)
+            return node
+        pending = self._pending.setdefault(grant.node, [])
+        pending.append((grant, by_planned, is_firm))
         most = self._most.get(grant.node)
         if most is None:
             most = slot.seen[self._index.domain][0]
         self._most[grant.node] = most = most + len(grant.gpus)
         if most < self._needed:
             return None
-        outlook = self._looked_at[grant.node] = _Outlook(slot, self._index, self._job, self._promised, self._terms)
-        for one in unread:
-            self._read(outlook, *one)
-        return outlook
+        node = self._built[grant.node] = _FutureNode(slot, self._index, self._job, self._promises, self._terms)
+        for one in pending:
+            self._apply(node, *one)
+        return node
 
-    def _read(self, outlook: _Outlook, grant: Grant, by_protected: bool, is_firm: bool) -> None:
-        outlook.give_back(grant, self._promised, by_protected=by_protected)
-        outlook.is_firm &= is_firm
+    def _apply(self, node: _FutureNode, grant: Grant, by_planned: bool, is_firm: bool) -> None:
+        node.release(grant, self._promises, by_planned=by_planned)
+        node.is_firm &= is_firm
 
 
-def _earliest(
-    snapshot: ClusterSnapshot,
-    job: Job,
-    index: DomainIndex,
-    now: float,
-    started: Sequence[Return],
-    promised: _Promised,
-    terms: Terms | None,
-    sooner: Mapping[str, float],
-) -> ProtectedStart | None:
-    """Walk through the coming ends, of allocations and of windows, until enough nodes have room."""
-    fleet, request = snapshot.fleet, job.request
-    among = fleet.eligible(request.labels, job.avoid_nodes) & index.members
-    outlooks = _Outlooks(index, job, promised, terms)
-    ready = [_Outlook(slot, index, job, promised, terms) for slot in _fitting_now(fleet, index, job, among)]
-    ready = [outlook for outlook in ready if outlook.fits(request, now)]
-    ready_nodes = {outlook.slot.node.id for outlook in ready}
-    for (end, _, allocation, is_firm), by_protected in _coming(
-        snapshot, index, request, now, started, promised, terms, sooner
-    ):
-        if not math.isfinite(end):
-            break
-        at = max(end, now)
+class _DomainSearch:
+    """The search within one domain."""
+
+    __slots__ = ("_among", "_fleet", "_index", "_job", "_now", "_promises", "_request", "_search", "_terms")
+
+    def __init__(
+        self, search: PlannedStartSearch, job: Job, index: DomainIndex, promises: _Promises, terms: Terms | None
+    ) -> None:
+        """`job` avoids the GPUs that reservations never open to it."""
+        self._search = search
+        self._fleet = search.snapshot.fleet
+        self._now = search.now
+        self._job = job
+        self._request = job.request
+        self._index = index
+        self._promises = promises
+        self._terms = terms
+        #: the nodes that the job may use
+        self._among = self._fleet.eligible(job.request.labels, job.avoid_nodes) & index.members
+
+    def earliest(self) -> PlannedAllocation | None:
+        """Goes through the coming ends, of allocations and of reservation windows, until enough nodes have room."""
+        fleet, request, among, now, terms = self._fleet, self._request, self._among, self._now, self._terms
+        future = _FutureNodes(self._index, self._job, self._promises, terms)
+        ready = [node for slot in self._fitting_now() if (node := self._future(slot)).fits(request, now)]
+        ready_nodes = {node.slot.node.id for node in ready}
+        for (end, _, allocation, is_firm), by_planned in self._ends():
+            if not math.isfinite(end):
+                break
+            at = max(end, now)
+            if terms is not None:
+                # A GPU that is free until a window opens is not free any more when the job would run into the window.
+                ready = [node for node in ready if node.fits(request, at)]
+                ready_nodes = {node.slot.node.id for node in ready}
+            for grant in allocation.grants:
+                place = fleet.place_of.get(grant.node)
+                if place is None or not among >> place & 1:
+                    continue
+                found = future.release(fleet.slots[place], grant, by_planned=by_planned, is_firm=is_firm)
+                if found is not None and grant.node not in ready_nodes and found.fits(request, at):
+                    ready.append(found)
+                    ready_nodes.add(grant.node)
+            if len(ready) >= request.nodes:
+                chosen = ready[-request.nodes :]
+                return self._planned(at, chosen, [node.choose(request, at) for node in chosen])
+        return self._without_end()
+
+    def _ends(self) -> Iterator[tuple[AllocationEnd, bool]]:
+        """All ends of allocations that can matter to the request in this domain, and the openings of windows; soonest
+        first. The flag is True for an end of an allocation that is planned and has not started yet."""
+        search, terms, sooner = self._search, self._terms, self._search.sooner
+        snapshot, model = search.snapshot, self._index.domain[1]
+        # Jobs on other GPU models, and jobs without GPUs, release CPUs and memory too.
+        needs_host = self._request.cpu_milli > 0 or self._request.memory_bytes > 0
+
+        def running() -> Iterator[AllocationEnd]:
+            for end, serial, job_id in snapshot.ends(search.now):
+                if job_id not in sooner:
+                    job = snapshot.jobs[job_id]
+                    assert job.allocation is not None
+                    yield AllocationEnd(end, serial, job.allocation, is_limited(job))
+
+        def openings() -> Iterator[AllocationEnd]:
+            """Nothing is released, but the job may use free GPUs of these nodes from then on."""
+            home = snapshot.fleet.gpu_home
+            for at, gpus in terms.openings if terms is not None else ():
+                nodes = dict.fromkeys(home[gpu] for gpu in gpus if gpu in home)
+                yield AllocationEnd(at, -1, Allocation(grants=tuple(Grant(node=node) for node in nodes), model=model))
+
+        def tagged(ends: Iterable[AllocationEnd], by_planned: bool) -> Iterator[tuple[AllocationEnd, bool]]:
+            return ((one, by_planned) for one in ends)
+
+        sources = [tagged(running(), False), tagged(search.started, False), tagged(self._promises.ends, True)]
         if terms is not None:
-            # What is free until a window opens is not free any more when the job would run into it.
-            ready = [outlook for outlook in ready if outlook.fits(request, at)]
-            ready_nodes = {outlook.slot.node.id for outlook in ready}
-        for grant in allocation.grants:
-            place = fleet.place_of.get(grant.node)
-            if place is None or not among >> place & 1:
-                continue
-            outlook = outlooks.give_back(fleet.slots[place], grant, by_protected=by_protected, is_firm=is_firm)
-            if outlook is not None and grant.node not in ready_nodes and outlook.fits(request, at):
-                ready.append(outlook)
-                ready_nodes.add(grant.node)
-        if len(ready) >= request.nodes:
-            chosen = ready[-request.nodes :]
-            return _protected(job, at, now, index, chosen, [outlook.choose(request, at) for outlook in chosen])
-    return _without_end(fleet, job, index, among, promised, terms, now)
+            sources.append(tagged(openings(), False))
+        if sooner:
+            jobs = ((at, snapshot.jobs[job_id]) for job_id, at in sooner.items())
+            gone = [AllocationEnd(at, one.serial, one.allocation, False) for at, one in jobs if one.allocation]
+            sources.append(tagged(sorted(gone, key=lambda item: item[:2]), False))
+        for item in heapq.merge(*sources, key=lambda item: item[0][:2]):
+            if needs_host or item[0].allocation.model == model:
+                yield item
 
+    def _future(self, slot: Slot) -> _FutureNode:
+        return _FutureNode(slot, self._index, self._job, self._promises, self._terms)
 
-def _coming(
-    snapshot: ClusterSnapshot,
-    index: DomainIndex,
-    request: Request,
-    now: float,
-    started: Sequence[Return],
-    promised: _Promised,
-    terms: Terms | None,
-    sooner: Mapping[str, float],
-) -> Iterator[tuple[Return, bool]]:
-    """All ends of allocations that can matter to the request in this domain, and of windows; soonest first. With each,
-    whether it is the end of one that is yet to start."""
-    model = index.domain[1]
-    # CPUs and memory come back from work on any model, and from work without GPUs.
-    needs_host = request.cpu_milli > 0 or request.memory_bytes > 0
+    def _fitting_now(self) -> Iterator[Slot]:
+        """Nodes that have room now: a gang waits although some nodes have."""
+        request = self._request
+        if request.nodes == 1:
+            return
+        least = 0 if request.gpu_milli else request.gpus
+        for place in places(self._index.with_whole(least) & self._among):
+            slot = self._fleet.slots[place]
+            if choose_gpus(slot, self._index, self._job) is not None and has_cpu_and_memory(slot, request):
+                yield slot
 
-    def running() -> Iterator[Return]:
-        for end, serial, job_id in snapshot.ends(now):
-            if job_id not in sooner:
-                job = snapshot.jobs[job_id]
-                assert job.allocation is not None
-                yield Return(end, serial, job.allocation, is_limited(job))
+    def _without_end(self) -> PlannedAllocation | None:
+        """No end is known that would make room: hold the free GPUs of the nodes that miss the fewest."""
+        job, index, fleet = self._job, self._index, self._fleet
+        chosen: list[_FutureNode] = []
+        for bits in reversed(index.whole):
+            for place in places(bits & self._among):
+                slot = fleet.slots[place]
+                if not could_hold(slot, index, job) or any(
+                    gpu in self._promises.gpus for gpu in slot.domains.get(index.domain, ())
+                ):
+                    continue
+                chosen.append(self._future(slot))
+                if len(chosen) == job.request.nodes:
+                    needed = 1 if job.request.gpu_milli else job.request.gpus
+                    # The freest GPUs first: free ones are held, when the others will be free is not known.
+                    gpus = [
+                        tuple(sorted(node.free_milli, key=lambda gpu: -node.slot.free_milli[gpu])[:needed])
+                        for node in chosen
+                    ]
+                    return self._planned(math.inf, chosen, gpus)
+        return None
 
-    def openings() -> Iterator[Return]:
-        """Nothing comes back, but what is free on these nodes may now be had."""
-        home = snapshot.fleet.gpu_home
-        for at, gpus in terms.openings if terms is not None else ():
-            nodes = dict.fromkeys(home[gpu] for gpu in gpus if gpu in home)
-            yield Return(at, -1, Allocation(grants=tuple(Grant(node=node) for node in nodes), model=model))
+    def _planned(self, at: float, chosen: Sequence[_FutureNode], gpus: Sequence[tuple[str, ...]]) -> PlannedAllocation:
+        request, model, is_known = self._request, self._index.domain[1], math.isfinite(at)
+        pairs = list(zip(chosen, gpus, strict=True))
+        full = tuple(grant_on(node.slot.node.id, picked, request) for node, picked in pairs)
+        held = [grant for node, picked in pairs for grant in self._held_on(node, picked, is_known=is_known)]
+        return PlannedAllocation(
+            job=self._job,
+            at=at,
+            allocation=Allocation(grants=full, model=model),
+            held=Allocation(grants=tuple(held), model=model),
+            is_firm=all(node.is_firm for node in chosen),
+        )
 
-    def tagged(returns: Iterable[Return], by_protected: bool) -> Iterator[tuple[Return, bool]]:
-        return ((one, by_protected) for one in returns)
-
-    sources = [tagged(running(), False), tagged(started, False), tagged(promised.returns, True)]
-    if terms is not None:
-        sources.append(tagged(openings(), False))
-    if sooner:
-        jobs = ((at, snapshot.jobs[job_id]) for job_id, at in sooner.items())
-        gone = [Return(at, one.serial, one.allocation, False) for at, one in jobs if one.allocation]
-        sources.append(tagged(sorted(gone, key=lambda item: item[:2]), False))
-    for item in heapq.merge(*sources, key=lambda item: item[0][:2]):
-        if needs_host or item[0].allocation.model == model:
-            yield item
-
-
-def _fitting_now(fleet: Fleet, index: DomainIndex, job: Job, among: int) -> Iterator[Slot]:
-    """A gang waits although some nodes have room: those."""
-    if job.request.nodes == 1:
-        return
-    least = 0 if job.request.gpu_milli else job.request.gpus
-    for place in places(index.with_whole(least) & among):
-        slot = fleet.slots[place]
-        if choose_gpus(slot, index, job) is not None and has_cpu_and_memory(slot, job.request):
-            yield slot
-
-
-def _without_end(
-    fleet: Fleet,
-    job: Job,
-    index: DomainIndex,
-    among: int,
-    promised: _Promised,
-    terms: Terms | None,
-    now: float,
-) -> ProtectedStart | None:
-    """Nothing it waits for has a known end: keep what is free on the nodes that miss the least."""
-    chosen: list[_Outlook] = []
-    for bits in reversed(index.whole):
-        for place in places(bits & among):
-            slot = fleet.slots[place]
-            if not could_hold(slot, index, job) or any(
-                gpu in promised.gpus for gpu in slot.domains.get(index.domain, ())
-            ):
-                continue
-            chosen.append(_Outlook(slot, index, job, promised, terms))
-            if len(chosen) == job.request.nodes:
-                needed = 1 if job.request.gpu_milli else job.request.gpus
-                # The freest GPUs first: what is free is held, the rest is hoped for.
-                gpus = [
-                    tuple(sorted(outlook.free_milli, key=lambda gpu: -outlook.slot.free_milli[gpu])[:needed])
-                    for outlook in chosen
-                ]
-                return _protected(job, math.inf, now, index, chosen, gpus)
-    return None
-
-
-def _protected(
-    job: Job, at: float, now: float, index: DomainIndex, chosen: Sequence[_Outlook], gpus: Sequence[tuple[str, ...]]
-) -> ProtectedStart:
-    request, model = job.request, index.domain[1]
-    full = tuple(grant_on(outlook.slot.node.id, picked, request) for outlook, picked in zip(chosen, gpus, strict=True))
-    held = [
-        grant
-        for outlook, picked in zip(chosen, gpus, strict=True)
-        for grant in _held_on(outlook, picked, request, now, known=math.isfinite(at))
-    ]
-    return ProtectedStart(
-        job=job,
-        at=at,
-        allocation=Allocation(grants=full, model=model),
-        held=Allocation(grants=tuple(held), model=model),
-        is_firm=all(outlook.is_firm for outlook in chosen),
-    )
-
-
-def _held_on(outlook: _Outlook, gpus: tuple[str, ...], request: Request, now: float, *, known: bool) -> Iterator[Grant]:
-    """What must stay free on one node:
-
-    The need, less what comes back in time. One grant for each GPU, one for the rest.
-    """
-    slot, terms = outlook.slot, outlook.terms
-    for gpu in gpus:
-        if terms is not None and terms.is_reserved(gpu, now):
-            continue  # promised to its owners for as long as the window lasts: nothing is kept from them
-        # With nothing known to come back, all that is free and needed is kept.
-        later = outlook.free_milli[gpu] if known else slot.free_milli[gpu]
-        milli = _short(request.gpu_milli or WHOLE, later, slot.free_milli[gpu])
-        if milli:
-            yield Grant(node=slot.node.id, gpus=(gpu,), gpu_milli=milli)
-    yield Grant(
-        node=slot.node.id,
-        cpu_milli=_short(request.cpu_milli, outlook.cpu_milli, slot.free_cpu_milli),
-        memory_bytes=_short(request.memory_bytes, outlook.memory_bytes, slot.free_memory_bytes),
-    )
+    def _held_on(self, node: _FutureNode, gpus: tuple[str, ...], *, is_known: bool) -> Iterator[Grant]:
+        """The resources of one node that must stay free: those that are needed and not released in time. One grant for
+        each GPU, one for CPUs and memory."""
+        request, slot, terms = self._request, node.slot, node.terms
+        for gpu in gpus:
+            if terms is not None and terms.is_reserved(gpu, self._now):
+                continue  # reserved for its owners as long as the window is open: it cannot be held for this job
+            # If the planned start is not known, all free resources that the job needs are held.
+            later = node.free_milli[gpu] if is_known else slot.free_milli[gpu]
+            milli = _short(request.gpu_milli or WHOLE, later, slot.free_milli[gpu])
+            if milli:
+                yield Grant(node=slot.node.id, gpus=(gpu,), gpu_milli=milli)
+        yield Grant(
+            node=slot.node.id,
+            cpu_milli=_short(request.cpu_milli, node.cpu_milli, slot.free_cpu_milli),
+            memory_bytes=_short(request.memory_bytes, node.memory_bytes, slot.free_memory_bytes),
+        )
 
 
 def free_part(fleet: Fleet, allocation: Allocation) -> Allocation:
-    """What is free now of an allocation: one grant for each GPU, one for the rest of each node."""
+    """The part of an allocation that is free now: one grant for each GPU, one for CPUs and memory of each node."""
     grants = []
     for grant in allocation.grants:
         slot = fleet.slot(grant.node)
@@ -393,10 +386,10 @@ def free_part(fleet: Fleet, allocation: Allocation) -> Allocation:
     return replace(allocation, grants=tuple(grants))
 
 
-def still_held(fleet: Fleet, protected: ProtectedStart) -> ProtectedStart:
-    """The protected start after another job, which will be gone in time, took some of what was held."""
+def still_held(fleet: Fleet, planned: PlannedAllocation) -> PlannedAllocation:
+    """The planned start after a job that ends in time was backfilled onto some of the held resources."""
     grants = []
-    for grant in protected.held.grants:
+    for grant in planned.held.grants:
         slot = fleet.slot(grant.node)
         if grant.gpus:
             milli = min(grant.gpu_milli, slot.free_milli[grant.gpus[0]])
@@ -406,17 +399,17 @@ def still_held(fleet: Fleet, protected: ProtectedStart) -> ProtectedStart:
             cpu_milli = min(grant.cpu_milli, max(0, slot.free_cpu_milli))
             memory_bytes = min(grant.memory_bytes, max(0, slot.free_memory_bytes))
             grants.append(replace(grant, cpu_milli=cpu_milli, memory_bytes=memory_bytes))
-    return replace(protected, held=Allocation(grants=tuple(grants), model=protected.held.model))
+    return replace(planned, held=Allocation(grants=tuple(grants), model=planned.held.model))
 
 
 def _short(needed: int, later: int, now: int) -> int:
-    """How much of what is free now must stay free, when `later` will be free at the planned start."""
+    """How much of what is free now must stay free, if `later` will be free at the planned start."""
     coming = max(0, later - max(0, now))
     return min(max(0, needed - coming), max(0, now))
 
 
 def _less(allocation: Allocation, serial: int, last: Mapping[str, int]) -> Allocation:
-    """The allocation without GPUs that go on to somebody else."""
+    """The allocation without the GPUs that are promised to a later job."""
     if all(last[gpu] == serial for gpu in allocation.gpus):
         return allocation
     grants = (

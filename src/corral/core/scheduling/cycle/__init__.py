@@ -1,1 +1,1 @@
-"""One scheduling cycle: the scheduler, the rules that hold jobs, and the plan with its check."""
+"""One scheduling cycle: the walk through the waiting lines, and the decisions about single jobs."""

@@ -1,7 +1,15 @@
-"""One scheduling cycle: from a picture of the cluster and the time to a plan. Nothing else goes in, nothing is changed.
+"""One scheduling cycle: `schedule(snapshot, now)` returns a plan. It reads nothing else and changes nothing.
 
-The order between lines is that of how long their first job has been waiting, after those who ask for what is
-guaranteed to their queue; within a line it is the queue's policy.
+The waiting jobs of a queue stand in waiting lines: one per GPU model, single-node jobs and gangs apart. The queue's
+policy orders each line. A cycle starts jobs in that order. Between lines it goes by how long the first job of a line
+has been waiting; lines whose first job asks for GPUs that are guaranteed to its queue come first. The first job of a
+line that finds no room blocks the line: it gets a planned start, and the free resources that it will need are held for
+it. Then the jobs behind it are backfilled, if the queue allows that: a job may start if it delays no planned start.
+Where preemption is enabled, a job without room may also preempt or move running jobs (`preemption`). Last, elastic jobs
+shrink for waiting jobs and grow into idle GPUs (`elastic`).
+
+`Cycle` decides in which order jobs are considered and which of them are passed over. `JobDecisions` decides about one
+job at a time. Both work in a trial of the snapshot, which is undone when the plan is made: the caller applies the plan.
 """
 
 from __future__ import annotations
@@ -10,58 +18,72 @@ import heapq
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from corral.core.model import Blocking, Job, JobState
+from corral.core.model import Blocking, Job, JobState, Queue
 from corral.core.scheduling.backfill.planned_start import end_if_started
-from corral.core.scheduling.cycle.claims import IN_TURN, can_be_kept, claim_of
-from corral.core.scheduling.cycle.guarantees import turn_of
-from corral.core.scheduling.cycle.hold_rules import all_reasons, first_reason
-from corral.core.scheduling.cycle.plan import Plan, PlannedStart, Resize
-from corral.core.scheduling.cycle.starts import Giving, Walk
+from corral.core.scheduling.cycle.job_decisions import JobDecisions
 from corral.core.scheduling.elastic.resize import Scalable, Scaling, Wanted, make_room, scalable_jobs
+from corral.core.scheduling.limits.claims import IN_TURN, Claim, can_be_kept, claim_of
+from corral.core.scheduling.limits.guarantees import turn_of
+from corral.core.scheduling.limits.hold_rules import all_reasons, first_reason
 from corral.core.scheduling.ordering import POLICIES
+from corral.core.scheduling.plan.plan import Plan, PlannedStart, Resize
 from corral.core.scheduling.preemption.preemption import claimants, rank_of
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.node_index import Domain
-from corral.core.snapshot.waiting_lines import LineKey
+from corral.core.snapshot.waiting_lines import LineCursor, LineKey
 
-#: Sums of times are exact to less than this: who might just be gone in time is looked at.
+#: Sums of times are exact to less than this. A job that might just end in time is considered.
 _ROUNDING_SECONDS = 0.001
 
 
 def schedule(snapshot: ClusterSnapshot, now: float) -> Plan:
-    """Decide what starts now, where, and what is promised to the first job that waits in each line."""
+    """Decide which jobs start now and where, and the planned start of the first job that waits in each line."""
     with snapshot.trial() as trial:
-        cycle = Cycle(snapshot, trial, now)
-        # 1. What others gave up for somebody is his before anybody else's.
+        cycle = Cycle(JobDecisions(snapshot, trial, now))
+        # 1. Resources freed by a preemption go to the job that caused it.
         cycle.keep_promises()
-        # 2. In order, until the first job of each line that finds no room, and for which nobody has to make any. It
-        #    gets a protected start.
+        # 2. Start jobs in order, until the first job of each line that finds no room and can preempt no job. It gets a
+        #    planned start.
         blocked = cycle.start_in_order()
-        # 3. Behind it, whatever does not delay a protected start; in strict lines nothing. The next few of each line
-        #    may get one, too.
-        cycle.protect_more(blocked)
+        # 3. Behind it, start jobs that delay no planned start; in strict lines none. The next few jobs of each line
+        #    may get a planned start too.
+        cycle.plan_more(blocked)
         cycle.backfill(blocked)
         plan = cycle.plan()
-        # 4. Elastic jobs: what they give back for those who wait, and what they take of the rest.
+        # 4. Elastic jobs shrink for waiting jobs, and grow into the GPUs that are left.
         return _scaled(cycle, plan, blocked) if cycle.is_scaling(plan) else plan
 
 
+@dataclass(slots=True)
+class Walk:
+    """How far a cycle has come in one line."""
+
+    key: LineKey
+    queue: Queue
+    cursor: LineCursor
+    #: how many jobs of the line have a planned start, or could get none because no place can be named
+    planned_starts: int = 0
+    #: the users of those jobs
+    planned_users: set[str] = field(default_factory=set)
+
+
 def _scaled(cycle: Cycle, plan: Plan, blocked: Sequence[Walk]) -> Plan:
-    # Who is preempted gives back everything, and is not told to give back a part of it besides.
-    going = {preemption.job_id for preemption in plan.preemptions}
-    items = [item for item in scalable_jobs(cycle.snapshot) if item.job.id not in going]
+    # A job that is preempted releases all its GPUs: it is not resized besides.
+    preempted = {preemption.job_id for preemption in plan.preemptions}
+    decisions = cycle.decisions
+    items = [item for item in scalable_jobs(decisions.snapshot) if item.job.id not in preempted]
     for_others = cycle.room_for_others(items)
-    spared = {resize.job_id for resize in for_others}
-    left = [item for item in items if item.job.id not in spared]
+    shrunk = {resize.job_id for resize in for_others}
+    left = [item for item in items if item.job.id not in shrunk]
     scaling = Scaling(
-        snapshot=cycle.snapshot,
-        trial=cycle.trial,
+        snapshot=decisions.snapshot,
+        trial=decisions.trial,
         plan=plan,
         crowded=cycle.crowded(blocked),
-        reserved=cycle.reserved,
-        now=cycle.now,
+        reserved=decisions.reserved,
+        now=decisions.now,
     )
     starts = scaling.widened(plan.starts)
     resizes = (*for_others, *scaling.unused(left), *scaling.grown(left))
@@ -69,23 +91,39 @@ def _scaled(cycle: Cycle, plan: Plan, blocked: Sequence[Walk]) -> Plan:
     return replace(plan, starts=starts, resizes=resizes, wake_at=min(wakes, default=None))
 
 
-class Cycle(Giving):
-    """The walk through all lines: who is looked at, in which order, and who is passed over."""
+class Cycle:
+    """The walk through all lines: which job is considered next, and which jobs are passed over."""
+
+    def __init__(self, decisions: JobDecisions) -> None:
+        self.decisions = decisions
+        self._snapshot = decisions.snapshot
+        self._now = decisions.now
+        self._fleet = decisions.snapshot.fleet
+        self._reserved = decisions.reserved
+        # The same objects as in the decisions: they are read for every job.
+        self._starting = decisions.starting
+        self._promised = decisions.promised
+        self._claims: list[Claim] = []
+        self._wake_at: float | None = self._reserved.next_edge
+        #: by queue whose order preempts: when its first line had its turn
+        self._turns: dict[str, float] = {}
 
     def keep_promises(self) -> None:
-        """Jobs that others were preempted for start, or keep what is free of it until the last of them is gone."""
-        if not self.snapshot.preemption.enabled:
+        """Start the jobs that others were preempted for, or hold the freed resources until the last victim is gone."""
+        if not self._snapshot.preemption.enabled:
             return
-        for job in claimants(self.snapshot, self.now):
-            queue = self.snapshot.queues[job.queue]
-            if job.not_before > self.now or first_reason(self.snapshot, job, self.now) is not None:
+        decisions = self.decisions
+        for job in claimants(self._snapshot, self._now):
+            queue = self._snapshot.queues[job.queue]
+            if job.not_before > self._now or first_reason(self._snapshot, job, self._now) is not None:
                 continue
-            if not self._start(queue, job) and not self._promise(queue, job):
-                self._get_way_by_moves(queue, job)
+            if not decisions.start(queue, job) and not decisions.promise(queue, job):
+                decisions.move_for(queue, job)
 
     def start_in_order(self) -> list[Walk]:
-        """Start jobs in order; the lines that came to a job without room, which now has its protected start."""
-        walks = [self._walk(key) for key in sorted(self.snapshot.lines) if key.queue in self.snapshot.queues]
+        """Start jobs in order. Returns the lines that are blocked by a job without room; it has a planned start now."""
+        snapshot = self._snapshot
+        walks = [self._walk(key) for key in sorted(snapshot.lines) if key.queue in snapshot.queues]
         waiting = [(self._turn(walk), number) for number, walk in enumerate(walks) if walk.cursor.peek()]
         heapq.heapify(waiting)
         blocked = []
@@ -93,7 +131,7 @@ class Cycle(Giving):
             turn, number = waiting[0]
             walk = walks[number]
             if turn != (present := self._turn(walk)):
-                # What it was entitled to has gone to another line of its queue meanwhile.
+                # Another line of the queue has used up the guarantee meanwhile.
                 heapq.heapreplace(waiting, (present, number))
                 continue
             job = walk.cursor.pop()
@@ -107,163 +145,178 @@ class Cycle(Giving):
                 heapq.heapreplace(waiting, (self._turn(walk), number))
         return blocked
 
-    def protect_more(self, blocked: Sequence[Walk]) -> None:
-        """Protect the next jobs of each line, as many as are to be, or start them. Where nothing is free, or all of it
-        is kept already, there is nothing that could be kept for them.
+    def plan_more(self, blocked: Sequence[Walk]) -> None:
+        """Start the next jobs of each line or give them planned starts, up to the configured number per line. Where no
+        GPU is free, or all free GPUs are held already, nothing could be held for them.
 
-        Under an order by score, so many of other users besides, one of each: all jobs of the user with the lowest score
-        stand in front, and with theirs alone protected others' large jobs would be kept waiting by small ones.
+        Under an order by score, as many jobs of other users get a planned start besides, one of each user: all jobs of
+        the user with the lowest score stand in front, and with planned starts for these alone the large jobs of other
+        users would be delayed by small ones.
         """
-        most = self.snapshot.backfill.protected
+        most, decisions = self._snapshot.backfill.protected, self.decisions
         for walk in blocked if most > 1 else ():
             if walk.queue.blocking is not Blocking.BACKFILL:
                 continue
             in_all = 2 * most if POLICIES[walk.queue.policy].uses_score else most
-            while walk.protected < in_all and self._has_free(walk) and (job := walk.cursor.pop()) is not None:
-                if not self._is_passed_over(walk, job) and not self._start_or_get_way(walk, job):
-                    if walk.protected >= most and job.user in walk.protected_users:
+            while walk.planned_starts < in_all and self._has_free(walk) and (job := walk.cursor.pop()) is not None:
+                if not self._is_passed_over(walk, job) and not decisions.start_or_preempt(walk.queue, job):
+                    if walk.planned_starts >= most and job.user in walk.planned_users:
                         walk.cursor.skip_own_longer(job, self._too_long_to_pass(walk))
-                    elif self._could_ever_fit(walk.queue, job):
-                        self._protect(walk, job)
+                    elif decisions.could_ever_fit(walk.queue, job):
+                        self._plan_start(walk, job)
                     else:
                         walk.cursor.skip_like(job)
 
     def backfill(self, blocked: Sequence[Walk]) -> None:
+        decisions = self.decisions
         for walks in self._ordered_together(blocked):
             left = [(walk, self._has_room(walk)) for walk in walks if walk.queue.blocking is Blocking.BACKFILL]
             while left:
                 walk, has_room = left[0] if len(left) == 1 else min(left, key=lambda item: self._place(item[0]))
                 job = walk.cursor.peek()
-                if job is None or not (has_room or self._could_get_way(job)):
+                if job is None or not (has_room or decisions.could_preempt_for(job)):
                     left.remove((walk, has_room))
                     continue
                 walk.cursor.pop()
-                if not self._is_passed_over(walk, job) and not self._start_or_get_way(walk, job):
+                if not self._is_passed_over(walk, job) and not decisions.start_or_preempt(walk.queue, job):
                     # Room only shrinks within a cycle: no other job of this shape will find a place either.
                     walk.cursor.skip_like(job, self._too_long_to_pass(walk))
 
     def plan(self) -> Plan:
-        wakes = [at for at in (self._wake_at, self._preempting.wake_at) if at is not None]
+        decisions = self.decisions
+        wakes = [at for at in (self._wake_at, decisions.preempting.wake_at) if at is not None]
         return Plan(
-            at=self.now,
-            starts=tuple(self._starts),
-            preemptions=tuple(self._preemptions),
+            at=self._now,
+            starts=tuple(decisions.starts),
+            preemptions=tuple(decisions.preemptions),
             planned=tuple(
                 PlannedStart(
-                    job_id=protected.job.id,
+                    job_id=planned.job.id,
                     line=line,
-                    at=protected.at,
-                    nodes=tuple(grant.node for grant in protected.allocation.grants),
-                    held=protected.held,
-                    is_firm=protected.is_firm,
+                    at=planned.at,
+                    nodes=tuple(grant.node for grant in planned.allocation.grants),
+                    held=planned.held,
+                    is_firm=planned.is_firm,
                 )
-                for line, protected in self._protected
+                for line, planned in decisions.planned
             ),
             claims=tuple(self._claims),
             wake_at=min(wakes, default=None),
         )
 
+    # ---------------------------------------------------------------- elastic jobs
+
     def is_scaling(self, plan: Plan) -> bool:
-        """Whether there are elastic jobs at all: to most cycles they cost nothing."""
-        if not self.snapshot.scaling.enabled:
+        """Whether there are elastic jobs at all: in most cycles there are none, and scaling costs nothing."""
+        if not self._snapshot.scaling.enabled:
             return False
-        return bool(self.snapshot.elastic) or any(
-            self.snapshot.jobs[start.job_id].elastic is not None for start in plan.starts
+        return bool(self._snapshot.elastic) or any(
+            self._snapshot.jobs[start.job_id].elastic is not None for start in plan.starts
         )
 
     def room_for_others(self, items: Sequence[Scalable]) -> list[Resize]:
-        """What elastic jobs must give back so that as many start as would if each of them had its minimum."""
+        """The resizes that let as many jobs start as would start if each elastic job had its minimum."""
         able = [item for item in items if item.spare or item.coming]
-        if not able or len(self._starts) == self.snapshot.count(JobState.QUEUED):
+        if not able or len(self.decisions.starts) == self._snapshot.count(JobState.QUEUED):
             return []
-        with self._without_promises():
-            return make_room(self.snapshot, able, self._if_given_back(able), self.now)
+        with self._without_planned_starts():
+            return make_room(self._snapshot, able, self._wanted_at_minimum(able), self._now)
 
     def crowded(self, blocked: Sequence[Walk]) -> frozenset[Domain]:
-        """The pools and models that somebody waits for."""
+        """The pools and GPU models that jobs wait for."""
         keys = {walk.key for walk in blocked} | {key for key, _ in self._promised.values()}
         return frozenset(
             index.domain
             for key in keys
             if key.model != "cpu"
-            for index in self._fleet.domains_of(self.snapshot.queues[key.queue].pool, _models_of(key))
+            for index in self._fleet.domains_of(self._snapshot.queues[key.queue].pool, _models_of(key))
         )
 
-    def _if_given_back(self, items: Sequence[Scalable]) -> Wanted:
-        with self.snapshot.trial() as supposed:
+    def _wanted_at_minimum(self, items: Sequence[Scalable]) -> Wanted:
+        """The starts and planned starts that a cycle would decide if these jobs had shrunk to their minimum."""
+        decided = self.decisions
+        with self._snapshot.trial() as trial:
             for item in items:
-                supposed.resize(item.job, item.at_its_least())
-            cycle = Cycle(self.snapshot, supposed, self.now, after=self)
+                trial.resize(item.job, item.at_its_least())
+            cycle = Cycle(JobDecisions(self._snapshot, trial, self._now, continued=decided))
             blocked = cycle.start_in_order()
-            cycle.protect_more(blocked)
+            cycle.plan_more(blocked)
             cycle.backfill(blocked)
             return Wanted(
-                starts=cycle._starts[len(self._starts) :],
+                starts=cycle.decisions.starts[len(decided.starts) :],
                 promised=[
-                    (protected.job, protected.allocation)
-                    for _, protected in cycle._protected
-                    if protected.job.id not in self._promised
+                    (planned.job, planned.allocation)
+                    for _, planned in cycle.decisions.planned
+                    if planned.job.id not in self._promised
                 ],
             )
 
     @contextmanager
-    def _without_promises(self) -> Iterator[None]:
-        """Nothing is kept for anybody: those to whom it was promised are planned anew within."""
-        lifted = [protected for _, protected in self._protected if protected.job.id not in self._promised]
-        for protected in lifted:
-            self.trial.lift(protected.job.id)
+    def _without_planned_starts(self) -> Iterator[None]:
+        """Nothing is held for planned starts within: they are planned again there. Promises after a preemption stay."""
+        trial = self.decisions.trial
+        lifted = [planned for _, planned in self.decisions.planned if planned.job.id not in self._promised]
+        for planned in lifted:
+            trial.lift(planned.job.id)
         yield
-        for protected in lifted:
-            self.trial.hold(protected.job.id, protected.held)
+        for planned in lifted:
+            trial.hold(planned.job.id, planned.held)
+
+    # ---------------------------------------------------------------- one line
 
     def _goes_on_behind(self, walk: Walk, job: Job) -> bool:
         """Start a job in order; whether the walk through its line goes on behind it."""
+        decisions = self.decisions
         if job.id not in self._promised:
-            if self._is_passed_over(walk, job) or self._start(walk.queue, job):
+            if self._is_passed_over(walk, job) or decisions.start(walk.queue, job):
                 return True
-            if not self._get_way(walk.queue, job):
-                if self.snapshot.backfill.protected <= 1:
-                    # Those like it find no room either. Else the next of them may be protected, too.
+            if not decisions.preempt_for(walk.queue, job):
+                if self._snapshot.backfill.protected <= 1:
+                    # Jobs of the same shape find no room either. With more planned starts, the next may get one too.
                     walk.cursor.skip_like(job, self._too_long_to_pass(walk))
-                if not self._could_ever_fit(walk.queue, job):
+                if not decisions.could_ever_fit(walk.queue, job):
                     return True
-                self._protect(walk, job)
+                self._plan_start(walk, job)
                 return False
-        # Others make room for it already. In strict lines nothing passes it all the same.
+        # Running jobs are leaving for it already. In strict lines no job passes it all the same.
         return walk.queue.blocking is Blocking.BACKFILL
+
+    def _plan_start(self, walk: Walk, job: Job) -> None:
+        self.decisions.plan_start(walk.key, walk.queue, job)
+        walk.planned_starts += 1
+        walk.planned_users.add(job.user)
 
     def _turn(self, walk: Walk) -> tuple[bool, float, float, int]:
         head = walk.cursor.peek()
         assert head is not None
-        is_not_entitled, since, serial = turn_of(self.snapshot, walk.queue, head, self.now)
-        if not self._is_ranked(walk.queue):
+        is_not_entitled, since, serial = turn_of(self._snapshot, walk.queue, head, self._now)
+        if not self.decisions.is_ranked(walk.queue):
             return (is_not_entitled, since, 0.0, serial)
-        # Its lines have one turn, and one order: else a gang would take what a single job takes back at once.
+        # All lines of such a queue have one turn and one order: else a gang would start on GPUs that a single-node job
+        # preempts it from at once.
         since = self._turns.setdefault(walk.queue.name, since)
         return (is_not_entitled, since, self._place(walk), serial)
 
     def _place(self, walk: Walk) -> float:
-        """Of the next job of a line in the order of its queue, where that preempts; the last when there is none."""
+        """The place of the line's next job in the order of its queue, if that order preempts; infinite otherwise."""
         head = walk.cursor.peek()
-        rank = None if head is None else rank_of(self.snapshot, walk.queue, head, self.now)
+        rank = None if head is None else rank_of(self._snapshot, walk.queue, head, self._now)
         return math.inf if rank is None else rank.place
 
     def _ordered_together(self, walks: Sequence[Walk]) -> list[list[Walk]]:
-        """Lines of one queue whose order preempts are gone through as one, all others one after the other."""
+        """Lines of one queue whose order preempts are walked as one line, all others one after the other."""
         groups: dict[str | LineKey, list[Walk]] = {}
         for walk in walks:
-            groups.setdefault(walk.key.queue if self._is_ranked(walk.queue) else walk.key, []).append(walk)
+            groups.setdefault(walk.key.queue if self.decisions.is_ranked(walk.queue) else walk.key, []).append(walk)
         return list(groups.values())
 
     def _is_passed_over(self, walk: Walk, job: Job) -> bool:
         return job.id in self._starting or job.id in self._promised or self._is_held_back(walk, job)
 
     def _has_room(self, walk: Walk) -> bool:
-        """Whether anything at all is free or could be lent in the pool:
-
-        A full pool needs no look at thousands of jobs.
-        """
-        return self._has_free(walk) or any(protected.held.gpus for _, protected in self._protected)
+        """Whether any GPU of the pool is free, or held for a planned start and could be used until then. In a full pool
+        the thousands of jobs behind need not be considered."""
+        return self._has_free(walk) or any(planned.held.gpus for _, planned in self.decisions.planned)
 
     def _has_free(self, walk: Walk) -> bool:
         if walk.key.model == "cpu":
@@ -271,48 +324,49 @@ class Cycle(Giving):
         return any(index.free_gpus or index.partial for index in self._fleet.domains_of(walk.queue.pool, ()))
 
     def _walk(self, key: LineKey) -> Walk:
-        snapshot, now, queue = self.snapshot, self.now, self.snapshot.queues[key.queue]
+        snapshot, now, queue = self._snapshot, self._now, self._snapshot.queues[key.queue]
         cursor = snapshot.lines[key].cursor(
-            lambda user: snapshot.score(user, key.model, now), self.reserved.kind_of(queue.pool)
+            lambda user: snapshot.score(user, key.model, now), self._reserved.kind_of(queue.pool)
         )
         return Walk(key=key, queue=queue, cursor=cursor)
 
     def _is_held_back(self, walk: Walk, job: Job) -> bool:
-        """Whether a limit, a quota or a back-off holds the job, or another's claim on a limit that both share.
+        """Whether a limit, a quota or a back-off holds the job, or the claim of another job on a shared limit.
 
-        Such a job blocks nobody behind it, unless it has a claim itself.
+        Such a job does not block the jobs behind it, unless it has a claim itself.
         """
-        if job.not_before > self.now:
+        if job.not_before > self._now:
             self._wake_at = min(self._wake_at or job.not_before, job.not_before)
             return True
-        if first_reason(self.snapshot, job, self.now) is not None:
+        if first_reason(self._snapshot, job, self._now) is not None:
             self._claim(walk, job)
-        elif all(claim.lets_pass(end_if_started(job, self.now)) for claim in self._claims if claim.concerns(job)):
+        elif all(claim.lets_pass(end_if_started(job, self._now)) for claim in self._claims if claim.concerns(job)):
             return False
         walk.cursor.skip_own_like(job)
         return True
 
     def _claim(self, walk: Walk, job: Job) -> None:
-        """Give the job its turn under the shared limits and mounts that hold it, if nothing of its own holds it too."""
-        reasons = all_reasons(self.snapshot, job, self.now)
+        """Give the job a claim on the shared limits and mounts that hold it, if only such rules hold it."""
+        reasons = all_reasons(self._snapshot, job, self._now)
         if any(reason.rule not in IN_TURN for reason in reasons):
             return
         free = [reason for reason in reasons if not any(claim.is_for(job, reason) for claim in self._claims)]
-        if free and can_be_kept(free) and self._could_ever_fit(walk.queue, job):
-            starting = [self.snapshot.jobs[start.job_id] for start in self._starts]
-            started = sorted(((end_if_started(one, self.now), one) for one in starting), key=lambda item: item[0])
-            claims = (claim_of(self.snapshot, job, reason, self.now, started) for reason in free)
+        if free and can_be_kept(free) and self.decisions.could_ever_fit(walk.queue, job):
+            starting = [self._snapshot.jobs[start.job_id] for start in self.decisions.starts]
+            started = sorted(((end_if_started(one, self._now), one) for one in starting), key=lambda item: item[0])
+            claims = (claim_of(self._snapshot, job, reason, self._now, started) for reason in free)
             self._claims += [claim for claim in claims if claim.is_kept]
 
     def _too_long_to_pass(self, walk: Walk) -> float:
-        """For whom nothing that is held for others could be lent: who stays beyond the last planned start, and into the
-        last window that is reserved.
+        """From this run time on no job can use resources that are held: it would run beyond the last planned start and
+        into the last reserved window.
 
-        Where there is no room but for that, so many seconds are too many, whoever asks for as much.
+        Where only held resources are free, jobs of the same shape that run at least so long are skipped, whatever
+        their user.
         """
-        last = max((held.at for _, held in self._protected), default=-math.inf)
-        last = max(last, self.reserved.last_since(walk.queue.pool))
-        return last - self.now + _ROUNDING_SECONDS
+        last = max((planned.at for _, planned in self.decisions.planned), default=-math.inf)
+        last = max(last, self._reserved.last_since(walk.queue.pool))
+        return last - self._now + _ROUNDING_SECONDS
 
 
 def _models_of(key: LineKey) -> tuple[str, ...]:

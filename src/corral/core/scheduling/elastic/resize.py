@@ -21,8 +21,8 @@ from corral.core.model import (
     JobState,
 )
 from corral.core.scheduling.backfill.planned_start import end_if_started
-from corral.core.scheduling.cycle.hold_rules import spare_gpus
-from corral.core.scheduling.cycle.plan import Plan, Resize, ResizeCause, Start
+from corral.core.scheduling.limits.hold_rules import spare_gpus
+from corral.core.scheduling.plan.plan import Plan, Resize, ResizeCause, Start
 from corral.core.scheduling.reservations.reservations import Reserved
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import ScalingRules

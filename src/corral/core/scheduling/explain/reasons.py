@@ -14,11 +14,11 @@ from corral.core.jobs.lifecycle import NOT_TAKEN
 from corral.core.model import WHOLE, Blocking, GpuHealth, Job, JobState, NodeState, Queue, Request
 from corral.core.quantities import format_duration
 from corral.core.scheduling.backfill.planned_start import end_if_started
-from corral.core.scheduling.cycle.claims import Claim
-from corral.core.scheduling.cycle.hold_rules import TOLD, Reason, all_reasons
-from corral.core.scheduling.cycle.plan import Plan, PlannedStart
+from corral.core.scheduling.limits.claims import Claim
+from corral.core.scheduling.limits.hold_rules import TOLD, Reason, all_reasons
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.placement.search import could_ever_fit, domains_for, find_place
+from corral.core.scheduling.plan.plan import Plan, PlannedStart
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place, reserved_reason
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.trial import Trial
@@ -73,7 +73,7 @@ def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Expl
         position=ahead_count + 1,
         ahead=ahead,
         ahead_count=ahead_count,
-        place=place_words(snapshot, job, snapshot.score(job.user, line_of(job).model, now)),
+        place=place_text(snapshot, job, snapshot.score(job.user, line_of(job).model, now)),
         planned=planned,
     )
 
@@ -89,13 +89,13 @@ def line_order(snapshot: ClusterSnapshot, key: LineKey, now: float) -> Iterator[
     return snapshot.lines[key].in_order(lambda user: snapshot.score(user, key.model, now))
 
 
-def place_words(snapshot: ClusterSnapshot, job: Job, score: float) -> str:
+def place_text(snapshot: ClusterSnapshot, job: Job, score: float) -> str:
     """Why a job stands where it stands in its line; `score` is its user's for this line's model."""
     if job.pinned_at is not None:
         return "pinned by an operator"
     queue = snapshot.queues.get(job.queue)
     # A line of a queue that is gone goes by age.
-    return POLICIES[queue.policy if queue else "fcfs"].place_words(job, score, snapshot.ordering)
+    return POLICIES[queue.policy if queue else "fcfs"].place_text(job, score, snapshot.ordering)
 
 
 def _ahead(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> tuple[tuple[str, ...], int]:
@@ -278,7 +278,10 @@ def _coming_back(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> list[Reas
 
 def _giving_way(snapshot: ClusterSnapshot, plan: Plan, job: Job) -> list[Reason]:
     """Jobs that were preempted for it, in this plan or before, and still hold what it gets."""
-    names = {*snapshot.giving_way.get(job.id, ()), *(one.job_id for one in plan.preemptions if one.for_job == job.id)}
+    names = {
+        *snapshot.victims_stopping.get(job.id, ()),
+        *(one.job_id for one in plan.preemptions if one.for_job == job.id),
+    }
     giving = sorted((snapshot.jobs[name] for name in names if name in snapshot.jobs), key=lambda one: one.serial)
     giving = [one for one in giving if one.allocation is not None]
     if not giving:

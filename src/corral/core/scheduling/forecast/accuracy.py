@@ -37,7 +37,7 @@ LEAST_P90_FACTOR = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class PastEstimate:
     """An estimate, and what became of it."""
 
     job_id: str
@@ -68,7 +68,7 @@ class Stretch:
     outcomes: int = 0
 
 
-#: Until outcomes say how wrong they are, the latest course is not late enough.
+#: Until outcomes say how wrong they are, the latest rollout is not late enough.
 UNTRIED = Stretch(p90=1.3)
 #: Stands for all horizons together.
 _EVERY = -1
@@ -95,7 +95,7 @@ def horizon_of(seconds: float) -> int:
     return bisect_right(_BOUNDS, seconds)
 
 
-def calibrate(told: Iterable[Told], now: float) -> Calibration:
+def calibrate(told: Iterable[PastEstimate], now: float) -> Calibration:
     """From what became of estimates, the latest outcomes. One that still waits counts from when it is late: else those
     that wait long would be missed."""
     groups: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
@@ -153,7 +153,7 @@ class Accuracy:
     median_error_seconds: float | None = None
 
 
-def accuracy_of(told: Iterable[Told], now: float) -> Accuracy:
+def accuracy_of(told: Iterable[PastEstimate], now: float) -> Accuracy:
     """Those that wait beyond their nine tenths are counted as not before it: they are known to be late."""
     rows = list(told)
     started = [one for one in rows if one.started_at is not None]
@@ -170,14 +170,14 @@ def accuracy_of(told: Iterable[Told], now: float) -> Accuracy:
     )
 
 
-def by_horizon(told: Iterable[Told], now: float) -> list[tuple[str, Accuracy]]:
+def by_horizon(told: Iterable[PastEstimate], now: float) -> list[tuple[str, Accuracy]]:
     """By how far ahead they looked; horizons without any are left out."""
-    groups: dict[int, list[Told]] = defaultdict(list)
+    groups: dict[int, list[PastEstimate]] = defaultdict(list)
     for one in told:
         groups[horizon_of(one.p50 - one.made_at)].append(one)
     return [(HORIZONS[number][1], accuracy_of(groups[number], now)) for number in sorted(groups)]
 
 
-def _is_by(one: Told, moment: float) -> bool:
+def _is_by(one: PastEstimate, moment: float) -> bool:
     # A second is nothing: the moment of a start is that of the cycle that found it.
     return one.started_at is not None and one.started_at <= moment + 1.0

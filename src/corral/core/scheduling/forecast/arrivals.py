@@ -1,7 +1,7 @@
 """Who comes next. Nobody knows, but the next day is mostly like the last one: what was submitted then is supposed to be
 submitted again, by the same users, as large and as long, at the same time of day.
 
-Courses differ here too: in an early one fewer come, in a late one more.
+Rollouts differ here too: in an early one fewer come, in a late one more.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from corral.core.scheduling.forecast.remaining_time import Mood, chance
 DAY = 86_400.0
 #: From less than this nothing is concluded.
 LEAST_SECONDS = 3600.0
-#: How much more come in a course that is late by one standard deviation.
+#: How much more come in a rollout that is late by one standard deviation.
 SPREAD = 0.4
-#: Nobody is supposed to come later than this, and in one course not more than so many.
+#: Nobody is supposed to come later than this, and in one rollout not more than so many.
 HORIZON_SECONDS = 7 * DAY
 MOST = 2000
 #: Numbers that no real job has.
@@ -38,11 +38,11 @@ class Recent:
         return seconds if seconds >= LEAST_SECONDS else None
 
 
-NOBODY = Recent()
+NO_RECENT_JOBS = Recent()
 
 
 def coming(recent: Recent, now: float, mood: Mood) -> Iterator[Job]:
-    """The jobs that are supposed to come after now, in order. The same course always has the same ones."""
+    """The jobs that are supposed to come after now, in order. The same rollout always has the same ones."""
     period = recent.period(now)
     if period is None:
         return

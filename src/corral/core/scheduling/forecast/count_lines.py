@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from corral.core.model import WHOLE, Job
 from corral.core.people.scores import score_at
-from corral.core.scheduling.cycle.hold_rules import first_reason
 from corral.core.scheduling.forecast.remaining_time import Length
+from corral.core.scheduling.limits.hold_rules import first_reason
 from corral.core.scheduling.ordering import POLICIES, SortKey
 from corral.core.scheduling.placement.search import could_ever_fit
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
@@ -41,7 +41,7 @@ class Waiting:
 
 
 class Order:
-    """The lines of a picture as they stand, worked out once for all courses that begin there."""
+    """The lines of a picture as they stand, worked out once for all rollouts that begin there."""
 
     def __init__(self, snapshot: ClusterSnapshot, lengths: Mapping[str, Length]) -> None:
         self.plain: dict[LineKey, list[Waiting]] = {}
@@ -103,7 +103,7 @@ class Scores:
 
 
 class CountedLine:
-    """One line as it is walked in one course; `head` is whose turn it is."""
+    """One line as it is walked in one rollout; `head` is whose turn it is."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The rest of a supposed course, where looking at every node for every job would take too long: GPUs are counted by
+"""The rest of a supposed rollout, where looking at every node for every job would take too long: GPUs are counted by
 pool and model, as if all of them stood in one node, and ends that are near to each other are taken as one.
 
 Order, limits, shares and guessed run times are those of the scheduler; what is left out is who fits where, and who
@@ -13,11 +13,11 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from corral.core.model import WHOLE, Job
-from corral.core.scheduling.cycle.claims import SHARED
-from corral.core.scheduling.cycle.hold_rules import MOUNT, first_reason
 from corral.core.scheduling.forecast.count_lines import LEAST_STEP_SECONDS, CountedLine, Order, Scores, Waiting
 from corral.core.scheduling.forecast.remaining_time import seconds_from_start
-from corral.core.scheduling.forecast.rollout import HORIZON_SECONDS, Course
+from corral.core.scheduling.forecast.rollout import HORIZON_SECONDS, Rollout
+from corral.core.scheduling.limits.claims import SHARED
+from corral.core.scheduling.limits.hold_rules import MOUNT, first_reason
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits
@@ -33,9 +33,9 @@ ANYBODYS = ""
 
 @dataclass(slots=True)
 class Counted:
-    """Goes on where `course` stopped, and adds to its starts."""
+    """Goes on where `rollout` stopped, and adds to its starts."""
 
-    course: Course
+    rollout: Rollout
     order: Order
     #: it ends when so many have started
     most_starts: float = math.inf
@@ -54,7 +54,7 @@ class Counted:
     _aside: dict[str, deque[tuple[CountedLine, Waiting]]] = field(default_factory=dict)
 
     def run(self) -> None:
-        snapshot = self.course.snapshot
+        snapshot = self.rollout.snapshot
         held = snapshot.held
         # Limits are checked against what is held, and here nothing is really taken.
         snapshot.held = held.copy()
@@ -65,16 +65,16 @@ class Counted:
             snapshot.held = held
 
     def _begin(self, snapshot: ClusterSnapshot) -> None:
-        course = self.course
-        self._now = self._since = course.now
+        rollout = self.rollout
+        self._now = self._since = rollout.now
         self._free = _free_of(snapshot)
         self._ends = [
             (at, serial, job, *self._comes_back(job))
-            for at, serial, job_id, attempt in course.ends
+            for at, serial, job_id, attempt in rollout.ends
             if (job := snapshot.jobs.get(job_id)) is not None and job.attempt == attempt
         ]
         heapq.heapify(self._ends)
-        scores = Scores(snapshot, course.now)
+        scores = Scores(snapshot, rollout.now)
         self._scores = scores if any(POLICIES[queue.policy].uses_score for queue in snapshot.queues.values()) else None
         for key in self.order.plain:
             self._add_line(key, scores)
@@ -87,15 +87,15 @@ class Counted:
         )
 
     def _comes_back(self, job: Job) -> tuple[Domain, int]:
-        """The same in every course of those that ran when they began."""
+        """The same in every rollout of those that ran when they began."""
         known = self.order.comes_back.get(job.id)
         if known is None or known[0] is not job:
-            known = self.order.comes_back[job.id] = (job, *_comes_back(self.course.snapshot, job))
+            known = self.order.comes_back[job.id] = (job, *_comes_back(self.rollout.snapshot, job))
         return known[1:]
 
     def _go_on(self) -> None:
-        enough = len(self.course.starts) + self.most_starts
-        while self.course.wanted and len(self.course.starts) < enough:
+        enough = len(self.rollout.starts) + self.most_starts
+        while self.rollout.wanted and len(self.rollout.starts) < enough:
             step = max(LEAST_STEP_SECONDS, (self._now - self._since) * STEP_PART)
             if self._scores is not None:
                 is_new = self._scores.go_on(self._now)
@@ -108,15 +108,15 @@ class Counted:
             self._now = now
             self._end_until(self._now + step)
             self._arrive_until(self._now + step)
-            self.course.pause()
+            self.rollout.pause()
 
     def _arrives_at(self) -> float:
-        coming = self.course.next_arrival
+        coming = self.rollout.next_arrival
         return math.inf if coming is None else coming.queued_at or 0.0
 
     def _arrive_until(self, until: float) -> None:
-        snapshot, lengths = self.course.snapshot, self.course.lengths
-        jobs = (job for job in self.course.arrived(until) if job.queue in snapshot.queues)
+        snapshot, lengths = self.rollout.snapshot, self.rollout.lengths
+        jobs = (job for job in self.rollout.arrived(until) if job.queue in snapshot.queues)
         for waiting in self.order.told(snapshot, jobs, lengths):
             key = line_of(waiting.job)
             line = self._line_of.get(key)
@@ -125,7 +125,7 @@ class Counted:
             line.arrive(waiting)
 
     def _add_line(self, key: LineKey, scores: Scores) -> CountedLine:
-        line = CountedLine(self.course.snapshot, key, self.order, self.course.starts, scores)
+        line = CountedLine(self.rollout.snapshot, key, self.order, self.rollout.starts, scores)
         self._lines.append(line)
         self._line_of[key] = line
         return line
@@ -158,19 +158,19 @@ class Counted:
             return False
         line.pop()
         free[domain] -= need
-        self.course.starts.setdefault(waiting.id, self._now)
-        self.course.wanted.discard(waiting.id)
-        seconds = seconds_from_start(waiting.length, waiting.serial, self.course.mood)
+        self.rollout.starts.setdefault(waiting.id, self._now)
+        self.rollout.wanted.discard(waiting.id)
+        seconds = seconds_from_start(waiting.length, waiting.serial, self.rollout.mood)
         heapq.heappush(self._ends, (self._now + seconds, waiting.serial, waiting.job, domain, need))
         if self._scores is not None:
             self._scores.usage[waiting.user, domain[1]] += waiting.gpus
         if self._is_limited:
-            self.course.snapshot.held.add(waiting.job)
+            self.rollout.snapshot.held.add(waiting.job)
             self._look_again(waiting.user)
         return True
 
     def _held_by_rule(self, job: Job) -> str | None:
-        reason = first_reason(self.course.snapshot, job, max(self._now, job.not_before))
+        reason = first_reason(self.rollout.snapshot, job, max(self._now, job.not_before))
         return None if reason is None else reason.rule
 
     def _end_until(self, until: float) -> None:
@@ -181,7 +181,7 @@ class Counted:
             if self._scores is not None and domain is not EVERYWHERE:
                 self._scores.usage[job.user, domain[1]] -= need / WHOLE
             if self._is_limited:
-                self.course.snapshot.held.remove(job)
+                self.rollout.snapshot.held.remove(job)
                 self._look_again(job.user)
                 if job.mounts:
                     self._look_again(ANYBODYS)

@@ -1,9 +1,9 @@
-"""When will it start? Every waiting job's start, estimated by running the same scheduler forward.
+"""Estimated starts: when each waiting job will start, computed by running the same scheduler forward in time.
 
-Some courses are supposed, from one in which everything ends early to one in which everything ends late. In each the
-scheduler decides as it would; when it has started enough, the rest of the course is counted (`counting`). The middle of
-a job's starts is its p50, the latest its p90. Then both are stretched by what became of earlier estimates
-(`accuracy`). The same picture always gives the same answer.
+Several rollouts are run, from one in which all jobs end early to one in which all jobs end late. In each rollout the
+scheduler decides as it does live; after a number of starts the rest of the rollout only counts GPUs (`count_rollout`).
+The median of a job's starts over all rollouts is its p50, the latest start its p90. Both are then scaled by the errors
+of earlier estimates (`accuracy`). The same snapshot always gives the same estimates.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from corral.core.model import DEFAULT_POOL, Job, JobState
-from corral.core.scheduling.cycle.plan import Plan
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.forecast.accuracy import NOTHING_KNOWN, Calibration, Stretch, stretched
-from corral.core.scheduling.forecast.arrivals import NOBODY, Recent, coming
+from corral.core.scheduling.forecast.arrivals import NO_RECENT_JOBS, Recent, coming
 from corral.core.scheduling.forecast.count_lines import Order
 from corral.core.scheduling.forecast.count_rollout import Counted
 from corral.core.scheduling.forecast.remaining_time import Length, Mood, length_of
-from corral.core.scheduling.forecast.rollout import Course
+from corral.core.scheduling.forecast.rollout import Rollout
 from corral.core.scheduling.ordering.cost import OrderingRules
+from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
-from corral.core.snapshot.replica import Mirror, Picture, picture_of
+from corral.core.snapshot.replica import Replica, SnapshotCopy, copy_of
 
-#: The earliest and the latest course; those between stand at equal distances.
+#: The earliest and the latest rollout; those between stand at equal distances.
 _EARLY, _LATE = 0.1, 0.9
-#: What two courses are compared by.
+#: What two rollouts are compared by.
 _LAST_STARTS = 500
 #: Where everything is known, there is nothing to correct.
 _KNOWN = Stretch()
@@ -40,10 +40,10 @@ _KNOWN = Stretch()
 class Effort:
     """How closely is looked. All is worked out anew every few seconds: more than this is not worth it."""
 
-    #: for up to so many waiting jobs: how many courses (odd, so that there is one in the middle), and how many starts
+    #: for up to so many waiting jobs: how many rollouts (odd, so that there is one in the middle), and how many starts
     #: and cycles of each the scheduler itself decides
     sizes: tuple[tuple[float, int, int], ...] = ((200, 9, 400), (2000, 5, 200), (math.inf, 3, 40))
-    #: starts of all but the middle course that are counted; the rest is as much earlier or later as the last of these
+    #: starts of all but the middle rollout that are counted; the rest is as much earlier or later as the last of these
     counted: int = 3000
 
     def exact(self, waiting: int) -> int:
@@ -65,8 +65,8 @@ class Estimate(NamedTuple):
     #: before earlier outcomes were looked at
     raw_p50: float
     raw_p90: float
-    #: how many courses it comes from, and whether GPUs were only counted
-    courses: int = 1
+    #: how many rollouts it comes from, and whether GPUs were only counted
+    rollouts: int = 1
     is_counted: bool = False
     #: jobs in front of it of which nothing is known
     unknown: int = 0
@@ -87,17 +87,17 @@ def forecast(
     *,
     effort: Effort = Effort(),  # noqa: B008 - an immutable value
     calibration: Calibration = NOTHING_KNOWN,
-    recent: Recent = NOBODY,
+    recent: Recent = NO_RECENT_JOBS,
 ) -> Forecast:
     """When each waiting job starts, if those come again who came lately. Nothing is changed."""
-    return Forecaster().forecast(picture_of(snapshot), now, effort=effort, calibration=calibration, recent=recent)
+    return Forecaster().forecast(copy_of(snapshot), now, effort=effort, calibration=calibration, recent=recent)
 
 
 class Forecaster:
     """Keeps a picture of its own between two forecasts, so that the next one costs what has changed."""
 
     def __init__(self) -> None:
-        self._mirror = Mirror()
+        self._mirror = Replica()
         #: what was known of run times at the last forecast, of which jobs, under which rules
         self._known: dict[str, Length] = {}
         self._before: Mapping[str, Job] = {}
@@ -105,40 +105,40 @@ class Forecaster:
 
     def forecast(
         self,
-        picture: Picture,
+        picture: SnapshotCopy,
         now: float,
         *,
         effort: Effort = Effort(),  # noqa: B008 - an immutable value
         calibration: Calibration = NOTHING_KNOWN,
-        recent: Recent = NOBODY,
+        recent: Recent = NO_RECENT_JOBS,
         pause: Callable[[], None] = lambda: None,
     ) -> Forecast:
         """`pause` is called often; what it raises ends the forecast, and the next one is right all the same."""
-        # 1. What starts now starts in every course.
+        # 1. What starts now starts in every rollout.
         lengths = dict(self._lengths(picture))
         base, plan = self._begin(picture, now, lengths)
         snapshot = self._mirror.snapshot
         starting = {start.job_id for start in plan.starts}
         waiting = [job for job in base.jobs.values() if job.state is JobState.QUEUED]
-        # 2. The courses. Where everything is known, there is only one.
+        # 2. The rollouts. Where everything is known, there is only one.
         comes = recent.period(now) is not None and bool(recent.jobs)
         is_guessed = comes or any(length.sigma for length in lengths.values())
         moods = effort.moods(len(waiting)) if is_guessed else [Mood()]
         exact = effort.exact(len(waiting))
         order = Order(snapshot, lengths) if len(waiting) >= exact else None
         middle, *others = moods[len(moods) // 2 :] + moods[: len(moods) // 2]
-        courses: list[_Ran] = []
+        rollouts: list[_Ran] = []
         for mood in (middle, *others) if waiting else ():
             self._mirror.follow(base)
-            course = Course(snapshot, now, mood, lengths, arrivals=coming(recent, now, mood), pause=pause)
-            ran = _run(course, exact, order, effort.counted if courses else math.inf)
-            courses.append(_extended(ran, courses[0], now) if courses else ran)
+            rollout = Rollout(snapshot, now, mood, lengths, arrivals=coming(recent, now, mood), pause=pause)
+            ran = _run(rollout, exact, order, effort.counted if rollouts else math.inf)
+            rollouts.append(_extended(ran, rollouts[0], now) if rollouts else ran)
         # 3. What they have in common, corrected by experience.
-        unknown = _unknown_before(base, snapshot, lengths, courses[0].starts if courses else {})
+        unknown = _unknown_before(base, snapshot, lengths, rollouts[0].starts if rollouts else {})
         told = {job_id: _now(now) for job_id in starting}
         promised = _promised(base, plan)
-        starts = [course.starts for course in courses]
-        counted_from = courses[0].counted_from if courses else math.inf
+        starts = [rollout.starts for rollout in rollouts]
+        counted_from = rollouts[0].counted_from if rollouts else math.inf
         for job in waiting:
             found = _estimate(job, starts, now, counted_from, calibration, promised.get(job.id, math.inf))
             if found is not None:
@@ -147,7 +147,7 @@ class Forecaster:
             told[job_id] = told[job_id]._replace(unknown=unknown[job_id])
         return Forecast(at=now, estimates=told)
 
-    def _lengths(self, picture: Picture) -> dict[str, Length]:
+    def _lengths(self, picture: SnapshotCopy) -> dict[str, Length]:
         """Of jobs that have not changed since the last forecast they are still known."""
         self._mirror.follow(picture)
         rules, known, before = self._mirror.snapshot.ordering, self._known, self._before
@@ -160,13 +160,13 @@ class Forecaster:
         self._before, self._rules = picture.jobs, rules
         return self._known
 
-    def _begin(self, picture: Picture, now: float, lengths: dict[str, Length]) -> tuple[Picture, Plan]:
+    def _begin(self, picture: SnapshotCopy, now: float, lengths: dict[str, Length]) -> tuple[SnapshotCopy, Plan]:
         snapshot = self._mirror.snapshot
         plan = schedule(snapshot, now)
         if not (plan.starts or plan.resizes or plan.preemptions):
             return picture, plan
-        Course(snapshot, now, Mood(), lengths).apply(plan)
-        return picture_of(snapshot), plan
+        Rollout(snapshot, now, Mood(), lengths).apply(plan)
+        return copy_of(snapshot), plan
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -176,16 +176,16 @@ class _Ran:
     counted_from: float
 
 
-def _run(course: Course, exact: float, order: Order | None, counted: float) -> _Ran:
-    if course.run(exact):
-        return _Ran(starts=course.starts, counted_from=math.inf)
-    counted_from = course.now
-    Counted(course, order or Order(course.snapshot, course.lengths), most_starts=counted).run()
-    return _Ran(starts=course.starts, counted_from=counted_from)
+def _run(rollout: Rollout, exact: float, order: Order | None, counted: float) -> _Ran:
+    if rollout.run(exact):
+        return _Ran(starts=rollout.starts, counted_from=math.inf)
+    counted_from = rollout.now
+    Counted(rollout, order or Order(rollout.snapshot, rollout.lengths), most_starts=counted).run()
+    return _Ran(starts=rollout.starts, counted_from=counted_from)
 
 
 def _extended(ran: _Ran, middle: _Ran, now: float) -> _Ran:
-    """Beyond what was counted, everything is as much earlier or later than in the middle course as at the end of it."""
+    """Starts beyond the counted ones: earlier or later than in the middle rollout by the ratio of the last starts."""
     known = ran.starts
     missing = [(job_id, at) for job_id, at in middle.starts.items() if job_id not in known]
     common = sorted((at, job_id) for job_id, at in ran.starts.items() if job_id in middle.starts)[-_LAST_STARTS:]
@@ -201,15 +201,15 @@ def _extended(ran: _Ran, middle: _Ran, now: float) -> _Ran:
 
 def _estimate(
     job: Job,
-    courses: Sequence[dict[str, float]],
+    rollouts: Sequence[dict[str, float]],
     now: float,
     counted_from: float,
     calibration: Calibration,
     at_the_latest: float,
 ) -> Estimate | None:
-    """None if it does not start in every course: then nobody can tell when it will."""
+    """None if it does not start in every rollout: then nobody can tell when it will."""
     job_id = job.id
-    starts = [course.get(job_id, math.inf) for course in courses]
+    starts = [rollout.get(job_id, math.inf) for rollout in rollouts]
     is_counted = starts[0] > counted_from
     starts.sort()
     half, most = starts[len(starts) // 2] - now, starts[-1] - now
@@ -223,7 +223,7 @@ def _estimate(
     return Estimate(now + p50, now + p90, now + half, now + most, len(starts), is_counted, 0, stretch.outcomes)
 
 
-def _promised(picture: Picture, plan: Plan) -> dict[str, float]:
+def _promised(picture: SnapshotCopy, plan: Plan) -> dict[str, float]:
     """When jobs start at the latest. Nothing is promised for sure while something runs that has no time limit."""
     holding = (job for job in picture.jobs.values() if job.state is not JobState.QUEUED)
     if not all(math.isfinite(job.expected_end) for job in holding):
@@ -236,7 +236,7 @@ def _now(now: float) -> Estimate:
 
 
 def _unknown_before(
-    picture: Picture, snapshot: ClusterSnapshot, lengths: Mapping[str, Length], starts: Mapping[str, float]
+    picture: SnapshotCopy, snapshot: ClusterSnapshot, lengths: Mapping[str, Length], starts: Mapping[str, float]
 ) -> dict[str, int]:
     """Of each waiting job: how many run or start before it in its pool of which nothing is known."""
     if all(length.is_known for length in lengths.values()):
@@ -257,12 +257,12 @@ def _unknown_before(
     return found
 
 
-def basis_words(estimate: Estimate) -> str:
+def basis_text(estimate: Estimate) -> str:
     """Where an estimate comes from, for people."""
-    if estimate.courses == 1:
+    if estimate.rollouts == 1:
         parts = ["the scheduler run forward, with run times that are known"]
     else:
-        parts = [f"the scheduler run forward {estimate.courses} times, with run times from early to late"]
+        parts = [f"the scheduler run forward {estimate.rollouts} times, with run times from early to late"]
     if estimate.unknown:
         jobs = "1 job" if estimate.unknown == 1 else f"{estimate.unknown} jobs"
         parts.append(f"nothing is known of the run time of {jobs} in front of it")

@@ -1,9 +1,9 @@
-"""How much longer a job will hold what it holds, as a guess that differs from one supposed course to the next.
+"""How much longer a job will hold what it holds, as a guess that differs from one supposed rollout to the next.
 
 A prediction says two things, the half and the nine tenths of the runs that were like it; between and beyond them run
 times are taken as log-normal, as they mostly are. What has been run already counts: a job that outlived its half is
 expected longer than was predicted, and one that outlived even the nine tenths shows that the prediction was wrong, and
-is expected longer still. Nothing here is drawn by chance: the same job in the same course always gets the same guess.
+is expected longer still. Nothing here is drawn by chance: the same job in the same rollout always gets the same guess.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from corral.core.scheduling.ordering.cost import OrderingRules
 
 #: The nine tenths of a normal distribution.
 _Z90 = NormalDist().inv_cdf(0.9)
-#: How much of what is wrong about predictions is wrong about all of them alike: a course in which one job is late is
+#: How much of what is wrong about predictions is wrong about all of them alike: a rollout in which one job is late is
 #: one in which others are late, too.
 SHARED = 0.4
 #: Most ask for about twice the time that they need, some for much more.
@@ -50,7 +50,7 @@ class Length:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mood:
-    """One supposed course: how late everything is in it, from early (negative) to late, and its number."""
+    """One supposed rollout: how late everything is in it, from early (negative) to late, and its number."""
 
     number: int = 0
     late: float = 0.0
@@ -84,14 +84,14 @@ def _within_limit(length: Length) -> Length:
 
 
 def seconds_from_start(length: Length, serial: int, mood: Mood) -> float:
-    """How long a job runs in that course that has yet to start."""
+    """How long a job runs in that rollout that has yet to start."""
     if not length.sigma:
         return length.median
     return min(length.most, length.median * math.exp(length.sigma * _lateness(serial, mood)))
 
 
 def seconds_left(length: Length, ran: float, serial: int, mood: Mood) -> float:
-    """How much longer it runs in that course after so many seconds."""
+    """How much longer it runs in that rollout after so many seconds."""
     # Next to nothing is nothing: it has no logarithm.
     part = ran / length.median
     if part <= 0:
@@ -119,12 +119,12 @@ def is_ending(job: Job) -> bool:
 
 
 def chance(serial: int, mood: Mood) -> float:
-    """A number from 0 to 1 that is always the same for a job in a course."""
+    """A number from 0 to 1 that is always the same for a job in a rollout."""
     return _mixed(serial, mood) % 65_536 / 65_536
 
 
 def _lateness(serial: int, mood: Mood) -> float:
-    """A job's place between early and late in a course: partly the course's, partly its own."""
+    """A job's place between early and late in a rollout: partly the rollout's, partly its own."""
     return SHARED * mood.late + _OWN * _QUANTILES[_mixed(serial, mood) % _STEPS]
 
 

@@ -1,8 +1,8 @@
-"""One supposed course of what comes: the same scheduler and the same life of a job in virtual time, with run times that
-are guessed, until everybody has started or enough was looked at.
+"""One rollout: the live scheduler and the job life cycle run forward in virtual time with sampled run times, until all
+waiting jobs have started or a limit of starts is reached.
 
-Changes the picture that it is given. Those who come meanwhile are given, too (`arriving`). What only the world can tell
-is left out: nothing fails, and elastic jobs change their size at once.
+The rollout changes the snapshot that it is given. Jobs that arrive during the rollout come from `arrivals`. A rollout
+does not model failures, and elastic jobs change their size at once.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from corral.core.jobs.dependencies import Dependents, met
 from corral.core.jobs.lifecycle import Ended, Planned, StopRequested, Up, advance
-from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState, Score
-from corral.core.people.scores import change_usage
-from corral.core.scheduling.cycle.plan import Plan, Preemption, Resize
+from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState
+from corral.core.people.scores import Score, change_usage
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.forecast.remaining_time import (
     LEAST_SECONDS,
@@ -28,6 +27,7 @@ from corral.core.scheduling.forecast.remaining_time import (
     seconds_from_start,
     seconds_left,
 )
+from corral.core.scheduling.plan.plan import Plan, Preemption, Resize
 from corral.core.snapshot.changes import Change, DropJob, PutJob, PutLastNode, PutScore
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
@@ -39,7 +39,7 @@ End = tuple[float, int, str, int]
 
 
 @dataclass(slots=True)
-class Course:
+class Rollout:
     snapshot: ClusterSnapshot
     now: float
     mood: Mood
@@ -47,7 +47,7 @@ class Course:
     lengths: dict[str, Length]
     #: who comes meanwhile, in order
     arrivals: Iterator[Job] = field(default_factory=lambda: iter(()))
-    #: called between two cycles, so that a long course does not hold up others; may raise to end it
+    #: called between two cycles, so that a long rollout does not hold up others; may raise to end it
     pause: Callable[[], None] = lambda: None
     #: when each job starts
     starts: dict[str, float] = field(default_factory=dict)

@@ -28,7 +28,7 @@ class MergeKey(Protocol):
         """The place of a user whose next job and present score these are."""
 
 
-class PlaceWords(Protocol):
+class PlaceText(Protocol):
     def __call__(self, job: Job, score: float, rules: OrderingRules) -> str:
         """Why a job stands where it stands, for people."""
 
@@ -40,7 +40,7 @@ class RankOf(Protocol):
         one that nothing is known of. So nobody who was preempted preempts back."""
 
 
-class RankWords(Protocol):
+class RankText(Protocol):
     def __call__(self, job: Job, rules: OrderingRules, now: float) -> str:
         """What the rank of a job comes from, for people."""
 
@@ -53,16 +53,16 @@ def _no_rank(job: Job, rules: OrderingRules, now: float) -> str:
 class OrderingPolicy:
     own_key: OwnKey
     merge_key: MergeKey
-    place_words: PlaceWords
+    place_text: PlaceText
     #: whether merge_key looks at the score; without it scores need not be computed
     uses_score: bool
     #: whether own_key looks at the order that users give their own jobs
     uses_own_order: bool
     #: what it orders by, in words for people
-    words: str
+    description: str
     #: None where the order says nothing about who should run at the expense of whom
     rank: RankOf | None = None
-    rank_words: RankWords = _no_rank
+    rank_text: RankText = _no_rank
     #: whether the rank changes as a job runs
     looks_at_run_times: bool = False
 
@@ -72,49 +72,49 @@ POLICIES: dict[str, OrderingPolicy] = {
     "fcfs": OrderingPolicy(
         own_key=fcfs.own_key,
         merge_key=fcfs.merge_key,
-        place_words=fcfs.place_words,
+        place_text=fcfs.place_text,
         uses_score=False,
         uses_own_order=False,
-        words="first come, first served",
+        description="first come, first served",
     ),
     "priority": OrderingPolicy(
         own_key=priority.own_key,
         merge_key=priority.merge_key,
-        place_words=priority.place_words,
+        place_text=priority.place_text,
         uses_score=False,
         uses_own_order=False,
-        words="priority, then age",
+        description="priority, then age",
         rank=priority.rank,
-        rank_words=priority.rank_words,
+        rank_text=priority.rank_text,
     ),
     "fair-share": OrderingPolicy(
         own_key=fair_share.own_key,
         merge_key=fair_share.merge_key,
-        place_words=fair_share.place_words,
+        place_text=fair_share.place_text,
         uses_score=True,
         uses_own_order=True,
-        words="lower score of recent use first, then the user's own order",
+        description="lower score of recent use first, then the user's own order",
     ),
     "shortest": OrderingPolicy(
         own_key=shortest.own_key,
         merge_key=shortest.merge_key,
-        place_words=shortest.place_words,
+        place_text=shortest.place_text,
         uses_score=False,
         uses_own_order=False,
-        words="least expected GPU-time first, less what its waiting makes up for",
+        description="least expected GPU-time first, less what its waiting makes up for",
         rank=shortest.rank,
-        rank_words=shortest.rank_words,
+        rank_text=shortest.rank_text,
         looks_at_run_times=True,
     ),
     "weighted": OrderingPolicy(
         own_key=weighted.own_key,
         merge_key=weighted.merge_key,
-        place_words=weighted.place_words,
+        place_text=weighted.place_text,
         uses_score=False,
         uses_own_order=False,
-        words="weighted sum of priority, size, expected run time and age",
+        description="weighted sum of priority, size, expected run time and age",
         rank=weighted.rank,
-        rank_words=weighted.rank_words,
+        rank_text=weighted.rank_text,
         looks_at_run_times=True,
     ),
 }

@@ -147,7 +147,7 @@ def aged_from(job: Job) -> float:
     return job.created_at if since is None else since
 
 
-def expected_words(job: Job, rules: OrderingRules) -> str:
+def expected_text(job: Job, rules: OrderingRules) -> str:
     """What is expected of it, and where that is known from. Names nobody: whose runs those were may be hidden."""
     seconds = format_duration(max(1.0, expected_seconds(job, rules)))
     milli = job.request.total_gpu_milli

@@ -17,6 +17,6 @@ def merge_key(job: Job, score: float, rules: OrderingRules) -> tuple[float | int
     return (score, job.priority, job.created_at, job.serial)
 
 
-def place_words(job: Job, score: float, rules: OrderingRules) -> str:
+def place_text(job: Job, score: float, rules: OrderingRules) -> str:
     moved = ", moved by its owner" if job.user_order else ""
     return f"score {score:.3g} of {job.user}{moved}, then priority {job.priority} and age"

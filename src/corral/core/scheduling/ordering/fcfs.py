@@ -14,5 +14,5 @@ def merge_key(job: Job, score: float, rules: OrderingRules) -> tuple[float | int
     return own_key(job, rules)
 
 
-def place_words(job: Job, score: float, rules: OrderingRules) -> str:
+def place_text(job: Job, score: float, rules: OrderingRules) -> str:
     return "by age"

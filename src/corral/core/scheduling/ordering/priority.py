@@ -19,9 +19,9 @@ def rank(job: Job, rules: OrderingRules, now: float) -> Rank:
     return Rank(float(job.priority))
 
 
-def rank_words(job: Job, rules: OrderingRules, now: float) -> str:
+def rank_text(job: Job, rules: OrderingRules, now: float) -> str:
     return f"priority {job.priority}"
 
 
-def place_words(job: Job, score: float, rules: OrderingRules) -> str:
+def place_text(job: Job, score: float, rules: OrderingRules) -> str:
     return f"priority {job.priority}, then age"

@@ -17,7 +17,7 @@ from corral.core.scheduling.ordering.cost import (
     Rank,
     aged_from,
     expected_seconds,
-    expected_words,
+    expected_text,
     gpus_asked,
     ran_seconds,
 )
@@ -42,7 +42,7 @@ def rank(job: Job, rules: OrderingRules, now: float) -> Rank:
     return Rank(left + rules.ageing * aged_from(job), left)
 
 
-def rank_words(job: Job, rules: OrderingRules, now: float) -> str:
+def rank_text(job: Job, rules: OrderingRules, now: float) -> str:
     left, age = rank(job, rules, now).cost / 3600, max(0.0, now - aged_from(job)) / 3600
     return f"{left:.3g} GPU-hours left, less {rules.ageing * age:.3g} for its age"
 
@@ -52,9 +52,9 @@ def bound_seconds(job: Job, rules: OrderingRules) -> float:
     return cost(job, rules) / rules.ageing
 
 
-def place_words(job: Job, score: float, rules: OrderingRules) -> str:
+def place_text(job: Job, score: float, rules: OrderingRules) -> str:
     bound = format_duration(max(1.0, bound_seconds(job, rules)))
-    return f"{expected_words(job, rules)}; nothing queued over {bound} after it goes before it"
+    return f"{expected_text(job, rules)}; nothing queued over {bound} after it goes before it"
 
 
 def _size(job: Job, rules: OrderingRules) -> float:

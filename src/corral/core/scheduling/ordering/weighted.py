@@ -18,7 +18,7 @@ from corral.core.scheduling.ordering.cost import (
     Rank,
     aged_from,
     expected_seconds,
-    expected_words,
+    expected_text,
     gpus_asked,
     ran_seconds,
 )
@@ -43,7 +43,7 @@ def rank(job: Job, rules: OrderingRules, now: float) -> Rank:
     return Rank(left + rules.weights.age * aged_from(job) / 3600, left)
 
 
-def rank_words(job: Job, rules: OrderingRules, now: float) -> str:
+def rank_text(job: Job, rules: OrderingRules, now: float) -> str:
     age = max(0.0, now - aged_from(job)) / 3600
     return f"a sum of {rank(job, rules, now).cost:.3g}, less {rules.weights.age * age:.3g} for its age"
 
@@ -53,11 +53,11 @@ def bound_seconds(job: Job, rules: OrderingRules) -> float:
     return cost(job, rules) / rules.weights.age * 3600
 
 
-def place_words(job: Job, score: float, rules: OrderingRules) -> str:
+def place_text(job: Job, score: float, rules: OrderingRules) -> str:
     parts = " + ".join(f"{name} {part:.3g}" for name, part in _parts(job, rules))
     bound = format_duration(max(1.0, bound_seconds(job, rules)))
     return (
-        f"{parts}, less {rules.weights.age:g} for each hour of waiting ({expected_words(job, rules)}); "
+        f"{parts}, less {rules.weights.age:g} for each hour of waiting ({expected_text(job, rules)}); "
         f"nothing queued over {bound} after it goes before it"
     )
 

@@ -1,12 +1,12 @@
-"""Moves: running jobs that go on elsewhere, so that a job gets room that lies together.
+"""Moves: running jobs that continue on other nodes, so that a waiting job gets enough room on one node.
 
-Small jobs that are left over on many nodes can keep a whole-node job waiting although there is room enough. A job that
-is moved may stand before the one it makes room for: it loses no turn, since it goes on at once, on GPUs that are free
-or are given up for it by jobs that stand behind both. What it loses is the way there, so that only those are moved that
-are known to save, in a queue whose order preempts, and no more of them than needed.
+Small jobs scattered over many nodes can keep a whole-node job waiting although enough GPUs are free in total. A moved
+job may stand before the job that it makes room for: it does not wait again, because it continues at once on GPUs that
+are free or that are freed by jobs behind both. Its cost is the restart. So only jobs are moved that are known to write
+checkpoints, only in a queue whose order preempts, and as few as possible.
 
-Nobody goes round in circles: with every move a job starts that waited, and whoever goes back to the queue for it stands
-strictly behind it. Those who run are the further in front for it each time.
+Moves cannot repeat in a cycle: with every move a waiting job starts, and a job that is requeued for the move stands
+strictly behind the waiting job. So the set of running jobs moves towards the front of the order each time.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from corral.core.model import WHOLE, Allocation, Job, JobState, Queue
 from corral.core.scheduling.backfill.planned_start import end_if_started
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.placement.search import domains_for
-from corral.core.scheduling.preemption.preemption import Preempting, lost_gpu_seconds
+from corral.core.scheduling.preemption.preemption import PreemptionView, lost_gpu_seconds
 from corral.core.scheduling.preemption.victims import Candidate, Loss, Room, choose_victims, loss_of
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place
 from corral.core.snapshot.node_index import DomainIndex, Fleet, places
 
-#: So many times in a cycle it is tried in vain, and so many nodes are tried for one job: a large cluster has more ways
-#: than it is worth looking at.
+#: Limits of the search: failed tries per cycle, and nodes tried per job. A large cluster has more combinations than are
+#: worth trying.
 _MOST_TRIES = 8
 _MOST_NODES = 8
 
@@ -38,7 +38,7 @@ class Move:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rearrangement:
-    """Who goes on elsewhere, and who goes back to the queue, so that a job has room."""
+    """The jobs that are moved and the jobs that are requeued, so that a job has room."""
 
     moves: tuple[Move, ...]
     victims: tuple[Candidate, ...]
@@ -46,7 +46,7 @@ class Rearrangement:
 
 @dataclass(frozen=True, slots=True)
 class _Clearing:
-    """What must leave a node so that one instance fits."""
+    """The jobs that must leave a node so that one instance fits."""
 
     moved_gpus: int
     loss: Loss
@@ -56,20 +56,20 @@ class _Clearing:
 
     @property
     def effort(self) -> tuple[int, Loss, int]:
-        """As little as possible is moved, then lost."""
+        """Sorts clearings: the fewest moved GPUs first, then the least loss."""
         return self.moved_gpus, self.loss, self.place
 
 
-class Moving:
-    """What one cycle knows of jobs that may be moved."""
+class MoveSearch:
+    """What one cycle knows about jobs that may be moved."""
 
-    def __init__(self, preempting: Preempting, reserved: Reserved) -> None:
+    def __init__(self, preempting: PreemptionView, reserved: Reserved) -> None:
         self._view = preempting
         self._snapshot = preempting.snapshot
         self._fleet: Fleet = preempting.snapshot.fleet
         self._reserved = reserved
         self._tries = 0
-        #: of each queue, those who may be moved, by their nodes
+        #: by queue and node: jobs that may be moved
         self._movable: dict[str, dict[str, list[Job]]] = {}
 
     def could_help(self, queue: Queue) -> bool:
@@ -77,7 +77,8 @@ class Moving:
         return self._snapshot.preemption.moves and is_ranked and self._tries < _MOST_TRIES
 
     def find(self, queue: Queue, job: Job) -> Rearrangement | None:
-        """How the job gets room by moves. Those who give way already must be out of the fleet."""
+        """How the job gets room by moves; None if it does not. Jobs that are leaving already must be out of the
+        fleet."""
         if not self.could_help(queue) or job.request.gpu_milli:
             return None
         candidates = self._view.candidates(job)
@@ -90,7 +91,7 @@ class Moving:
         return None
 
     def _could_be_enough(self, index: DomainIndex, job: Job, candidates: Sequence[Candidate]) -> bool:
-        """A job without room for which there is not even enough in all needs no look at the nodes."""
+        """Whether free GPUs and those of all candidates together are enough; if not, no node needs to be tried."""
         held = sum(len(one.job.allocation.gpus) for one in candidates if one.job.allocation)
         return index.free_gpus + held >= job.request.nodes * job.request.gpus
 
@@ -119,7 +120,7 @@ class Moving:
                     there.setdefault(self._fleet.place_of[grant.node], []).append(one)
         for place in places(self._fleet.eligible(job.request.labels, job.avoid_nodes) & index.members):
             here = movable.get(self._fleet.slots[place].node.id, ())
-            # Others may have been chosen in this cycle since the list was made.
+            # Some of them may have been chosen in this cycle since the list was made.
             movers = [one for one in here if one.id not in behind and self._view.may_be_moved(one)]
             found = self._clearing(index, job, place, there.get(place, []), movers)
             if found is not None:
@@ -148,7 +149,7 @@ class Moving:
     def _with_places(
         self, queue: Queue, clearings: Sequence[_Clearing], candidates: Sequence[Candidate]
     ) -> Rearrangement | None:
-        """Find places elsewhere for all who must leave these nodes and go on."""
+        """Find places on other nodes for all jobs that must leave these nodes."""
         cleared = tuple(self._fleet.slots[one.place].node.id for one in clearings)
         victims = {victim.job.id: victim for one in clearings for victim in one.victims}
         movers = sorted((job for one in clearings for job in one.movers), key=lambda job: (-_gpus(job), job.serial))
@@ -172,7 +173,7 @@ class Moving:
         return Rearrangement(moves=tuple(moves), victims=tuple(victims.values()))
 
     def _make_place(self, queue: Queue, job: Job, candidates: Sequence[Candidate]) -> list[Candidate] | None:
-        """Who must go back to the queue where the moved job goes on; nobody if it has room there."""
+        """The jobs that must be requeued to make a place for the moved job; None if it has room or cannot get any."""
         if find_open_place(self._reserved, self._fleet, job, queue, job.expected_end) is not None:
             return None
         searched = self._reserved.widest(job, queue.pool, end_if_started(job, self._view.now))
@@ -198,7 +199,7 @@ class Moving:
 
 
 class _Changes:
-    """What is taken and given back for a while."""
+    """Allocations taken and given back in the fleet, to be undone."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
@@ -222,14 +223,14 @@ class _Changes:
 
 
 def is_movable(job: Job) -> bool:
-    """Whether it can go on elsewhere without losing more than the way there: it is known to save."""
+    """Whether the job can continue on another node and loses only the restart: it is known to write checkpoints."""
     saves = job.checkpointed_at is not None or job.saved_seconds > 0
     is_simple = job.request.nodes == 1 and job.request.gpus > 0 and job.elastic is None and job.pinned_at is None
     return job.state is JobState.RUNNING and job.preemptible and saves and is_simple
 
 
 def _fewest_gpus(movers: Sequence[Job], missing: int) -> list[Job] | None:
-    """Jobs with so many GPUs together, as few more as can be; nothing if all have fewer."""
+    """Jobs that hold at least `missing` GPUs together, and as few more as possible; None if all together hold fewer."""
     if missing <= 0:
         return []
     best: dict[int, list[Job]] = {0: []}

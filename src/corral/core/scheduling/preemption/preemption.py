@@ -1,8 +1,16 @@
-"""Preemption: for whom running jobs are interrupted, which of them may be, and by which rule.
+"""Preemption: for which waiting jobs running jobs are interrupted, which running jobs are candidates, and by which
+rule.
 
-Each rule names those who stand strictly after a job without room: by an order that two jobs can never turn round, so
-that nobody who was preempted preempts back. Of them those may be preempted who are preemptible, have run for their
-least time and do not leave already, and those are who lose the least work (`victims`).
+A waiting job that finds no room may preempt running jobs by one of four rules (`SOURCES`): its queue is guaranteed GPUs
+that other queues have borrowed; its owner has reserved GPUs that other users' jobs use; it stands before a running job
+in a queue whose order preempts; or a running job was backfilled before it because of a prediction and runs longer than
+that. Each rule names only running jobs that stand strictly after the waiting job, in an order that never reverses for a
+pair of jobs: a preempted job never preempts the job that it was preempted for. Of the named jobs, those are candidates
+that are preemptible, have run for the minimum time and are not leaving already. The victims are the candidates that
+lose the least work (`victims`).
+
+`PreemptionView` is what one scheduling cycle knows about all this. It is computed lazily and costs nothing where
+preemption is switched off.
 """
 
 from __future__ import annotations
@@ -15,77 +23,79 @@ from typing import Protocol
 from corral.core.fleet.resources import gpus_text
 from corral.core.model import WHOLE, Allocation, Job, JobState, Queue
 from corral.core.quantities import format_duration
-from corral.core.scheduling.backfill.planned_start import ProtectedStart, is_limited, likely_end_if_started
-from corral.core.scheduling.cycle import guarantees
-from corral.core.scheduling.cycle.plan import Preemption, PreemptionRule
+from corral.core.scheduling.backfill.planned_start import PlannedAllocation, is_limited, likely_end_if_started
+from corral.core.scheduling.limits import guarantees
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.ordering.cost import Rank, aged_from
+from corral.core.scheduling.plan.plan import Preemption, PreemptionRule
 from corral.core.scheduling.preemption.reclaim import ByReservation, own_part
 from corral.core.scheduling.preemption.victims import Candidate, choose_victims
 from corral.core.scheduling.reservations.reservations import Reserved
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.running_order import RankingAt, rank_in
 
-#: The least loss is looked for among so many, of those who stand furthest behind; among more only if they do not do.
+#: The least loss is searched among so many candidates, those that stand furthest behind; among more only if these do
+#: not make enough room.
 _FIRST_LOOK = 512
 
-#: A job, and the rule with its numbers in words.
+#: A running job, and a function that describes the rule with its numbers.
 After = tuple[Job, Callable[[], str]]
 
 
 class Source(Protocol):
-    """A rule by which jobs are preempted."""
+    """A rule by which running jobs are preempted."""
 
     rule: PreemptionRule
 
     def counts(self, snapshot: ClusterSnapshot) -> bool:
-        """Whether it can decide anything in this installation; if not, it must cost nothing."""
+        """Whether the rule can apply in this installation; if not, it must cost nothing."""
 
-    def could_help(self, view: Preempting, job: Job) -> bool:
-        """Whether it might name anybody for the job, or for one behind it in its line. Must be quick."""
+    def could_help(self, view: PreemptionView, job: Job) -> bool:
+        """Whether the rule might name a running job for this job, or for one behind it in its line. Must be quick."""
 
-    def after(self, view: Preempting, job: Job) -> Iterator[After]:
-        """Jobs that hold resources and stand strictly after the job, whether they may be preempted yet or not."""
+    def after(self, view: PreemptionView, job: Job) -> Iterator[After]:
+        """Running jobs that stand strictly after the job, whether they may be preempted yet or not."""
 
-    def gives_back(self, view: Preempting, job: Job, protected: ProtectedStart) -> bool:
-        """Whether a job that would start now on what is held for a protected start could be preempted for it then."""
+    def can_reclaim(self, view: PreemptionView, job: Job, planned: PlannedAllocation) -> bool:
+        """Whether a job that starts now on resources held for a planned start can be preempted for that start."""
 
 
-class Preempting:
-    """What one cycle knows of running jobs that may be preempted; worked out when it is first asked for."""
+class PreemptionView:
+    """What one cycle knows about running jobs that may be preempted; computed when first asked for."""
 
     def __init__(self, snapshot: ClusterSnapshot, now: float) -> None:
         self.snapshot = snapshot
         self.now = now
-        giving = [snapshot.jobs[job_id] for ids in snapshot.giving_way.values() for job_id in sorted(ids)]
-        #: jobs that give way already, or were chosen to in this cycle: to the queue, and elsewhere
-        self.leaving: dict[str, Job] = {job.id: job for job in giving if not job.is_moving}
-        self.moving: dict[str, Job] = {job.id: job for job in giving if job.is_moving}
-        #: jobs that will be moved as soon as others have left the places where they go on: what they hold is promised
+        leaving = [snapshot.jobs[job_id] for ids in snapshot.victims_stopping.values() for job_id in sorted(ids)]
+        #: jobs that are being preempted, or were chosen in this cycle: requeued, and moved
+        self.leaving: dict[str, Job] = {job.id: job for job in leaving if not job.is_moving}
+        self.moving: dict[str, Job] = {job.id: job for job in leaving if job.is_moving}
+        #: jobs that will be moved as soon as other jobs have left their new places: what they hold is promised
         self.moving_later: set[str] = set()
-        #: when somebody who is spared now may be preempted
+        #: when the next job that may not be preempted yet may be
         self.wake_at: float | None = None
         self.reserved = Reserved(snapshot, now)
-        #: to an installation without such rules they cost nothing
+        #: only the rules that can apply here
         self._sources = [one for one in SOURCES if one.counts(snapshot)] if snapshot.preemption.enabled else []
         self._rankings: dict[str, RankingAt] = {}
 
     @property
     def is_possible(self) -> bool:
-        """Whether anybody could be preempted for anybody."""
+        """Whether any job could be preempted at all."""
         return bool(self._sources)
 
     @property
-    def giving_way(self) -> list[Job]:
-        """Those who leave for others: to the queue, or elsewhere."""
+    def all_leaving(self) -> list[Job]:
+        """Jobs that leave their places for other jobs: requeued or moved."""
         return [*self.leaving.values(), *self.moving.values()]
 
     def could_help(self, job: Job) -> bool:
-        """Whether others might be preempted for the job, or for one behind it in its line."""
+        """Whether running jobs might be preempted for the job, or for one behind it in its line."""
         return any(source.could_help(self, job) for source in self._sources)
 
     def victims(self, job: Job) -> list[Candidate] | None:
-        """Whose end makes room for the job, if it is anybody's. Those who give way already must be out of the fleet."""
+        """The victims that make room for the job; None if there are none. Jobs that are leaving already must be out of
+        the fleet."""
         fleet, pool = self.snapshot.fleet, self.snapshot.queues[job.queue].pool
         found: list[Candidate] = []
         enough = _FIRST_LOOK
@@ -99,15 +109,15 @@ class Preempting:
         return choose_victims(fleet, job, pool, found) if found else None
 
     def candidates(self, job: Job) -> list[Candidate]:
-        """Those who may be preempted for the job and stand furthest behind, as many as are looked at first."""
+        """The candidates that stand furthest behind, as many as are considered first."""
         return [*islice(self._candidates(job), _FIRST_LOOK)]
 
     def may_be_moved(self, job: Job) -> bool:
-        """Whether it has run for its least time since it was last started or moved, and does not leave already."""
+        """Whether the job has run for the minimum time since its last start or move, and is not leaving already."""
         return not self._is_chosen(job.id) and self._is_ripe(job)
 
     def leave(self, victims: Iterable[Candidate], for_job: Job) -> list[Preemption]:
-        """From now on in this cycle these give way."""
+        """Note that these jobs are preempted in this cycle."""
         victims = list(victims)
         self.leaving |= {victim.job.id: victim.job for victim in victims}
         return [
@@ -116,13 +126,13 @@ class Preempting:
                 for_job=for_job.id,
                 rule=victim.rule,
                 lost_gpu_seconds=victim.lost_gpu_seconds,
-                detail=victim.words(),
+                detail=victim.detail(),
             )
             for victim in victims
         ]
 
     def move(self, job: Job, to: Allocation, for_job: Job) -> Preemption:
-        """From now on in this cycle the job is on its way to another place."""
+        """Note that the job is moved in this cycle."""
         self.moving[job.id] = job
         assert job.allocation is not None
         here, there = job.allocation.grants[0].node, to.grants[0].node
@@ -132,14 +142,14 @@ class Preempting:
             rule=PreemptionRule.MOVE,
             lost_gpu_seconds=lost_gpu_seconds(job, self.now),
             detail=(
-                f"{for_job.id} asks for {_asked_words(for_job)}, and there is room for it, but not in one place: "
-                f"{job.id} goes on on {there} instead of {here}"
+                f"{for_job.id} asks for {_request_text(for_job)}, and there is room for it, but not in one place: "
+                f"{job.id} moves from {here} to {there}"
             ),
             to=to,
         )
 
     def sooner(self, job: Job) -> dict[str, float]:
-        """When running jobs are gone at the latest that leave, or could be made to for this job."""
+        """By job id: the latest end of running jobs that are being preempted, or could be preempted for this job."""
         found = {one.id: self.now + one.grace_seconds for one in self.leaving.values()}
         for one, rule, _ in self._after(job):
             if self._frees(job, one, rule) is not None:
@@ -149,16 +159,17 @@ class Preempting:
                 found[one.id] = end
         return found
 
-    def gives_back(self, job: Job, protected: ProtectedStart) -> bool:
-        """Whether a job that would start now on what is held for a protected start could be made to go in time."""
+    def can_reclaim(self, job: Job, planned: PlannedAllocation) -> bool:
+        """Whether a job that starts now on resources held for a planned start can be preempted in time for that
+        start."""
         if not job.preemptible or not job.request.wants_gpu:
             return False
-        if math.isfinite(protected.at) and self.now + self.snapshot.preemption.min_run_seconds > protected.at:
+        if math.isfinite(planned.at) and self.now + self.snapshot.preemption.min_run_seconds > planned.at:
             return False
-        return any(source.gives_back(self, job, protected) for source in self._sources)
+        return any(source.can_reclaim(self, job, planned) for source in self._sources)
 
     def ranking(self, queue: Queue) -> RankingAt:
-        """Preemptible jobs that a queue whose order preempts has running, by their rank."""
+        """The preemptible running jobs of a queue whose order preempts, by their rank."""
         found = self._rankings.get(queue.name)
         if found is None:
             ranking = self.snapshot.ranking(queue)
@@ -169,37 +180,38 @@ class Preempting:
         return found
 
     def wake(self, at: float) -> None:
-        """Time alone will change the answer then."""
+        """Ask for another cycle at that time: the answer changes then without any event."""
         if at > self.now:
             self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
 
     def _candidates(self, job: Job) -> Iterator[Candidate]:
-        for one, rule, words in self._after(job):
+        for one, rule, detail in self._after(job):
             if self._is_ripe(one):
                 lost, frees = lost_gpu_seconds(one, self.now), self._frees(job, one, rule)
-                yield Candidate(job=one, rule=rule, lost_gpu_seconds=lost, frees=frees, words=words)
+                yield Candidate(job=one, rule=rule, lost_gpu_seconds=lost, frees=frees, detail=detail)
 
     def _after(self, job: Job) -> Iterator[tuple[Job, PreemptionRule, Callable[[], str]]]:
-        """Who stands after a job and holds what it could use, each by the first rule that says so."""
+        """Running jobs that stand after a job and hold GPUs that it could use, each with the first rule that names
+        it."""
         if not job.request.wants_gpu or job.queue not in self.snapshot.queues:
             return
         models, seen = job.request.models, {*self.leaving, *self.moving, *self.moving_later}
         for source in self._sources:
-            for one, words in source.after(self, job):
+            for one, detail in source.after(self, job):
                 if one.id in seen or not one.preemptible or one.allocation is None or not one.allocation.model:
                     continue
                 if one.state not in (JobState.STARTING, JobState.RUNNING) or self.reserved.shields(one, job):
                     continue
                 if not models or one.allocation.model in models:
                     seen.add(one.id)
-                    yield one, source.rule, words
+                    yield one, source.rule, detail
 
     def _frees(self, job: Job, victim: Job, rule: PreemptionRule) -> Allocation | None:
-        """What of a victim's end counts for the job, if not all of it does."""
+        """The part of a victim's allocation that the job has a right to; None if that is all of it."""
         return own_part(self, job, victim) if rule is PreemptionRule.RESERVATION else None
 
     def _is_chosen(self, job_id: str) -> bool:
-        """Whether it leaves already, or was chosen to in this cycle: what it holds is given away once."""
+        """Whether the job is leaving already, or was chosen in this cycle: its resources are given to one job only."""
         return job_id in self.leaving or job_id in self.moving or job_id in self.moving_later
 
     def _ripe_at(self, job: Job) -> float:
@@ -211,27 +223,27 @@ class Preempting:
 
 
 def claimants(snapshot: ClusterSnapshot, now: float) -> list[Job]:
-    """Waiting jobs that others give way to or have given way to since they wait.
+    """Waiting jobs that running jobs are being preempted for, or were preempted for since they wait.
 
-    Those who ask for what is guaranteed to them come first, as they did when others were chosen to give way; then those
-    to whom all have given way, so that they start on that; then by the order of their queue, where that preempts, and
-    by how long they wait.
+    Jobs that ask for GPUs guaranteed to their queue come first, as they did when the victims were chosen; then jobs
+    whose victims are all gone, so that they start on the freed GPUs; then by the order of their queue, where that
+    preempts, and by how long they wait.
     """
     found: list[Job] = []
-    for job_id in {*snapshot.giving_way, *snapshot.gave_way}:
+    for job_id in {*snapshot.victims_stopping, *snapshot.victims_requeued}:
         job = snapshot.jobs.get(job_id)
         if job is None or job.state is not JobState.QUEUED or job.after or job.queue not in snapshot.queues:
             continue
-        # Those who gave way to an earlier attempt of it owe it nothing any more.
+        # Victims of an earlier attempt of the job do not count any more.
         since = job.queued_at or 0.0
-        gone = (snapshot.jobs[other].queued_at or 0.0 for other in snapshot.gave_way.get(job_id, ()))
-        if job_id in snapshot.giving_way or any(at >= since for at in gone):
+        gone = (snapshot.jobs[other].queued_at or 0.0 for other in snapshot.victims_requeued.get(job_id, ()))
+        if job_id in snapshot.victims_stopping or any(at >= since for at in gone):
             found.append(job)
     waiting = {job.id: job for job in found}
 
     def order(job: Job) -> tuple[int, bool, bool, float, float, int]:
         is_entitled = guarantees.is_entitled(snapshot, job)
-        is_kept_waiting = job.id in snapshot.giving_way
+        is_kept_waiting = job.id in snapshot.victims_stopping
         rank = rank_of(snapshot, snapshot.queues[job.queue], job, now)
         place = -math.inf if rank is None else rank.place
         return _steps_behind(job, waiting), not is_entitled, is_kept_waiting, place, job.queued_at or 0.0, job.serial
@@ -240,8 +252,8 @@ def claimants(snapshot: ClusterSnapshot, now: float) -> list[Job]:
 
 
 def _steps_behind(job: Job, claimants: dict[str, Job]) -> int:
-    """Whoever gave way to another that waits still comes behind it, although others gave way to it before: else at one
-    moment the two would take turns for ever."""
+    """How many claimants the job was preempted for, directly and through others: it comes behind them, even if jobs
+    were preempted for it before. Otherwise two jobs could preempt each other at the same moment for ever."""
     before = list[str]()
     for_job = job.preempted_for
     while for_job in claimants and for_job not in before:
@@ -251,21 +263,21 @@ def _steps_behind(job: Job, claimants: dict[str, Job]) -> int:
 
 
 def lost_gpu_seconds(job: Job, now: float) -> float:
-    """Work since its last checkpoint: lost, unless it saves when it is warned."""
+    """Work since the last checkpoint: lost, unless the job saves when it is warned."""
     if job.started_at is None or job.allocation is None:
         return 0.0
     since = job.started_at if job.checkpointed_at is None else max(job.started_at, job.checkpointed_at)
     return max(0.0, now - since) * job.allocation.total_gpu_milli / WHOLE
 
 
-def _asked_words(job: Job) -> str:
+def _request_text(job: Job) -> str:
     request = job.request
     each = f"{request.gpus} {'GPU' if request.gpus == 1 else 'GPUs'}"
     return f"{each} of one node" if request.nodes == 1 else f"{each} of each of {request.nodes} nodes"
 
 
 def rank_of(snapshot: ClusterSnapshot, queue: Queue, job: Job, now: float) -> Rank | None:
-    """Where a job stands in a queue whose order preempts; nothing in others."""
+    """The rank of a job in a queue whose order preempts; None in others."""
     return rank_in(queue.policy, job, snapshot.ordering, now) if queue.preempts else None
 
 
@@ -273,17 +285,17 @@ def rank_of(snapshot: ClusterSnapshot, queue: Queue, job: Job, now: float) -> Ra
 
 
 class ByGuarantee:
-    """What was borrowed comes back to the queue that it is guaranteed to."""
+    """Borrowed GPUs return to the queue that they are guaranteed to."""
 
     rule = PreemptionRule.GUARANTEE
 
     def counts(self, snapshot: ClusterSnapshot) -> bool:
         return guarantees.counts(snapshot)
 
-    def could_help(self, view: Preempting, job: Job) -> bool:
+    def could_help(self, view: PreemptionView, job: Job) -> bool:
         return guarantees.standing(view.snapshot, view.snapshot.queues[job.queue]).owed_milli > 0
 
-    def after(self, view: Preempting, job: Job) -> Iterator[After]:
+    def after(self, view: PreemptionView, job: Job) -> Iterator[After]:
         snapshot = view.snapshot
         if not guarantees.is_entitled(snapshot, job):
             return
@@ -291,17 +303,17 @@ class ByGuarantee:
         for name in sorted(snapshot.holding):
             other = snapshot.queues.get(name)
             if other is not None and name != own.name and other.pool == own.pool:
-                words = self._words(snapshot, own, other, job)
-                yield from ((one, words) for one in guarantees.borrowers(snapshot, other, view.leaving))
+                detail = self._detail(snapshot, own, other, job)
+                yield from ((one, detail) for one in guarantees.borrowers(snapshot, other, view.leaving))
 
-    def gives_back(self, view: Preempting, job: Job, protected: ProtectedStart) -> bool:
+    def can_reclaim(self, view: PreemptionView, job: Job, planned: PlannedAllocation) -> bool:
         queues = view.snapshot.queues
-        own, other = queues[job.queue], queues[protected.job.queue]
-        if own.name == other.name or own.pool != other.pool or not guarantees.is_entitled(view.snapshot, protected.job):
+        own, other = queues[job.queue], queues[planned.job.queue]
+        if own.name == other.name or own.pool != other.pool or not guarantees.is_entitled(view.snapshot, planned.job):
             return False
         return not guarantees.is_entitled(view.snapshot, job)
 
-    def _words(self, snapshot: ClusterSnapshot, own: Queue, other: Queue, job: Job) -> Callable[[], str]:
+    def _detail(self, snapshot: ClusterSnapshot, own: Queue, other: Queue, job: Job) -> Callable[[], str]:
         held, borrows = (gpus_text(snapshot.held.by_queue.get(name, 0)) for name in (own.name, other.name))
         count = f"{own.guaranteed_gpus} {'GPU' if own.guaranteed_gpus == 1 else 'GPUs'}"
         return lambda: (
@@ -312,53 +324,53 @@ class ByGuarantee:
 
 
 class ByOrder:
-    """In a queue whose order preempts, whoever stands before takes from whoever runs and stands after."""
+    """In a queue whose order preempts, a waiting job preempts running jobs that stand after it."""
 
     rule = PreemptionRule.ORDER
 
     def counts(self, snapshot: ClusterSnapshot) -> bool:
         return any(queue.preempts for queue in snapshot.queues.values())
 
-    def could_help(self, view: Preempting, job: Job) -> bool:
+    def could_help(self, view: PreemptionView, job: Job) -> bool:
         queue = view.snapshot.queues[job.queue]
         rank = rank_of(view.snapshot, queue, job, view.now)
         if rank is None:
             return False
         return next(view.ranking(queue).behind(rank.place), None) is not None
 
-    def after(self, view: Preempting, job: Job) -> Iterator[After]:
+    def after(self, view: PreemptionView, job: Job) -> Iterator[After]:
         queue = view.snapshot.queues[job.queue]
         rank = rank_of(view.snapshot, queue, job, view.now)
         if rank is not None:
             behind = view.ranking(queue).behind(rank.place)
-            yield from ((one, self._words(view, queue, job, one)) for one in behind)
+            yield from ((one, self._detail(view, queue, job, one)) for one in behind)
 
-    def gives_back(self, view: Preempting, job: Job, protected: ProtectedStart) -> bool:
-        """As they stand now: a job that gets more urgent while it runs keeps what it has."""
-        if job.queue != protected.job.queue:
+    def can_reclaim(self, view: PreemptionView, job: Job, planned: PlannedAllocation) -> bool:
+        """By the ranks at this moment: a job that becomes more urgent while it runs keeps its GPUs."""
+        if job.queue != planned.job.queue:
             return False
         queue = view.snapshot.queues[job.queue]
-        own, others = (rank_of(view.snapshot, queue, one, view.now) for one in (job, protected.job))
+        own, others = (rank_of(view.snapshot, queue, one, view.now) for one in (job, planned.job))
         return own is not None and others is not None and others.place < own.place
 
-    def _words(self, view: Preempting, queue: Queue, job: Job, victim: Job) -> Callable[[], str]:
-        def words() -> str:
+    def _detail(self, view: PreemptionView, queue: Queue, job: Job, victim: Job) -> Callable[[], str]:
+        def detail() -> str:
             if job.pinned_at is not None:
                 return f"{job.id} is pinned by an operator, and the order of queue {queue.name} preempts"
-            told, rules = POLICIES[queue.policy].rank_words, view.snapshot.ordering
+            describe, rules = POLICIES[queue.policy].rank_text, view.snapshot.ordering
             return (
-                f"in queue {queue.name}, whose order preempts, {job.id} ({told(job, rules, view.now)}) goes before "
-                f"{victim.id} ({told(victim, rules, view.now)})"
+                f"in queue {queue.name}, whose order preempts, {job.id} ({describe(job, rules, view.now)}) goes before "
+                f"{victim.id} ({describe(victim, rules, view.now)})"
             )
 
-        return words
+        return detail
 
 
 class ByOverrun:
-    """Whoever passed a waiting job on the strength of a prediction, and runs longer, makes room for it.
+    """A job that was backfilled before a waiting job because of a prediction, and runs longer, is preempted for it.
 
-    Only the younger of two jobs passes so, and it is never the other way round. Where another rule could turn the two
-    round again, in a queue whose order preempts or within a guarantee, nobody passes so.
+    Only the younger of two jobs is backfilled so, never the older one. Where another rule could reverse the two, in a
+    queue whose order preempts or within a guarantee, no job is backfilled by its prediction.
     """
 
     rule = PreemptionRule.OVERRUN
@@ -366,10 +378,10 @@ class ByOverrun:
     def counts(self, snapshot: ClusterSnapshot) -> bool:
         return True
 
-    def could_help(self, view: Preempting, job: Job) -> bool:
-        return False  # it is for those whose protected start has come, and they are looked at anyway
+    def could_help(self, view: PreemptionView, job: Job) -> bool:
+        return False  # it helps jobs whose planned start has come, and those are considered anyway
 
-    def after(self, view: Preempting, job: Job) -> Iterator[After]:
+    def after(self, view: PreemptionView, job: Job) -> Iterator[After]:
         snapshot, since = view.snapshot, job.queued_at or 0.0
         pool = snapshot.queues[job.queue].pool
         next_end = snapshot.next_likely_end(view.now)
@@ -379,26 +391,26 @@ class ByOverrun:
             queue = snapshot.queues.get(one.queue)
             passed = (one.allocated_at or 0.0) > since and self._is_behind(view, one, job)
             if passed and queue is not None and queue.pool == pool and self._has_borrowed(view, queue, one):
-                yield one, self._words(view, job, one)
+                yield one, self._detail(view, job, one)
 
-    def gives_back(self, view: Preempting, job: Job, protected: ProtectedStart) -> bool:
-        if is_limited(job) or not math.isfinite(protected.at) or not self._is_behind(view, job, protected.job):
+    def can_reclaim(self, view: PreemptionView, job: Job, planned: PlannedAllocation) -> bool:
+        if is_limited(job) or not math.isfinite(planned.at) or not self._is_behind(view, job, planned.job):
             return False
-        is_in_time = likely_end_if_started(job, view.now) <= protected.at
+        is_in_time = likely_end_if_started(job, view.now) <= planned.at
         return is_in_time and not guarantees.is_entitled(view.snapshot, job)
 
-    def _is_behind(self, view: Preempting, one: Job, job: Job) -> bool:
+    def _is_behind(self, view: PreemptionView, one: Job, job: Job) -> bool:
         queue = view.snapshot.queues[job.queue]
         if one.queue == job.queue and rank_of(view.snapshot, queue, job, view.now) is not None:
             return False
         return (aged_from(job), job.serial) < (aged_from(one), one.serial)
 
-    def _has_borrowed(self, view: Preempting, queue: Queue, one: Job) -> bool:
+    def _has_borrowed(self, view: PreemptionView, queue: Queue, one: Job) -> bool:
         if not queue.guaranteed_gpus:
             return True
         return any(other.id == one.id for other in guarantees.borrowers(view.snapshot, queue, view.leaving))
 
-    def _words(self, view: Preempting, job: Job, victim: Job) -> Callable[[], str]:
+    def _detail(self, view: PreemptionView, job: Job, victim: Job) -> Callable[[], str]:
         assert victim.predicted is not None
         ran = format_duration(max(1.0, view.now - (victim.started_at or view.now)))
         expected = format_duration(max(1.0, victim.predicted.p90_seconds))
@@ -408,5 +420,5 @@ class ByOverrun:
         )
 
 
-#: In the order in which they are asked. A further rule is one more of these.
+#: In the order in which they are asked. A new rule is one more entry here.
 SOURCES: tuple[Source, ...] = (ByGuarantee(), ByReservation(), ByOrder(), ByOverrun())

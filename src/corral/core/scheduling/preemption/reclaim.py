@@ -1,8 +1,8 @@
-"""The rule by which what was lent comes back: the owner of reserved GPUs preempts others who run on them.
+"""The preemption rule by which lent GPUs return: jobs of a reservation's owner preempt other jobs on the reserved GPUs.
 
-An owner's right ends where the reservation does. Whatever else a victim holds comes back too, but nobody is preempted
-for that: the job must fit on what is reserved for it and what is free already. So two owners who borrow from each
-other never take turns in preempting.
+An owner has a right to the reserved GPUs only. A victim also releases its other resources, but no job is preempted for
+those: the owner's job must fit on the reserved GPUs and what is free already. So two owners that borrow from each other
+never preempt each other in turns.
 """
 
 from __future__ import annotations
@@ -12,49 +12,50 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from corral.core.fleet.resources import gpus_text
-from corral.core.model import Allocation, Job, Reservation
-from corral.core.scheduling.cycle.plan import PreemptionRule
-from corral.core.scheduling.reservations.reservations import window_words
+from corral.core.model import Allocation, Job
+from corral.core.scheduling.plan.plan import PreemptionRule
+from corral.core.scheduling.reservations.reservation import Reservation
+from corral.core.scheduling.reservations.reservations import window_text
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 if TYPE_CHECKING:
-    from corral.core.scheduling.backfill.planned_start import ProtectedStart
-    from corral.core.scheduling.preemption.preemption import Preempting
+    from corral.core.scheduling.backfill.planned_start import PlannedAllocation
+    from corral.core.scheduling.preemption.preemption import PreemptionView
 
 
 class ByReservation:
-    """Within the window, owners get back what was lent."""
+    """Within the window, lent GPUs return to the owners of the reservation."""
 
     rule = PreemptionRule.RESERVATION
 
     def counts(self, snapshot: ClusterSnapshot) -> bool:
         return bool(snapshot.reservations)
 
-    def could_help(self, view: Preempting, job: Job) -> bool:
+    def could_help(self, view: PreemptionView, job: Job) -> bool:
         lent = view.reserved.lent(view.snapshot.queues[job.queue].pool)
         return any(borrowed for _, borrowed in lent.values())
 
-    def after(self, view: Preempting, job: Job) -> Iterator[tuple[Job, Callable[[], str]]]:
+    def after(self, view: PreemptionView, job: Job) -> Iterator[tuple[Job, Callable[[], str]]]:
         for reservation, borrowed in _lent_by(view, job):
             for job_id, gpus in borrowed.items():
-                yield view.snapshot.jobs[job_id], self._words(view, reservation, job, len(gpus))
+                yield view.snapshot.jobs[job_id], self._detail(view, reservation, job, len(gpus))
 
-    def gives_back(self, view: Preempting, job: Job, protected: ProtectedStart) -> bool:
-        """What is held for an owner may be what all share, for which nobody gives way."""
+    def can_reclaim(self, view: PreemptionView, job: Job, planned: PlannedAllocation) -> bool:
+        """The resources held for an owner may be shared ones, for which no job is preempted."""
         return False
 
-    def _words(self, view: Preempting, reservation: Reservation, job: Job, count: int) -> Callable[[], str]:
+    def _detail(self, view: PreemptionView, reservation: Reservation, job: Job, count: int) -> Callable[[], str]:
         return lambda: (
             f"reservation {reservation.name} has {len(reservation.gpus)} GPUs for {job.user} "
-            f"{window_words(reservation, view.now)}; {job.id} asks for {gpus_text(job.request.total_gpu_milli)}, "
+            f"{window_text(reservation, view.now)}; {job.id} asks for {gpus_text(job.request.total_gpu_milli)}, "
             f"and {count} of them were lent"
         )
 
 
-def own_part(view: Preempting, job: Job, victim: Job) -> Allocation | None:
-    """What the victim holds of the GPUs that are reserved for the job; nothing if that is all it holds.
+def own_part(view: PreemptionView, job: Job, victim: Job) -> Allocation | None:
+    """The part of the victim's allocation that is reserved for the job; None if that is all of it.
 
-    CPUs and memory come back as a whole.
+    CPUs and memory are released as a whole.
     """
     assert victim.allocation is not None
     own = {gpu for _, borrowed in _lent_by(view, job) for gpu in borrowed.get(victim.id, ())}
@@ -64,8 +65,8 @@ def own_part(view: Preempting, job: Job, victim: Job) -> Allocation | None:
     return replace(victim.allocation, grants=tuple(grant for grant in grants if grant.gpus))
 
 
-def _lent_by(view: Preempting, job: Job) -> Iterator[tuple[Reservation, dict[str, list[str]]]]:
-    """The job's reservations, and what others hold of them."""
+def _lent_by(view: PreemptionView, job: Job) -> Iterator[tuple[Reservation, dict[str, list[str]]]]:
+    """The reservations of the job's owner, and the GPUs of them that other jobs hold."""
     pool = view.snapshot.queues[job.queue].pool
     owned = view.reserved.owned_by(job.user, pool)
     for name, lent in view.reserved.lent(pool).items() if owned else ():

@@ -1,7 +1,8 @@
-"""Which of the jobs that may be preempted are: those that lose the least work, and no more of them than needed.
+"""The choice of victims: of the jobs that may be preempted, those that lose the least work, and no more than needed.
 
-For jobs that run on one node each the answer is exact: the cheapest set is found on every node, and the cheapest nodes
-are taken. Where gangs are among them it is a set of which nobody could be spared.
+For candidates that run on one node each the answer is exact: the cheapest set of victims is computed for every node,
+and the cheapest nodes are taken. If gangs are among the candidates, the result is a set from which no victim can be
+removed.
 """
 
 from __future__ import annotations
@@ -11,27 +12,27 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from corral.core.model import WHOLE, Allocation, Grant, Job, Request
-from corral.core.scheduling.cycle.plan import PreemptionRule
 from corral.core.scheduling.placement.search import domains_for
+from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.core.snapshot.node_index import DomainIndex, Fleet, Slot, places
 
-#: So many sets of jobs are looked at on one node beyond the first that does; what was found until then is taken. No
-#: node comes near it where jobs have GPUs of their own.
+#: How many sets of jobs are tried on one node; then the best set so far is taken. Where jobs have whole GPUs, no node
+#: comes near this limit.
 _MOST_SETS = 2_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
-    """A running job that may be preempted for the one that asks."""
+    """A running job that may be preempted for a waiting job."""
 
     job: Job
     rule: PreemptionRule
-    #: GPU-seconds since its last checkpoint
+    #: GPU-seconds of work since the last checkpoint
     lost_gpu_seconds: float
-    #: what counts as coming back, if the one that asks has no right to all of it
+    #: the part of its allocation that the waiting job has a right to; None if that is all of it
     frees: Allocation | None = None
-    #: the rule with its numbers, for those who are chosen
-    words: Callable[[], str] = field(repr=False)
+    #: describes the rule with its numbers; called for victims only
+    detail: Callable[[], str] = field(repr=False)
 
     @property
     def loss(self) -> Loss:
@@ -39,11 +40,11 @@ class Candidate:
 
 
 class Loss(NamedTuple):
-    """What a set of victims costs: work first, then how many they are, then how long they have had what they lose."""
+    """The cost of a set of victims: lost work first, then their number, then how long they have held their GPUs."""
 
     gpu_seconds: float = 0.0
     jobs: int = 0
-    #: the later they were allocated, the smaller
+    #: smaller for jobs that were allocated later
     seniority: float = 0.0
 
     def and_of(self, other: Loss) -> Loss:
@@ -51,9 +52,9 @@ class Loss(NamedTuple):
 
 
 def choose_victims(fleet: Fleet, job: Job, pool: str, candidates: Sequence[Candidate]) -> list[Candidate] | None:
-    """The candidates whose end makes room for the job; nothing if all of them together would not.
+    """The cheapest candidates whose end makes room for the job; None if all of them together do not.
 
-    What is free in the fleet counts as free: whoever gives way already must be out of it.
+    Jobs that are leaving already must be out of the fleet: their resources count as free.
     """
     among = fleet.eligible(job.request.labels, job.avoid_nodes)
     found = [
@@ -75,7 +76,7 @@ def _choose_in(
     cheapest: list[tuple[Loss, int, list[Candidate]]] = []
     for place, room in rooms.items():
         if room.fits(request):
-            continue  # it is among those that are ready
+            continue  # counted in `ready`
         bound = cheapest[-1][0] if len(cheapest) == request.nodes - ready else None
         if bound is not None and room.candidates[0][0].loss >= bound:
             break  # nodes come in the order of their cheapest candidates
@@ -92,9 +93,9 @@ def _choose_in(
 
 
 def none_to_spare(victims: Sequence[Candidate], rooms: Sequence[Room], request: Request) -> list[Candidate]:
-    """Of victims whose end makes room on each of these nodes, those without whom it would not, cheapest first.
+    """Of victims whose end makes room on each of these nodes, those that are needed for it, cheapest first.
 
-    A gang may have been chosen for one node and make others unnecessary on the next.
+    A gang that was chosen for one node may make victims on another node unnecessary.
     """
     kept = sorted(victims, key=lambda one: one.loss)
     ids = {one.job.id for one in kept}
@@ -123,7 +124,7 @@ def _shift_all(grants: Iterable[tuple[Room, Grant]], sign: int) -> None:
 
 
 def _rooms(fleet: Fleet, index: DomainIndex, job: Job, among: int, candidates: Iterable[Candidate]) -> dict[int, Room]:
-    """The nodes on which candidates run, and the candidates there, those who lose least first."""
+    """The nodes on which candidates run, with the candidates there, the smallest loss first."""
     rooms: dict[int, Room] = {}
     for candidate in sorted(candidates, key=lambda one: (one.loss, one.job.serial)):
         back = candidate.frees or candidate.job.allocation
@@ -140,10 +141,10 @@ def _rooms(fleet: Fleet, index: DomainIndex, job: Job, among: int, candidates: I
 
 
 def _ready_now(fleet: Fleet, index: DomainIndex, job: Job, among: int) -> int:
-    """How many nodes have room as they are; no more of them are counted than the job asks for."""
+    """How many nodes have room already; not more are counted than the job asks for."""
     request, found = job.request, 0
     if request.nodes == 1:
-        return 0  # it would not ask
+        return 0  # a single-node job that had room would have started
     least = 0 if request.gpu_milli else request.gpus
     for place in places(index.with_whole(least) & among if least else among):
         found += Room(fleet.slots[place], index, job).fits(request)
@@ -153,7 +154,7 @@ def _ready_now(fleet: Fleet, index: DomainIndex, job: Job, among: int) -> int:
 
 
 class Room:
-    """One node: what is free on it, and who could give way, those who lose least first."""
+    """One node: its free resources, and the candidates on it, the smallest loss first."""
 
     __slots__ = ("candidates", "cpu_milli", "free_milli", "memory_bytes", "slot")
 
@@ -180,7 +181,7 @@ class Room:
         return sum(left >= WHOLE for left in self.free_milli.values())
 
     def give_back(self, job: Job) -> None:
-        """Suppose that a job has left the node."""
+        """Count the job's resources as released."""
         for grant in job.allocation.grants if job.allocation is not None else ():
             if grant.node == self.slot.node.id:
                 self.shift(grant, 1)
@@ -195,7 +196,7 @@ class Room:
     def least(self, request: Request, bound: Loss | None) -> list[Candidate] | None:
         """The cheapest set of candidates without which the request fits, if it costs less than `bound`.
 
-        Exact where few sets are to be looked at; else the best of those that were, of which nobody could be spared.
+        Exact if few sets have to be tried; otherwise the best set of those tried, without unnecessary victims.
         """
         best: list[int] | None = None
         chosen: list[int] = []
@@ -203,12 +204,13 @@ class Room:
         reach = self._emptied()
         number, looked_at, most = 0, 0, len(self.candidates) + _MOST_SETS
         while True:
-            # `reach` is the room without the chosen and without everybody from `number` on: as far as this can lead.
+            # `reach` is the room without the chosen candidates and without all from `number` on: the most that this
+            # branch of the search can free.
             if number < len(self.candidates) and looked_at <= most:
                 candidate, grant = self.candidates[number]
                 more = losses[-1].and_of(candidate.loss)
                 looked_at += 1
-                # They are sorted by what they lose: whoever comes later costs no less.
+                # The candidates are sorted by their loss: those that follow cost no less.
                 if (bound is None or more < bound) and reach.fits(request):
                     is_useful = self._needs(grant, reach, request)
                     if is_useful:
@@ -225,7 +227,7 @@ class Room:
                     continue
             if not chosen:
                 break
-            # Nothing more begins with these: go on without the last of them.
+            # No further set begins with these: continue without the last of them.
             last = chosen.pop()
             losses.pop()
             for skipped in range(last + 1, number):
@@ -239,8 +241,8 @@ class Room:
         return none_to_spare(found, [self], request) if looked_at > most else found
 
     def _needs(self, grant: Grant, reach: Room, request: Request) -> bool:
-        """Whether what comes back with a grant can be of any use: CPUs or memory that are short, or a GPU that can
-        still become free enough."""
+        """Whether releasing the grant can help: it has CPUs or memory that are missing, or a GPU that can still become
+        free enough."""
         if (self.cpu_milli < request.cpu_milli and grant.cpu_milli) or (
             self.memory_bytes < request.memory_bytes and grant.memory_bytes
         ):
@@ -258,7 +260,7 @@ class Room:
         return room
 
     def shift(self, grant: Grant, sign: int) -> None:
-        """Suppose that a grant has come back (1), or is held again (-1)."""
+        """Count a grant as released (1) or as held again (-1)."""
         for gpu in grant.gpus:
             if gpu in self.free_milli:
                 self.free_milli[gpu] += sign * grant.gpu_milli

@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from corral.core.model import Gpu, GpuHealth, Job, JobState, Reservation
+from corral.core.model import Gpu, GpuHealth, Job, JobState
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.windows import in_force, owns, window_of
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 

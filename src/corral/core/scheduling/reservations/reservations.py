@@ -15,16 +15,11 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from corral.core.model import (
-    WHOLE,
-    Allocation,
-    Job,
-    Queue,
-    Reservation,
-)
+from corral.core.model import WHOLE, Allocation, Job, Queue
 from corral.core.quantities import format_duration
-from corral.core.scheduling.cycle.hold_rules import Reason
+from corral.core.scheduling.limits.hold_rules import Reason
 from corral.core.scheduling.placement.search import find_place
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.windows import Layout, Owned, Shut, Terms, is_active, layout_of, window_of
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Strategy
@@ -192,7 +187,7 @@ def reserved_reason(
         return None
     gpus = {gpu for _, names in closed for gpu in names}
     words = "; ".join(
-        f"{len(names)} by {one.name} for {_owners(one)} {window_words(one, now)}" for one, names in closed[:TOLD]
+        f"{len(names)} by {one.name} for {_owners(one)} {window_text(one, now)}" for one, names in closed[:TOLD]
     )
     more = f"; {len(closed) - TOLD} more reservations" if len(closed) > TOLD else ""
     detail = f"{_gpus(len(gpus))} of pool {pool} {'is' if len(gpus) == 1 else 'are'} reserved: {words}{more}"
@@ -211,7 +206,7 @@ def reserved_reason(
     )
 
 
-def window_words(reservation: Reservation, now: float) -> str:
+def window_text(reservation: Reservation, now: float) -> str:
     """When, as seen from now."""
     since, until = window_of(reservation)
     if since <= now:

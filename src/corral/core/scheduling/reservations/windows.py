@@ -11,7 +11,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from corral.core.model import Job, Reservation
+from corral.core.model import Job
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Strategy
 

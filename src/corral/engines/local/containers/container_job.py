@@ -1,10 +1,10 @@
-"""The supervisor's hands on a container: pull its image, tell its processes from the runtime's, find out how it ended,
-leave nothing behind. Its command lines come ready-made from the engine.
+"""A container, as its supervisor uses it: pulls the image, separates the job's processes from the runtime's, finds out
+how the container ended, and removes it. The engine provides the command lines.
 
-The program is the first process of the container's own process namespace. The kernel ignores SIGTERM for such a one
-unless it has a handler, and ends all others when it ends. So that a stop means the same as outside of containers,
-every process of the container gets the signal, and a first process which would have died of it is ended as soon as it
-is alone. Runs forked from the spawner, so only the standard library is imported here.
+The program is the first process of the container's own process namespace. The kernel ignores SIGTERM for such a process
+unless it has a handler, and kills all others when it ends. So that a stop means the same as without a container, every
+process of the container gets the signal, and a first process that would have died of it is killed as soon as it is
+alone. It is forked from the spawner, so this module uses the standard library only.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class PullFailed(Exception):
 
 
 class PullStopped(Exception):
-    """The attempt is to end before its image was there."""
+    """A stop came before the image was pulled."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContainerEnd:
-    """What the runtime knows of a container that ended. `has_started` is None if it knows nothing."""
+    """What the runtime reports about a container that ended. `has_started` is None if it reports nothing."""
 
     has_started: bool | None
     oom_killed: bool = False
@@ -55,8 +55,8 @@ class ContainerJob:
         self._image_id = ""
 
     def entered(self, spec: InstanceSpec) -> list[str]:
-        """In the process that becomes the runtime: makes what the container sees ready; gives the command. Raises
-        CannotMount."""
+        """Called in the process that becomes the runtime: mounts the directories of the container, and returns the
+        command. Raises CannotMount."""
         command = list(enter_container_mounts(spec, self._spec))
         command[self._spec["image_at"]] = self._image_id or self._spec["image"]
         return command
@@ -68,8 +68,9 @@ class ContainerJob:
     # -------------------------------------------------------------------------------------------- beginning
 
     def fetch_image(self, wake: int, wants_stop: Callable[[], bool], say: Callable[[str], None]) -> None:
-        """Until the image is here and may be used. `wake` becomes readable when a signal came. Raises PullFailed or
-        PullStopped. An image of the node that came by a login is pulled again, so that the registry decides."""
+        """Waits until the image is on the node and may be used. `wake` becomes readable when a signal came. Raises
+        PullFailed or PullStopped. An image that was pulled with a login is pulled again, so that the registry decides
+        whether this user may use it."""
         rights = ImageRights(self._spec["rights"], self._id_of)
         found = self._id_of(self._spec["image"])
         if not self._spec["auth"] and found is not None and rights.is_open(found):
@@ -95,7 +96,7 @@ class ContainerJob:
     def _pulled_id(self) -> str:
         found = self._id_of(self._spec["image"])
         if found is None:
-            raise PullFailed(f"image {self._spec['image']}: it is gone from the node already")
+            raise PullFailed(f"image {self._spec['image']}: it was removed from the node meanwhile")
         return found
 
     def _write_auth(self) -> None:
@@ -144,14 +145,14 @@ class ContainerJob:
             raise PullFailed(f"image {self._spec['image']}: {command[0]}: {error.strerror}") from error
 
     def write_environment(self, env: Mapping[str, str]) -> None:
-        """For the runtime to read: one variable a line, taken as it stands."""
+        """Writes the file that the runtime reads: one variable per line, taken literally."""
         text = "".join(f"{name}={value}\n" for name, value in sorted(env.items()))
         _write_private(self._spec["env_file"], text)
 
     # -------------------------------------------------------------------------------------------- its processes
 
     def inside(self, pids: Iterable[int]) -> set[int]:
-        """Those that belong to the container and not to its runtime."""
+        """The processes that belong to the container, without those of its runtime."""
         return {pid for pid in pids if pid_namespace(pid) not in ("", self._own_namespace)}
 
     def terminate(self, inside: set[int]) -> bool:
@@ -163,7 +164,7 @@ class ContainerJob:
         return self._answer(self._spec["terminate"]) is not None
 
     def end_lonely_first(self, inside: set[int]) -> bool:
-        """End a first process that is alone and would have died of SIGTERM if it were not the first."""
+        """Kill a first process that is alone and would have died of SIGTERM if it were not the first."""
         lonely = next(iter(inside)) if len(inside) == 1 else None
         if lonely is None or not dies_of(lonely, signal.SIGTERM):
             return False
@@ -186,7 +187,7 @@ class ContainerJob:
             os.unlink(self._spec["env_file"])
 
     def _answer(self, command: Sequence[str]) -> str | None:
-        """What the runtime says; None if it refuses or does not answer."""
+        """The output of the runtime; None if it fails or does not answer."""
         try:
             done = subprocess.run(
                 command,
@@ -205,7 +206,7 @@ class ContainerJob:
 
 
 def error_in(output: bytes) -> str:
-    """The runtime's last complaint, without its decoration."""
+    """The runtime's last error message, without its prefix."""
     lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
     complaints = [line for line in lines if line.startswith((_ERROR, "docker: "))]
     found = (complaints or lines or [""])[-1]

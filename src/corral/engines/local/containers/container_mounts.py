@@ -1,9 +1,10 @@
-"""What a container sees of the node: directories opened with the rights of the job's account, mounted by descriptor.
+"""The directories of the node that a container sees: opened with the permissions of the job's account, mounted by
+descriptor.
 
-A runtime that is root would mount whatever a path means at that moment. So it is given places of the supervisor's own.
-Podman runs in a mount namespace in which the directories are mounted there; Docker, whose daemon is elsewhere, is given
-descriptors of this process. Without root the runtime can reach no more than the job's account, and gets links.
-Runs forked from the spawner, so only the standard library is imported here.
+A runtime that is root would mount whatever a path means at that moment. So it is given directories that only the
+supervisor can change. Podman runs in a mount namespace in which the job's directories are mounted there; Docker, whose
+daemon is a separate process, is given descriptors of this process. Without root the runtime can reach no more than the
+job's account, and gets links. It is forked from the spawner, so this module uses the standard library only.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import os
 
 from corral.engines.attempts.instance_messages import ContainerMountSpec, ContainerSpec, InstanceSpec
 from corral.engines.attempts.processes import acting_as
-from corral.engines.local.rundir import PRIVATE, TMP, WORK
+from corral.engines.local.rundir import TMP, WORK
 from corral.engines.storage import mount_namespace
-from corral.engines.storage.job_mounts import place_in
+from corral.engines.storage.job_mounts import PRIVATE, place_in
 from corral.files import describe
-from corral.files.opening import open_directory_path
+from corral.files.descriptors import open_directory_path
 
 _LOOK = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -26,7 +27,7 @@ class CannotMount(Exception):
 
 
 def enter_container_mounts(spec: InstanceSpec, container: ContainerSpec) -> list[str]:
-    """In the process that becomes the runtime; gives the command to run. Raises CannotMount."""
+    """Called in the process that becomes the runtime; returns the command to run. Raises CannotMount."""
     places = [place_in(spec["rank_dir"], index) for index in range(len(container["mounts"]))]
     if os.geteuid() != 0:
         for place, mount in zip(places, container["mounts"], strict=True):
@@ -57,7 +58,7 @@ def _mount(mount: ContainerMountSpec, place: str, spec: InstanceSpec) -> None:
 
 
 def _with_descriptor(word: str, opened: dict[str, int]) -> str:
-    """The daemon finds what a descriptor of this process means, whatever has the name by now."""
+    """The daemon resolves a descriptor of this process, whatever the path means by now."""
     place, colon, rest = word.partition(":")
     if place not in opened or not colon:
         return word
@@ -76,14 +77,14 @@ def _open(mount: ContainerMountSpec, spec: InstanceSpec) -> int:
         if is_servers:
             return os.open(path, _LOOK)
         with acting_as(spec["owner"]):
-            # Links in the job's own directories lead nowhere; those on the way to a working directory are resolved
-            # first, with the account's rights, and none may be there any more when it is opened.
+            # Links in the job's own directories are not followed. Links on the path to a working directory are resolved
+            # first, with the account's permissions; when it is opened, none may be left.
             descriptor = open_directory_path(_own_path(path, spec) or os.path.realpath(path))
-            # To name a directory needs no right to it; to pass it does.
+            # Naming a directory needs no permission on it; passing through it does.
             os.close(os.open(".", _LOOK, dir_fd=descriptor))
     except OSError as error:
-        who = f" for the account {spec['owner']['name']}" if spec["owner"] is not None else ""
-        raise CannotMount(f"{path} cannot be mounted in the container: {error.strerror}{who}") from error
+        account = f" for the account {spec['owner']['name']}" if spec["owner"] is not None else ""
+        raise CannotMount(f"{path} cannot be mounted in the container: {error.strerror}{account}") from error
     found = os.readlink(f"/proc/self/fd/{descriptor}")
     is_own = any(_is_below(found, root) for root in _own_roots(spec).values())
     if not is_own and any(_is_below(found, os.path.realpath(root)) for root in spec["closed"]):
@@ -93,15 +94,15 @@ def _open(mount: ContainerMountSpec, spec: InstanceSpec) -> int:
 
 
 def _own_roots(spec: InstanceSpec) -> dict[str, str]:
-    """The outermost of the job's own directories, as they are called and as they are: what holds them is the server's,
-    and they themselves cannot be links."""
+    """The outermost of the job's own directories, by their names and by their real paths: their parent directories are
+    the server's, and they themselves cannot be links."""
     owned = [path for path in spec["owned"] if not any(_is_below(path, o) for o in spec["owned"] if o != path)]
     roots = (*owned, os.path.join(spec["rank_dir"], WORK), os.path.join(spec["rank_dir"], TMP))
     return {root: os.path.join(os.path.realpath(os.path.dirname(root)), os.path.basename(root)) for root in roots}
 
 
 def _own_path(path: str, spec: InstanceSpec) -> str | None:
-    """The path below one of the job's own directories, without the links that an operator made on the way to it."""
+    """The path below one of the job's own directories, after resolving links that an operator made in front of it."""
     wanted = os.path.normpath(path)
     for root, real in _own_roots(spec).items():
         if _is_below(wanted, root):

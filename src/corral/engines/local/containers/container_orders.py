@@ -1,9 +1,9 @@
 """How an instance with an image is run: the command lines of Podman or Docker, and the files that they read. Pure.
 
-The container is the job and nothing more: its program is the first process, its files are the image's and the mounts,
-its user is the job's account without any privilege, and its network is the host's, so that gangs meet as they do
-without containers. The environment and the registry's login go through files that only the server's account can read,
-never through a command line.
+The container holds the job only: its program is the first process, its files are the image and the mounts, its user is
+the job's account without privileges, and its network is the host's, so that gangs connect as they do without
+containers. The environment and the registry login are passed in files that only the server's account can read, never on
+a command line.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from corral.engines.attempts.instance_messages import ContainerMountSpec, Contai
 from corral.engines.local.rundir import AUTH, ENVIRONMENT
 from corral.engines.storage.job_mounts import place_in
 
-#: On every container of corral, with the engine that it belongs to and the attempt.
+#: Labels of every container of corral: the engine, and the attempt.
 ENGINE_LABEL = "corral.engine"
 ATTEMPT_LABEL = "corral.attempt"
-#: Inside, where it is a directory of its own.
+#: In the container, where it is a directory of its own.
 CONTAINER_TMP = "/tmp"
 CDI_KIND = "nvidia.com/gpu"
 #: Docker's own registry is known under two names.
@@ -41,15 +41,15 @@ class RuntimeKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContainerRuntime:
-    """What runs containers on this machine."""
+    """The program that runs containers on this machine."""
 
     kind: RuntimeKind
     program: str
-    #: of the runtime's own processes
+    #: the environment of the runtime's own processes
     env: Mapping[str, str] = field(default_factory=dict)
     #: before the command: how Podman keeps control groups
     global_options: tuple[str, ...] = ()
-    #: of every run: another OCI runtime, limits that the machine cannot raise
+    #: options of every run: another OCI runtime, limits that the machine cannot raise
     run_options: tuple[str, ...] = ()
     #: the names of GPUs in the machine's CDI specification; empty without one
     cdi_devices: frozenset[str] = frozenset()
@@ -74,7 +74,7 @@ class ContainerMount:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContainerOrder:
-    """What a container is to be."""
+    """The properties of one container."""
 
     engine: str
     attempt_id: str
@@ -83,12 +83,12 @@ class ContainerOrder:
     command: tuple[str, ...]
     env: Mapping[str, str]
     login: RegistryLogin | None
-    #: in the container and outside alike
+    #: the same path in the container and outside
     workdir: str
     #: becomes the container's /tmp
     tmp: str
     rank_dir: str
-    #: where the node notes which images came by a login
+    #: where the node stores which images were pulled with a login
     rights: str
     mounts: tuple[ContainerMount, ...]
     account: Account
@@ -106,7 +106,7 @@ def container_spec(runtime: ContainerRuntime, order: ContainerOrder) -> Containe
     name = container_name(order.engine, order.attempt_id, order.instance.rank)
     env_file = os.path.join(order.rank_dir, ENVIRONMENT)
     auth_file = os.path.join(order.rank_dir, AUTH, "config.json")
-    # Without a time Podman would ask it to end first, for ten seconds.
+    # Without a time Podman would first send SIGTERM and wait for ten seconds.
     at_once = ["--time", "0"] if runtime.kind is RuntimeKind.PODMAN else []
     run = [*program, "run", *run_options(runtime, order, name, env_file)]
     return ContainerSpec(
@@ -142,7 +142,7 @@ def container_name(engine: str, attempt_id: str, rank: int) -> str:
 def pull_command(runtime: ContainerRuntime, image: str, auth_file: str) -> list[str]:
     if runtime.kind is RuntimeKind.PODMAN:
         login = ["--authfile", auth_file] if auth_file else []
-        # Named as a registry's, so that no address can mean a file of the node.
+        # Named with a transport, so that no address can mean a file of the node.
         return [runtime.program, *runtime.global_options, "pull", "--quiet", *login, f"docker://{image}"]
     login = ["--config", os.path.dirname(auth_file)] if auth_file else []
     return [runtime.program, *login, "pull", "--quiet", image]
@@ -162,19 +162,18 @@ def run_options(runtime: ContainerRuntime, order: ContainerOrder, name: str, env
         *_volumes(order),
         *("--workdir", order.workdir),
         *("--env-file", env_file),
-        # The command is the job's own, whatever the image would start by itself.
+        # The command is the job's, whatever the image's entry point is.
         *("--entrypoint", ""),
     ]
 
 
 def _limits(order: ContainerOrder) -> list[str]:
     if order.group:
-        # The group limits it, and the runtime's own idea of a sensible number of processes must not.
-        # Podman's own process stays outside: it has to tell how it ended.
+        # The control group limits the processes; the runtime's own default limit must not.
         return ["--cgroup-parent", order.group, "--cgroups", "no-conmon", "--pids-limit", "-1"]
     options = []
     if order.memory_bytes:
-        # The same limit on memory and swap together: a job over its memory ends instead of crawling on.
+        # The same limit on memory and swap together: a job over its memory ends instead of becoming very slow.
         options += ["--memory", str(order.memory_bytes), "--memory-swap", str(order.memory_bytes)]
     if order.cpu_milli:
         options += ["--cpus", f"{order.cpu_milli / 1000:g}"]
@@ -184,7 +183,7 @@ def _limits(order: ContainerOrder) -> list[str]:
 def _user(runtime: ContainerRuntime, account: Account) -> list[str]:
     options = ["--user", f"{account.uid}:{account.gid}", "--security-opt", "no-new-privileges"]
     if runtime.is_rootless:
-        # Files that it writes belong to the account outside too.
+        # Files that it writes belong to the account outside the container too.
         return [*options, "--userns", "keep-id"]
     if account.uid != 0:
         options += ["--cap-drop", "ALL"]
@@ -194,7 +193,7 @@ def _user(runtime: ContainerRuntime, account: Account) -> list[str]:
 
 
 def _gpus(runtime: ContainerRuntime, instance: Instance) -> list[str]:
-    """Virtual GPUs need nothing of the container."""
+    """Virtual GPUs need no device in the container."""
     gpus = [gpu for gpu in instance.gpu_ids if is_real(gpu)]
     if not gpus:
         return []
@@ -204,7 +203,7 @@ def _gpus(runtime: ContainerRuntime, instance: Instance) -> list[str]:
     if runtime.kind is RuntimeKind.DOCKER:
         return ["--gpus", f'"device={",".join(gpus)}"']
     raise LaunchRefused(
-        "containers get no GPUs on this node: Podman needs a CDI specification of them. An operator makes one with "
+        "containers get no GPUs on this node: Podman needs a CDI specification of them. An operator generates one with "
         "nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
     )
 
@@ -216,8 +215,8 @@ def _cdi_device(runtime: ContainerRuntime, gpu: str, instance: Instance) -> str:
         if name in runtime.cdi_devices:
             return name
     raise LaunchRefused(
-        f"GPU {gpu} is not in this node's CDI specification, which seems to be older than the GPU's present form: an "
-        "operator makes it anew with nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
+        f"GPU {gpu} is not in this node's CDI specification, which seems to be older than the GPU's present "
+        "partitioning: an operator generates it again with nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
     )
 
 
@@ -227,7 +226,7 @@ def is_real(gpu_id: str) -> bool:
 
 
 def _volumes(order: ContainerOrder) -> list[str]:
-    """Each by a place in the run directory, which nobody but the server can change."""
+    """Each mount is a directory in the run directory, which only the server can change."""
     options = []
     for index, mount in enumerate(_mounts(order)):
         place = place_in(order.rank_dir, index)
@@ -239,7 +238,7 @@ def _volumes(order: ContainerOrder) -> list[str]:
 
 
 def _mounts(order: ContainerOrder) -> list[ContainerMount]:
-    """Of two with the same place in the container the later one counts."""
+    """Of two mounts with the same path in the container the later one counts."""
     mounts = (ContainerMount(source=order.tmp, target=CONTAINER_TMP), *order.mounts)
     return list({mount.target: mount for mount in mounts}.values())
 

@@ -1,7 +1,8 @@
-"""What runs containers on this machine: Podman, or else a Docker whose daemon is there; and what is left of their work.
+"""Finds the container runtime of this machine: Podman, or else a Docker whose daemon runs. Removes containers that were
+left behind.
 
-Looks at programs and files only and starts nothing, so that a server without images never waits for a runtime. Which
-command lines follow from it is decided in `container_orders`.
+To find the runtime only programs and files are inspected and nothing is started, so that a server without images never
+waits for a runtime. `container_orders` makes the command lines.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ _INHERITED = ("PATH", "HOME", "LANG", "XDG_RUNTIME_DIR", "DOCKER_HOST", "CONTAIN
               "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
               "SSL_CERT_FILE", "SSL_CERT_DIR")  # fmt: skip
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-#: Its bit in /proc/self/status: who has it may raise limits.
+#: Its bit in /proc/self/status: a process with it may raise limits.
 _CAP_SYS_RESOURCE = 24
 _SWEEP_SECONDS = 60.0
 
 
 def find_runtime(cgroups: CgroupSupport, environ: Mapping[str, str]) -> ContainerRuntime | None:
-    """Podman first: it needs no daemon, and its containers are children of the one who watches them."""
+    """Podman first: it needs no daemon, and its containers are children of their supervisor."""
     env = {name: environ[name] for name in _INHERITED if name in environ}
     env.setdefault("PATH", _DEFAULT_PATH)
     devices = cdi_devices(CDI_DIRECTORIES)
@@ -68,7 +69,7 @@ def find_runtime(cgroups: CgroupSupport, environ: Mapping[str, str]) -> Containe
 
 
 def group_below_mount(support: CgroupSupport, name: str) -> str:
-    """The path of a group as runtimes name it, or "" if the controllers have none in common."""
+    """The path of a group as runtimes name it, or "" if the controllers have different paths."""
     bases = {support.memory, support.cpu, support.pids}
     if "" in bases:
         return ""
@@ -85,7 +86,7 @@ def _oci_runtime(cgroups: CgroupSupport, path: str) -> tuple[str, ...]:
 
 
 def _attainable_limits() -> tuple[str, ...]:
-    """Podman asks for more open files and processes than a root without all capabilities may give."""
+    """Podman requests more open files and processes than a root without all capabilities may set."""
     if _has_capability(_CAP_SYS_RESOURCE):
         return ()
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -120,7 +121,7 @@ def cdi_devices(directories: Sequence[str]) -> frozenset[str]:
 
 
 def remove_leftovers(runtime: ContainerRuntime, engine: str, is_live: Callable[[str], bool]) -> list[str]:
-    """Remove containers whose attempt nobody watches any more; gives their names. May take long."""
+    """Remove containers whose attempt has no supervisor any more; returns their names. May take long."""
     listing = [
         *(runtime.program, *runtime.global_options, "ps", "--all"),
         *("--filter", f"label={ENGINE_LABEL}={engine}"),
@@ -129,7 +130,7 @@ def remove_leftovers(runtime: ContainerRuntime, engine: str, is_live: Callable[[
     if runtime.kind is RuntimeKind.DOCKER:
         listing[-1] = f'{{{{.Names}}}} {{{{.Label "{ATTEMPT_LABEL}"}}}}'
     found = [line.split() for line in _output(runtime, listing).splitlines()]
-    dead = [words[0] for words in found if len(words) == 2 and not is_live(words[1])]
+    dead = [fields[0] for fields in found if len(fields) == 2 and not is_live(fields[1])]
     for name in dead:
         remove_container(runtime, name)
     return dead
@@ -141,7 +142,7 @@ def remove_container(runtime: ContainerRuntime, name: str) -> None:
 
 
 def in_background(work: Callable[[], object]) -> None:
-    """For what may take long and nobody waits for."""
+    """Run a function that may take long and whose result is not needed."""
     threading.Thread(target=work, name="containers", daemon=True).start()
 
 

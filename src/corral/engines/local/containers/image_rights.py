@@ -1,14 +1,14 @@
-"""Which images of this node came by a user's login to a registry, and so need a right of their own to be used.
+"""Which images of this node were pulled with a user's login to a registry, and so are not free for every user.
 
-The node keeps images for all users. One that was pulled with a login is noted by its id, so that no other name of it is
-a way around; a later user has to pull it, too, and the registry decides. Images that the operator put on the node, and
-those that a registry gave without a login, are for everybody.
+The node keeps images for all users. An image that was pulled with a login is recorded by its id, so that no other
+name of the image avoids the check; another user has to pull it, too, and the registry decides. Images that the operator
+put on the node, and images that a registry gave without a login, are free for all users.
 
-    <root>/images/private-<id>     came by a login
-    <root>/images/public-<id>      a registry gave it without one
-    <root>/images/pending-<pid>    a pull with a login is under way: the image's address, and its id before
+    <root>/images/private-<id>     pulled with a login
+    <root>/images/public-<id>      a registry gave it without a login
+    <root>/images/pending-<pid>    a pull with a login is in progress: the image's address, and its id before
 
-Used by supervisors, which are forked from the spawner: only the standard library is imported here.
+Supervisors, which are forked from the spawner, import this module, so it uses the standard library only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PENDING = "pending-"
 
 
 class ImageRights:
-    """`id_of(address)` looks an image of the node up; None if it has none of that name."""
+    """`id_of(address)` returns the id of an image of the node; None if the node has no image of that name."""
 
     def __init__(self, directory: str, id_of: Callable[[str], str | None]) -> None:
         self._directory = directory
@@ -32,21 +32,21 @@ class ImageRights:
         os.makedirs(directory, mode=0o700, exist_ok=True)
 
     def is_open(self, image_id: str) -> bool:
-        """Whether everybody may use it without asking the registry."""
+        """Whether all users may use it without a pull."""
         if self._has("public", image_id):
             return not self._has("private", image_id)
-        # Pulls under way first: one that ends in between has noted its image by then.
+        # Pulls in progress first: a pull that ends in between has recorded its image by then.
         return not self._is_pulling() and not self._has("private", image_id)
 
     def open_to_all(self, image_id: str) -> None:
-        """A registry gives it without a login. One that came by a login is asked for again each time: another
+        """A registry gives the image without a login. An image that was pulled with a login stays private: another
         registry could claim to have it."""
         if not self._has("private", image_id):
             self._note("public", image_id)
 
     @contextlib.contextmanager
     def pulling(self, address: str) -> Iterator[None]:
-        """While an image is pulled with a login. One that is new to the node afterwards is noted as private."""
+        """While an image is pulled with a login. An image that is new to the node afterwards is recorded as private."""
         before = self._id_of(address) or ""
         pending = os.path.join(self._directory, f"{_PENDING}{os.getpid()}")
         with open(pending, "w", encoding="utf-8") as target:
@@ -54,7 +54,7 @@ class ImageRights:
         try:
             yield
         finally:
-            # Also after a pull that failed or was stopped: the image may be here all the same.
+            # Also after a pull that failed or was stopped: the image may be on the node in spite of that.
             self._settle(pending, address, before)
 
     def _settle(self, pending: str, address: str, before: str) -> None:
@@ -73,7 +73,7 @@ class ImageRights:
             if os.path.exists(f"/proc/{name.removeprefix(_PENDING)}"):
                 found = True
                 continue
-            # Its supervisor died: what it may have pulled is private.
+            # Its supervisor died: an image that it may have pulled is private.
             with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as source:
                 address, before = (*source.read().splitlines(), "", "")[:2]
                 self._settle(path, address, before)

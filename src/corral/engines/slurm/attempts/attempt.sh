@@ -1,16 +1,16 @@
 #!/bin/bash
 # corral's part of an attempt on the nodes of a Slurm cluster: claims it once, runs its program on each node, and
-# writes down how that went. Plain bash: nodes need nothing else, and a job costs little more than its own program.
-#   . attempt.sh                 in the script that Slurm starts on the first node, which says what all share
-#   attempt.sh instance PLACE    one instance of a gang, on each node; what all share is in the PLACE of the first
+# reports how it ended. Plain bash: nodes need nothing else, and a job costs little more than its own program.
+#   . attempt.sh                 in the script that Slurm starts on the first node, which sets the shared variables
+#   attempt.sh instance PLACE    one instance of a gang, on each node; the shared variables are in the PLACE of the first
 [ "$1" = instance ] && . "$2/attempt" # attempt, self, places, news, stop, hurry, never, limit, grace, nodes, ranks
 
 make_room() {
-  # Slurm looks for the next job when one is over, and else once a second. While corral gives it one job after the other,
-  # the place is kept until the next is in Slurm's queue; nobody ever writes to $never, so waiting there costs no process.
+  # Slurm starts the next job when one is over, and else once a second. While corral submits one job after the other,
+  # this job stays until the next is in Slurm's queue; $never is never written to, so waiting there costs no process.
   local mine=${EPOCHREALTIME/./} last seconds pause
   [ -p "$never" ] && exec {pause}<>"$never" || return
-  # The next is seldom there sooner than after the first wait, and each look costs the node something.
+  # The next job is rarely there before the first wait is over, and each check costs the node something.
   for seconds in 0.15 0.1 0.05 0.05 0.05; do
     read -r last 2>/dev/null <"$hurry" || return
     (( last > mine || mine - last > 3000000 )) && return
@@ -18,8 +18,8 @@ make_room() {
   done
 }
 
-# Whoever makes the file has the attempt: a second Slurm job for it, sent after a crash, does nothing. Neither does the
-# same job again, should Slurm requeue it against corral's word: the next attempt is corral's to decide.
+# The job that creates the file owns the attempt: a second Slurm job for it, submitted after a crash, does nothing. Nor
+# does the same job again, if Slurm requeues it although corral forbids that: corral decides about the next attempt.
 claim() {
   set -C
   { echo "claimed $SLURM_JOB_ID" >"$1"; } 2>/dev/null || exit 0
@@ -29,7 +29,7 @@ claim() {
 if [ "$nodes" -gt 1 ] && [ "$1" != instance ]; then
   claim "$places/$attempt.0/claim"
   trap : TERM
-  # URG is how slurmrestd asks (see rest_words.py): the steps are told from here.
+  # URG is the stop of slurmrestd (see rest_format.py): the steps get their signal from here.
   trap 'scancel --signal=TERM "$SLURM_JOB_ID" 2>/dev/null' URG
   # --mem=0: all of the job's memory without keeping it from steps that the program itself starts
   srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=0 --unbuffered \
@@ -44,11 +44,11 @@ fi
 rank=0
 [ "$nodes" -gt 1 ] && rank=${ranks[$SLURMD_NODENAME]}
 place=$places/$attempt.$rank
-own= # what it has of this node's disk
+own= # its directory on this node's disk
 claim "$place/told"
 . "$place/instance" # program, workdir, and the functions `environment` and `storage`
 
-ended() { # REASON CODE SIGNAL WORDS
+ended() { # REASON CODE SIGNAL MESSAGE
   [ -n "$own" ] && { rm -rf -- "$own" 2>/dev/null || { chmod -R u+rwX -- "$own"; rm -rf -- "$own"; }; }
   printf 'end %s %s %s %s %s\n' "$EPOCHREALTIME" "$1" "$2" "$3" "$4" >>"$place/told"
   echo "$attempt.$rank" >>"$news"
@@ -65,7 +65,7 @@ check_place() {
   cd -- "$workdir" 2>/dev/null || refuse "working directory $workdir: Permission denied"
 }
 
-check_program() { # what a shell would say only into the log
+check_program() { # errors that a shell would write only into the log
   local name=${program[0]} file line
   case $name in
     */*) file=$name ;;
@@ -84,11 +84,11 @@ check_program() { # what a shell would say only into the log
   esac
 }
 
-others() { # processes of this instance that are still there, wherever they have put themselves
+others() { # processes of this instance that are still there, in any session or group
   grep -lszxF "CORRAL_RUN_DIR=$place" /proc/[0-9]*/environ
 }
 
-is_alone() { # in the group in which Slurm holds this step: then nobody needs to be looked for
+is_alone() { # in the control group of this step: then no process needs to be searched for
   local line path pid
   while IFS= read -r line; do
     case $line in
@@ -102,7 +102,7 @@ is_alone() { # in the group in which Slurm holds this step: then nobody needs to
   done <"$path/cgroup.procs"
 }
 
-end_others() { # TERM was for them too: they have what is left of the grace time, then they are killed
+end_others() { # they got TERM too: they have the rest of the grace time, then they are killed
   is_alone && return
   local until=$1 left pids
   while left=$(others); [ -n "$left" ]; do
@@ -113,7 +113,7 @@ end_others() { # TERM was for them too: they have what is left of the grace time
   done
 }
 
-asked_to_stop() { # by the server, which has written how long there is and may write again; or else by Slurm itself
+asked_to_stop() { # by the server, which has written the grace time and may write again; or else by Slurm itself
   local seconds
   read -r seconds 2>/dev/null <"$stop" || { seconds=$grace; outside=yes; }
   stop_by=$(( ${EPOCHREALTIME/./} + ${seconds%.*} * 1000000 + 10#$(printf '%.6s' "${seconds#*.}000000") ))
@@ -123,7 +123,7 @@ asked_to_stop() { # by the server, which has written how long there is and may w
   kill -TERM "$main" ${pids//\/environ/} 2>/dev/null
 }
 
-was_out_of_memory() { # the kernel says so in the group of this step
+was_out_of_memory() { # as the kernel reports in the control group of this step
   local line file
   while IFS= read -r line; do
     case $line in
@@ -144,7 +144,7 @@ check_program
 stop_by=0 killer= outside=
 set -m # programs get a group of their own, and the usual signals
 trap asked_to_stop TERM URG
-# LC_ALL=C is for this script alone: a shell that knows its language reads dozens of files first.
+# LC_ALL=C is for this script alone: with a language, a shell reads dozens of files first.
 ( export -n LC_ALL; environment; export CORRAL_RUN_DIR=$place; exec -- "${program[@]}" ) >>"$place/log" 2>&1 </dev/null &
 main=$!
 printf 'up %s\n' "$EPOCHREALTIME" >>"$place/told"
@@ -164,6 +164,6 @@ signal=-
 (( code > 128 && code < 193 )) && signal=$(( code - 128 ))
 if [ -e "$place/late" ]; then ended timed_out "$code" "$signal" "$decided"; fi
 if (( code == 137 )) && was_out_of_memory; then ended oom_killed "$code" "$signal" "$decided"; fi
-# Slurm knows why: preempted, timed out, cancelled by somebody.
+# Slurm knows why: preempted, timed out, cancelled by a user.
 if [ -n "$outside" ]; then ended outside "$code" "$signal" "$decided"; fi
 ended exit_code "$code" "$signal" "$decided"

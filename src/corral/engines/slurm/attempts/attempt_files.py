@@ -1,4 +1,4 @@
-"""Everything that the nodes of an attempt need, written where they find it before Slurm hears of it."""
+"""Writes the files that the nodes of an attempt read, before the attempt is submitted to Slurm."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ def lay_out(
     program: str,
     specs: Mapping[int, list[StorageSpec]],
     environment: Callable[[Instance], Mapping[str, str]],
-    said: Sequence[str] = (),
+    log_lines: Sequence[str] = (),
 ) -> None:
-    """`program` is corral's own on the nodes, `specs` are what each instance mounts, and `said` are the first lines of
-    its log. Not kept yet: should the server die before `attempts.create`, it was never ordered."""
+    """`program` is corral's script on the nodes, `specs` is the storage of each instance, `log_lines` are the first
+    lines of its log. If the server dies before `slurm_attempt.create`, these files do not count: the attempt was never
+    ordered."""
     for instance in order.instances:
         place = layout.place(order.attempt_id, instance.rank)
         os.mkdir(place)
         text = scripts.instance_text(order, instance, environment(instance), specs[instance.rank])
         run_directory.append(f"{place}/instance", text)
-        # Made here also without a word: so the node, which others need, has one file less to make.
-        run_directory.append(f"{place}/log", "".join(f"corral: {line}\n" for line in said))
+        # Created here even if it is empty, so that the node has one file less to create.
+        run_directory.append(f"{place}/log", "".join(f"corral: {line}\n" for line in log_lines))
     if len(order.instances) > 1:
         shared = scripts.attempt_text(order, layout, program)
         run_directory.append(f"{layout.place(order.attempt_id, 0)}/attempt", shared)
 
 
 def give(
-    layout: Layout, order: LaunchOrder, mounted: list[StorageSpec], who: Submitter, top: str, volumes: str
+    layout: Layout, order: LaunchOrder, mounted: list[StorageSpec], submitter: Submitter, top: str, volumes: str
 ) -> None:
-    """To the account whose job it is; root needs nothing."""
-    if who.account.uid != 0:
+    """Give the directories of the attempt to the account of its job; root needs no permission."""
+    if submitter.account.uid != 0:
         for instance in order.instances:
-            give_place(layout.place(order.attempt_id, instance.rank), who.owner, top)
-        give_job(order, who.owner, top)
-        give_storage(mounted, who.owner, volumes, top)
+            give_place(layout.place(order.attempt_id, instance.rank), submitter.owner, top)
+        give_job(order, submitter.owner, top)
+        give_storage(mounted, submitter.owner, volumes, top)

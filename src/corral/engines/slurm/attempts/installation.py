@@ -1,4 +1,4 @@
-"""What an engine puts at its root once, for all its attempts: who it is, and the program that nodes run."""
+"""What an engine writes into its root once, for all its attempts: its id, and the script that nodes run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROGRAM = "attempt.sh"
 
 
 def engine_id(root: Path) -> str:
-    """Several servers may share a cluster, and their attempts may have the same ids."""
+    """A random id: several servers may share a cluster, and their attempts may have the same ids."""
     path = root / "engine-id"
     if (known := run_directory.read_line(path)) is not None:
         return known
@@ -21,7 +21,7 @@ def engine_id(root: Path) -> str:
 
 
 def installed_program(root: Path) -> Path:
-    """Where nodes find it. A new version gets a new name: running jobs read theirs to the end."""
+    """The path of the script for nodes. A new version gets a new name: running jobs read theirs to the end."""
     text = (Path(__file__).parent / PROGRAM).read_text(encoding="utf-8")
     path = root / f"attempt-{zlib.crc32(text.encode()):08x}.sh"
     if not path.exists():

@@ -1,4 +1,4 @@
-"""From an order to what Slurm and the nodes are told: what is refused at once, the job, and its environment."""
+"""From a launch order to a Slurm job: what is refused at once, the submission, and the environment."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ from corral.engines.slurm.cluster.partitions import Partition, Place, place_for
 from corral.engines.slurm.slurm_api.commands import Account, Submission
 from corral.engines.slurm.slurm_api.slurm_records import SlurmNode
 
-#: A Slurm job that has not begun after this long stands behind others there: it is taken back, and corral plans anew.
+#: A Slurm job that is still pending after this long waits for jobs of other users: it is taken back, and corral plans
+#: again.
 PENDING_SECONDS = 20.0
 DEFAULT_LOG_LIMIT = 64 << 20
 FIRST_PORT, PORTS = 20_000, 12_000
 MAX_ORDER_CHARS = 4 << 20
-#: of corral's script on the nodes; programs do not see it
+#: the language of corral's script on the nodes; programs do not see it
 _SCRIPT_LANGUAGE = {"LANG": "C.UTF-8", "LC_ALL": "C"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlurmRules:
-    """How jobs are given to this cluster."""
+    """How jobs are submitted to this cluster."""
 
     fleet: FleetRules = field(default_factory=FleetRules)
-    #: where jobs are submitted to, the best first; empty means any
+    #: the partitions for jobs, the best first; empty means any
     partitions: tuple[str, ...] = ()
-    #: the longest that Slurm lets a job run, where that is less than its partition allows
+    #: the longest run time that Slurm allows, if it is shorter than the partition's limit
     max_minutes: int | None = None
     account: str = ""
     qos: str = ""
-    #: what a job gets that asks for no CPUs
+    #: the CPUs of a job that asks for none
     cpus_per_gpu: int = 1
     extra: tuple[str, ...] = ()
     #: the PATH of jobs
@@ -48,15 +49,15 @@ class SlurmRules:
 
 
 def check_order(order: LaunchOrder) -> None:
-    """Raises LaunchRefused for what can never run here."""
+    """Raises LaunchRefused for an order that can never run here."""
     if not run_directory.is_safe_id(order.attempt_id):
-        raise LaunchRefused(f"{order.attempt_id!r} is no id of an attempt")
+        raise LaunchRefused(f"{order.attempt_id!r} is not the id of an attempt")
     if not order.command or not order.instances:
         raise LaunchRefused("there is nothing to run, or nowhere to run it")
     if order.workdir is not None and not order.workdir.startswith("/"):
         raise LaunchRefused(f"the working directory {order.workdir!r} is not an absolute path")
-    words = [*order.command, *order.env.values(), *order.env]
-    if sum(map(len, words)) > MAX_ORDER_CHARS:
+    texts = [*order.command, *order.env.values(), *order.env]
+    if sum(map(len, texts)) > MAX_ORDER_CHARS:
         raise LaunchRefused(f"the command and its environment are longer than {MAX_ORDER_CHARS} characters")
     if order.image:
         raise LaunchRefused("this cluster runs no images: leave the image out, or use another cluster")
@@ -65,8 +66,8 @@ def check_order(order: LaunchOrder) -> None:
 
 
 def place_of(order: LaunchOrder, rules: SlurmRules, partitions: Sequence[Partition]) -> Place:
-    """Slurm's own limit stands behind the one that the nodes keep to the second. Raises LaunchRefused and
-    PartitionClosed."""
+    """Partition and Slurm's own time limit, which is longer than the limit that the nodes enforce to the second. Raises
+    LaunchRefused and PartitionClosed."""
     return place_for(
         partitions,
         [instance.node for instance in order.instances],
@@ -80,14 +81,14 @@ def place_of(order: LaunchOrder, rules: SlurmRules, partitions: Sequence[Partiti
 def submission(
     order: LaunchOrder,
     rules: SlurmRules,
-    who: Submitter | None,
+    submitter: Submitter | None,
     place: Place,
     nodes: Mapping[str, SlurmNode],
     *,
     name: str,
     script: str,
 ) -> Submission:
-    """The Slurm job of an attempt. `nodes` are those that it runs on, as Slurm tells of them."""
+    """The Slurm job of an attempt. `nodes` are its nodes, as Slurm reports them."""
     first = order.instances[0]
     asked = -(-order.cpu_milli // WHOLE) if order.cpu_milli else rules.cpus_per_gpu * len(first.gpu_ids)
     return Submission(
@@ -101,43 +102,44 @@ def submission(
         minutes=place.minutes,
         workdir="/",
         partition=place.partition,
-        account=(who.books if who else "") or rules.account,
+        account=(submitter.slurm_account if submitter else "") or rules.account,
         qos=rules.qos,
         env={"PATH": rules.path, "HOME": "/", **_SCRIPT_LANGUAGE},
-        run_as=run_as(who),
+        run_as=run_as(submitter),
         extra=rules.extra,
     )
 
 
 def instance_environment(
-    order: LaunchOrder, instance: Instance, rules: SlurmRules, who: Submitter | None, *, master_addr: str
+    order: LaunchOrder, instance: Instance, rules: SlurmRules, submitter: Submitter | None, *, master_addr: str
 ) -> dict[str, str]:
-    """What the program of one instance finds: nothing of the server's own."""
+    """The environment of one instance's program, without variables of the server."""
     env = job_environment(
         order,
         instance,
         base={
             **base_environment({"PATH": rules.path, "LANG": "C.UTF-8"}, python_dir=""),
-            **(account_environment(who.account) if who is not None else {}),
+            **(account_environment(submitter.account) if submitter is not None else {}),
         },
         master_port=_meeting_port(order),
         master_addr=master_addr,
     )
     if order.venv:
-        # Whether it is conda's is seen on the node, by the job's account.
+        # The node checks whether it is conda's, as the job's account.
         env = with_venv(env, order.venv, is_conda=False)
     return env
 
 
 def _meeting_port(order: LaunchOrder) -> int | None:
-    """Nobody can look for a free port on another machine; one by the attempt's id is seldom taken."""
+    """A free port of another machine cannot be found from here; a port derived from the attempt's id is rarely
+    taken."""
     if not order.is_distributed and len(order.instances) < 2:
         return None
     return FIRST_PORT + zlib.crc32(order.attempt_id.encode()) % PORTS
 
 
-def run_as(who: Submitter | None) -> Account | None:
-    """None where the job is submitted as the server's own account."""
-    if who is None or who.account.uid == os.geteuid():
+def run_as(submitter: Submitter | None) -> Account | None:
+    """None if the job is submitted as the server's own account."""
+    if submitter is None or submitter.account.uid == os.geteuid():
         return None
-    return Account(uid=who.account.uid, gid=who.account.gid, groups=who.account.groups)
+    return Account(uid=submitter.account.uid, gid=submitter.account.gid, groups=submitter.account.groups)

@@ -1,7 +1,7 @@
-"""Logs that nodes append to: read by offset, and kept from filling the disk without their writers noticing.
+"""Logs that nodes append to: read by offset, and limited in size while their writers go on.
 
-What is over the limit is punched out of the file from its beginning, so that offsets stay what they were. Where the
-file system cannot do that, logs grow as their programs write.
+Bytes over the limit are punched out of the beginning of the file, so that offsets stay the same. If the file system
+cannot do that, logs grow without a limit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
 
 
 def read_log(place: str, offset: int, limit: int) -> tuple[bytes, int, int]:
-    """Bytes from an offset on (negative: so many before the end), where the next read continues, and where it ends."""
+    """Bytes from an offset on (negative: counted from the end), the next offset, and the end."""
     try:
         with _opened(place) as file:
             end = os.fstat(file.fileno()).st_size
@@ -67,7 +67,7 @@ def _trim(place: str, limit_bytes: int) -> None:
         size, start = os.fstat(file.fileno()).st_size, _start(place)
         if size - start <= limit_bytes:
             return
-        # Half of the limit is kept, in whole blocks, so that this happens seldom.
+        # Half of the limit is kept, in whole blocks, so that this happens rarely.
         keep_from = (size - limit_bytes // 2) // _BLOCK * _BLOCK
         write_text(log_start(place), f"{keep_from}\n")
         done = _libc.fallocate(file.fileno(), _KEEP_SIZE_AND_PUNCH, ctypes.c_long(0), ctypes.c_long(keep_from))

@@ -1,9 +1,9 @@
-"""What takes long before an attempt is given to Slurm: versions of datasets are checked out, and buckets fetched, onto
-the file system that all nodes share.
+"""The preparation of storage before an attempt is submitted: versions of datasets are checked out, and buckets fetched,
+onto the file system that all nodes share.
 
-A few at a time, on threads of their own, while other attempts are launched and stopped. The work itself is done by the
-same process as on the local engine. Nothing is written down: after a crash the launch is found missing and is made
-again, and what was checked out by then is there.
+A few at a time, on threads of their own, while other attempts are launched and stopped. The same process as on the
+local engine does the work. Nothing is stored: after a crash the controller finds the attempt missing and launches it
+again, and a checkout that was complete is reused.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ AT_ONCE = 4
 
 @dataclass(kw_only=True, slots=True)
 class Prepared:
-    """How it went: where everything is, by its place among the mounts; or what is wrong."""
+    """The result: the directory of each mount by its index; or the problem."""
 
     sources: Mapping[int, str] = field(default_factory=dict)
     problem: str = ""
     #: lines for the job's log
-    said: list[str] = field(default_factory=list)
+    log_lines: list[str] = field(default_factory=list)
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
-class _Errand:
+class _Preparation:
     order: LaunchOrder
     specs: Sequence[StorageSpec]
     begun_at: float
-    words: str = "its storage is prepared"
+    message: str = "its storage is prepared"
     process: subprocess.Popen[bytes] | None = None
 
 
-class Preparing:
-    """`done` is told of every order whose storage is there or cannot be had, but for those that were dropped. Safe for
-    use by several threads."""
+class Preparations:
+    """`done` is called with every order whose storage is ready or failed, except those that were dropped. Safe for use
+    by several threads."""
 
     def __init__(
         self,
@@ -61,65 +61,68 @@ class Preparing:
         environ: Mapping[str, str],
         done: Callable[[LaunchOrder, Prepared], None],
     ) -> None:
-        # Nothing can be mounted for other machines: what is in buckets is fetched.
+        # Nothing can be mounted for other machines: buckets are fetched.
         self._places = replace(places, without_fuse=True) if places is not None else None
         self._layout = layout
         self._environ = environ
         self._done = done
         self._lock = threading.Lock()
-        self._errands: dict[str, _Errand] = {}
-        self._waiting: queue.SimpleQueue[_Errand | None] = queue.SimpleQueue()
-        # Daemons: a server that stops does not wait for gigabytes.
+        self._preparations: dict[str, _Preparation] = {}
+        self._waiting: queue.SimpleQueue[_Preparation | None] = queue.SimpleQueue()
+        # Daemon threads: a server that stops does not wait for gigabytes.
         self._is_started = False
         self._workers = [Worker(f"prepare-{name}-{number}", self._step, every_seconds=0.0) for number in range(AT_ONCE)]
 
     def begin(self, order: LaunchOrder, specs: Sequence[StorageSpec]) -> None:
-        """Once for each attempt, however often it is said."""
+        """Idempotent by attempt."""
         with self._lock:
-            if order.attempt_id in self._errands:
+            if order.attempt_id in self._preparations:
                 return
-            # Before anything is used: who looks for what nobody uses any more must find this attempt.
+            # Before anything is used: a clean-up of unused checkouts must find this attempt.
             self._layout.mark_live(order.attempt_id)
-            errand = _Errand(order=order, specs=specs, begun_at=time.time())
-            self._errands[order.attempt_id] = errand
+            preparation = _Preparation(order=order, specs=specs, begun_at=time.time())
+            self._preparations[order.attempt_id] = preparation
             if not self._is_started:
                 self._is_started = True
                 for worker in self._workers:
                     worker.start()
-        self._waiting.put(errand)
+        self._waiting.put(preparation)
 
     def drop(self, attempt_id: str) -> LaunchOrder | None:
-        """Not wanted any more. Its order, or None if nothing is prepared for it."""
+        """The attempt is not wanted any more. Returns its order, or None if nothing is prepared for it."""
         with self._lock:
-            errand = self._errands.pop(attempt_id, None)
-            if errand is None:
+            preparation = self._preparations.pop(attempt_id, None)
+            if preparation is None:
                 return None
-            _kill(errand.process)
-        return errand.order
+            _kill(preparation.process)
+        return preparation.order
 
     def has(self, attempt_id: str) -> bool:
         with self._lock:
-            return attempt_id in self._errands
+            return attempt_id in self._preparations
 
     def orders(self) -> list[LaunchOrder]:
         with self._lock:
-            return [errand.order for errand in self._errands.values()]
+            return [preparation.order for preparation in self._preparations.values()]
 
     def statuses(self) -> list[AttemptStatus]:
         with self._lock:
             return [
                 AttemptStatus(
-                    attempt_id=attempt_id, phase=AttemptPhase.STARTING, at=errand.begun_at, message=errand.words
+                    attempt_id=attempt_id,
+                    phase=AttemptPhase.STARTING,
+                    at=preparation.begun_at,
+                    message=preparation.message,
                 )
-                for attempt_id, errand in self._errands.items()
+                for attempt_id, preparation in self._preparations.items()
             ]
 
     def close(self) -> None:
-        """What is under way is left to the next server."""
+        """Preparations in progress are left to the next server."""
         with self._lock:
-            left, self._errands = list(self._errands.values()), {}
-            for errand in left:
-                _kill(errand.process)
+            left, self._preparations = list(self._preparations.values()), {}
+            for preparation in left:
+                _kill(preparation.process)
         for worker in self._workers:
             worker.ask_to_stop()
             self._waiting.put(None)
@@ -127,24 +130,24 @@ class Preparing:
     # -------------------------------------------------------------------------------------------- inside
 
     def _step(self) -> None:
-        if (errand := self._waiting.get()) is None:
+        if (preparation := self._waiting.get()) is None:
             return
         try:
-            prepared = self._prepared(errand)
+            prepared = self._prepared(preparation)
             with self._lock:
-                is_wanted = self._errands.get(errand.order.attempt_id) is errand
+                is_wanted = self._preparations.get(preparation.order.attempt_id) is preparation
             if is_wanted:
-                # Until the engine has it, it is one of ours: an observation in between must find it.
-                self._done(errand.order, prepared)
+                # It stays listed here until the engine has it: an observation in between must find it.
+                self._done(preparation.order, prepared)
         finally:
-            # Also if that failed: an attempt that nobody prepares is found missing, and launched again.
+            # Also after a failure: the controller finds the attempt missing and launches it again.
             with self._lock:
-                if self._errands.get(errand.order.attempt_id) is errand:
-                    del self._errands[errand.order.attempt_id]
+                if self._preparations.get(preparation.order.attempt_id) is preparation:
+                    del self._preparations[preparation.order.attempt_id]
 
-    def _prepared(self, errand: _Errand) -> Prepared:
+    def _prepared(self, preparation: _Preparation) -> Prepared:
         try:
-            process = self._start(errand)
+            process = self._start(preparation)
         except OSError as error:
             return Prepared(problem=f"storage cannot be prepared: {error}")
         if process is None:
@@ -153,13 +156,13 @@ class Preparing:
         with process:
             assert process.stdin is not None
             assert process.stdout is not None
-            with contextlib.suppress(BrokenPipeError):  # it says itself why it ended
-                process.stdin.write(json.dumps(self._orders(errand)).encode())
+            with contextlib.suppress(BrokenPipeError):  # it reports itself why it ended
+                process.stdin.write(json.dumps(self._orders(preparation)).encode())
                 process.stdin.close()
-            self._follow(errand, process.stdout, prepared)
+            self._follow(preparation, process.stdout, prepared)
         missing = [
             spec["name"]
-            for place, spec in enumerate(errand.specs)
+            for place, spec in enumerate(preparation.specs)
             if not spec["source"] and place not in prepared.sources
         ]
         if missing and not prepared.problem:
@@ -167,14 +170,14 @@ class Preparing:
             prepared.problem = f"the process that prepares {', '.join(missing)} ended with code {code}"
         return prepared
 
-    def _start(self, errand: _Errand) -> subprocess.Popen[bytes] | None:
-        assert self._places is not None, "whoever has no storage mounts nothing"
-        spec = preparer_spec(errand.specs, self._places, self._environ)
+    def _start(self, preparation: _Preparation) -> subprocess.Popen[bytes] | None:
+        assert self._places is not None, "without storage nothing is mounted"
+        spec = preparer_spec(preparation.specs, self._places, self._environ)
         assert spec is not None, "something takes long"
         with self._lock:
-            if self._errands.get(errand.order.attempt_id) is not errand:
+            if self._preparations.get(preparation.order.attempt_id) is not preparation:
                 return None
-            errand.process = subprocess.Popen(
+            preparation.process = subprocess.Popen(
                 spec["command"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -183,32 +186,32 @@ class Preparing:
                 cwd="/",
                 start_new_session=True,
             )
-            return errand.process
+            return preparation.process
 
-    def _orders(self, errand: _Errand) -> dict[str, Any]:
+    def _orders(self, preparation: _Preparation) -> dict[str, Any]:
         """They hold secrets: they go through a pipe, never through a command line or a file."""
         assert self._places is not None
-        attempt_id = errand.order.attempt_id
-        spec = preparer_spec(errand.specs, self._places, self._environ)
+        attempt_id = preparation.order.attempt_id
+        spec = preparer_spec(preparation.specs, self._places, self._environ)
         assert spec is not None
         return {
             "attempt_id": attempt_id,
             "rank_dir": self._layout.order(attempt_id),
             "scratch": self._layout.fetched(attempt_id),
             "places": spec["places"],
-            "storage": errand.specs,
+            "storage": preparation.specs,
         }
 
-    def _follow(self, errand: _Errand, lines: Iterable[bytes], prepared: Prepared) -> None:
+    def _follow(self, preparation: _Preparation, lines: Iterable[bytes], prepared: Prepared) -> None:
         for line in lines:
-            news = _parsed(line)
-            if "say" in news:
-                prepared.said.append(str(news["say"]))
-            if "progress" in news:
-                errand.words = str(news["progress"])
-            if "sources" in news:
-                prepared.sources = {int(place): str(source) for place, source in news["sources"].items()}
-            prepared.problem = str(news.get("error", "")) or prepared.problem
+            report = _parsed(line)
+            if "say" in report:
+                prepared.log_lines.append(str(report["say"]))
+            if "progress" in report:
+                preparation.message = str(report["progress"])
+            if "sources" in report:
+                prepared.sources = {int(place): str(source) for place, source in report["sources"].items()}
+            prepared.problem = str(report.get("error", "")) or prepared.problem
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

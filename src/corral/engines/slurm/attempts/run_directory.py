@@ -1,22 +1,23 @@
-"""What an attempt leaves on the file system that the server and the nodes share.
+"""The files of attempts on the file system that the server and the nodes share.
 
-    ROOT/orders/ATTEMPT                what was ordered, its Slurm job, and how it ended for the engine: a line each.
+    ROOT/orders/ATTEMPT                the order, its Slurm job, and the end that the engine decided: a line each.
                                        The server's own, until the attempt is forgotten
-    ROOT/fetched/ATTEMPT/              files of buckets that it mounts, gone when it is forgotten
-    ROOT/stops/ATTEMPT                 how long it has to end, once it was asked to
-    ROOT/news                          to which instances something happened
-    ROOT/hurry                         when Slurm last got a job: those that end may wait for the next one
-    ROOT/never                         a pipe into which nobody writes, to wait at
-    ROOT/places/ATTEMPT.RANK/          instance, told, log; attempt and claim in the first of a gang
-    ROOT/places/ATTEMPT.RANK.log       its log, once that is all that is kept of the instance
-    ROOT/places/ATTEMPT.RANK.log-start from where on its log is kept
+    ROOT/fetched/ATTEMPT/              files of buckets that it mounts, removed when it is forgotten
+    ROOT/stops/ATTEMPT                 the grace time, once it is to stop
+    ROOT/news                          reports of nodes: the instances to which something happened
+    ROOT/hurry                         when a job was last submitted: jobs that end may wait for the next one
+    ROOT/never                         a pipe that is never written to: scripts wait by reading from it
+    ROOT/places/ATTEMPT.RANK/          instance and log; attempt and claim in the first of a gang
+    ROOT/places/ATTEMPT.RANK/told      the reports of the node about the instance
+    ROOT/places/ATTEMPT.RANK.log       its log after folding
+    ROOT/places/ATTEMPT.RANK.log-start the offset from which on its log is kept
     ROOT/forgotten/ATTEMPT             its order, once its end is recorded
-    ROOT/folded/ATTEMPT                the same, once nothing but its logs is kept
+    ROOT/folded/ATTEMPT                the same, after folding
 
-Files are few, and none is removed while jobs follow each other: to make one is what costs on a file system, the more
-so if machines share it, and some look for a long time beside those that were just removed.
-Only what is in a place may belong to the job's account: the server acts upon nothing there, and follows no link.
-Nodes append whole lines to `told`; one without its newline is not there yet.
+There are few files, and none is removed while jobs are launched: creating files is slow on shared file systems, and on
+some even slower after files were removed. Only the directories in `places` may belong to the job's account: the server
+trusts nothing in them, and follows no link. Nodes append whole lines to `…/told`; a line without its newline is
+ignored.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ import itertools
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from corral.files import remove_tree
+from corral.files import Trash
 
-#: Longer than anything that is written in lines here.
+#: Longer than any file of lines here.
 MAX_BYTES = 4 << 20
-#: The same for what a job's account can write.
-MAX_TOLD_BYTES = 16 << 10
+#: The same for files that a job's account can write.
+MAX_REPORT_BYTES = 16 << 10
 _AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 LOG = "log"
-#: Of an instance: what matters until its end is recorded.
+#: Files of an instance that are needed until its end is recorded.
 _BEFORE_THE_END = ("instance", "told", "attempt", "claim")
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}\.\d{1,9}")
 
@@ -51,11 +52,16 @@ def is_safe_id(attempt_id: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class Layout:
     root: str
+    _trash: Trash = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_trash", Trash(f"{self.root}/removed"))
 
     def prepare(self) -> None:
+        self._trash.empty()
         for name in ("orders", "stops", "places", "forgotten", "folded"):
             os.makedirs(f"{self.root}/{name}", exist_ok=True)
-        # Jobs' accounts pass to what is theirs, and see nothing else.
+        # Accounts of jobs may pass to their own directories, and list nothing.
         for path in (self.root, f"{self.root}/stops", f"{self.root}/places"):
             os.chmod(path, os.stat(path).st_mode & 0o777 | 0o711)
         with contextlib.suppress(FileExistsError):
@@ -66,7 +72,7 @@ class Layout:
         os.chmod(self.hurry, 0o644)
 
     @property
-    def news(self) -> str:
+    def reports(self) -> str:
         return f"{self.root}/news"
 
     @property
@@ -99,7 +105,7 @@ class Layout:
         return any(os.path.exists(f"{first}/{name}") for name in ("claim", "told"))
 
     def was_ordered(self, attempt_id: str) -> bool:
-        """Whether Slurm may have heard of it. What an earlier server left half made is gone after this."""
+        """Whether the attempt may have been submitted. Removes incomplete files of an earlier server."""
         if read_lines(self.order(attempt_id)):
             return True
         if os.path.exists(self._forgotten(attempt_id)) or os.path.exists(self._folded(attempt_id)):
@@ -108,18 +114,18 @@ class Layout:
         return False
 
     def live(self) -> list[str]:
-        """Those that are not forgotten."""
+        """The attempts that are not forgotten."""
         return sorted(name for name in os.listdir(f"{self.root}/orders") if is_safe_id(name))
 
     def mark_live(self, attempt_id: str) -> None:
-        """It is about to be ordered."""
+        """The attempt is about to be ordered."""
         append(self.order(attempt_id), "")
 
     def forget(self, attempt_id: str, *, delete_logs: bool) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.rename(self.order(attempt_id), self._forgotten(attempt_id))
         if os.path.exists(self.fetched(attempt_id)):
-            remove_tree(self.fetched(attempt_id))
+            self._trash.discard(self.fetched(attempt_id))
         if delete_logs:
             self._remove_places(attempt_id)
             for path in (self._forgotten(attempt_id), self._folded(attempt_id), self.stop(attempt_id)):
@@ -129,12 +135,12 @@ class Layout:
         return list(filter(is_safe_id, os.listdir(f"{self.root}/forgotten")))
 
     def fold(self, attempt_id: str) -> None:
-        """Leave the logs of an attempt that is forgotten. Without its place, a script that Slurm starts again
-        claims nothing. Implements `corral.engines.attempts.fold_worker.Folds`."""
+        """Keep only the logs of a forgotten attempt. Without its directory, a script that Slurm starts again claims
+        nothing. Implements `corral.engines.attempts.fold_worker.Folds`."""
         for rank in itertools.count():
             place = self.place(attempt_id, rank)
             try:
-                # The job's own, maybe: not through a link.
+                # It may belong to the job: links are not followed.
                 descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | _AS_IT_IS)
             except FileNotFoundError:
                 if not has_folded_log(place):
@@ -161,14 +167,14 @@ class Layout:
     def _remove_places(self, attempt_id: str) -> None:
         every = (self.place(attempt_id, rank) for rank in itertools.count())
         places = list(itertools.takewhile(lambda place: os.path.lexists(place) or has_folded_log(place), every))
-        # The first at last: if it is gone, so are all.
+        # Rank 0 last: if it is gone, all are gone.
         for place in reversed(places):
             _remove(log_start(place))
-            remove_tree(place)
+            self._trash.discard(place)
             _remove(folded_log(place))
 
     def note_submission(self, now: float) -> None:
-        """Never empty, not even for a moment: jobs read it at any time."""
+        """The file is never empty, not even for a moment: jobs read it at any time."""
         descriptor = os.open(self.hurry, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         try:
             os.pwrite(descriptor, f"{int(now * 1e6):016d}\n".encode(), 0)
@@ -182,15 +188,15 @@ def _remove(path: str) -> None:
 
 
 def _fold_place(place: int, log: str) -> bool:
-    """Move the log out of a place and remove what mattered until the end was recorded. False if there is anything else:
-    then all of it stays."""
+    """Move the log out of the directory and remove the files that were needed until the end was recorded. False if
+    there are other files: then all of them stay."""
     names = set(os.listdir(place))
     if names - {*_BEFORE_THE_END, LOG}:
         return False
     if LOG in names:
         os.rename(LOG, log, src_dir_fd=place)
     else:
-        # What says that there was such an instance.
+        # It shows that the instance existed.
         os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     for name in names - {LOG}:
         os.unlink(name, dir_fd=place)
@@ -202,17 +208,18 @@ def has_folded_log(place: str) -> bool:
 
 
 def folded_log(place: str) -> str:
-    """Where the log of an instance is once its place is gone."""
+    """The path of an instance's log after folding."""
     return f"{place}.log"
 
 
 def log_start(place: str) -> str:
-    """Where it is written from where on a log is kept: beside the place of its instance, which may be the job's own."""
+    """The path of the file with the first kept offset of a log: beside the instance's directory, which may belong to
+    the job."""
     return f"{place}.log-start"
 
 
 def write_text(path: str | Path, text: str, *, mode: int = 0o600, sync: bool = True) -> None:
-    """Whole or not at all; with `sync` also after the machine crashed."""
+    """Atomic; with `sync` also if the machine crashes."""
     fresh = f"{path}.new"
     with open(fresh, "w", encoding="utf-8") as file:
         os.fchmod(file.fileno(), mode)
@@ -224,8 +231,8 @@ def write_text(path: str | Path, text: str, *, mode: int = 0o600, sync: bool = T
 
 
 def append(path: str, line: str, *, sync: bool = False) -> None:
-    """With `sync` it stays also if the machine crashes: what says that an attempt was ordered must, and everything else
-    can be found out, or ends that attempt."""
+    """With `sync` the line survives a crash of the machine. The order of an attempt must; everything else can be found
+    out, or ends that attempt."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, line.encode())
@@ -236,7 +243,7 @@ def append(path: str, line: str, *, sync: bool = False) -> None:
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """Those of a short file that are whole; none if it is not there, or no plain file."""
+    """The complete lines of a short file; empty if it does not exist or is not a regular file."""
     try:
         with open_plain(path) as file:
             text = file.read(MAX_BYTES).decode("utf-8", errors="replace")
@@ -246,12 +253,12 @@ def read_lines(path: str | Path) -> list[str]:
 
 
 def read_on(path: str | Path, offset: int) -> tuple[list[str], int]:
-    """The whole lines from an offset on, and where the next ones begin. Of a file that a job's account can write, no
-    more than its first MAX_TOLD_BYTES count."""
+    """The complete lines from an offset on, and the next offset. Of a file that a job's account can write, only the
+    first MAX_REPORT_BYTES count."""
     try:
         with open_plain(path) as file:
             file.seek(offset)
-            data = file.read(max(0, MAX_TOLD_BYTES - offset))
+            data = file.read(max(0, MAX_REPORT_BYTES - offset))
     except (FileNotFoundError, NotADirectoryError, NotPlain):
         return [], offset
     whole = data[: data.rfind(b"\n") + 1]
@@ -259,16 +266,16 @@ def read_on(path: str | Path, offset: int) -> tuple[list[str], int]:
 
 
 def read_line(path: str | Path) -> str | None:
-    """The first one, if it is there."""
+    """The first line, or None."""
     return next(iter(read_lines(path)), None)
 
 
 class NotPlain(Exception):
-    """A job has put something else where a plain file should be."""
+    """A job has put something else where a regular file is expected."""
 
 
 def open_plain(path: str | Path, *, to_write: bool = False) -> BinaryIO:
-    """A file in a place that may be a job's own: no link is followed, and nothing is waited for. Raises NotPlain and
+    """Open a file in a directory that may belong to a job: follows no link, never waits. Raises NotPlain and
     OSError."""
     try:
         descriptor = os.open(path, (os.O_RDWR if to_write else os.O_RDONLY) | _AS_IT_IS)

@@ -1,4 +1,4 @@
-"""What an attempt's nodes are told, as bash reads it: pure. Every word is quoted: nothing of a job is code here."""
+"""The files that an attempt's nodes read, as bash. Pure. Every word is quoted: no text of a job becomes code here."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from corral.engines.slurm.attempts.storage import storage_exports, storage_lines
 
 
 def batch_script(order: LaunchOrder, layout: Layout, program: str) -> str:
-    """What Slurm starts on the first node. It reads `program` instead of starting it: one process less for each job."""
+    """The script that Slurm starts on the first node. It sources `program` instead of starting it: one process less per
+    job."""
     return f"#!/bin/bash\n{attempt_text(order, layout, program)}. {quote(program)}\n"
 
 
 def attempt_text(order: LaunchOrder, layout: Layout, program: str) -> str:
-    """What all instances share; `program` is what each of them begins with."""
+    """The variables that all instances share; `program` is corral's script."""
     limit = "" if order.time_limit_seconds is None else f"{order.time_limit_seconds:.3f}"
     text = _assigned(
         {
             "attempt": order.attempt_id,
             "self": program,
             "places": layout.places,
-            "news": layout.news,
+            "news": layout.reports,
             "stop": layout.stop(order.attempt_id),
             "hurry": layout.hurry,
             "never": layout.never,
@@ -42,8 +43,7 @@ def attempt_text(order: LaunchOrder, layout: Layout, program: str) -> str:
 def instance_text(
     order: LaunchOrder, instance: Instance, env: Mapping[str, str], specs: Sequence[StorageSpec] = ()
 ) -> str:
-    """What one instance runs, and with which environment. Slurm says which GPUs it has: whatever the plan thought they
-    would be, these are the ones that are its own."""
+    """The program and the environment of one instance. Slurm's choice of GPUs counts, whichever the plan named."""
     mine = dict(env)
     mine.pop("CUDA_VISIBLE_DEVICES", None)
     lines = [f"export {name}={quote(value)}" for name, value in mine.items()]
@@ -54,7 +54,7 @@ def instance_text(
         lines.append(f"if {found}; then export CONDA_PREFIX={quote(order.venv)}; unset VIRTUAL_ENV; fi")
     lines += storage_exports(specs)
     return (
-        f"program=({_words(order.command)})\n"
+        f"program=({_bash_words(order.command)})\n"
         + _assigned({"workdir": order.workdir or ""})
         + _function("environment", lines)
         + _function("storage", storage_lines(specs, env))
@@ -70,5 +70,5 @@ def _assigned(values: Mapping[str, str]) -> str:
     return "".join(f"{name}={quote(value)}\n" for name, value in values.items())
 
 
-def _words(words: Iterable[str]) -> str:
+def _bash_words(words: Iterable[str]) -> str:
     return " ".join(quote(word) for word in words)

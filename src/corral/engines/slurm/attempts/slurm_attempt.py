@@ -1,4 +1,4 @@
-"""One attempt as the engine knows it: what was ordered, its Slurm job, and what its instances have written."""
+"""One attempt as the engine knows it: its order, its Slurm job, and the reports of its nodes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from corral.control.ports import AttemptPhase, AttemptStatus, LaunchOrder
 from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import InstanceExit, InstanceState, aggregate
 from corral.engines.slurm.attempts import run_directory
-from corral.engines.slurm.attempts.ends import is_slurms_doing, parse_exit, time_told, told_by_slurm
+from corral.engines.slurm.attempts.ends import ended_by_slurm, exit_from_slurm, parse_exit, reported_time
 from corral.engines.slurm.attempts.run_directory import Layout
 from corral.engines.slurm.slurm_api.clean_text import plain
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob
 
-#: How long what nodes write may take until the server sees it: network file systems keep what they knew for a while.
+#: How long a report of a node may take until the server sees it: network file systems cache for a while.
 SETTLE_SECONDS = 5.0
 
 
@@ -33,31 +33,32 @@ class Attempt:
     grace_seconds: float
     limit_seconds: float | None
     created_at: float
-    #: whose job it is in Slurm
+    #: the account of its Slurm job
     owner: JobOwner = field(default_factory=JobOwner)
-    #: part of the job's name from the moment in which Slurm has it: nobody can have named a job so before
+    #: part of the job's name from its submission on: no user can have given a job that name before
     secret: str = ""
     job_id: int | None = None
-    #: Slurm itself says that the job with this id is the account's: sbatch runs as that account, which may change what
-    #: it prints, and a Slurm that was set up anew counts from the beginning
+    #: Slurm confirms that the job with this id has the account: sbatch runs as that account, which may change its
+    #: output, and a Slurm that was installed again counts from the beginning
     is_confirmed: bool = False
     was_stopped: bool = False
     up: dict[int, float] = field(default_factory=dict)
     exits: dict[int, InstanceExit] = field(default_factory=dict)
-    #: those that somebody else than corral has asked to end: Slurm says in the end why
+    #: exits that were requested, but not by corral: Slurm shows the reason in the end
     outside: dict[int, InstanceExit] = field(default_factory=dict)
-    #: the Slurm job that says that it runs this attempt
+    #: the Slurm job that claims to run this attempt
     claimed_by: int | None = None
-    #: how far what its instances write was read
+    #: how many bytes of each instance's reports were read
     read_bytes: dict[int, int] = field(default_factory=dict)
-    #: when the job was given to Slurm, as far as this server knows
+    #: when the job was submitted, as far as this server knows
     given_at: float = 0.0
-    #: as Slurm last told, and since when it says that the job is over
+    #: the job as Slurm last reported it, and since when Slurm says that it is over
     seen: SlurmJob | None = None
     over_since: float | None = None
-    #: how it ended for the engine itself: it was never given to Slurm, or was taken back from it
+    #: the end that the engine decided: it was never submitted, or was taken back
     verdict: AttemptStatus | None = None
-    told: AttemptPhase | None = None
+    #: the last phase that was reported to listeners
+    reported: AttemptPhase | None = None
 
     @property
     def is_over(self) -> bool:
@@ -75,7 +76,7 @@ class Attempt:
         return f"{mark}{self.id}-{self.secret}" if self.secret else f"{mark}{self.id}"
 
     def status(self) -> AttemptStatus | None:
-        """None while nobody has it: then launching it again is right."""
+        """None while the attempt has no job: then it may be launched again."""
         if self.verdict is not None:
             return self.verdict
         instances = self.instances()
@@ -102,8 +103,9 @@ class Attempt:
             for rank, node in enumerate(self.nodes)
         ]
 
-    def look(self, layout: Layout) -> None:
-        """Read what the nodes have written. A line that no node of ours wrote is none: what Slurm says counts then."""
+    def read_reports(self, layout: Layout) -> None:
+        """Read the reports of the nodes. A line that corral's script did not write is ignored: then Slurm's state
+        counts."""
         for rank in range(len(self.nodes)):
             if rank in self.exits:
                 continue
@@ -111,42 +113,42 @@ class Attempt:
             lines, self.read_bytes[rank] = run_directory.read_on(f"{layout.place(self.id, rank)}/told", done)
             for number, line in enumerate(lines):
                 with contextlib.suppress(ValueError):
-                    self._hear(rank, *line.split(" ", 1), is_first=not done and not number)
+                    self._take_line(rank, *line.split(" ", 1), is_first=not done and not number)
 
-    def _hear(self, rank: int, word: str, rest: str = "", *, is_first: bool) -> None:
-        """Raises ValueError for what no node of ours wrote."""
+    def _take_line(self, rank: int, word: str, rest: str = "", *, is_first: bool) -> None:
+        """Raises ValueError for a line that corral's script did not write."""
         now = clock()
         if word == "claimed" and is_first:
             self.claimed_by = int(rest)
         elif word == "up":
-            self.up.setdefault(rank, time_told(rest, self.created_at, now))
+            self.up.setdefault(rank, reported_time(rest, self.created_at, now))
         elif word == "end":
-            told = parse_exit(rest, limit_seconds=self.limit_seconds, since=self.created_at, now=now)
-            by_others = told.is_from_outside and not self.was_stopped
-            (self.outside if by_others else self.exits)[rank] = told.exit
+            reported = parse_exit(rest, limit_seconds=self.limit_seconds, since=self.created_at, now=now)
+            by_others = reported.is_from_outside and not self.was_stopped
+            (self.outside if by_others else self.exits)[rank] = reported.exit
 
     def follow(self, job: SlurmJob | None, layout: Layout, now: float) -> None:
-        """What Slurm says counts only where the nodes have left no word, and a while after it said so."""
+        """Slurm's state counts only if the nodes have reported nothing, and a while after Slurm showed the end."""
         self.seen = job
         self.is_confirmed |= job is not None
         if job is None or not job.is_over or self.is_over:
             return
         if self.over_since is None:
             self.over_since = now
-        self.look(layout)
-        has_told = len(self.outside) + len(self.exits) == len(self.nodes)
-        if now < self.over_since + SETTLE_SECONDS and not has_told and not _says_all(job):
+        self.read_reports(layout)
+        have_reported = len(self.outside) + len(self.exits) == len(self.nodes)
+        if now < self.over_since + SETTLE_SECONDS and not have_reported and not _says_all(job):
             return
-        if not is_slurms_doing(job):
+        if not ended_by_slurm(job):
             self.exits |= self.outside
-        told = told_by_slurm(job, has_begun=layout.was_claimed(self.id), was_stopped=self.was_stopped, now=now)
-        # Slurm tells whole seconds, and a job ends after all that its nodes have told: theirs came first.
-        told = replace(told, ended_at=max([told.ended_at, *(end.ended_at for end in self.exits.values())]))
+        end = exit_from_slurm(job, has_begun=layout.was_claimed(self.id), was_stopped=self.was_stopped, now=now)
+        # Slurm reports whole seconds, and a job ends after all reports of its nodes: theirs came first.
+        end = replace(end, ended_at=max([end.ended_at, *(one.ended_at for one in self.exits.values())]))
         for rank in range(len(self.nodes)):
-            self.exits.setdefault(rank, told)
+            self.exits.setdefault(rank, end)
 
     def lose(self, message: str, at: float) -> None:
-        """Slurm does not know it any more: what its nodes said counts, if all of them have."""
+        """Slurm does not know the job any more: the reports of the nodes count, if all of them have reported."""
         self.exits |= self.outside
         if not self.is_over:
             self.give_up(EndReason.LOST, message, at)
@@ -168,12 +170,12 @@ class Attempt:
 
 
 def _says_all(job: SlurmJob) -> bool:
-    """The nodes will write nothing any more: theirs has failed, or the job never began."""
+    """The nodes will report nothing more: a node has failed, or the job never began."""
     return job.state in ("NODE_FAIL", "BOOT_FAIL") or job.started_at is None or not job.nodes
 
 
 def create(layout: Layout, order: LaunchOrder, now: float, owner: JobOwner) -> Attempt:
-    """Written down before Slurm hears of it: so the next server knows it."""
+    """Stored before the job is submitted, so that the next server knows the attempt."""
     attempt = Attempt(
         id=order.attempt_id,
         nodes=tuple(instance.node for instance in order.instances),
@@ -199,16 +201,16 @@ def create(layout: Layout, order: LaunchOrder, now: float, owner: JobOwner) -> A
 
 
 def note_job(layout: Layout, attempt: Attempt, job_id: int) -> None:
-    """If a crash takes it away, the job is found again by its name, in which the attempt's secret is."""
+    """If a crash loses this, the job is found again by its name, which contains the attempt's secret."""
     attempt.job_id, attempt.given_at, attempt.is_confirmed = job_id, clock(), False
     _note(layout, attempt, {"job": job_id}, sync=False)
 
 
-def conclude(layout: Layout, attempt: Attempt, reason: EndReason, words: str) -> None:
-    """The engine's own word about an end, for the next server too."""
+def conclude(layout: Layout, attempt: Attempt, reason: EndReason, message: str) -> None:
+    """Store an end that the engine decided, for the next server too."""
     now = clock()
-    attempt.give_up(reason, words, now)
-    _note(layout, attempt, {"verdict": {"reason": reason, "message": words, "at": now}}, sync=True)
+    attempt.give_up(reason, message, now)
+    _note(layout, attempt, {"verdict": {"reason": reason, "message": message, "at": now}}, sync=True)
 
 
 def _note(layout: Layout, attempt: Attempt, document: Mapping[str, Any], *, sync: bool) -> None:
@@ -229,7 +231,7 @@ def load(layout: Layout, attempt_id: str) -> Attempt | None:
         grace_seconds=document["grace_seconds"],
         limit_seconds=document["limit_seconds"],
         created_at=document["created_at"],
-        # Earlier servers wrote neither.
+        # Earlier versions wrote neither.
         owner=JobOwner(uid=document.get("uid"), name=document.get("account", "")),
         secret=document.get("secret", ""),
         job_id=notes.get("job"),
@@ -237,7 +239,7 @@ def load(layout: Layout, attempt_id: str) -> Attempt | None:
     )
     if (verdict := notes.get("verdict")) is not None:
         attempt.give_up(EndReason(verdict["reason"]), verdict["message"], verdict["at"])
-    attempt.look(layout)
+    attempt.read_reports(layout)
     return attempt
 
 

@@ -1,7 +1,7 @@
-"""What attempts mount on a Slurm cluster, as bash on the nodes makes it: pure.
+"""The storage of attempts on a Slurm cluster, as bash commands for the nodes. Pure.
 
-Volumes lie on the file system that all nodes share; versions of datasets are checked out there, and what is in buckets
-is fetched, before the attempt is given to Slurm. Nothing is really mounted, since jobs of Slurm have no right to:
+Volumes are on the file system that all nodes share; versions of datasets are checked out there, and buckets are
+fetched, before the attempt is submitted. Nothing is really mounted, because jobs of Slurm have no permission to:
 programs find each directory by its variable or by a link in the job's directory.
 """
 
@@ -16,14 +16,14 @@ from corral.engines.attempts.instance_messages import StorageSpec
 from corral.engines.storage.job_mounts import LINKS, mount_environment
 from corral.engines.storage.storage_specs import StoragePlaces, storage_specs
 
-#: Stands for the directory that an instance has of its node's disk, which only the node can name.
+#: Stands for the instance's directory on its node's disk, whose path only the node knows.
 _OWN = "@own@"
 
 
 def slurm_specs(
     orders: Sequence[StorageOrder], places: StoragePlaces | None, rank: int, user: str
 ) -> list[StorageSpec]:
-    """Raises LaunchRefused for what this cluster cannot mount."""
+    """Raises LaunchRefused for storage that this cluster cannot mount."""
     for order in orders:
         if order.kind is StorageKind.VOLUME and order.read_only and order.owner not in ("", user):
             raise LaunchRefused(
@@ -48,12 +48,12 @@ def take_long(specs: Sequence[StorageSpec]) -> bool:
 
 
 def with_sources(specs: Sequence[StorageSpec], sources: Mapping[int, str]) -> list[StorageSpec]:
-    """With the directories that were prepared, by their place among the mounts."""
+    """The specs with the directories that were prepared, by the index of the mount."""
     return [{**spec, "source": spec["source"] or sources.get(place, "")} for place, spec in enumerate(specs)]
 
 
 def storage_lines(specs: Sequence[StorageSpec], env: Mapping[str, str]) -> list[str]:
-    """Commands that make all of it ready before the program begins. They set `own` and may call `refuse`."""
+    """Commands that prepare all storage before the program begins. They set `own` and may call `refuse`."""
     if not specs:
         return []
     lines = []
@@ -66,8 +66,8 @@ def storage_lines(specs: Sequence[StorageSpec], env: Mapping[str, str]) -> list[
         if spec["kind"] == StorageKind.LOCAL:
             lines.append(f'mkdir -- {_word(spec["source"])} || refuse "local storage cannot be made in $own"')
         else:
-            words = quote(f"{spec['kind']} {spec['name']} ({spec['id']}) has no directory on ")
-            lines.append(f'[ -d {_word(spec["source"])} ] || refuse {words}"$SLURMD_NODENAME"')
+            message = quote(f"{spec['kind']} {spec['name']} ({spec['id']}) has no directory on ")
+            lines.append(f'[ -d {_word(spec["source"])} ] || refuse {message}"$SLURMD_NODENAME"')
     if job_dir := env.get("CORRAL_JOB_DIR"):
         links = os.path.join(job_dir, LINKS)
         lines.append(f"mkdir -p -- {quote(links)} || refuse {quote(links + ' cannot be made')}")
@@ -80,11 +80,11 @@ def storage_lines(specs: Sequence[StorageSpec], env: Mapping[str, str]) -> list[
 
 
 def storage_exports(specs: Sequence[StorageSpec]) -> list[str]:
-    """The variables that name what is mounted, as on every engine."""
+    """The variables that name the mounts, as on every engine."""
     seen = {spec["path"]: spec["source"] for spec in specs}
     return [f"export {name}={_word(value)}" for name, value in mount_environment(specs, seen).items()]
 
 
 def _word(text: str) -> str:
-    """One word of bash, in which the node puts the name of its own directory."""
+    """One quoted bash word, in which the node inserts the path of its own directory."""
     return '"$own"'.join(quote(part) if part else "" for part in text.split(_OWN)) or "''"

@@ -1,7 +1,7 @@
-"""Tells what happens to attempts soon after it did: nodes leave marks, and Slurm is asked now and then.
+"""Reports changes of attempts soon after they happen: polls the reports of nodes often, and queries Slurm rarely.
 
-Marks are looked for often, which costs one listing however many attempts there are, and only while some are live.
-Slurm's controller is asked rarely, and more rarely still while it is slow.
+Polling the reports costs one read, whatever the number of attempts, and happens only while an attempt is not over.
+Slurm's controller is queried every few seconds, and less often while it is slow.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("corral.engines.slurm")
 
-#: A controller that is slow is asked at least this often; one that does not answer at all, a little more often.
+#: A slow controller is queried at least this often; one that does not answer at all, at least every MAX_AWAY_SECONDS.
 MAX_PAUSE_SECONDS = 60.0
 MAX_AWAY_SECONDS = 10.0
-#: No more than this part of the time is spent asking.
+#: The largest part of the time that is spent querying Slurm.
 _BUSY_SHARE = 0.03
-#: The same for looking at marks, which everybody's jobs can write.
+#: The same for reading reports, which jobs of all users can write.
 _LOOK_SHARE = 0.2
 
 
@@ -48,30 +48,26 @@ class Watcher:
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         self._sinks.append(sink)
 
-    def look_soon(self) -> None:
-        self._worker.wake()
-
-    def tell_all(self) -> None:
-        """Somebody else has asked Slurm, and may have found an end."""
+    def check_soon(self) -> None:
         self._worker.wake()
 
     def _round(self) -> float:
         begun = time.monotonic()
-        self._guarded(lambda: self._tell(self._engine.take_events()))
+        self._guarded(lambda: self._report(self._engine.take_events()))
         looked = time.monotonic() - begun
         if time.monotonic() >= self._rescan_at:
             begun = time.monotonic()
-            answered = self._guarded(lambda: self._tell(self._engine.rescan()))
+            answered = self._guarded(lambda: self._report(self._engine.rescan()))
             took = time.monotonic() - begun
             self._pause = self._rescan_seconds if answered else min(MAX_AWAY_SECONDS, self._pause * 2)
             self._rescan_at = time.monotonic() + min(MAX_PAUSE_SECONDS, max(self._pause, took / _BUSY_SHARE))
         if looked > self._look_seconds:
             self._worker.pause(min(self._rescan_seconds, looked / _LOOK_SHARE - looked))
-        # Whatever is launched, or stopped, asks for a look by itself.
+        # A launch or a stop wakes this worker by itself.
         return self._look_seconds if self._engine.is_busy else self._rescan_seconds
 
     def _guarded(self, work: Callable[[], None]) -> bool:
-        """Nothing that goes wrong may end the thread: the next look may find everything in order."""
+        """No error may end the thread: the next round may succeed."""
         try:
             work()
         except EngineUnavailable as error:
@@ -79,20 +75,20 @@ class Watcher:
                 log.warning("%s", error)
             return False
         except Exception:
-            log.exception("attempts could not be looked after")
+            log.exception("attempts could not be refreshed")
             return False
         return True
 
-    def _tell(self, attempts: Iterable[Attempt]) -> None:
+    def _report(self, attempts: Iterable[Attempt]) -> None:
         for attempt in attempts:
             status = attempt.status()
-            if status is None or status.phase is AttemptPhase.STARTING or status.phase is attempt.told:
+            if status is None or status.phase is AttemptPhase.STARTING or status.phase is attempt.reported:
                 continue
-            if attempt.told is None and status.phase is AttemptPhase.ENDED and attempt.up:
+            if attempt.reported is None and status.phase is AttemptPhase.ENDED and attempt.up:
                 self._send(
                     AttemptStatus(attempt_id=attempt.id, phase=AttemptPhase.RUNNING, at=max(attempt.up.values()))
                 )
-            attempt.told = status.phase
+            attempt.reported = status.phase
             self._send(status)
 
     def _send(self, status: AttemptStatus) -> None:

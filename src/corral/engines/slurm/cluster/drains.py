@@ -1,9 +1,9 @@
-"""Nodes that take nothing new: corral's word reaches Slurm as a drain, and what others say there is heard.
+"""Drains of nodes: corral withholds a node by draining it in Slurm, and observes changes that others make there.
 
     ROOT/withheld/NODE  corral has drained this node, and has not resumed it
 
-The file is written after the drain and removed after the resume, so that a server that dies in between says the same
-again. A node with a file that is not drained with corral's reason was changed by somebody else since.
+The file is written after the drain and removed after the resume, so that a server that dies in between repeats it. If a
+node with a file is not drained with corral's reason, another user of Slurm has changed it since.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ log = logging.getLogger("corral.engines.slurm")
 
 _Answer = TypeVar("_Answer")
 
-#: Before the reason of every drain that is corral's.
+#: The prefix of the reason of corral's drains.
 PREFIX = "corral: "
-#: Slurm's words, and those of its interfaces, that mean: never, whatever the node. Other refusals are about the node as
-#: it is at the moment.
+#: Messages of Slurm and its interfaces that refuse for good, whatever the node. Other refusals concern the present
+#: state of the node.
 _MAY_NOT = ("Access/permission denied", "Invalid user id", "cannot change nodes")
 
 
-class NodeWords:
-    """What was said about nodes, here and at Slurm. Safe for several threads: each word is one file."""
+class NodeDrains:
+    """Drains and resumes nodes in Slurm. Safe for several threads: each node has one file."""
 
     def __init__(self, root: Path, slurm: Slurm) -> None:
         self._root = root / "withheld"
         self._root.mkdir(exist_ok=True)
         self._slurm = slurm
-        #: Slurm lets this account change no nodes; asked once, and not again until the next start
+        #: Slurm does not let this account change nodes; detected once, and not tried again until the next start
         self._may_not = False
-        #: why Slurm did not change a node when it was last asked; told once, as it is asked again and again
+        #: why Slurm did not change a node at the last try; logged once, as it is tried repeatedly
         self._refusals: dict[str, str] = {}
 
     def found(self, nodes: Iterable[SlurmNode]) -> dict[str, Withholding] | None:
-        """What became of corral's words; None where Slurm does not take them."""
+        """Whether the nodes that corral drained are still drained; None if Slurm does not let this account drain."""
         if self._may_not:
             return None
-        told = set(os.listdir(self._root))
+        drained = set(os.listdir(self._root))
         return {
             node.name: Withholding.KEPT if is_down(node) or _is_ours(node) else Withholding.OVERRULED
             for node in nodes
-            if node.name in told
+            if node.name in drained
         }
 
     def withhold(self, name: str, reason: str) -> None:
@@ -61,7 +61,7 @@ class NodeWords:
         if not _is_ours(node):
             earlier = f" (before: {node.reason})" if is_withheld(node) and node.reason else ""
             if not self._set(name, is_withheld=True, reason=f"{PREFIX}{reason}{earlier}"):
-                return  # without a file it counts as never said, and is said again
+                return  # without a file the drain is tried again
         if not self._may_not:
             run_directory.write_text(self._root / name, f"{reason}\n")
 
@@ -73,23 +73,23 @@ class NodeWords:
         (self._root / name).unlink(missing_ok=True)
 
     def _node(self, name: str) -> SlurmNode | None:
-        """As it is now; None where Slurm does not know it, or lets us change nothing."""
+        """The node as it is now; None if Slurm does not know it, or this account may change none."""
         if self._may_not:
             return None
         return next((node for node in _asked(self._slurm.nodes) if node.name == name), None)
 
     def _set(self, name: str, *, is_withheld: bool, reason: str) -> bool:
-        """Whether this is done with: Slurm did it, or will never do it for this account."""
+        """Whether this is settled: Slurm did it, or will never do it for this account."""
         try:
             _asked(lambda: self._slurm.set_node(name, is_withheld=is_withheld, reason=reason))
         except SlurmRefused as refusal:
-            self._may_not |= any(words in str(refusal) for words in _MAY_NOT)
-            self._tell(name, str(refusal))
+            self._may_not |= any(text in str(refusal) for text in _MAY_NOT)
+            self._log_refusal(name, str(refusal))
             return self._may_not
         self._refusals.pop(name, None)
         return True
 
-    def _tell(self, name: str, refusal: str) -> None:
+    def _log_refusal(self, name: str, refusal: str) -> None:
         if self._may_not:
             log.warning(
                 "Slurm does not let this account drain and resume nodes (%s): node %s is withheld in corral only. "
@@ -99,7 +99,7 @@ class NodeWords:
             )
         elif self._refusals.get(name) != refusal:
             self._refusals[name] = refusal
-            log.warning("Slurm does not change node %s now, and is asked again: %s", name, refusal)
+            log.warning("Slurm does not change node %s now, will try again: %s", name, refusal)
 
 
 def _is_ours(node: SlurmNode) -> bool:

@@ -1,4 +1,4 @@
-"""Slurm's nodes as corral's, with what jobs that are not corral's hold of them: pure."""
+"""Converts Slurm's nodes to corral's, with the GPUs, CPUs and memory that other jobs hold on them. Pure."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from corral.engines.slurm.slurm_api.slurm_records import SlurmJob, SlurmNode
 MIB = 1 << 20
 PARTITION_LABEL = "slurm.partition"
 FEATURE_LABEL = "slurm.feature"
-#: States in which a node runs jobs. Only one that Slurm calls down has lost them: Slurm ends them then.
+#: States in which a node runs jobs. Only a node that Slurm calls down has lost its jobs: Slurm ends them then.
 _UP = frozenset({"IDLE", "MIXED", "ALLOCATED"})
 _LOST = frozenset({"DOWN", "FUTURE"})
 _DRAINED = frozenset({"DRAIN", "DRAINING", "DRAINED"})
-#: Flags of nodes that are kept for somebody.
+#: Flags of nodes that are reserved.
 _RESERVED = frozenset({"MAINT", "MAINTENANCE", "RESERVED"})
-#: Flags of nodes that are off, or on their way up: Slurm wakes them for whoever is given to them, and hears nothing of
-#: them before that.
+#: Flags of nodes that are powered off, or starting: Slurm starts them for a job, and hears nothing from them before
+#: that.
 _ASLEEP = frozenset({"POWERED_DOWN", "POWERING_UP"})
-#: Flags under which a node starts nothing new while what runs there runs on, and what to say without a reason of
-#: Slurm's own.
+#: Flags with which a node starts no new job while running jobs continue, and the text that is shown if Slurm has no
+#: reason of its own.
 _WITHHELD = {
     **dict.fromkeys(sorted(_DRAINED), "drained in Slurm"),
-    "FAIL": "about to fail, says Slurm",
+    "FAIL": "about to fail, according to Slurm",
     "MAINT": "in maintenance",
     "MAINTENANCE": "in maintenance",
     "RESERVED": "reserved in Slurm",
@@ -40,23 +40,23 @@ _WITHHELD = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetRules:
-    """Which nodes are corral's to use, and how it calls what they have."""
+    """Which nodes corral may use, and the names of their GPU models."""
 
     #: empty means all
     partitions: frozenset[str] = frozenset()
-    #: the model behind a type of GPU, where its name does not say it
+    #: the model of a GPU type, if its name is not the model
     models: Mapping[str, str] = field(default_factory=dict)
     rack_feature_prefix: str = "rack-"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Others:
-    """What jobs that are not corral's hold on a node."""
+    """What other jobs than corral's hold on a node."""
 
     gpus: int = 0
     cpus: int = 0
     memory_mib: int = 0
-    #: which of the GPUs, as far as Slurm tells
+    #: the indexes of these GPUs, as far as Slurm reports them
     gpu_indexes: frozenset[int] = frozenset()
 
 
@@ -68,10 +68,10 @@ def nodes_seen(
     reserved: Collection[str] | None = None,
     closed: Mapping[str, str] | None = None,
 ) -> tuple[Node, ...]:
-    """`named` are the GPUs that plans of corral's have on each node, so that none of them is taken for others'. Where
-    corral's jobs are given to a reservation, `reserved` are its nodes; `closed` says why nothing begins on some nodes.
-    A node with a plan is told of even if it is in none of the partitions any more: left out, it would be lost, and with
-    it what runs there."""
+    """`named` are the GPUs that plans of corral use on each node, so that they are not counted as held by other jobs.
+    If corral submits to a reservation, `reserved` are its nodes; `closed` gives the reason why no job can start on a
+    node. A node with a plan is included even if it has left the partitions: otherwise it would count as lost, with its
+    jobs."""
     wanted = (node for node in seen if _is_in(node, rules) or node.name in named)
     return tuple(
         _node(node, others.get(node.name, Others()), named.get(node.name, frozenset()), rules, reserved, closed or {})
@@ -80,16 +80,16 @@ def nodes_seen(
 
 
 def vanished(seen: Iterable[SlurmNode], known: Mapping[str, SlurmNode], held: Iterable[str]) -> list[SlurmNode]:
-    """Those of `held` that Slurm lists no more, as they were known: whether its jobs there are over, Slurm says of the
-    jobs."""
+    """Those of `held` that Slurm no longer lists, as they were known: the state of the jobs shows whether they are
+    over."""
     listed = {node.name for node in seen}
     gone = sorted(name for name in held if name not in listed and name in known)
     return [replace(known[name], state="UNKNOWN") for name in gone]
 
 
 def unexplained(seen: Iterable[SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, int]:
-    """GPUs that Slurm calls used although none of its jobs has them: for a moment while a job begins or ends, and for
-    longer where a crashed controller has lost count. Slurm will not give them to anybody."""
+    """GPUs that Slurm counts as used although no job has them: for a moment while a job begins or ends, and longer if a
+    crashed controller has lost count. Slurm gives them to no job."""
     held: Counter[str] = Counter()
     for job in jobs:
         if job.holds_nodes:
@@ -100,9 +100,9 @@ def unexplained(seen: Iterable[SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str
 def others_use(
     jobs: Iterable[SlurmJob], own: Collection[int], lost: Mapping[str, int] | None = None
 ) -> dict[str, Others]:
-    """What jobs hold, node by node, but for corral's own. From one list: to take what corral holds from what Slurm says
-    is in use would mix two moments, and call a job of corral's that has just begun or ended somebody else's. `lost` are
-    GPUs that nobody has and nobody gets."""
+    """What jobs hold on each node, without corral's own. Computed from one list: subtracting corral's jobs from Slurm's
+    totals would mix two moments, and count a job of corral that has just begun or ended as another user's. `lost` are
+    GPUs that no job has and no job can get."""
     gpus: Counter[str] = Counter(lost or {})
     cpus: Counter[str] = Counter()
     memory: Counter[str] = Counter()
@@ -125,7 +125,7 @@ def gpu_id(node: str, index: int) -> str:
 
 
 def model_of(kind: str, rules: FleetRules) -> str:
-    """Letters count as the same in capitals: nobody means two models by `a100` and `A100`."""
+    """Case-insensitive: `a100` and `A100` are the same model."""
     known = {name.casefold(): model for name, model in rules.models.items()}
     return known.get(kind.casefold(), kind.upper() or "GPU")
 
@@ -136,9 +136,9 @@ def kinds_of(node: SlurmNode) -> tuple[str, ...]:
 
 
 def gpus_asked(plan: Mapping[str, Sequence[str]], nodes: Mapping[str, SlurmNode]) -> dict[str, int]:
-    """How many GPUs of which type to ask Slurm for on each node, for those that a plan has by node; "" is for any type.
-    The type is said where a node has several, as Slurm gives any of them otherwise. Nodes of one job are asked for the
-    same: where that is not what the plan says, types are left open."""
+    """How many GPUs of which type to request from Slurm on each node, for the GPUs of a plan by node; "" means any
+    type. The type is given if a node has several, as Slurm would choose any of them otherwise. A Slurm job requests the
+    same on all its nodes: if the plan differs between nodes, types are left open."""
     known = [nodes[name] for name in plan if name in nodes]
     kinds = {gpu_id(node.name, index): kind for node in known for index, kind in enumerate(kinds_of(node))}
     asked = [Counter(kinds.get(gpu, "") for gpu in gpus) for gpus in plan.values()]
@@ -181,10 +181,11 @@ def _gpus(node: SlurmNode, rules: FleetRules) -> Iterable[Gpu]:
 
 
 def _taken_gpus(gpus: Sequence[Gpu], kinds: Sequence[str], others: Others, named: frozenset[str]) -> tuple[str, ...]:
-    """As many as others have, of their types: first those that no plan of corral's has named, and of these first those
-    that others really have. Slurm chooses which devices a job gets, and takes the first that are free; the next plan
-    shall name the same, so that readings of a device are shown with the job that has it. Where others have more than
-    plans leave, a plan waits for them in Slurm: what it names is taken, also in the moment in which it ends."""
+    """The GPUs to count as held by other jobs, as many as they have, of their types: first GPUs that no plan of corral
+    names, and of these first those that the jobs really have. Slurm chooses the devices of a job, the first free ones;
+    the next plan should name the same, so that readings of a device are shown with the job that has it. If other jobs
+    have more than plans leave, a plan waits in Slurm for them: its GPUs count as held, also at the moment when it
+    ends."""
     last_first = gpus[::-1]
     theirs_first = sorted(last_first, key=lambda gpu: (gpu.id in named, gpu.index not in others.gpu_indexes))
     left = Counter(kinds[index] for index in others.gpu_indexes if index < len(kinds))
@@ -223,8 +224,8 @@ def _why_withheld(node: SlurmNode, rules: FleetRules, reserved: Collection[str] 
     ours = _RESERVED if reserved is not None else frozenset[str]()
     awaited = frozenset({"NOT_RESPONDING"}) if not _ASLEEP.isdisjoint(node.flags) else frozenset[str]()
     flags = node.flags - ours - awaited
-    told = next((words for flag, words in _WITHHELD.items() if flag in flags), "")
-    return told or ("" if node.state in _UP else f"in state {node.state}")
+    reason = next((text for flag, text in _WITHHELD.items() if flag in flags), "")
+    return reason or ("" if node.state in _UP else f"in state {node.state}")
 
 
 def _labels(node: SlurmNode, rules: FleetRules) -> tuple[tuple[str, str], ...]:

@@ -1,10 +1,10 @@
-"""Who holds what on a cluster: which Slurm jobs are in corral's own books, and what is held by nobody who is known.
+"""Which Slurm jobs hold GPUs: jobs of corral's attempts, jobs whose attempt is over, and GPUs that no known job holds.
 
-A job is corral's by its id and by its account; its name is anybody's to choose.
+A job is corral's by its id and by its account; any user can choose its name.
 
-An attempt is over when its files say so, and these are the job's own. A program that writes there that it has ended and
-goes on, or a job that Slurm cannot end, must not have its GPUs planned for others: for a moment such jobs are about to
-go, and after that they hold what they hold.
+An attempt is over when its files say so, and these belong to the job. A program that writes an end and goes on, or a
+job that Slurm cannot end, must keep its GPUs in corral's view: for a few seconds such jobs count as about to end, and
+after that as holding their GPUs.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from corral.engines.slurm.attempts.slurm_attempt import Attempt
 from corral.engines.slurm.cluster.nodes import unexplained
 from corral.engines.slurm.slurm_api.slurm_records import JobOwner, SlurmJob, SlurmNode
 
-#: Scripts of corral's leave within a second, and Slurm cleans up after them.
+#: corral's script exits within a second, and Slurm cleans up after it.
 LEAVE_SECONDS = 3.0
 LINGER_SECONDS = 10.0
-#: Clocks of the server and of Slurm's controller may differ by so much.
+#: Largest difference between the clocks of the server and of Slurm's controller.
 CLOCK_SECONDS = 5.0
 
 
@@ -34,12 +34,12 @@ class _Left:
     since: float
 
 
-class Leaving:
+class LingeringJobs:
     def __init__(self) -> None:
         self._left: dict[int, _Left] = {}
 
     def note(self, attempt: Attempt, now: float) -> None:
-        """However often it is said."""
+        """Idempotent."""
         if attempt.job_id is not None:
             self._left.setdefault(attempt.job_id, _Left(attempt_id=attempt.id, owner=attempt.owner, since=now))
 
@@ -47,18 +47,18 @@ class Leaving:
         return self._left
 
     def lingering(self, live: Iterable[SlurmJob], now: float) -> set[int]:
-        """Those whose GPUs are as good as free."""
+        """Jobs whose GPUs are almost free."""
         return {job.id for job, left in self._there(live) if now - left.since < LINGER_SECONDS}
 
     def stuck(self, live: Sequence[SlurmJob], now: float) -> list[int]:
-        """Those that run on all the same. Of those that are gone nothing is kept."""
+        """Jobs that still run in spite of that. Records of jobs that are gone are removed."""
         states = {job.id: job.state for job, _ in self._there(live)}
         late = {one for one, left in self._left.items() if now - left.since >= LINGER_SECONDS}
         self._left = {one: left for one, left in self._left.items() if one in states or one not in late}
         return sorted(one for one in late if states.get(one) == "RUNNING")
 
     def overran(self, live: Iterable[SlurmJob], now: float) -> dict[str, float]:
-        """The attempts of those that run on for longer than corral's script takes to leave."""
+        """The attempts of jobs that run longer than corral's script needs to exit."""
         return {
             left.attempt_id: now
             for job, left in self._there(live)
@@ -71,20 +71,21 @@ class Leaving:
 
 
 class Occupancy:
-    """For whoever holds the engine's lock."""
+    """The caller must hold the engine's lock."""
 
     def __init__(self) -> None:
-        self._leaving = Leaving()
+        self._lingering = LingeringJobs()
         #: GPUs that Slurm called used without a job in the last observation, by node
         self._unexplained: Mapping[str, int] = {}
 
     def note_over(self, attempt: Attempt, now: float) -> None:
-        self._leaving.note(attempt, now)
+        self._lingering.note(attempt, now)
 
     def own_jobs(
         self, attempts: Mapping[str, Attempt], live: Sequence[SlurmJob], now: float
     ) -> tuple[set[int], list[int]]:
-        """Those whose GPUs are in corral's own books; and those that hold theirs although their attempts are over."""
+        """Jobs whose GPUs are known from corral's attempts; and jobs that hold GPUs although their attempts are
+        over."""
         owners = dict[int, JobOwner]()
         sent = list[Attempt]()
         for attempt in attempts.values():
@@ -96,25 +97,26 @@ class Occupancy:
                 sent.append(attempt)
         own = {job.id for job in live if job.id in owners and owners[job.id].owns(job)}
         if sent:
-            known = {*owners, *self._leaving.known()}
-            own |= _on_their_way(sent, [job for job in live if job.id not in known])
-        stuck = self._leaving.stuck(live, now)
-        return own | self._leaving.lingering(live, now), stuck
+            known = {*owners, *self._lingering.known()}
+            own |= _jobs_being_submitted(sent, [job for job in live if job.id not in known])
+        stuck = self._lingering.stuck(live, now)
+        return own | self._lingering.lingering(live, now), stuck
 
     def overran(self, live: Iterable[SlurmJob], now: float) -> dict[str, float]:
-        """Attempts that are over by what they wrote, and until when their jobs ran on, which are charged for it."""
-        return self._leaving.overran(live, now)
+        """Attempts that have reported their end, and until when their jobs still ran; they are charged for that
+        time."""
+        return self._lingering.overran(live, now)
 
     def lost_gpus(self, seen: Iterable[SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, int]:
-        """What was unexplained in two observations in a row is no matter of a moment."""
+        """GPUs that were unexplained in two consecutive observations."""
         now = unexplained(seen, jobs)
-        lasting = {node: min(count, self._unexplained.get(node, 0)) for node, count in now.items()}
+        lost = {node: min(count, self._unexplained.get(node, 0)) for node, count in now.items()}
         self._unexplained = now
-        return lasting
+        return lost
 
 
-def _on_their_way(sent: Iterable[Attempt], unknown: Iterable[SlurmJob]) -> set[int]:
-    """The jobs that Slurm has of attempts whose ids the server does not know yet, one for each attempt."""
+def _jobs_being_submitted(sent: Iterable[Attempt], unknown: Iterable[SlurmJob]) -> set[int]:
+    """The Slurm jobs of attempts whose job ids the server does not know yet, one for each attempt."""
     left = {job.id: job for job in unknown}
     found = set[int]()
     for attempt in sent:
@@ -124,7 +126,7 @@ def _on_their_way(sent: Iterable[Attempt], unknown: Iterable[SlurmJob]) -> set[i
 
 
 def _may_be(job: SlurmJob, attempt: Attempt) -> bool:
-    """Of the same account, with the same nodes and GPUs, and not older."""
+    """Same account, nodes and GPUs, and not older than the attempt."""
     return (
         set(job.nodes) == set(attempt.nodes)
         and all(job.gpus_on(node) == len(gpus) for node, gpus in attempt.gpus.items())
@@ -134,7 +136,7 @@ def _may_be(job: SlurmJob, attempt: Attempt) -> bool:
 
 
 def named_gpus(attempts: Iterable[Attempt], orders: Iterable[LaunchOrder]) -> dict[str, frozenset[str]]:
-    """The GPUs that live plans have, by node: of attempts, and of orders that are being prepared."""
+    """The GPUs that plans of live attempts name, by node: of attempts, and of orders that are being prepared."""
     named: dict[str, set[str]] = {}
     for attempt in attempts:
         if not attempt.is_over:

@@ -1,7 +1,7 @@
-"""Slurm's partitions: which of them a job is given to, and for how long. Pure, but for what is remembered of them.
+"""Slurm's partitions: which partition a job is submitted to, and with which time limit. Pure, except for a cache.
 
-Slurm itself refuses a job for nodes of two partitions in words that say nothing of partitions, and leaves one that is
-longer than a partition allows waiting for ever. So both are looked at before.
+For nodes of two partitions Slurm refuses a job with a message that does not mention partitions, and a job that is
+longer than its partition allows waits for ever. So both are checked before.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ log = logging.getLogger("corral.engines.slurm")
 
 #: An administrator changes partitions a few times a year.
 KEPT_SECONDS = 300.0
-#: While one of them is closed, somebody is about to open it again.
+#: While a partition is closed, it is probably opened again soon.
 CLOSED_SECONDS = 60.0
-#: What is younger than this is not asked again, whatever Slurm refuses.
+#: An answer that is younger than this is not refreshed, even after a refusal.
 FRESH_SECONDS = 5.0
-#: In place of minutes: no limit at all.
+#: A time limit of 0 minutes means none.
 UNLIMITED = 0
-#: In these Slurm takes no jobs; where one is DOWN it takes them, and they wait.
+#: In these states Slurm accepts no jobs; if a partition is DOWN, it accepts jobs, and they wait.
 _CLOSED = frozenset({"DRAIN", "INACTIVE"})
 _LABEL_HINT = "a job that asks for the label slurm.partition.NAME=yes is planned within one partition"
 
@@ -35,7 +35,7 @@ _Answer = TypeVar("_Answer")
 
 
 class PartitionClosed(Exception):
-    """Nothing is taken there for now: the same again later."""
+    """The partition accepts no jobs now: try again later."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,17 +45,17 @@ class Partition:
     #: UP, DOWN, DRAIN or INACTIVE
     state: str = "UP"
     is_default: bool = False
-    #: not for everybody, or not shown to everybody
+    #: restricted to some users, or hidden from some
     is_special: bool = False
     #: None: no limit
     max_minutes: int | None = None
-    #: what a job gets that asks for no time; None: the most
+    #: the time limit of a job that asks for none; None: the maximum
     default_minutes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where a job is given to, and Slurm's own limit for it: None leaves it to Slurm."""
+    """The partition of a job, and Slurm's own time limit for it: None leaves it to Slurm."""
 
     partition: str
     minutes: int | None
@@ -70,12 +70,12 @@ def place_for(
     spare_seconds: float,
     max_minutes: int | None = None,
 ) -> Place:
-    """`named` are those that corral may use, the best first; none of them means all. A job without a limit gets the
-    most that there is, one with a limit also `spare_seconds` behind it, as far as the partition allows. `max_minutes`
-    is the most that Slurm allows for other reasons. Raises LaunchRefused and PartitionClosed."""
+    """`named` are the partitions that corral may use, the best first; empty means all. A job without a limit gets the
+    maximum, a job with a limit also `spare_seconds` on top, as far as the partition allows. `max_minutes` is the most
+    that Slurm allows for other reasons. Raises LaunchRefused and PartitionClosed."""
     wanted = None if limit_seconds is None else int((limit_seconds + spare_seconds) // 60) + 2
     if not partitions:
-        # Slurm tells nobody of them.
+        # Slurm shows them to no user.
         return Place(partition=named[0] if named else "", minutes=wanted if wanted is not None else max_minutes)
     whole = [one for one in _ranked(partitions, named) if one.nodes.issuperset(nodes)]
     if not whole:
@@ -91,24 +91,24 @@ def place_for(
 
 
 def closed_nodes(partitions: Sequence[Partition], named: Sequence[str]) -> dict[str, str]:
-    """The nodes on which Slurm begins no jobs of corral's because none of their partitions is up, and why."""
+    """The nodes on which Slurm starts no jobs of corral because none of their partitions is up, with the reason."""
     mine = _ranked(partitions, named)
     is_open = {node for one in mine if one.state == "UP" for node in one.nodes}
     return {node: _closed(one) for one in mine for node in one.nodes if node not in is_open}
 
 
 def partitions_in(table: str) -> list[Partition]:
-    """Of `scontrol --oneliner show partition`."""
-    return [_of_words(line) for line in table.splitlines() if line.startswith("PartitionName=")]
+    """From `scontrol --oneliner show partition`."""
+    return [_parse_partition(line) for line in table.splitlines() if line.startswith("PartitionName=")]
 
 
 def partitions_of(document: Mapping[str, Any]) -> list[Partition]:
-    """Of slurmrestd. From v0.0.40 to v0.0.44 it does not tell which one is the default, or special."""
+    """From slurmrestd. Versions v0.0.40 to v0.0.44 do not report which partition is the default, or special."""
     return [_of_json(item) for item in document.get("partitions") or ()]
 
 
 class Partitions:
-    """As they were last told. Nothing is refused because of something that was asked long ago."""
+    """A cache of the partitions. A job is never refused because of an old answer."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Partitions:
         refused: type[Exception],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`refused` is what is raised for what Slurm will not do, or not tell."""
+        """`refused` is the error that is raised when Slurm refuses an action or a query."""
         self._ask = ask
         self._refused = refused
         self._clock = clock
@@ -126,37 +126,37 @@ class Partitions:
         self._asked_at = float("-inf")
 
     def now(self) -> Sequence[Partition]:
-        """As far as is known without asking too often."""
+        """The partitions, queried again only if the cache is old."""
         is_closed = any(one.state != "UP" for one in self._known)
-        return self._told(CLOSED_SECONDS if is_closed else KEPT_SECONDS)
+        return self._fetched(CLOSED_SECONDS if is_closed else KEPT_SECONDS)
 
     def decide(self, do: Callable[[Sequence[Partition]], _Answer]) -> _Answer:
-        """What `do` makes of the partitions. What is refused is done once more if they have changed since they were
-        asked for."""
+        """The result of `do` with the partitions. After a refusal it is repeated once if the partitions have
+        changed."""
         known = self.now()
         try:
             return do(known)
         except (LaunchRefused, PartitionClosed, self._refused):
-            now = self._told(FRESH_SECONDS)
+            now = self._fetched(FRESH_SECONDS)
             if now == known:
                 raise
             return do(now)
 
-    def _told(self, seconds: float) -> list[Partition]:
-        """Whoever comes while they are asked for waits for the same answer."""
+    def _fetched(self, seconds: float) -> list[Partition]:
+        """Threads that come during a query wait for its answer."""
         with self._lock:
             if self._clock() - self._asked_at >= seconds:
                 try:
                     self._known = self._ask()
                 except self._refused as refusal:
-                    log.warning("Slurm does not tell its partitions: %s", refusal)
+                    log.warning("Slurm does not list its partitions: %s", refusal)
                     self._known = []
                 self._asked_at = self._clock()
             return self._known
 
 
 def _ranked(partitions: Sequence[Partition], named: Sequence[str]) -> list[Partition]:
-    """In the order in which they are preferred."""
+    """In the order of preference."""
     if named:
         by_name = {one.name: one for one in partitions}
         return [by_name[name] for name in named if name in by_name]
@@ -176,7 +176,7 @@ def _minutes(partition: Partition, wanted: int | None, most: int | None) -> int 
     if wanted is not None:
         return wanted if most is None else min(wanted, most)
     if partition.default_minutes is None and most == partition.max_minutes:
-        # Slurm gives the most by itself, and no more than accounts and QOS allow.
+        # Slurm applies the maximum by itself, and no more than accounts and QOS allow.
         return None
     return UNLIMITED if most is None else most
 
@@ -186,33 +186,33 @@ def _closed(partition: Partition) -> str:
 
 
 def _no_partition(partitions: Iterable[Partition], nodes: Collection[str], named: Sequence[str]) -> str:
-    """Names what each of the nodes is in."""
+    """Lists the partitions of each node."""
     mine = [one for one in partitions if not named or one.name in named]
     of = {node: " and ".join(one.name for one in mine if node in one.nodes) or "none" for node in nodes}
-    told = "; ".join(f"{node} is in {of[node]}" for node in sorted(of)[:8])
+    listed = "; ".join(f"{node} is in {of[node]}" for node in sorted(of)[:8])
     more = f"; and {len(of) - 8} nodes more" if len(of) > 8 else ""
     there = f"those of slurm.partitions ({', '.join(named)})" if named else "Slurm's partitions"
-    return f"none of {there} has all of its nodes: {told}{more}. Slurm runs a job in one partition; {_LABEL_HINT}"
+    return f"none of {there} has all of its nodes: {listed}{more}. Slurm runs a job in one partition; {_LABEL_HINT}"
 
 
 def _too_long(whole: Iterable[Partition], limit_seconds: float, max_minutes: int | None) -> str:
-    told = ", ".join(f"{one.name} {format_duration((_most(one, max_minutes) or 0) * 60)}" for one in whole)
+    listed = ", ".join(f"{one.name} {format_duration((_most(one, max_minutes) or 0) * 60)}" for one in whole)
     return (
-        f"its time limit of {format_duration(limit_seconds)} is longer than Slurm allows on its nodes ({told}): "
+        f"its time limit of {format_duration(limit_seconds)} is longer than Slurm allows on its nodes ({listed}): "
         f"ask for less, or for another partition; {_LABEL_HINT}"
     )
 
 
-def _of_words(line: str) -> Partition:
-    words = dict(word.split("=", 1) for word in line.split() if "=" in word)
+def _parse_partition(line: str) -> Partition:
+    fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
     return Partition(
-        name=words["PartitionName"],
-        nodes=_node_names(words.get("Nodes")),
-        state=words.get("State", "UP").upper(),
-        is_default=words.get("Default") == "YES",
-        is_special="YES" in (words.get("Hidden"), words.get("RootOnly")),
-        max_minutes=_minutes_in(words.get("MaxTime", "")),
-        default_minutes=_minutes_in(words.get("DefaultTime", "")),
+        name=fields["PartitionName"],
+        nodes=_node_names(fields.get("Nodes")),
+        state=fields.get("State", "UP").upper(),
+        is_default=fields.get("Default") == "YES",
+        is_special="YES" in (fields.get("Hidden"), fields.get("RootOnly")),
+        max_minutes=_minutes_in(fields.get("MaxTime", "")),
+        default_minutes=_minutes_in(fields.get("DefaultTime", "")),
     )
 
 
@@ -237,7 +237,7 @@ def _node_names(text: Any) -> frozenset[str]:
 
 
 def _minutes_in(text: str) -> int | None:
-    """Of `1-12:30:00`. Words (UNLIMITED, NONE) are no limit."""
+    """From `1-12:30:00`. Words (UNLIMITED, NONE) mean no limit."""
     days, _, rest = text.rpartition("-")
     parts = rest.split(":")
     if len(parts) != 3 or not all(part.isdigit() for part in (*parts, days or "0")):
@@ -247,7 +247,7 @@ def _minutes_in(text: str) -> int | None:
 
 
 def _number(value: Any) -> int | None:
-    """Without a limit v0.0.38 says -1 or null."""
+    """v0.0.38 has -1 or null for no limit."""
     if isinstance(value, Mapping):
         return int(value.get("number") or 0) if value.get("set") and not value.get("infinite") else None
     return int(value) if value is not None and int(value) >= 0 else None

@@ -1,6 +1,6 @@
-"""Which nodes are corral's where its jobs are given to a reservation of Slurm's: those, and no others.
+"""The nodes that corral may use if its jobs are submitted to a reservation of Slurm: those of the reservation only.
 
-Nodes of a reservation are closed to everybody else's jobs, and jobs of a reservation to every other node.
+Nodes of a reservation are closed to other jobs, and jobs of a reservation run on no other nodes.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from corral.engines.slurm.slurm_api.slurm_records import SlurmNode
 
 log = logging.getLogger("corral.engines.slurm")
 
-#: A reservation is made and changed by people, seldom.
+#: Administrators change reservations rarely.
 ASK_SECONDS = 30.0
 _OPTION = "--reservation"
 
 
 def reservations_in(options: Sequence[str]) -> tuple[str, ...]:
-    """Of `--reservation=a,b`, or of the same in two words."""
-    words = [word.partition("=") for word in options]
-    named = [value for name, gap, value in words if name == _OPTION and gap]
+    """From `--reservation=a,b`, or the same as two arguments."""
+    parts = [word.partition("=") for word in options]
+    named = [value for name, gap, value in parts if name == _OPTION and gap]
     named += [after for word, after in itertools.pairwise(options) if word == _OPTION]
     return tuple(name for value in named for name in value.split(",") if name)
 
 
-class Reserving:
+class ReservationNodes:
     def __init__(self, slurm: Slurm, options: Sequence[str]) -> None:
         self._slurm = slurm
         self._names = reservations_in(options)
@@ -35,8 +35,8 @@ class Reserving:
         self._asked_at = float("-inf")
 
     def nodes(self, seen: Iterable[SlurmNode], now: float) -> frozenset[str] | None:
-        """None where jobs are given to none. Of one that Slurm tells nothing about, all nodes: it may be hidden from
-        this account, and its jobs are refused in words if it is not there."""
+        """None if jobs are submitted to no reservation. All nodes if Slurm reports nothing about the reservation: it
+        may be hidden from this account, and if it does not exist, Slurm refuses the jobs with a message."""
         if not self._names:
             return None
         if now >= self._asked_at + ASK_SECONDS:
@@ -51,5 +51,5 @@ class Reserving:
             log.warning("reservation %s: %s", ",".join(self._names), refusal)
             self._nodes = None
         except SlurmUnavailable as error:
-            # What was known is seldom out of date.
+            # The last answer is rarely out of date.
             log.info("reservation %s: %s", ",".join(self._names), error)

@@ -1,1 +1,1 @@
-"""Slurm as it is asked and answers: by its programs and by slurmrestd."""
+"""Access to Slurm: through its command-line programs and through slurmrestd."""

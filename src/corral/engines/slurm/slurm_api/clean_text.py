@@ -1,4 +1,4 @@
-"""Text of jobs, nodes and Slurm's programs, fit to be stored and shown: short, without control characters. Pure."""
+"""Cleans texts of jobs, nodes and Slurm's programs for storing and showing: short, without control characters. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ MAX_CHARS = 500
 
 
 def plain(text: str, limit: int = MAX_CHARS) -> str:
-    """Control, format and bidirectional characters are written as escapes, and what is longer than `limit` is cut."""
+    """Control, format and bidirectional characters are written as escapes, and a text longer than `limit` is cut."""
     shown = "".join(letter if letter.isprintable() else _escaped(letter) for letter in text[: limit + 1])
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
 

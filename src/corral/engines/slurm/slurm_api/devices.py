@@ -1,5 +1,5 @@
-"""How many and which devices jobs have that are not corral's. Only the dear query tells, and they keep them to their
-end."""
+"""The devices of jobs that are not corral's. Only the expensive query reports them, and jobs keep their devices to
+their end."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ class Devices:
     def __init__(self) -> None:
         self._known: Mapping[int, SlurmJob] = {}
 
-    def told(
+    def complete(
         self, live: Iterable[SlurmJob], own: Collection[int], ask_all: Callable[[], Iterable[SlurmJob]]
     ) -> list[SlurmJob]:
-        """The jobs with the devices of those that are not corral's own. `ask_all` is called when one of them is new."""
+        """The live jobs, completed with the devices of jobs that are not corral's own. `ask_all` is called if one of
+        these is new."""
         jobs = list(live)
         theirs = {job.id for job in jobs if job.id not in own and job.gpus and job.holds_nodes}
         if not theirs <= self._known.keys():

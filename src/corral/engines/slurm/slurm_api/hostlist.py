@@ -1,4 +1,4 @@
-"""Names of nodes as Slurm shortens them: `gpu[1,3-5],login` written out. Pure."""
+"""Expands Slurm's short form of node names: `gpu[1,3-5],login`. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _BRACKETS = re.compile(r"\[([^]]*)\]")
 
 
 def expand(text: str) -> list[str]:
-    """All names in a host list, in its order."""
+    """All names in a host list, in order."""
     return [name for part in parts(text) for name in _expanded(part)]
 
 
 def parts(text: str, brackets: str = "[]") -> Iterator[str]:
-    """The commas outside of brackets part a list."""
+    """Split at the commas outside of brackets."""
     depth, part = 0, ""
     for letter in text:
         depth += (letter == brackets[0]) - (letter == brackets[1])

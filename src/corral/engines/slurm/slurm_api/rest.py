@@ -1,7 +1,7 @@
-"""Slurm through slurmrestd: one request for all jobs or all nodes, never one for each.
+"""Access to Slurm through slurmrestd: one request for all jobs or all nodes, never one for each.
 
-The server then needs neither munge nor a shell on the cluster, only an address and a token. Jobs of others than the
-token's own user are submitted in that user's name, which Slurm allows to tokens of root and of its own account.
+The server then needs neither munge nor a shell on the cluster, only an address and a token. Jobs of other users than
+the token's are submitted in that user's name, which Slurm allows to tokens of root and of its own account.
 """
 
 from __future__ import annotations
@@ -45,14 +45,15 @@ log = logging.getLogger("corral.engines.slurm")
 
 _Answer = TypeVar("_Answer")
 
-#: Slurm reads earlier times as something else.
+#: Slurm interprets earlier times differently.
 _FIRST_TIME = 1_000_000_000
 #: When squeue is tried again after it failed.
 _AGAIN_SECONDS = 300.0
 
 
 class SlurmRest:
-    """Implements `Slurm` with slurmrestd. What its version cannot do is done by `commands`, if they are there."""
+    """Implements `Slurm` with slurmrestd. Operations that its version lacks are done by `commands`, if they are
+    installed."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class SlurmRest:
         version: str = "",
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """Without `user`, the one that the token names; without `version`, the newest that both sides know."""
+        """Without `user`, the user that the token names; without `version`, the newest that both sides support."""
         base, socket = rest_format.parse_place(url)
         self._place = url
         self._tokens = tokens
@@ -74,9 +75,9 @@ class SlurmRest:
         self._found = ""
         self._lock = threading.Lock()
         self._no_squeue_until = 0.0
-        #: how often slurmrestd was asked, by what for; a benchmark reads it
+        #: the number of requests to slurmrestd, by kind; a benchmark reads it
         self.calls: dict[str, int] = {}
-        # Connections are not kept: who asks is told with each request, and must never be mixed up with another.
+        # Connections are not reused: each request names its user, and requests of two users must never be mixed up.
         limits = httpx.Limits(max_keepalive_connections=0)
         self._client = httpx.Client(
             base_url=base,
@@ -93,12 +94,12 @@ class SlurmRest:
         return partitions_of(self._asked("GET", "slurm/{}/partitions"))
 
     def live(self) -> list[SlurmJob]:
-        """By squeue where that sees as much: slurmrestd tells of every job that the controller remembers."""
+        """By squeue if that sees as much: slurmrestd lists every job that the controller remembers."""
         if self._sees_by_squeue():
             try:
                 return self._commands.live()
             except (SlurmUnavailable, SlurmRefused) as problem:
-                log.info("squeue is left for slurmrestd: %s", problem)
+                log.info("squeue cannot be used, using slurmrestd: %s", problem)
                 self._no_squeue_until = time.monotonic() + _AGAIN_SECONDS
         return [job for job in self.jobs() if not job.is_over]
 
@@ -108,20 +109,20 @@ class SlurmRest:
     def ended(self, job_ids: Collection[int]) -> list[SlurmJob]:
         if not job_ids:
             return []
-        query = rest_format.booked_query(job_ids, self._version())
-        return self._booked(query, lambda: self._commands.ended(job_ids))
+        query = rest_format.accounting_query(job_ids, self._version())
+        return self._accounted(query, lambda: self._commands.ended(job_ids))
 
     def named(self, name: str, since: float) -> list[SlurmJob]:
         query = {"job_name": name, "start_time": f"uts{max(_FIRST_TIME, int(since))}"}
-        return self._booked(query, lambda: self._commands.named(name, since))
+        return self._accounted(query, lambda: self._commands.named(name, since))
 
     def reserved(self, name: str) -> list[str]:
         document = self._asked("GET", f"slurm/{{}}/reservation/{quote(name, safe='')}")
         return self._read(lambda found: reserved_in(found, time.time()), document)
 
     def submitter(self) -> JobOwner:
-        """The token's user, who need not have an account on this machine. Without a token, at a socket, slurmrestd
-        does not say as whom it submits: then the ids that it gave count alone."""
+        """The token's user, who need not have an account on this machine. Without a token, at a socket, slurmrestd does
+        not report as which user it submits: then only the job ids count."""
         token = self._tokens.current()
         if token is None or not (name := self._user or token.user):
             return JobOwner()
@@ -136,7 +137,7 @@ class SlurmRest:
             body = rest_format.job_body(job, self._version())
         except ValueError as error:
             raise SlurmRefused(str(error)) from None
-        # Not sent a second time by itself: the first may have come through, and only the engine can tell.
+        # Not retried here: the first request may have succeeded, and only the engine can find out.
         document = self._asked("POST", "slurm/{}/job/submit", body=body, user=user, again=False)
         try:
             return int(document["job_id"])
@@ -149,8 +150,8 @@ class SlurmRest:
 
     def cancel(self, *job_ids: int, only_pending: bool = False) -> None:
         for path in (f"slurm/{{}}/job/{job_id}" for job_id in job_ids):
-            # Only a job that waits can be put off, and one that is put off cannot begin before it is cancelled.
-            body = rest_format.put_off_body(time.time(), self._version()) if only_pending else None
+            # Only a pending job can be deferred, and a deferred job cannot begin before it is cancelled.
+            body = rest_format.defer_body(time.time(), self._version()) if only_pending else None
             if body is None or self._unless_over("POST", path, body=body):
                 self._unless_over("DELETE", path)
 
@@ -164,7 +165,7 @@ class SlurmRest:
 
     # -------------------------------------------------------------------------------------------- inside
 
-    def _booked(self, query: Mapping[str, Any], by_command: Callable[[], list[SlurmJob]]) -> list[SlurmJob]:
+    def _accounted(self, query: Mapping[str, Any], by_command: Callable[[], list[SlurmJob]]) -> list[SlurmJob]:
         answer = self._answer("GET", "slurmdb/{}/jobs", query={**query, "skip_steps": "true"})
         if answer.status == 404:
             return self._by_command("sacct", by_command, "offers no accounting")
@@ -173,7 +174,7 @@ class SlurmRest:
         return self._read(jobs_of, {"jobs": [], **self._good(answer, "slurmdb/jobs")})
 
     def _sees_by_squeue(self) -> bool:
-        """It is there, and shows this account what slurmrestd shows the token's."""
+        """Whether squeue is installed, and shows this account what slurmrestd shows the token's user."""
         if time.monotonic() < self._no_squeue_until or not self._commands.has("squeue"):
             return False
         if os.geteuid() == 0:
@@ -194,7 +195,7 @@ class SlurmRest:
         return run()
 
     def _version(self) -> str:
-        """Asked once, and again when its paths are not there any more."""
+        """Queried once, and again if its paths no longer exist."""
         if self._fixed:
             return self._fixed
         with self._lock:
@@ -208,7 +209,7 @@ class SlurmRest:
             return self._found
 
     def _unless_over(self, method: str, path: str, **options: Any) -> bool:
-        """Whether it was done: what is over is left alone."""
+        """Whether it was done; does nothing for a job that is over."""
         answer = self._answer(method, path, **options)
         if answer.is_over:
             return False
@@ -222,15 +223,15 @@ class SlurmRest:
         if answer.is_good:
             return answer.document
         if answer.is_the_token:
-            raise SlurmUnavailable(f"slurmrestd does not take the token: {answer.words}")
+            raise SlurmUnavailable(f"slurmrestd rejects the token: {answer.message}")
         if answer.status == 404 and not answer.codes:
             self._found = ""
             raise SlurmUnavailable(f"slurmrestd does not know {path.format(self._fixed or 'its version')}")
         if rest_format.NO_DATABASE in answer.codes:
-            raise SlurmUnavailable(f"{answer.words}: accounting does not answer slurmrestd")
-        if answer.is_unspecified or is_passing(answer.words):
-            raise SlurmUnavailable(f"{answer.words}: the controller does not answer slurmrestd, or the token is bad")
-        raise SlurmRefused(answer.words)
+            raise SlurmUnavailable(f"{answer.message}: accounting does not answer slurmrestd")
+        if answer.is_unspecified or is_passing(answer.message):
+            raise SlurmUnavailable(f"{answer.message}: the controller does not answer slurmrestd, or the token is bad")
+        raise SlurmRefused(answer.message)
 
     def _answer(self, method: str, path: str, *, again: bool = True, **options: Any) -> Answer:
         path = path.format(self._version())
@@ -261,7 +262,7 @@ class SlurmRest:
             ) from None
         except httpx.HTTPError as error:
             raise SlurmUnavailable(f"slurmrestd at {self._place}: {error or type(error).__name__}") from None
-        # Names of jobs may be in any encoding, or cut between the bytes of a letter.
+        # Names of jobs may have any encoding, or be cut between the bytes of a letter.
         text = got.content.decode(errors="replace")
         try:
             document = json.loads(text)
@@ -272,7 +273,7 @@ class SlurmRest:
     def _headers(self, token: Token | None, user: str) -> dict[str, str]:
         if token is None:
             if user:
-                raise SlurmRefused(f"without a token slurmrestd cannot be asked in the name of {user}")
+                raise SlurmRefused(f"without a token slurmrestd cannot act in the name of {user}")
             return {}
         name = user or self._user or token.user
         return {"X-SLURM-USER-TOKEN": token.text, **({"X-SLURM-USER-NAME": name} if name else {})}

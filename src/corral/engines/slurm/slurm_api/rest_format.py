@@ -1,7 +1,7 @@
-"""How slurmrestd is spoken to and what its answers mean: pure, for each version of its interface.
+"""Requests to slurmrestd and the meaning of its answers, for each version of its interface. Pure.
 
-Versions differ in the shape of a job and in what can be done at all. Slurm 22.05 speaks v0.0.38; 24.11 speaks v0.0.40
-and the following, which can also change nodes and signal the script of a job alone; 26.05 speaks v0.0.42 to v0.0.45.
+Versions differ in the form of a job and in the operations that they offer. Slurm 22.05 supports v0.0.38; 24.11 supports
+v0.0.40 and later, which can also change nodes and signal the script of a job alone; 26.05 supports v0.0.42 to v0.0.45.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from urllib.parse import urlsplit
 
 from corral.engines.slurm.cluster.partitions import UNLIMITED
 from corral.engines.slurm.slurm_api.clean_text import plain
-from corral.engines.slurm.slurm_api.commands import Submission, gres_words
+from corral.engines.slurm.slurm_api.commands import Submission, gres_options
 from corral.engines.slurm.slurm_api.slurm_records import NOTHING_FOUND
 
 #: the oldest first; the newest that slurmrestd offers is used
 VERSIONS = ("v0.0.38", "v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45")
-#: Options of sbatch that a job can be given without sbatch, and their names here.
+#: Options of sbatch that slurmrestd supports, with their names there.
 OPTIONS = {
     "--constraint": "constraints",
     "--licenses": "licenses",
     "--reservation": "reservation",
     "--wckey": "wckey",
 }
-#: A job that waits is put off for so long, and so surely waits on while it is taken back.
-PUT_OFF_SECONDS = 300 * 86_400
-#: v0.0.38 reaches all processes of a job alike. This signal means nothing to any of them but corral's own script,
-#: which takes it for the wish to end; srun would take TERM as one to kill the whole job.
+#: A pending job is deferred for this long, so that it cannot start while it is taken back.
+DEFER_SECONDS = 300 * 86_400
+#: v0.0.38 signals all processes of a job. This signal has no effect on any of them except corral's own script, which
+#: takes it as a request to end; srun would take TERM as a request to kill the whole job.
 ATTENTION = "URG"
 
 _OFFERED = re.compile(r"/slurm/(v\d+\.\d+\.\d+)/jobs?\b")
@@ -43,59 +43,59 @@ _NOT_TRUSTED = 1007
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """One answer of slurmrestd. Errors are told in the document, under whatever status."""
+    """One answer of slurmrestd. Errors are in the document, under any status."""
 
     status: int
     document: Mapping[str, Any]
-    words: str = ""
+    message: str = ""
     codes: frozenset[int] = frozenset()
 
     @property
     def is_good(self) -> bool:
-        return not self.words and self.status < 400
+        return not self.message and self.status < 400
 
     @property
     def is_over(self) -> bool:
-        """What should be ended or changed has ended."""
+        """The job to be ended or changed is over."""
         return bool(self.codes & _OVER)
 
     @property
     def may_be_the_token(self) -> bool:
-        """22.05 says "unspecified" of a token that has expired, as of a controller that is away."""
+        """22.05 reports "unspecified" both for an expired token and for a controller that is down."""
         return self.is_the_token or _NOT_TRUSTED in self.codes or self.is_unspecified
 
     @property
     def is_the_token(self) -> bool:
-        """Slurm's own refusals, and in 26.05 also a controller that is away, may come with these statuses too."""
+        """Slurm's own refusals, and in 26.05 also a controller that is down, may have these statuses too."""
         return self.status in (401, 403, 511) and all(1000 <= code < 2000 for code in self.codes)
 
     @property
     def is_unspecified(self) -> bool:
-        """Neither done nor refused: Slurm's own message did not come through. Below 1000 are words of the system, not
-        of Slurm: 24.11 says "Operation not permitted" of a cancel while its controller is away. Other answers of it
-        have only a status then, as those of a proxy."""
+        """Neither done nor refused: Slurm's own message is missing. Numbers below 1000 are errors of the system, not of
+        Slurm: 24.11 reports "Operation not permitted" for a cancel while its controller is down. Its other answers have
+        only a status then, like those of a proxy."""
         if not self.codes:
             return self.status >= 500
         return all(code < 1100 or 5000 <= code < 5100 for code in self.codes)
 
 
 def answer_of(status: int, document: Any, text: str) -> Answer:
-    """`document` is None where the answer was no JSON."""
+    """`document` is None if the answer was not JSON."""
     if not isinstance(document, Mapping):
-        return Answer(status=status, document={}, words=plain(" ".join(text.split()), 200) or f"HTTP status {status}")
+        return Answer(status=status, document={}, message=plain(" ".join(text.split()), 200) or f"HTTP status {status}")
     errors = [item for item in document.get("errors") or () if isinstance(item, Mapping)]
     errors += _refusals(document)
     codes = frozenset(code for item in errors if (code := _code(item)) is not None)
     if codes == {NOTHING_FOUND}:
         return Answer(status=200, document=document)
-    words = plain("; ".join(dict.fromkeys(filter(None, map(_words, errors)))))
-    if not words and status >= 400:
-        words = f"HTTP status {status}"
-    return Answer(status=status, document=document, words=words, codes=codes)
+    message = plain("; ".join(dict.fromkeys(filter(None, map(_message, errors)))))
+    if not message and status >= 400:
+        message = f"HTTP status {status}"
+    return Answer(status=status, document=document, message=message, codes=codes)
 
 
 def best_version(document: Mapping[str, Any]) -> str | None:
-    """Of those that slurmrestd offers by its own description."""
+    """The newest of the versions that slurmrestd offers in its own description."""
     offered = {found[1] for path in document.get("paths") or () if (found := _OFFERED.match(path))}
     return next((version for version in reversed(VERSIONS) if version in offered), None)
 
@@ -105,7 +105,7 @@ def is_classic(version: str) -> bool:
 
 
 def job_body(job: Submission, version: str) -> dict[str, Any]:
-    gpus = gres_words(job)
+    gpus = gres_options(job)
     shared: dict[str, Any] = {
         "name": job.name,
         "comment": job.comment,
@@ -147,34 +147,35 @@ def job_body(job: Submission, version: str) -> dict[str, Any]:
     return {"job": _without_none(body)}
 
 
-def put_off_body(now: float, version: str) -> dict[str, Any]:
-    """A change that Slurm makes to jobs that wait, and refuses for all others."""
+def defer_body(now: float, version: str) -> dict[str, Any]:
+    """A change that Slurm makes to pending jobs, and refuses for all others."""
     if is_classic(version):
-        return {"begin_time": f"now+{PUT_OFF_SECONDS}"}
-    return {"begin_time": _number(int(now) + PUT_OFF_SECONDS)}
+        return {"begin_time": f"now+{DEFER_SECONDS}"}
+    return {"begin_time": _number(int(now) + DEFER_SECONDS)}
 
 
 def signal_query(name: str, *, to_steps: bool, version: str) -> dict[str, str]:
     if is_classic(version):
         return {"signal": ATTENTION if name == "TERM" else name}
-    # Without a flag also the srun of a gang is signalled, and kills all of it.
+    # Without a flag the srun of a gang gets the signal too, and kills all of it.
     return {"signal": name, "flags": "FULL_STEPS_ONLY" if to_steps else "BATCH_JOB"}
 
 
-def booked_query(job_ids: Iterable[int], version: str) -> dict[str, Any]:
-    """Slurm calls it one list with commas, and from v0.0.40 on refuses those: it wants each by itself."""
-    words = [str(job_id) for job_id in job_ids]
-    return {"step": ",".join(words) if is_classic(version) else words}
+def accounting_query(job_ids: Iterable[int], version: str) -> dict[str, Any]:
+    """The documentation calls it one list with commas, but from v0.0.40 on Slurm refuses that: each id is a
+    parameter."""
+    ids = [str(job_id) for job_id in job_ids]
+    return {"step": ",".join(ids) if is_classic(version) else ids}
 
 
 def node_body(*, is_withheld: bool, reason: str) -> dict[str, Any]:
     return {"state": ["DRAIN"], "reason": reason} if is_withheld else {"state": ["RESUME"]}
 
 
-def options_of(words: Iterable[str]) -> dict[str, str]:
-    """Fields of a job for options of sbatch. Raises ValueError for one that has none."""
+def options_of(options: Iterable[str]) -> dict[str, str]:
+    """Fields of a job for options of sbatch. Raises ValueError for an option without a field."""
     found = {}
-    for word in words:
+    for word in options:
         name, _, value = word.partition("=")
         if name not in OPTIONS or not value:
             known = ", ".join(f"{option}=…" for option in OPTIONS)
@@ -184,7 +185,7 @@ def options_of(words: Iterable[str]) -> dict[str, str]:
 
 
 def parse_place(url: str) -> tuple[str, str | None]:
-    """An address for requests, and the socket behind it, if it is one. Raises ValueError."""
+    """The base address for requests, and the socket, if it is one. Raises ValueError."""
     if url.startswith("unix:"):
         path = url.removeprefix("unix:").removeprefix("//")
         if not path.startswith("/"):
@@ -217,14 +218,14 @@ def _without_none(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refusals(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """From v0.0.42 on, what was refused of a cancel or a signal, job by job under a good status. The versions before
-    say nothing of it."""
+    """From v0.0.42 on: refusals of a cancel or a signal, job by job under a good status. Earlier versions do not report
+    them."""
     found = document.get("status")
     parts = [item.get("error") for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
     return [error for error in parts if isinstance(error, Mapping) and error.get("code")]
 
 
-def _words(error: Mapping[str, Any]) -> str:
+def _message(error: Mapping[str, Any]) -> str:
     return str(error.get("error") or error.get("string") or error.get("description") or "")
 
 

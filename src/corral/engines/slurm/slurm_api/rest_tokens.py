@@ -1,7 +1,7 @@
-"""The token that slurmrestd is shown: read from a file or made by a command, anew in time, and told to nobody else.
+"""The token for slurmrestd: read from a file or made by a command, renewed in time, and never logged.
 
-A token says itself until when it is good. One that is about to expire is fetched again before it is used, so that
-whoever keeps the file up to date (cron, a secrets' agent) needs to tell corral nothing.
+A token contains its own expiry time. A token that is about to expire is fetched again before it is used, so that a
+program that renews the file (cron, an agent for secrets) need not notify corral.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 
 from corral.engines.slurm.slurm_api.commands import SlurmUnavailable
 
-#: A token with less time than this left is fetched anew: the clocks of two machines differ.
+#: A token that expires within this time is fetched again: the clocks of two machines differ.
 SPARE_SECONDS = 30.0
-#: However often tokens are refused, the command is not run more often.
+#: The command is not run more often than this, even if tokens are refused.
 PAUSE_SECONDS = 10.0
 PATIENCE_SECONDS = 20.0
 _SHAPE = re.compile(r"[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]*")
@@ -31,15 +31,15 @@ _SHAPE = re.compile(r"[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]*")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Token:
-    #: not in its representation: nobody logs it by mistake
+    #: not in its representation, so that it is not logged by mistake
     text: str = field(repr=False)
-    #: whose it is; "" where it does not say
+    #: its user; "" if it names none
     user: str = ""
     expires_at: float | None = None
 
 
 class Tokens:
-    """Where tokens come from. Safe for several threads. Raises SlurmUnavailable, without a word of the token."""
+    """The source of tokens. Safe for several threads. Raises SlurmUnavailable, without any part of the token."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Tokens:
         conf: str | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Neither file nor command: slurmrestd is asked without a token, as its socket allows. `conf` are Slurm's own
-        settings, for a command that is one of Slurm's."""
+        """Without file and command, slurmrestd is called without a token, as its socket allows. `conf` is Slurm's own
+        configuration, for a command that is one of Slurm's."""
         self._file = file
         self._command = tuple(command)
         self._conf = conf
@@ -66,7 +66,7 @@ class Tokens:
             return self._known
 
     def renew(self, refused: Token | None) -> bool:
-        """Whether there is another one than the one that was refused."""
+        """Whether there is a token other than the refused one."""
         with self._lock:
             if self._known == refused:
                 self._fetch()
@@ -84,21 +84,21 @@ class Tokens:
 
 
 def parse_token(text: str, source: str) -> Token:
-    """The token alone, or as `scontrol token` prints it."""
-    words = text.strip().removeprefix("SLURM_JWT=").strip()
-    if _SHAPE.fullmatch(words) is None:
+    """The token alone, or the output of `scontrol token`."""
+    token = text.strip().removeprefix("SLURM_JWT=").strip()
+    if _SHAPE.fullmatch(token) is None:
         raise SlurmUnavailable(f"{source} gives no token: three parts with dots between them, and nothing else")
-    claims = _claims(words)
+    claims = _claims(token)
     expires = claims.get("exp")
     return Token(
-        text=words,
+        text=token,
         user=str(claims.get("sun") or claims.get("username") or ""),
         expires_at=float(expires) if isinstance(expires, int | float) else None,
     )
 
 
 def _claims(token: str) -> Mapping[str, Any]:
-    """What it says of itself. Not verified: that is for Slurm to do."""
+    """The claims in the token. Not verified: Slurm does that."""
     part = token.split(".")[1]
     try:
         claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
@@ -115,7 +115,7 @@ def _read(path: str) -> str:
 
 
 def _made_by(command: Sequence[str], conf: str | None) -> str:
-    """What it prints is a secret; what it complains of is not."""
+    """The output is a secret; the error message is not."""
     slurm = {"SLURM_CONF": conf} if conf else {}
     try:
         done = subprocess.run(
@@ -133,6 +133,6 @@ def _made_by(command: Sequence[str], conf: str | None) -> str:
     except OSError as error:
         raise SlurmUnavailable(f"the token command {command[0]}: {error.strerror}") from None
     if done.returncode != 0:
-        said = (done.stderr.strip().splitlines() or ["without a word"])[-1]
-        raise SlurmUnavailable(f"the token command {command[0]} ended with {done.returncode}: {said[:200]}")
+        message = (done.stderr.strip().splitlines() or ["without a message"])[-1]
+        raise SlurmUnavailable(f"the token command {command[0]} ended with {done.returncode}: {message[:200]}")
     return done.stdout

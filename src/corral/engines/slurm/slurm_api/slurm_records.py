@@ -1,7 +1,7 @@
-"""What Slurm says of its nodes and jobs, in corral's words: pure, and the same for every version of its JSON.
+"""Slurm's nodes and jobs, in corral's terms: pure, and the same for every version of Slurm's JSON.
 
-Slurm 22.05 gives plain numbers and strings where 23.02 and later give `{"set": …, "number": …}` and lists; fields
-moved as well. Everything that differs is told apart here and nowhere else.
+Slurm 22.05 gives plain numbers and strings where 23.02 and later give `{"set": …, "number": …}` and lists; fields moved
+as well. All differences between versions are handled here.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ log = logging.getLogger("corral.engines.slurm")
 
 _Read = TypeVar("_Read")
 
-#: One of several in a list. A type may begin with a digit (4090, 1g.5gb); a number alone is how many there are.
+#: One item of a list. A type may begin with a digit (4090, 1g.5gb); a number alone is the count.
 _GPUS = re.compile(r"(?:gres[:/])?gpu(?:[:=](?P<all>\d+)|:(?P<type>[^:=,(]+)(?:[:=](?P<count>\d+))?)?(?P<more>\(.*\))?")
 _INDEXES = re.compile(r"\(IDX:(\d+(?:[,-]\d+)*)\)")
 _MEMORY = re.compile(r"(?:^|,)mem=([\d.]+)([KMGTP]?)")
 _UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
-#: SLURMDB's word for an empty answer, which is no error
+#: SLURMDB's error number for an empty answer, which is no error
 NOTHING_FOUND = 9003
 _FINAL = frozenset(
     [
@@ -45,7 +45,7 @@ _FINAL = frozenset(
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlurmNode:
     name: str
-    #: where other nodes reach it
+    #: the address for other nodes
     address: str = ""
     #: in capitals, without flags: IDLE, MIXED, ALLOCATED, DOWN, …
     state: str
@@ -63,20 +63,20 @@ class SlurmNode:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlurmJob:
     id: int
-    #: "" where it is not read: anybody names jobs as they like
+    #: "" if it was not read: users can give jobs any name
     name: str = ""
     #: in capitals, without flags
     state: str
-    #: whose job it is; accounting has the name only, and squeue's table the number only
+    #: the owner; accounting has only the name, and squeue's table only the number
     uid: int | None = None
     user: str = ""
-    #: why it waits or how it ended
+    #: why it is pending or how it ended
     reason: str = ""
     comment: str = ""
     nodes: tuple[str, ...] = ()
-    #: on each of its nodes, if it has the same on all
+    #: GPUs on each of its nodes, if all have the same number
     gpus: int = 0
-    #: how many and which ones, by node, as far as Slurm tells
+    #: number and indexes of its GPUs by node, as far as Slurm reports them
     gpu_counts: Mapping[str, int] = field(default_factory=dict)
     gpu_indexes: Mapping[str, frozenset[int]] = field(default_factory=dict)
     cpus: int = 0
@@ -101,7 +101,7 @@ class SlurmJob:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobOwner:
-    """The account whose jobs an attempt's Slurm job is one of, as far as this machine knows it."""
+    """The account of an attempt's Slurm job, as far as this machine knows it."""
 
     uid: int | None = None
     name: str = ""
@@ -114,16 +114,17 @@ class JobOwner:
 
 
 class Unreadable(Exception):
-    """Slurm answered with something else than what it was asked for."""
+    """Slurm answered with something else than the requested data."""
 
 
 def nodes_of(document: Mapping[str, Any]) -> list[SlurmNode]:
-    """Raises Unreadable: a cluster without nodes says so, and what says nothing of nodes is no such cluster."""
-    return [node for node in _each(document, "nodes", _node) if node.name]  # one that is hidden has no name
+    """Raises Unreadable: an empty list is a cluster without nodes, but an answer without a list of nodes is an
+    error."""
+    return [node for node in _each(document, "nodes", _node) if node.name]  # a hidden node has no name
 
 
 def jobs_of(document: Mapping[str, Any]) -> list[SlurmJob]:
-    """Of squeue, or of sacct. Raises Unreadable."""
+    """From squeue, or from sacct. Raises Unreadable."""
     return _each(document, "jobs", _job)
 
 
@@ -138,26 +139,26 @@ def reserved_in(document: Mapping[str, Any], now: float) -> list[str]:
 
 
 def errors_of(document: Mapping[str, Any]) -> str:
-    """In words; "" without any."""
+    """One message; "" without errors."""
     errors = [item for item in document.get("errors") or () if item.get("error_number") != NOTHING_FOUND]
     return "; ".join(str(item.get("error") or item.get("description") or item) for item in errors)
 
 
 def gpus_in(text: str) -> dict[str, int]:
-    """GPUs by type, of `gpu:a100:8(S:0-1)`, `gres/gpu:a100=8,gres/gpu=8` and the like. What is told in all and by type
-    counts once."""
+    """GPUs by type, from `gpu:a100:8(S:0-1)`, `gres/gpu:a100=8,gres/gpu=8` and similar. GPUs that are listed in total
+    and by type count once."""
     by_type: dict[str, int] = {}
     for found in _gpu_parts(text):
         kind = found["type"] or ""
         by_type[kind] = by_type.get(kind, 0) + int(found["all"] or found["count"] or 1)
     if len(by_type) > 1 and (in_all := by_type.pop("", 0)) > (typed := sum(by_type.values())):
-        # not every type is one that Slurm counts
+        # Slurm does not count every type
         by_type[""] = in_all - typed
     return by_type
 
 
 def memory_mib(totals: str) -> int:
-    """Of `cpu=1,mem=100M,node=1`."""
+    """From `cpu=1,mem=100M,node=1`."""
     found = _MEMORY.search(totals)
     return int(float(found[1]) * _UNITS.get(found[2], 1)) if found else 0
 
@@ -173,10 +174,10 @@ def _node(item: Mapping[str, Any]) -> SlurmNode:
         cpus=_number(item.get("cpus")) or 0,
         memory_mib=_number(item.get("real_memory")) or 0,
         gpus=gpus_in(str(item.get("gres") or "")),
-        # After a crash of the controller the two may differ, and Slurm gives out no more than the larger leaves.
+        # After a crash of the controller the two may differ, and Slurm gives out no more than the larger one leaves.
         used_gpus=max(sum(gpus_in(str(item.get(name) or "")).values()) for name in ("gres_used", "tres_used")),
-        partitions=_words(item.get("partitions")),
-        features=_words(item.get("active_features")),
+        partitions=_names(item.get("partitions")),
+        features=_names(item.get("active_features")),
     )
 
 
@@ -193,7 +194,7 @@ def _job(item: Mapping[str, Any]) -> SlurmJob:
         name=str(item.get("name") or ""),
         uid=_number(item.get("user_id")),
         user=str(item.get("user_name") or item.get("user") or ""),
-        # Over, but for what has to be cleaned up on its nodes, which it holds until then. Older versions say only that.
+        # Over except for the clean-up on its nodes, which it holds until then. Older versions report only that flag.
         state="COMPLETING" if "COMPLETING" in flags else state,
         reason=str(item.get("state_reason") or _of(item, "state", "reason") or ""),
         comment=_comment(item.get("comment")),
@@ -212,7 +213,7 @@ def _job(item: Mapping[str, Any]) -> SlurmJob:
 
 
 def _gpu_details(nodes: Sequence[str], details: Sequence[Any]) -> dict[str, str]:
-    """`gpu:a100:4(IDX:0-2,5)` for each node, in the order of its nodes; none where Slurm does not tell."""
+    """`gpu:a100:4(IDX:0-2,5)` for each node, in the order of its nodes; empty if Slurm does not report it."""
     if len(details) != len(nodes) or not any(_total(str(detail)) for detail in details):
         return {}
     return {node: str(detail) for node, detail in zip(nodes, details, strict=True)}
@@ -229,7 +230,7 @@ def _indexes(detail: str) -> Iterable[int]:
 
 
 def _gpu_parts(text: str) -> Iterable[re.Match[str]]:
-    """Those of a list that are GPUs; `vgpu:4` and `shard:8` are not."""
+    """The items of a list that are GPUs; `vgpu:4` and `shard:8` are not."""
     return filter(None, map(_GPUS.fullmatch, parts(text or "", "()")))
 
 
@@ -240,7 +241,7 @@ def _numbers(text: str) -> Iterable[int]:
 
 
 def _state(value: Any, flags: Any) -> tuple[str, frozenset[str]]:
-    """One word and the rest: newer versions put both into one list."""
+    """The state and its flags: newer versions put both into one list."""
     words = [str(word).upper() for word in ([value] if isinstance(value, str) else value or ["UNKNOWN"])]
     if len(words) == 1:
         words = words[0].split()  # "CANCELLED by 0"
@@ -248,7 +249,7 @@ def _state(value: Any, flags: Any) -> tuple[str, frozenset[str]]:
 
 
 def _current(item: Mapping[str, Any]) -> Any:
-    """Of sacct."""
+    """The state in sacct's records."""
     state = item.get("state")
     return state.get("current") if isinstance(state, Mapping) else None
 
@@ -261,8 +262,8 @@ def _list(document: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]
 
 
 def _each(document: Mapping[str, Any], name: str, read: Callable[[Mapping[str, Any]], _Read]) -> list[_Read]:
-    """One row that cannot be read is left out: nobody's job keeps corral from seeing the others. The GPUs that such a
-    job holds still count as used on their nodes (`fleet.unexplained`)."""
+    """A row that cannot be read is skipped: one job must not hide the others. The GPUs that such a job holds still
+    count as used on their nodes (`nodes.unexplained`)."""
     found, problem = list[_Read](), None
     items = _list(document, name)
     for item in items:
@@ -272,7 +273,7 @@ def _each(document: Mapping[str, Any], name: str, read: Callable[[Mapping[str, A
             log.warning("one of Slurm's %s cannot be read (%r): %.300r", name, error, item)
             problem = error
     if problem is not None and not found:
-        raise Unreadable(f"its {name} are told in words that are not known here ({problem!r})") from problem
+        raise Unreadable(f"its {name} have a form that is not known here ({problem!r})") from problem
     return found
 
 
@@ -288,7 +289,7 @@ def _time(value: Any) -> float | None:
 
 
 def _exit(value: Any) -> tuple[int | None, int | None]:
-    """The code, and the signal that ended it. A plain number is what wait() gave."""
+    """The exit code, and the signal that ended it. A plain number is a wait() status."""
     if isinstance(value, Mapping):
         signal = _number(_of(value, "signal", "signal_id") or _of(value, "signal", "id"))
         return _number(value.get("return_code")), signal or None
@@ -306,7 +307,7 @@ def _of(item: Mapping[str, Any], *path: str) -> Any:
     return value
 
 
-def _words(value: Any) -> tuple[str, ...]:
+def _names(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         value = value.split(",")
     return tuple(sorted(str(word) for word in value or () if word))

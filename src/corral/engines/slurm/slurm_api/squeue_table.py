@@ -1,12 +1,12 @@
-"""What squeue prints of the jobs that wait or run, as corral reads it: pure.
+"""Reads squeue's table of pending and running jobs. Pure.
 
-Its JSON lists every job that the controller remembers, whatever one asks for, in some 4 kB for each: where jobs are
-short, that is a hundred times as much as is wanted. So the jobs that are not over are read from a table of our own,
-and JSON is left for those that ended without a word from their nodes.
+squeue's JSON lists every job that the controller remembers, whatever one asks for, in some 4 kB for each: with short
+jobs that is a hundred times as much as needed. So jobs that are not over are read from a table in a format of our own,
+and JSON is used for jobs that ended without a report of their nodes.
 
-Anybody who may run sbatch chooses the name of a job, newlines and control characters included. So what stands between
-the columns and rows of the table is drawn anew for each call and passed in the environment, which no other account can
-read: no text of a job can end a column or begin a row.
+Every user who may run sbatch chooses the name of a job, including newlines and control characters. So the separators of
+columns and rows are random for each call and passed in the environment, which no other account can read: no text of a
+job can end a column or begin a row.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from collections.abc import Mapping
 from corral.engines.slurm.slurm_api.hostlist import expand
 from corral.engines.slurm.slurm_api.slurm_records import SlurmJob, Unreadable, gpus_in, memory_mib
 
-#: The variable in which squeue looks for its columns.
+#: The variable from which squeue reads its columns.
 VARIABLE = "SQUEUE_FORMAT2"
-#: A number cannot begin it: squeue would take that for the width of the column.
+#: It must not begin with a digit: squeue would read that as the width of the column.
 _GAP = "\x1f{}\x1f"
 _ROW = "\x1e{}\x1e"
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-#: GPUs that were asked for on each node, or by something else. Slurm tells of those that a job has only where its books
-#: have a column for them (AccountingStorageTRES).
+#: GPUs that were requested on each node, or in another way. Slurm reports the GPUs that a job has only if its
+#: accounting has a column for them (AccountingStorageTRES).
 _ASKED = ("tres-per-node", "tres-per-job", "tres-per-socket", "tres-per-task")
-#: squeue cuts off what is longer.
+#: squeue cuts off longer values.
 _COLUMNS = {
     "JobID": 12,
     "UserID": 12,
@@ -43,9 +43,9 @@ _COLUMNS = {
     "Name": 100,
     "NodeList": 480,
 }
-#: Of a job whose name has control characters: none of corral's.
+#: The name of a job whose name has control characters: it is not corral's.
 UNREADABLE_NAME = "(unreadable)"
-#: In these a part is as wrong as nothing.
+#: In these columns a cut value is as wrong as none.
 _WHOLE = ("tres-alloc", "NodeList")
 
 
@@ -62,7 +62,7 @@ def table_format(nonce: str) -> str:
 
 def jobs_in(table: str, nonce: str) -> list[SlurmJob]:
     """Raises Unreadable for a row that is cut off, has a column too many, a control character in it, or no number where
-    there should be one."""
+    one is expected."""
     *rows, rest = table.split(_ROW.format(nonce))
     if rest.strip():
         raise Unreadable(f"a row without its end: {rest[:200]!r}")
@@ -102,11 +102,11 @@ def _job(line: str, gap: str) -> SlurmJob:
 
 
 def _gpus(row: Mapping[str, str], nodes: int) -> int:
-    """On each of its nodes. Of GPUs that were not asked for by node it is only sure that there are some."""
-    told, by_node, *otherwise = (sum(gpus_in(row[name]).values()) for name in ("tres-alloc", *_ASKED))
-    return told // nodes or by_node or -(-max(otherwise) // nodes)
+    """GPUs on each of its nodes. If they were not requested by node, it is only known that there is at least one."""
+    allocated, by_node, *otherwise = (sum(gpus_in(row[name]).values()) for name in ("tres-alloc", *_ASKED))
+    return allocated // nodes or by_node or -(-max(otherwise) // nodes)
 
 
 def _moment(text: str) -> float | None:
-    """Slurm's programs are asked for UTC."""
+    """Slurm's programs are called with UTC."""
     return float(calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))) if text else None

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from corral.control.records import ProviderKind, ProviderRecord
 from corral.server.auth.discovery import Discovery
-from corral.server.auth.kinds.base import Check, Endpoints, Grant
 from corral.server.auth.kinds.github import GitHub
 from corral.server.auth.kinds.gitlab import GitLab
 from corral.server.auth.kinds.oidc import OpenIdConnect
+from corral.server.auth.kinds.provider_kind import Check, Endpoints, Grant
 from corral.server.auth.outside import Person
 
 

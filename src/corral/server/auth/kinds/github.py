@@ -5,8 +5,8 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from corral.control.records import ProviderRecord
-from corral.server.auth.kinds.base import Check, Endpoints, Grant
-from corral.server.auth.kinds.paging import all_pages
+from corral.server.auth.kinds.link_pages import all_pages
+from corral.server.auth.kinds.provider_kind import Check, Endpoints, Grant
 from corral.server.auth.outside import Person, ProviderFailed, fetch, fetch_json, text
 
 PUBLIC = "https://github.com"

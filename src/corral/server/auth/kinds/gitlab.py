@@ -6,9 +6,9 @@ from typing import Any
 from urllib.parse import quote
 
 from corral.control.records import ProviderRecord
-from corral.server.auth.kinds.base import Check
+from corral.server.auth.kinds.link_pages import all_pages
 from corral.server.auth.kinds.oidc import OpenIdConnect
-from corral.server.auth.kinds.paging import all_pages
+from corral.server.auth.kinds.provider_kind import Check
 from corral.server.auth.outside import Person, text
 
 

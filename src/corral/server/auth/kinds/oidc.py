@@ -15,7 +15,7 @@ from joserfc.jws import JWSRegistry
 
 from corral.control.records import ProviderRecord
 from corral.server.auth.discovery import Discovery, Metadata
-from corral.server.auth.kinds.base import Check, Endpoints, Grant
+from corral.server.auth.kinds.provider_kind import Check, Endpoints, Grant
 from corral.server.auth.outside import Person, ProviderFailed, fetch_json, text
 
 #: Signatures with a key pair only: with a shared secret everyone who knows it could vouch for anybody.

@@ -15,7 +15,7 @@ from corral.control.records import AlertFilter
 from corral.core.alerts.model import Alert, AlertState, Severity, Silence
 from corral.core.alerts.signals import SIGNALS
 from corral.server.auth.callers import AnyCaller, Context, Operator
-from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.paging import Cursor, Filter, Limit, page_of
 from corral.server.http.problems import invalid_field
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.alerts.alerts import (
@@ -38,7 +38,6 @@ from corral.server.schemas.base import ListView, parse_time
 
 router = resource_router("", "alerts")
 
-Words = Annotated[str | None, Query(min_length=1, max_length=253)]
 AlertId = Annotated[int, Path(ge=1)]
 
 
@@ -48,9 +47,9 @@ async def list_alerts(
     context: Context,
     state: Annotated[list[Literal["pending", "firing", "resolved"]], Query()] = [],  # noqa: B006 - FastAPI copies
     severity: Annotated[list[Literal["info", "warning", "critical"]], Query()] = [],  # noqa: B006
-    rule: Words = None,
-    subject: Words = None,
-    since: Words = None,
+    rule: Filter = None,
+    subject: Filter = None,
+    since: Filter = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[AlertView]:

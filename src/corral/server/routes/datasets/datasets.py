@@ -1,4 +1,4 @@
-"""Datasets: their versions, tags and lineage. Files are in `dataset_files`, long work in `dataset_errands`."""
+"""Datasets: their versions, tags and lineage. Files are in `dataset_files`, long work in `operations`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from corral.control.datasets import background_work, datasets, targets
+from corral.control.datasets import datasets, operations, targets
 from corral.control.live.unit_of_work import Caller
 from corral.control.people.permissions import may_see_job
 from corral.control.ports import Transaction
@@ -42,16 +42,16 @@ from corral.server.schemas.datasets.datasets import (
 router = resource_router("/datasets", "datasets")
 job_router = resource_router("/jobs", "datasets")
 
-Word = Annotated[str, Query(min_length=1, max_length=253)]
+FilterText = Annotated[str, Query(min_length=1, max_length=253)]
 
 
 @router.get("", operation_id="list_datasets", responses=problems())
 async def list_datasets(
     caller: AnyCaller,
     context: Context,
-    name: Word | None = None,
-    owner: Word | None = None,
-    target: Word | None = None,
+    name: FilterText | None = None,
+    owner: FilterText | None = None,
+    target: FilterText | None = None,
     mine: bool = False,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -80,8 +80,8 @@ async def create_dataset(body: DatasetCreate, caller: AnyCaller, context: Contex
     )
     if await context.read(_is_in_git, made.target):
         # There may be a history of that name already: it is taken over.
-        await context.execute(background_work.request_pull, caller, made.id)
-        context.committing.wake()
+        await context.execute(operations.request_pull, caller, made.id)
+        context.operation_runner.wake()
     return await context.read(_shown, caller, made.id)
 
 

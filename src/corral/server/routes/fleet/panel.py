@@ -13,7 +13,7 @@ from corral.control.records import ScorePoint
 from corral.control.scheduling import views
 from corral.core.model import JobKind
 from corral.server.auth.callers import AnyCaller, Context
-from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.paging import Cursor, Filter, Limit, page_of
 from corral.server.http.problems import invalid_field
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.base import ListView, parse_time
@@ -33,16 +33,14 @@ MAX_POINTS = 500
 #: What the fair-share order looks back on.
 DEFAULT_COURSE_SECONDS = 86_400.0
 
-Words = Annotated[str | None, Query(min_length=1, max_length=253)]
-
 
 @router.get("/panel", operation_id="get_panel", responses=problems())
 async def get_panel(
     caller: AnyCaller,
     context: Context,
-    user: Words = None,
+    user: Filter = None,
     kind: JobKind | None = None,
-    model: Words = None,
+    model: Filter = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> PanelPage:
@@ -71,7 +69,7 @@ async def get_score_history(
     user: str,
     caller: AnyCaller,
     context: Context,
-    model: Words = None,
+    model: Filter = None,
     since: Annotated[str | None, Query(max_length=64, description="Default: 24 hours ago.")] = None,
     points: Annotated[int, Query(ge=2, le=MAX_POINTS, description="At most so many per model.")] = 200,
 ) -> ListView[ScorePointView]:

@@ -20,7 +20,7 @@ from corral.server.schemas.jobs.images import (
     ImageEdit,
     ImageView,
     LoginPut,
-    LoginView,
+    RegistryLoginView,
     image_values,
     image_view,
     login_view,
@@ -70,7 +70,7 @@ async def delete_image(image: str, caller: AnyCaller, context: Context, owner: O
 @router.get("/registry-logins", operation_id="list_registry_logins", responses=problems())
 async def list_registry_logins(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
-) -> ListView[LoginView]:
+) -> ListView[RegistryLoginView]:
     """One's own, without their secrets; operators also see the platform's."""
     found = await context.read(images.logins, caller)
     views = [login_view(login) for login in found]
@@ -78,7 +78,7 @@ async def list_registry_logins(
 
 
 @router.put("/registry-logins/{login}", operation_id="put_registry_login", responses=problems(403, 409, 503))
-async def put_registry_login(login: str, body: LoginPut, caller: AnyCaller, context: Context) -> LoginView:
+async def put_registry_login(login: str, body: LoginPut, caller: AnyCaller, context: Context) -> RegistryLoginView:
     """Keep a login, or replace the one of that name."""
     try:
         secret = context.box.encrypt(body.secret)

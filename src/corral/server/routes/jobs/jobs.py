@@ -30,12 +30,12 @@ from corral.control.system import retention
 from corral.control.workbenches import workbenches
 from corral.core.model import Job, JobKind, JobState
 from corral.core.monitoring.idleness import IdleRules
-from corral.core.scheduling.cycle.hold_rules import TOLD
+from corral.core.scheduling.limits.hold_rules import TOLD
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.events.visibility import Veil
 from corral.server.http.cluster_choice import check_cluster
 from corral.server.http.context import ServerContext
-from corral.server.http.paging import Cursor, Limit
+from corral.server.http.paging import Cursor, Filter, Limit
 from corral.server.http.problems import invalid_field
 from corral.server.http.query_times import time_of
 from corral.server.http.strict_route import problems, resource_router
@@ -54,8 +54,7 @@ Sort = Literal["id", "-id", "name", "-name", "priority", "-priority", "created_a
 #: How long the controller may look for advice; everybody else waits meanwhile.
 ADVICE_SECONDS = 0.15
 
-Word = Annotated[str, Field(min_length=1, max_length=253)]
-Words = Annotated[str | None, Query(min_length=1, max_length=253)]
+FilterText = Annotated[str, Field(min_length=1, max_length=253)]
 
 
 @router.post("/jobs", status_code=201, operation_id="submit_job", responses=problems(403, 409))
@@ -83,7 +82,7 @@ async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> Plan
     trial, now = await context.execute(_try_out, caller, _planned_draft(whole))
     expected = None
     if trial.start is None and trial.job is not None and trial.picture is not None:
-        expected = await asyncio.to_thread(context.estimating.foresee, trial.picture, trial.job, now)
+        expected = await asyncio.to_thread(context.estimate_worker.foresee, trial.picture, trial.job, now)
     live = trial.picture.jobs if trial.picture is not None else {}
     return plan_view(trial, now, Veil(caller=caller, jobs=live), expected)
 
@@ -101,14 +100,14 @@ async def where_of(
     context: Context,
     state: Annotated[list[JobState], Query()] = [],  # noqa: B006 - FastAPI copies defaults
     kind: Annotated[list[JobKind], Query()] = [],  # noqa: B006
-    user: Annotated[list[Word], Query()] = [],  # noqa: B006
-    queue: Words = None,
-    name: Words = None,
-    q: Annotated[Word | None, Query(description="Text in the id, the name or the user.")] = None,
-    since: Annotated[Word | None, Query(description="Created at this time or later.")] = None,
-    until: Annotated[Word | None, Query(description="Created before this time.")] = None,
-    array: Annotated[Word | None, Query(description="Members of arrays of this name.")] = None,
-    cluster: Annotated[Word | None, Query(description="That ran there last, or wait and may run there.")] = None,
+    user: Annotated[list[FilterText], Query()] = [],  # noqa: B006
+    queue: Filter = None,
+    name: Filter = None,
+    q: Annotated[FilterText | None, Query(description="Text in the id, the name or the user.")] = None,
+    since: Annotated[FilterText | None, Query(description="Created at this time or later.")] = None,
+    until: Annotated[FilterText | None, Query(description="Created before this time.")] = None,
+    array: Annotated[FilterText | None, Query(description="Members of arrays of this name.")] = None,
+    cluster: Annotated[FilterText | None, Query(description="That ran there last, or wait and may run there.")] = None,
 ) -> JobFilter:
     """What the caller asks for, among what the caller may see."""
     models = () if cluster is None else await _models_of(context, cluster)
@@ -146,7 +145,7 @@ async def list_jobs(
         page = await context.read(lambda tables: tables.jobs.page(where, sort=sort, cursor=cursor, limit=limit))
     except ValueError as error:
         raise invalid_field("cursor", str(error)) from None
-    expected = context.estimating.of
+    expected = context.estimate_worker.of
     items = [job_view(record, caller, expected=expected(record.job)) for record in page.items]
     return ListView(items=items, next_cursor=page.next_cursor)
 
@@ -169,7 +168,7 @@ async def get_job(job: str, caller: AnyCaller, context: Context) -> JobView:
 
     record, used, warning = await context.read(read)
     used_so_far = usage_view(usage_totals(used, context.clock.now()))
-    return job_view(record, caller, used_so_far, warning, context.estimating.of(record.job))
+    return job_view(record, caller, used_so_far, warning, context.estimate_worker.of(record.job))
 
 
 @router.patch("/jobs/{job}", operation_id="edit_job", responses=problems(404, 409))
@@ -269,7 +268,7 @@ async def why_job(
             caller, moment, context.clock.now(), lambda tables: find_job(tables, caller, job)
         )
     asked = await context.read(_asked, caller, job)
-    expected = context.estimating.of(asked.record.job)
+    expected = context.estimate_worker.of(asked.record.job)
     return await context.inspect(_why, context.clock.now(), asked, caller, expected)
 
 

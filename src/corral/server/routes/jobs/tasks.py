@@ -17,12 +17,10 @@ from corral.server.auth.callers import AnyCaller, Context
 from corral.server.http.paging import Cursor, Limit, page_of
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.base import Body, Label, ListView, View
-from corral.server.schemas.jobs.job_bodies import Directory, Word
+from corral.server.schemas.jobs.job_bodies import Directory, ProcessText
 from corral.server.schemas.jobs.jobs import JobView, job_view
 
 router = resource_router("/tasks", "tasks")
-
-_PAGE = 500
 
 
 class TaskCreate(Body):
@@ -33,7 +31,7 @@ class TaskCreate(Body):
 class ProgramCreate(Body):
     """The program; the installation's template if it is left out."""
 
-    command: Annotated[list[Word], Field(min_length=1, max_length=1024)] | None = None
+    command: Annotated[list[ProcessText], Field(min_length=1, max_length=1024)] | None = None
     workdir: Directory | None = Field(default=None, description="Where it runs; the attempt's own if left out.")
 
 

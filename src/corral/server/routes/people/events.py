@@ -17,7 +17,7 @@ from corral.server.events.event_export import MEDIA_TYPES, event_file
 from corral.server.events.stream import PING, sse
 from corral.server.events.visibility import may_see_event
 from corral.server.http.context import ServerContext
-from corral.server.http.paging import Cursor, Limit
+from corral.server.http.paging import Cursor, Filter, Limit
 from corral.server.http.problems import invalid_field
 from corral.server.http.query_times import time_of
 from corral.server.http.strict_route import problems, resource_router
@@ -26,17 +26,16 @@ from corral.server.schemas.fleet.nodes import EventView, event_view
 
 router = resource_router("", "events")
 
-Words = Annotated[str | None, Query(min_length=1, max_length=253)]
 #: For those who see only some events: how many times one page may go back to the store.
 MAX_ROUNDS = 50
 
 
 async def where_of(
-    actor: Words = None,
-    action: Words = None,
-    subject: Words = None,
-    since: Words = None,
-    until: Words = None,
+    actor: Filter = None,
+    action: Filter = None,
+    subject: Filter = None,
+    since: Filter = None,
+    until: Filter = None,
     q: Annotated[
         str | None, Query(min_length=1, max_length=253, description="Text in who, what, about what, or the detail.")
     ] = None,

@@ -8,7 +8,8 @@ from corral.control.people import user_accounts
 from corral.control.people.permissions import functions_of
 from corral.control.ports import Transaction
 from corral.control.records import CredentialKind, CredentialRecord, Function, Scope
-from corral.core.model import JobKind, Quota
+from corral.core.model import JobKind
+from corral.core.people.quota import Quota
 from corral.server.auth.callers import AnyCaller, Context, SignedIn
 from corral.server.auth.identity import Identity
 from corral.server.auth.secrets import new_credential_id, new_token, secret_hash

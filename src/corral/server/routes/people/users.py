@@ -15,7 +15,7 @@ from corral.control.records import Role, UserRecord
 from corral.server.auth.callers import Context, Operator
 from corral.server.auth.passwords import refusal_of
 from corral.server.http.context import ServerContext
-from corral.server.http.paging import Cursor, Limit, page_of
+from corral.server.http.paging import Cursor, Filter, Limit, page_of
 from corral.server.http.problems import invalid_field
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.schemas.base import ListView
@@ -23,16 +23,14 @@ from corral.server.schemas.people.users import UserCreate, UserEdit, UserView, u
 
 router = resource_router("/users", "users")
 
-Words = Annotated[str | None, Query(min_length=1, max_length=253)]
-
 
 @router.get("", operation_id="list_users", responses=problems(403))
 async def list_users(
     caller: Operator,
     context: Context,
     role: Role | None = None,
-    group: Words = None,
-    permission_group: Words = None,
+    group: Filter = None,
+    permission_group: Filter = None,
     q: Annotated[str | None, Query(min_length=1, max_length=253, description="Text in a name or address.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,

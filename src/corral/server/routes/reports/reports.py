@@ -64,7 +64,7 @@ async def create_report(body: ReportCreate, caller: Operator, context: Context) 
         until=_time("until", body.until),
     )
     report = await context.execute(reports.request, caller, new_report_id(), span)
-    context.reporting.wake()
+    context.report_worker.wake()
     return report_view(report)
 
 
@@ -76,7 +76,7 @@ async def get_report(id: str, caller: Operator, context: Context) -> ReportView:
 @router.delete("/reports/{id}", status_code=204, operation_id="delete_report", responses=problems(403, 404))
 async def delete_report(id: str, caller: Operator, context: Context) -> Response:
     await context.execute(reports.delete, caller, id)
-    context.reporting.files.remove([id])
+    context.report_worker.files.remove([id])
     return Response(status_code=204)
 
 
@@ -104,7 +104,7 @@ async def get_report_file(
     if report.state is not ReportState.READY:
         raise WrongState(f"report {id} is {report.state}", field="report", state=report.state)
     name = reports.file_name(report, format)
-    path = context.reporting.files.path(id, name)
+    path = context.report_worker.files.path(id, name)
     if path is None:
         raise NotFound(f"report {id} has no {format} file any more", field="format")
     return _sent(path, name, format)

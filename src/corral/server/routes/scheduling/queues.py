@@ -75,7 +75,7 @@ async def delete_queues(body: NamesDelete, caller: Operator, context: Context) -
 async def get_queue_order(name: str, caller: AnyCaller, context: Context) -> OrderView:
     """The waiting jobs in the order in which they go, line by line: the first 500 of each, and the caller's own."""
     lines, others, homes = await context.inspect(_order, context.clock.now(), name, caller.name)
-    expected = context.estimating.of
+    expected = context.estimate_worker.of
     return OrderView(lines=[line_view(line, caller, expected, homes) for line in lines], waiting_for_others=others)
 
 

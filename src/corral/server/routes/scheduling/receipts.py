@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Query
-
 from corral.control.live.unit_of_work import Caller
 from corral.control.ports import Transaction
 from corral.control.records import Page, ReceiptFilter, ReceiptRecord
-from corral.core.scheduling.cycle.plan import PreemptionRule
+from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.http.context import ServerContext
-from corral.server.http.paging import Cursor, Limit
+from corral.server.http.paging import Cursor, Filter, Limit
 from corral.server.http.problems import invalid_field
 from corral.server.http.query_times import time_of
 from corral.server.http.strict_route import problems, resource_router
@@ -28,7 +24,6 @@ from corral.server.schemas.scheduling.receipts import (
 
 router = resource_router("", "receipts")
 
-Words = Annotated[str | None, Query(min_length=1, max_length=253)]
 #: More than these nobody reads of one job; the whole list has pages.
 TOLD = 200
 
@@ -37,9 +32,9 @@ TOLD = 200
 async def list_receipts(
     caller: AnyCaller,
     context: Context,
-    since: Words = None,
+    since: Filter = None,
     rule: PreemptionRule | None = None,
-    user: Words = None,
+    user: Filter = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[ReceiptView]:
@@ -75,7 +70,7 @@ def _expected(receipt: ReceiptRecord, context: ServerContext) -> ExpectedBackVie
     """When a job that gave way and waits is expected to run again."""
     if receipt.ended_at is None or receipt.back_at is not None:
         return None
-    current = context.estimating.of_wait((receipt.job_id, receipt.attempt + 1))
+    current = context.estimate_worker.of_wait((receipt.job_id, receipt.attempt + 1))
     if current is None:
         return None
     return ExpectedBackView(p50=rfc3339(current.estimate.p50), p90=rfc3339(current.estimate.p90))

@@ -23,16 +23,16 @@ from corral.server.schemas.scheduling.reservations import (
 
 router = resource_router("/reservations", "reservations")
 
-Word = Annotated[str, Query(min_length=1, max_length=253)]
+FilterText = Annotated[str, Query(min_length=1, max_length=253)]
 
 
 @router.get("", operation_id="list_reservations", responses=problems())
 async def list_reservations(
     caller: AnyCaller,
     context: Context,
-    pool: Word | None = None,
-    since: Annotated[Word | None, Query(description="Those that end later than this.")] = None,
-    until: Annotated[Word | None, Query(description="Those that begin earlier than this.")] = None,
+    pool: FilterText | None = None,
+    since: Annotated[FilterText | None, Query(description="Those that end later than this.")] = None,
+    until: Annotated[FilterText | None, Query(description="Those that begin earlier than this.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[ReservationView]:

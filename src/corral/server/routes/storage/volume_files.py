@@ -31,7 +31,7 @@ from corral.server.schemas.storage.volume_files import (
     time_text,
 )
 from corral.server.storage.readers import checksum_steps
-from corral.server.storage.volume_files import Reached, check_size, check_unwritten
+from corral.server.storage.volume_storage import Reached, check_size, check_unwritten
 from corral.stores.storage.fair_pool import Steps
 from corral.stores.storage.uploads import ChecksumMismatch, PartsMissing, UploadOrder
 

@@ -103,8 +103,15 @@ async def get_metrics(request: Request, context: Context) -> Response:
         per_user=context.settings.server.metrics_per_user,
     )
     # On a thread: with many GPUs it takes long enough for other requests to notice.
-    text = await asyncio.to_thread(lambda: render([*families_of(seen), *context.metrics.families()]))
+    text = await asyncio.to_thread(_exposition, context, seen)
     return Response(text, media_type=MEDIA_TYPE)
+
+
+def _exposition(context: ServerContext, seen: Seen) -> str:
+    own = context.metrics.families(
+        event_streams=context.feed.follower_count, encoded_events=context.event_texts.encoded
+    )
+    return render([*families_of(seen), *own])
 
 
 async def parts_of(context: ServerContext) -> list[PartView]:

@@ -34,14 +34,14 @@ async def start_shadow(body: RuleChanges, caller: Operator, context: Context) ->
     """Decide every cycle that starts something once more with other rules, and note what differs. It replaces one that
     runs, and what that one found."""
     record = await context.execute(shadow.start, caller, plain_of(body))
-    context.shadowing.wake()
+    context.shadow_runner.wake()
     return shadow_view(record, ShadowStanding(), [])
 
 
 @router.delete("", status_code=204, operation_id="stop_shadow", responses=problems(403, 404))
 async def stop_shadow(caller: Operator, context: Context) -> Response:
     await context.execute(shadow.stop, caller)
-    context.shadowing.wake()
+    context.shadow_runner.wake()
     return Response(status_code=204)
 
 
@@ -50,4 +50,4 @@ async def _shown(context: ServerContext, limit: int) -> ShadowView:
         return shadow.known(tables), tables.shadow.newest(limit)
 
     record, differences = await context.read(read)
-    return shadow_view(record, context.shadowing.standing, differences)
+    return shadow_view(record, context.shadow_runner.standing, differences)

@@ -43,7 +43,7 @@ async def list_simulations(
         page = await context.read(lambda tables: tables.simulations.page(cursor=cursor, limit=limit))
     except ValueError as error:
         raise invalid_field("cursor", str(error)) from None
-    views = [simulation_view(record, context.simulating.standing(record.id)) for record in page.items]
+    views = [simulation_view(record, context.simulation_runner.standing(record.id)) for record in page.items]
     return ListView(items=views, next_cursor=page.next_cursor)
 
 
@@ -73,8 +73,8 @@ async def create_simulation(body: SimulationCreate, caller: Operator, context: C
         source=SimulationSource.HISTORY if jobs is None else SimulationSource.TRACE,
     )
     if jobs is not None:
-        await asyncio.to_thread(context.simulating.keep_trace, record.id, jobs)
-    context.simulating.wake()
+        await asyncio.to_thread(context.simulation_runner.keep_trace, record.id, jobs)
+    context.simulation_runner.wake()
     return simulation_view(record)
 
 
@@ -87,14 +87,14 @@ async def get_simulation(id: str, caller: Operator, context: Context) -> Simulat
 async def delete_simulation(id: str, caller: Operator, context: Context) -> Response:
     """One that is not over is cancelled."""
     await context.execute(simulations.delete, caller, id)
-    context.simulating.drop(id, remove=True)
+    context.simulation_runner.drop(id, remove=True)
     return Response(status_code=204)
 
 
 @router.post("/{id}/cancel", operation_id="cancel_simulation", responses=problems(403, 404, 409))
 async def cancel_simulation(id: str, caller: Operator, context: Context) -> SimulationView:
     record = await context.execute(simulations.cancel, caller, id)
-    context.simulating.drop(id)
+    context.simulation_runner.drop(id)
     return simulation_view(record)
 
 
@@ -111,16 +111,16 @@ async def repeat_simulation(id: str, caller: Operator, context: Context) -> Simu
         candidate=before.candidate,
         source=before.source,
     )
-    if before.source is SimulationSource.TRACE and not context.simulating.copy_trace(before.id, record.id):
+    if before.source is SimulationSource.TRACE and not context.simulation_runner.copy_trace(before.id, record.id):
         await context.execute(simulations.delete, caller, record.id)
         raise NotFound(f"the jobs that came with simulation {id} are gone", field="simulation")
-    context.simulating.wake()
+    context.simulation_runner.wake()
     return simulation_view(record)
 
 
 async def _shown(context: ServerContext, simulation_id: str) -> SimulationView:
     record, result = await context.read(simulations.with_result, simulation_id)
-    return simulation_view(record, context.simulating.standing(simulation_id), result)
+    return simulation_view(record, context.simulation_runner.standing(simulation_id), result)
 
 
 async def _traced(context: ServerContext, bodies: Sequence[TraceJobBody]) -> list[PastJob]:

@@ -10,17 +10,26 @@ from pydantic import Field
 from corral.core.alerts.model import Alert, AlertAction, AlertRule, Comparison, Severity, Silence
 from corral.core.alerts.signal import Signal
 from corral.core.alerts.signals import SIGNALS
-from corral.server.schemas.base import Body, Duration, Label, Number, Text, View, number, rfc3339, rfc3339_or_none
+from corral.server.schemas.base import (
+    Body,
+    Description,
+    Duration,
+    Label,
+    Number,
+    View,
+    number,
+    rfc3339,
+    rfc3339_or_none,
+)
 
 SeverityWord = Literal["info", "warning", "critical"]
 ComparisonWord = Literal["above", "below", "at-least", "at-most"]
 ActionWord = Literal["cordon-node", "mark-gpu", "stop-job", "requeue-job"]
 Threshold = Annotated[float, Field(ge=-1e15, le=1e15)]
 Patterns = Annotated[
-    list[Label], Field(max_length=100, description="Only these subjects; * and ? stand for anything. Empty: all.")
+    list[Label], Field(max_length=100, description="Only these subjects; * and ? are wildcards. Empty: all.")
 ]
 Names = Annotated[list[Label], Field(max_length=100, description="Only these channels. Empty: all.")]
-Words = Annotated[Text, Field(max_length=1000)]
 
 
 class AlertView(View):
@@ -30,23 +39,23 @@ class AlertView(View):
     scope: str
     severity: SeverityWord
     state: Literal["pending", "firing", "resolved"]
-    unit: str = Field(description="Of the value, while the rule is known.")
+    unit: str = Field(description="Unit of the value; empty if the rule was removed.")
     value: Number = Field(description="When it began.")
     worst: Number
     text: str
-    owner: str | None = Field(description="Whose job it is about.")
+    owner: str | None = Field(description="Owner of the job that the alert is about.")
     pending_since: str
     fired_at: str | None
     resolved_at: str | None
     acknowledged_at: str | None
     acknowledged_by: str | None
     note: str
-    silenced: bool = Field(description="A silence covers it: nobody was told.")
-    folded_into: str | None = Field(description="The alert that explains this one: nobody was told of this one.")
+    silenced: bool = Field(description="A silence covers the alert: no notice was sent.")
+    folded_into: str | None = Field(description="The alert that explains this one; no notice was sent for this one.")
 
 
 class Acknowledgement(Body):
-    note: Words = ""
+    note: Description = ""
 
 
 class SilenceView(View):
@@ -60,10 +69,10 @@ class SilenceView(View):
 
 
 class SilenceCreate(Body):
-    rule: Label = Field(default="*", description="A pattern of rule names: * and ? stand for anything.")
+    rule: Label = Field(default="*", description="A pattern of rule names; * and ? are wildcards.")
     subject: Label = Field(default="*", description="A pattern of subjects, such as gpu-node-3*.")
     duration: Duration = Field(description="For how long from now.")
-    reason: Words = ""
+    reason: Description = ""
 
 
 class RuleView(View):
@@ -86,20 +95,24 @@ class RuleView(View):
 
 
 class RuleEdit(Body):
-    """What is left out stays as it is."""
+    """Fields that are left out keep their values."""
 
     signal: Label = ""
     comparison: ComparisonWord = "above"
     threshold: Threshold = 0.0
-    for_seconds: Duration = Field(default=0.0, description="It must last so long before anybody is told.")
-    clear_seconds: Duration = Field(default=60.0, description="It is over only when it has been for so long.")
+    for_seconds: Duration = Field(
+        default=0.0, description="The condition must hold for so long before the alert fires."
+    )
+    clear_seconds: Duration = Field(
+        default=60.0, description="The alert is resolved once the condition has not held for so long."
+    )
     severity: SeverityWord = "warning"
     enabled: bool = True
     subjects: Patterns = Field(default_factory=list)
     channels: Names = Field(default_factory=list)
     actions: Annotated[list[ActionWord], Field(max_length=4)] = Field(default_factory=list)
     notify_resolved: bool = True
-    description: Words = ""
+    description: Description = ""
 
 
 class RuleCreate(RuleEdit):
@@ -109,7 +122,7 @@ class RuleCreate(RuleEdit):
 
 
 class SignalView(View):
-    """Something that a rule can watch."""
+    """A signal that a rule can watch."""
 
     name: str
     scope: str
@@ -178,7 +191,7 @@ def rule_view(rule: AlertRule) -> RuleView:
 
 
 def signal_view(name: str, signal: Signal) -> SignalView:
-    return SignalView(name=name, scope=signal.scope.value, unit=signal.unit, description=signal.words)
+    return SignalView(name=name, scope=signal.scope.value, unit=signal.unit, description=signal.description)
 
 
 def rule_of(body: RuleCreate) -> AlertRule:

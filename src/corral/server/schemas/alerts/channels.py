@@ -1,4 +1,4 @@
-"""Channels and deliveries on the wire. An address only ever comes in."""
+"""Channels and deliveries on the wire. An address is accepted, but never returned."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from corral.server.schemas.base import Body, Label, Text, View, rfc3339, rfc3339
 SeverityWord = Literal["info", "warning", "critical"]
 Address = Annotated[
     Text,
-    Field(min_length=1, max_length=2000, description="An Apprise URL. Kept encrypted and never shown again."),
+    Field(min_length=1, max_length=2000, description="An Apprise URL. Stored encrypted and never shown again."),
 ]
-Words = Annotated[Text, Field(max_length=500)]
+ShortDescription = Annotated[Text, Field(max_length=500)]
 
 
 class ChannelView(View):
     name: str
-    address: str = Field(description="Without its secrets.")
+    address: str = Field(description="The address without its secrets.")
     enabled: bool
     min_severity: SeverityWord
     description: str
-    from_config: bool = Field(description="It comes from the configuration file and follows it.")
+    from_config: bool = Field(
+        description="The channel is defined in the configuration file and can only be changed there."
+    )
     created_at: str
 
 
@@ -33,16 +35,16 @@ class ChannelCreate(Body):
     url: Address
     enabled: bool = True
     min_severity: SeverityWord = "info"
-    description: Words = ""
+    description: ShortDescription = ""
 
 
 class ChannelEdit(Body):
-    """What is left out stays as it is, the address too."""
+    """Fields that are left out keep their values, the address too."""
 
     url: Address = ""
     enabled: bool = True
     min_severity: SeverityWord = "info"
-    description: Words = ""
+    description: ShortDescription = ""
 
 
 class DeliveryView(View):

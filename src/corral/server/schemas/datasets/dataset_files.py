@@ -13,19 +13,19 @@ from corral.server.schemas.datasets.datasets import CommitSource, Message, Versi
 
 Digits = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
-#: Ids in one question, and changes in one answer.
+#: Ids in one request, and changes in one answer.
 MOST_IDS = 10_000
 MOST_CHANGES = 1000
 
 
 class CommitCreate(Body):
-    source: CommitSource | None = Field(default=None, alias="from", description="What the server itself reads.")
-    tree: Digits | None = Field(default=None, description="Of files whose objects were sent before.")
+    source: CommitSource | None = Field(default=None, alias="from", description="The directory that the server reads.")
+    tree: Digits | None = Field(default=None, description="The tree of files whose objects were sent before.")
     message: Message = ""
     parent: VersionWord | None = Field(
-        default=None, description="Refused if the newest version is another one; null: whatever is the newest."
+        default=None, description="Refused if the newest version is another one; null: the newest version."
     )
-    produced_by: Label | None = Field(default=None, description="The job that made it: its id or name.")
+    produced_by: Label | None = Field(default=None, description="The job that made the version: its id or name.")
 
     @model_validator(mode="after")
     def _one(self) -> CommitCreate:
@@ -35,9 +35,9 @@ class CommitCreate(Body):
 
 
 class CollectionCreate(Body):
-    dry_run: bool = Field(default=True, description="Only say what would go.")
+    dry_run: bool = Field(default=True, description="Only report what would be removed.")
     grace_seconds: Annotated[float, Field(ge=0, le=31_536_000)] = Field(
-        default=86_400.0, description="What is newer stays: somebody may be about to commit it."
+        default=86_400.0, description="Newer objects are kept: a commit that is not finished may need them."
     )
 
 
@@ -50,7 +50,7 @@ class MissingView(View):
 
 
 class LengthsView(View):
-    lengths: list[int | None] = Field(description="In the order of the ids; null for one that is damaged or lost.")
+    lengths: list[int | None] = Field(description="In the order of the ids; null if the object is damaged or lost.")
 
 
 class ObjectTakenView(View):
@@ -65,10 +65,10 @@ class VersionFileView(View):
     size: int | None = Field(description="Of a file.")
     executable: bool
     target: str | None = Field(description="Of a link.")
-    digest: str | None = Field(description="What it holds, by its id.")
+    digest: str | None = Field(description="Id of the content.")
 
 
-class ChangeView(View):
+class FileChangeView(View):
     path: str
     size: int | None
     old_size: int | None
@@ -77,15 +77,15 @@ class ChangeView(View):
 class DiffView(View):
     from_version: str | None
     to_version: str
-    added: list[ChangeView]
-    removed: list[ChangeView]
-    changed: list[ChangeView]
+    added: list[FileChangeView]
+    removed: list[FileChangeView]
+    changed: list[FileChangeView]
     added_count: int
     removed_count: int
     changed_count: int
     bytes_added: int
     bytes_removed: int
-    truncated: bool = Field(description="Whether there are more than are shown.")
+    truncated: bool = Field(description="Whether there are more changes than are shown.")
 
 
 def file_view(entry: Entry, folder: str) -> VersionFileView:
@@ -118,8 +118,8 @@ def diff_view(found: Diff, old: str | None, new: str) -> DiffView:
     )
 
 
-def _changes(changes: tuple[Change, ...]) -> list[ChangeView]:
+def _changes(changes: tuple[Change, ...]) -> list[FileChangeView]:
     return [
-        ChangeView(path=change.path.encode("utf-8", "replace").decode(), size=change.size, old_size=change.old_size)
+        FileChangeView(path=change.path.encode("utf-8", "replace").decode(), size=change.size, old_size=change.old_size)
         for change in changes[:MOST_CHANGES]
     ]

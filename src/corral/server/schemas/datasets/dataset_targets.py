@@ -1,4 +1,4 @@
-"""Targets of datasets on the wire. A token only ever comes in."""
+"""Targets of datasets on the wire. A token is accepted, but never returned."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class GitMetadataBody(Body):
     """In a Git repository, where plain git can read it."""
 
     kind: Literal["git"]
-    url: Address = Field(description="Of a repository; without a login in it.")
+    url: Address = Field(description="Address of the repository, without user name and password.")
     branch: Label = DEFAULT_BRANCH
-    token: Token = Field(default="", description="To push with, over HTTPS. Kept encrypted and never shown again.")
+    token: Token = Field(default="", description="Token to push over HTTPS. Stored encrypted and never shown again.")
 
 
 class DirectoryBody(Body):
-    """A directory that the server sees; nodes too, where they are other machines."""
+    """A directory that the server can reach, and the nodes too if they are other machines."""
 
     kind: Literal["directory"]
     path: Path
@@ -43,7 +43,7 @@ class ObjectStorageBody(Body):
     """A bucket, or a part of one."""
 
     kind: Literal["object"]
-    object_store: Label = Field(description="By its name: `corral object-store ls`.")
+    object_store: Label = Field(description="Name of the object store: `corral object-store ls`.")
     prefix: Prefix = ""
 
 
@@ -58,10 +58,11 @@ class DatasetTargetCreate(Body):
 
 
 class DatasetTargetEdit(Body):
-    """What may be changed; what is left out stays as it is. While there are datasets: a repository's token only."""
+    """Changes to a target. Fields that are left out keep their values. If the target has datasets, only the address and
+    the token of its repository can be changed."""
 
-    url: Address | None = Field(default=None, description="Where the same repository is now.")
-    token: Token | None = Field(default=None, description="Another one; empty: none.")
+    url: Address | None = Field(default=None, description="New address of the same repository.")
+    token: Token | None = Field(default=None, description="A new token; empty: no token.")
     storage: StorageBody | None = None
 
 
@@ -84,7 +85,7 @@ class DatasetTargetView(View):
     metadata: MetadataView
     storage: StorageView
     built_in: bool
-    datasets: int = Field(description="How many are kept through it.")
+    datasets: int = Field(description="Number of datasets of this target.")
     created_by: str
     created_at: str | None
 
@@ -128,7 +129,7 @@ def _storage_values(body: DirectoryBody | ObjectStorageBody) -> dict[str, Any]:
 
 
 def target_view(target: DatasetTargetRecord, *, path: str, datasets: int, is_operator: bool) -> DatasetTargetView:
-    """`path` is where a directory really is; what it is called on the server is the operators' business."""
+    """`path` is the directory's real path, which is shown to operators only."""
     in_git = target.metadata is MetadataKind.GIT
     is_bucket = target.storage is ByteStorage.OBJECT
     return DatasetTargetView(

@@ -12,32 +12,31 @@ from corral.control.records import (
     DEFAULT_TARGET,
     SHORT_LENGTH,
     DatasetRecord,
-    ErrandRecord,
+    OperationRecord,
     Share,
     ShareKind,
     ShareMode,
     TagRecord,
     VersionRecord,
 )
-from corral.server.schemas.base import Body, Label, Text, View, rfc3339, rfc3339_or_none
+from corral.server.schemas.base import Body, Description, Label, Text, View, rfc3339, rfc3339_or_none
 
-Words = Annotated[Text, Field(max_length=1000)]
 Message = Annotated[Text, Field(max_length=4000)]
 VersionWord = Annotated[Text, Field(min_length=1, max_length=64)]
 InnerPath = Annotated[Text, Field(max_length=4096)]
 
 
-# ------------------------------------------------------------------------------------------------ what comes in
+# ------------------------------------------------------------------------------------------------ requests
 
 
 class DatasetCreate(Body):
     name: Label
-    target: Label = Field(default=DEFAULT_TARGET, description="Where it is kept.")
-    description: Words = ""
+    target: Label = Field(default=DEFAULT_TARGET, description="Target that the dataset is stored in.")
+    description: Description = ""
 
 
 class DatasetEdit(Body):
-    description: Words
+    description: Description
 
 
 class DatasetShareBody(Body):
@@ -58,8 +57,8 @@ class CommitSource(Body):
     """A directory of a volume, or of what a job wrote into its output directory."""
 
     volume: Label | None = Field(default=None, description="name, owner/name or id.")
-    job: Label | None = Field(default=None, description="name or id; the version then is known as made by it.")
-    path: InnerPath = Field(default="", description="The directory within; empty: all of it.")
+    job: Label | None = Field(default=None, description="Name or id; the version is then recorded as made by this job.")
+    path: InnerPath = Field(default="", description="Path of the directory within; empty: all of it.")
 
     @model_validator(mode="after")
     def _one(self) -> CommitSource:
@@ -68,7 +67,7 @@ class CommitSource(Body):
         return self
 
 
-# ------------------------------------------------------------------------------------------------ what goes out
+# ------------------------------------------------------------------------------------------------ answers
 
 
 class DatasetShareView(View):
@@ -78,28 +77,28 @@ class DatasetShareView(View):
 
 
 class LineageJobView(View):
-    """A job in a dataset's lineage; it may be deleted by now."""
+    """A job in a dataset's lineage; the job may have been deleted."""
 
     id: str
-    name: str | None = Field(description="null if it is gone, or the caller may not see it.")
+    name: str | None = Field(description="null if the job was deleted, or the caller may not see it.")
     user: str | None
-    attempts: list[int] = Field(description="Those that used it; empty for the job that made it.")
+    attempts: list[int] = Field(description="Versions that the job used; empty for the job that made the version.")
     last_at: str | None
 
 
 class VersionView(View):
     id: str
     short: str
-    number: int = Field(description="Its place in the history, from 1 on.")
+    number: int = Field(description="Number in the history, beginning with 1.")
     message: str
     author: str
     at: str
     parent: str | None
     files: int
     bytes: int
-    new_bytes: int = Field(description="What it added to the storage.")
+    new_bytes: int = Field(description="Bytes that this version added to the storage.")
     tree: str
-    produced_by: str | None = Field(description="The id of the job that made it.")
+    produced_by: str | None = Field(description="Id of the job that made this version.")
     tags: list[str]
 
 
@@ -112,7 +111,7 @@ class DatasetView(View):
     versions: int
     latest: VersionView | None
     tags: dict[str, str] = Field(description="Tag to version.")
-    size_bytes: int = Field(description="What all its versions together take.")
+    size_bytes: int = Field(description="Bytes that all versions take together.")
     shares: list[DatasetShareView] = Field(description="Shown to its owner and to operators only.")
     mine: bool
     may_write: bool
@@ -146,7 +145,7 @@ class JobDatasetView(View):
     """A version that a job used or made."""
 
     dataset: str
-    name: str | None = Field(description="null if the dataset is gone, or the caller does not see it.")
+    name: str | None = Field(description="null if the dataset was deleted, or the caller may not see it.")
     owner: str | None
     version: str
     short: str
@@ -160,7 +159,7 @@ class JobLineageView(View):
     produced: list[JobDatasetView]
 
 
-class ErrandProgressView(View):
+class OperationProgressView(View):
     phase: str
     fraction: float | None
     done_files: int
@@ -169,17 +168,17 @@ class ErrandProgressView(View):
     total_bytes: int | None
 
 
-class ErrandView(View):
-    """Long work on datasets: a commit, a verification, a collection of garbage."""
+class OperationView(View):
+    """A long operation on datasets: a commit, a verification, a pull or a garbage collection."""
 
     id: str
     kind: Literal["commit", "collect", "verify", "pull"]
     target: str
     dataset: str | None
     state: Literal["waiting", "working", "ready", "failed"]
-    progress: ErrandProgressView | None = Field(description="While it is working.")
+    progress: OperationProgressView | None = Field(description="Set while the operation is working.")
     version: str | None = Field(description="The version that a commit made, or that is verified.")
-    result: dict[str, Any] | None = Field(description="What came of it, once it is ready.")
+    result: dict[str, Any] | None = Field(description="The result, once the operation is ready.")
     error: str
     created_by: str
     created_at: str
@@ -187,7 +186,7 @@ class ErrandView(View):
     ended_at: str | None
 
 
-# ------------------------------------------------------------------------------------------------ from one to the other
+# ------------------------------------------------------------------------------------------------ conversion
 
 
 def shares_of(body: DatasetSharesPut) -> list[Share]:
@@ -250,20 +249,20 @@ def lineage_job_view(used: UsedBy, *, is_hidden: bool) -> LineageJobView:
     )
 
 
-def errand_view(errand: ErrandRecord, standing: Mapping[str, Any] | None = None) -> ErrandView:
-    result = errand.result or {}
-    return ErrandView(
-        id=errand.id,
-        kind=errand.kind.value,
-        target=errand.target,
-        dataset=errand.dataset,
-        state=errand.state.value,
-        progress=None if standing is None else ErrandProgressView(**standing),
-        version=result.get("version") or errand.order.get("version"),
-        result=None if errand.result is None else dict(errand.result),
-        error=errand.error,
-        created_by=errand.created_by,
-        created_at=rfc3339(errand.created_at),
-        started_at=rfc3339_or_none(errand.started_at),
-        ended_at=rfc3339_or_none(errand.ended_at),
+def operation_view(operation: OperationRecord, standing: Mapping[str, Any] | None = None) -> OperationView:
+    result = operation.result or {}
+    return OperationView(
+        id=operation.id,
+        kind=operation.kind.value,
+        target=operation.target,
+        dataset=operation.dataset,
+        state=operation.state.value,
+        progress=None if standing is None else OperationProgressView(**standing),
+        version=result.get("version") or operation.order.get("version"),
+        result=None if operation.result is None else dict(operation.result),
+        error=operation.error,
+        created_by=operation.created_by,
+        created_at=rfc3339(operation.created_at),
+        started_at=rfc3339_or_none(operation.started_at),
+        ended_at=rfc3339_or_none(operation.ended_at),
     )

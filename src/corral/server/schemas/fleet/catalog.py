@@ -34,10 +34,10 @@ Names = Annotated[list[Label], Field(min_length=1, max_length=1000)]
 
 
 class FlavorEdit(Body):
-    """What may be changed about a flavor; what is left out stays as it is."""
+    """Changes to a flavor. Fields that are left out keep their values."""
 
     models: Annotated[list[Annotated[Label, Field(min_length=1)]], Field(max_length=32)] = Field(
-        default_factory=list, description="GPU models that will do; none means any."
+        default_factory=list, description="Accepted GPU models; none means any."
     )
     labels: Annotated[dict[Label, Label], Field(max_length=64)] = Field(
         default_factory=dict, description="Labels that a node must have."
@@ -60,14 +60,16 @@ class FlavorView(View):
 
 
 class PackageEdit(Body):
-    """What may be changed about a package; what is left out stays as it is."""
+    """Changes to a package. Fields that are left out keep their values."""
 
     gpus: Gpus = Field(default=0, description="Per node: 0, a share below 1, or whole GPUs.")
     cpus: Cpus = 0
     memory_bytes: Size = 0
     flavor: Label | None = Field(default=None, description="Null: any hardware.")
-    rdma: bool = Field(default=False, description="Only nodes with the label rdma=true.")
-    kinds: Kinds = Field(default_factory=list, description="The job kinds it is offered to; none means every kind.")
+    rdma: bool = Field(default=False, description="Use only nodes with the label rdma=true.")
+    kinds: Kinds = Field(
+        default_factory=list, description="Job kinds that the package is offered to; none means every kind."
+    )
     description: Description = ""
 
 
@@ -86,11 +88,17 @@ class PackageView(View):
     kinds: list[JobKind]
     description: str
     created_at: str
-    available: bool | None = Field(default=None, description="With this and the rest only when a kind is asked for.")
-    queue: str | None = Field(default=None, description="Where the caller's job would wait.")
-    free_count: int | None = Field(default=None, description="Jobs of it that would start now.")
-    queued: int | None = Field(default=None, description="Jobs that wait there for the same GPU model.")
-    expected_wait_seconds: Number | None = Field(default=None, description="Of the next one; null when unknown.")
+    available: bool | None = Field(
+        default=None, description="This field and the following ones are set only if a kind is given."
+    )
+    queue: str | None = Field(default=None, description="Queue in which the caller's job would wait.")
+    free_count: int | None = Field(default=None, description="Number of jobs of this size that would start now.")
+    queued: int | None = Field(
+        default=None, description="Number of jobs that wait in that queue for the same GPU model."
+    )
+    expected_wait_seconds: Number | None = Field(
+        default=None, description="Estimated start of the next job; null if unknown."
+    )
 
 
 class NamesDelete(Body):

@@ -11,22 +11,26 @@ from corral.server.schemas.base import Number, View, number, rfc3339, rfc3339_or
 
 
 class SpanView(View):
-    p50: str = Field(description="As likely as not by then.")
-    p90: str = Field(description="In nine of ten cases by then.")
+    p50: str = Field(description="The job has ended by then with a probability of 50 %.")
+    p90: str = Field(description="The job has ended by then with a probability of 90 %.")
 
 
 class DisplacedJobView(View):
     id: str
     name: str
     user: str
-    gpus: list[str] = Field(description="Its GPUs on the node.")
+    gpus: list[str] = Field(description="Number of the job's GPUs on the node.")
     gpu_count: int
-    ends_at: SpanView | None = Field(description="By runs like it that took at least as long; null if there were none.")
-    limit_at: str | None = Field(description="When its time limit ends it.")
-    displaced: Literal["surely", "likely", "possibly", "no"] = Field(description="Whether it is still there then.")
-    lost_gpu_seconds: Number = Field(description="Since its last checkpoint, as far as it can be told.")
+    ends_at: SpanView | None = Field(
+        description="Estimated from similar runs that took at least as long; null if there were none."
+    )
+    limit_at: str | None = Field(description="End of the job's time limit.")
+    displaced: Literal["surely", "likely", "possibly", "no"] = Field(
+        description="Whether the job is expected to run still at that time."
+    )
+    lost_gpu_seconds: Number = Field(description="Work since the last known checkpoint.")
     preemptible: bool
-    goes_to: list[str] | None = Field(description="Nodes that have room for it; null when none is known.")
+    goes_to: list[str] | None = Field(description="Nodes that the job would fit on; null if none is known.")
     back_at: str | None
 
 
@@ -45,10 +49,12 @@ class CapacityView(View):
 class DrainPreviewView(View):
     node: str
     at: str
-    empty_at: SpanView | None = Field(description="When all have ended by themselves; null when that cannot be told.")
+    empty_at: SpanView | None = Field(description="Estimated end of the last job; null if it cannot be estimated.")
     jobs: list[DisplacedJobView]
-    stranded: list[StrandedView] = Field(description="Jobs that wait and could run nowhere else.")
-    capacity_after: dict[str, CapacityView] = Field(description="Of each pool with GPUs on the node, without it.")
+    stranded: list[StrandedView] = Field(description="Waiting jobs that can run on this node only.")
+    capacity_after: dict[str, CapacityView] = Field(
+        description="Each pool with GPUs on the node, and its GPUs without the node."
+    )
 
 
 def drain_preview_view(found: DrainPreview) -> DrainPreviewView:

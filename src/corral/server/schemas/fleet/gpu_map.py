@@ -15,7 +15,7 @@ class MapNodeView(View):
 
 
 class GpuColumns(View):
-    """Every list has one place per GPU. `node`, `model`, `pool` and `owner` are places in the lists beside."""
+    """Every list has one item per GPU. `node`, `model`, `pool` and `owner` are indexes into the lists of names."""
 
     id: list[str]
     node: list[int]
@@ -23,19 +23,21 @@ class GpuColumns(View):
     model: list[int]
     pool: list[int]
     health: list[GpuHealth]
-    allocated: list[float] = Field(description="The part that jobs hold, 0 to 1.")
-    owner: list[int | None] = Field(description="Whose job holds the largest part; null while it is free.")
-    job: list[str | None] = Field(description="That job, where the caller may see it.")
+    allocated: list[float] = Field(description="Share of the GPU that jobs hold, 0 to 1.")
+    owner: list[int | None] = Field(
+        description="Owner of the job that holds the largest share; null if the GPU is free."
+    )
+    job: list[str | None] = Field(description="That job, if the caller may see it.")
     utilization: list[float | None]
-    memory: list[float | None] = Field(description="The used part, 0 to 1.")
+    memory: list[float | None] = Field(description="Share of the GPU's memory in use, 0 to 1.")
     temperature: list[float | None] = Field(description="Celsius.")
     power: list[float | None] = Field(description="Watts.")
-    taken: list[bool] = Field(description="Others hold it, outside of corral.")
-    stale: list[bool] = Field(description="Never read, or too long ago to be believed.")
+    taken: list[bool] = Field(description="The GPU is used outside of corral.")
+    stale: list[bool] = Field(description="The GPU was never read, or its last reading is too old.")
 
 
 class GpuMapView(View):
-    """Measured values are null where the device does not tell."""
+    """Measured values are null if the device does not report them."""
 
     at: str
     nodes: list[MapNodeView]

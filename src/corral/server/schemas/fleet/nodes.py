@@ -1,4 +1,4 @@
-"""Clusters, nodes, GPUs and what they add up to, on the wire."""
+"""Clusters, nodes, GPUs and their totals, on the wire."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from corral.telemetry.readings import LatestHost, LatestReading
 
 
 class HolderView(View):
-    """A job on a GPU or a node; of one that the caller may not see only whose it is and how large."""
+    """A job on a GPU or a node; of a job that the caller may not see, only its owner and its size are shown."""
 
     id: str | None
     name: str | None
@@ -44,12 +44,12 @@ class ReadingView(View):
     ecc_uncorrected: int | None
     remapped_rows: int | None
     remap_failed: bool | None
-    processes: int = Field(description="How many processes use it.")
-    lost: bool = Field(description="It was there and does not answer any more.")
+    processes: int = Field(description="Number of processes that use the GPU.")
+    lost: bool = Field(description="The GPU was found before and does not answer any more.")
 
 
 class HostView(View):
-    """How a node is besides its GPUs; null where it does not tell. Rates are per second."""
+    """Readings of a node apart from its GPUs; null if the node does not report them. Rates are per second."""
 
     at: str
     stale: bool
@@ -77,18 +77,18 @@ class GpuView(View):
     model: str
     memory_bytes: int
     health: GpuHealth
-    health_since: str | None = Field(description="Null while it was always healthy.")
-    evidence: list[EvidenceView] = Field(description="What was seen, oldest first; also of times that are over.")
+    health_since: str | None = Field(description="Null if the GPU was always healthy.")
+    evidence: list[EvidenceView] = Field(description="Observed problems, oldest first, also those that are over.")
     pool: str
-    link_group: str = Field(description="GPUs of a node with the same name here are linked; empty while none is known.")
+    link_group: str = Field(description="GPUs of a node with the same value are linked; empty if no link is known.")
     allocated: Number
-    taken: bool = Field(description="Others hold it, outside of corral.")
+    taken: bool = Field(description="The GPU is used outside of corral.")
     jobs: list[HolderView]
     reading: ReadingView | None
 
 
 class TakenView(View):
-    """What of a node others hold, outside of corral."""
+    """Resources of a node that are used outside of corral."""
 
     gpus: int
     cpus: Number
@@ -99,8 +99,10 @@ class NodeView(View):
     id: str
     cluster: str
     state: NodeState
-    withheld: NodeState = Field(description="What an operator has said: ready, cordoned or draining.")
-    reason: str = Field(description="Why its engine gives it no work; empty where it does not tell.")
+    withheld: NodeState = Field(description="State set by an operator: ready, cordoned or draining.")
+    reason: str = Field(
+        description="The engine's reason for giving the node no work; empty if the engine reports none."
+    )
     cpus: Number
     memory_bytes: int
     labels: dict[str, str]
@@ -115,9 +117,12 @@ class NodeView(View):
 
 
 class GpuMark(Body):
-    """An operator's word about a GPU."""
+    """A GPU's health, set by an operator."""
 
-    health: Annotated[Literal["suspect", "failed"], Field(description="Suspect: no new work. Failed: its jobs move.")]
+    health: Annotated[
+        Literal["suspect", "failed"],
+        Field(description="Suspect: the GPU gets no new jobs. Failed: its jobs are moved, too."),
+    ]
     reason: Annotated[Text, Field(min_length=1, max_length=500)]
 
 
@@ -125,45 +130,47 @@ class ClusterView(View):
     name: str
     engine: str
     healthy: bool
-    detail: str = Field(description="What is wrong, in the words of its engine; empty while it answers.")
-    observed_at: str | None = Field(description="When it was last asked; null before the first time.")
-    since: str | None = Field(description="Since when it answers, or does not, as far as this server has seen.")
+    detail: str = Field(description="The engine's error message; empty while the engine answers.")
+    observed_at: str | None = Field(description="When the engine was last observed; null before the first time.")
+    since: str | None = Field(description="Since when this server has seen the engine answer, or not answer.")
     nodes: int
     nodes_ready: int
     gpus: int
     gpus_free: int
-    gpus_taken: int = Field(description="Held by others, outside of corral.")
-    gpu_types: dict[str, str] = Field(description="Models of GPUs by what its own scheduler calls them, as far as set.")
+    gpus_taken: int = Field(description="GPUs that are used outside of corral.")
+    gpu_types: dict[str, str] = Field(
+        description="GPU models by the names of the cluster's own scheduler, if configured."
+    )
 
 
 class OverviewView(View):
-    """The installation in a few numbers; what nobody tells is null, not zero."""
+    """The installation in a few numbers; a value that no device reports is null, not zero."""
 
     nodes: int
     nodes_by_state: dict[str, int]
     gpus: int
     gpus_free: Number
     gpus_allocated: Number
-    gpus_taken: int = Field(description="Held by others, outside of corral.")
+    gpus_taken: int = Field(description="GPUs that are used outside of corral.")
     gpus_suspect: int
     gpus_failed: int
     #: whose reading is too old, or that were never read
     gpus_stale: int
     allocation: float
     utilization: float | None
-    idle_gpus: int = Field(description="Held by jobs, and not used at this moment.")
+    idle_gpus: int = Field(description="GPUs that jobs hold and do not use at this moment.")
     power_watts: float | None
-    power_limit_watts: float | None = Field(description="What the GPUs that tell may draw together.")
+    power_limit_watts: float | None = Field(description="Sum of the power limits of the GPUs that report one.")
     #: of the hottest GPU
     temperature_celsius: float | None
     temperature_mean_celsius: float | None
-    cpu: float | None = Field(description="Mean use of the CPUs of the nodes that tell, 0 to 1.")
-    memory_used_bytes: int | None = Field(description="Of the nodes that tell, as the total.")
+    cpu: float | None = Field(description="Mean CPU utilisation of the nodes that report it, 0 to 1.")
+    memory_used_bytes: int | None = Field(description="Sum over the nodes that report it; the total likewise.")
     memory_total_bytes: int | None
-    jobs: dict[str, int] = Field(description="By state; of one cluster without those that have ended.")
+    jobs: dict[str, int] = Field(description="Number of jobs by state; for a single cluster, ended jobs are left out.")
     running: int
     queued: int
-    wait_seconds_median: float | None = Field(description="How long what waits now has waited so far.")
+    wait_seconds_median: float | None = Field(description="Time that the jobs which wait now have waited so far.")
     wait_seconds_max: float | None
     #: that fire, by severity
     alerts: dict[str, int]
@@ -291,7 +298,7 @@ def event_view(event: EventRecord) -> EventView:
 def _holders(
     jobs: Iterable[Job], caller: Caller, *, node: str | None = None, gpu: str | None = None
 ) -> list[HolderView]:
-    """Each job once, with the GPUs that it holds on this node or of this GPU."""
+    """Each job once, with the GPUs that it holds on this node or the share of this GPU."""
     unique = {job.id: job for job in jobs}
     return [
         HolderView(

@@ -17,10 +17,10 @@ class PanelKindView(View):
     kind: JobKind
     running: int = Field(description="Jobs that hold resources.")
     queued: int = Field(description="Jobs that wait.")
-    occupied: Number = Field(description="GPUs that the running ones hold.")
+    occupied: Number = Field(description="GPUs that the running jobs hold.")
     total: Number = Field(description="GPUs that jobs of this kind can have.")
-    free: Number = Field(description="Of these, in good order and held by nobody.")
-    gap: Number = Field(description="GPUs that the waiting ones ask for.")
+    free: Number = Field(description="GPUs of these that are healthy and free.")
+    gap: Number = Field(description="GPUs that the waiting jobs ask for.")
 
 
 class PanelView(PanelKindView):
@@ -30,7 +30,7 @@ class PanelView(PanelKindView):
 
 
 class PanelPage(ListView[PanelView]):
-    kinds: list[PanelKindView] = Field(description="The sums per kind, on every page.")
+    kinds: list[PanelKindView] = Field(description="Totals per kind; the same on every page.")
 
 
 class ScoreView(View):

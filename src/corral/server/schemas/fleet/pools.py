@@ -27,13 +27,15 @@ UserNames = Annotated[list[Label], Field(max_length=MAX_USERS)]
 class PoolCreate(Body):
     name: Label
     description: Description = ""
-    gpus: GpuIds = Field(default_factory=list, description="Ids of GPUs of one model; they leave the pool they are in.")
+    gpus: GpuIds = Field(
+        default_factory=list, description="Ids of GPUs of one model; they are removed from their present pool."
+    )
 
 
 class PoolEdit(Body):
     description: Description | None = None
     gpus: GpuIds | None = Field(
-        default=None, description="Exactly the GPUs that it shall have: what it loses goes to the pool default."
+        default=None, description="The complete list of GPUs; GPUs that are not listed move to the pool default."
     )
 
 
@@ -44,7 +46,7 @@ class GpuMove(Body):
 class PoolView(View):
     name: str
     description: str
-    model: str | None = Field(description="Null while it is empty, or where models are mixed (default only).")
+    model: str | None = Field(description="Null if the pool is empty or has several models (default only).")
     gpus_total: int
     gpus_free: int
     gpus_allocated: Number
@@ -70,10 +72,8 @@ class GroupEdit(Body):
     description: Description | None = None
     add_users: UserNames = Field(default_factory=list)
     remove_users: UserNames = Field(default_factory=list)
-    move_users: UserNames = Field(
-        default_factory=list, description="Leave the group that they are in for this one, at once."
-    )
-    pool: Label | None = Field(default=None, description="Null detaches the pool; left out, it stays.")
+    move_users: UserNames = Field(default_factory=list, description="Users who leave their present group for this one.")
+    pool: Label | None = Field(default=None, description="Null detaches the pool; left out: unchanged.")
 
 
 class GroupView(View):
@@ -104,7 +104,7 @@ def pool_view(facts: PoolFacts) -> PoolView:
 def pool_detail_view(
     facts: PoolFacts, gpus: Mapping[str, GpuFacts], measured: Measured, caller: Caller
 ) -> PoolDetailView:
-    """`gpus` has every GPU with what is on it."""
+    """`gpus` has every GPU with the jobs on it."""
     shown = [gpu_view(gpus[gpu.id], measured, caller) for gpu in facts.gpus if gpu.id in gpus]
     return PoolDetailView(**pool_view(facts).model_dump(), gpus=shown)
 

@@ -1,4 +1,4 @@
-"""What a job's program has saved, on the wire."""
+"""Checkpoints of jobs, on the wire."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from corral.server.schemas.base import View, rfc3339_or_none
 class CheckpointView(View):
     name: str
     path: str | None = Field(description="The directory; shown to the job's owner and to operators only.")
-    step: int = Field(description="Steps done: where a program that resumes from it goes on.")
-    saved_at: str | None = Field(description="Null if that cannot be read any more.")
+    step: int = Field(description="Number of steps done; a program that resumes from the checkpoint continues there.")
+    saved_at: str | None = Field(description="Null if it cannot be read any more.")
     size_bytes: int
-    attempt: int | None = Field(description="Which attempt saved it; null if that cannot be read any more.")
-    parts: int = Field(description="How many processes of a gang saved a part of it.")
-    good: bool = Field(description="As far as names and lengths tell; before an attempt resumes, every byte is read.")
-    problem: str | None = Field(description="Why no attempt resumes from it.")
+    attempt: int | None = Field(
+        description="The attempt that saved the checkpoint; null if it cannot be read any more."
+    )
+    parts: int = Field(description="Number of processes of a gang that saved a part.")
+    good: bool = Field(
+        description="Judged by file names and lengths; before an attempt resumes, every byte is checked."
+    )
+    problem: str | None = Field(description="Why no attempt resumes from this checkpoint.")
 
 
 def checkpoint_view(saved: SavedWork, *, may_see_path: bool) -> CheckpointView:

@@ -11,8 +11,10 @@ from corral.server.schemas.base import View, rfc3339
 
 class FileView(View):
     name: str
-    path: str = Field(description="From the output directory on.")
-    kind: OutputKind = Field(description="`link`: leads out of the output directory; it cannot be downloaded.")
+    path: str = Field(description="Path relative to the output directory.")
+    kind: OutputKind = Field(
+        description="`link`: a link to a place outside of the output directory; it cannot be downloaded."
+    )
     is_dir: bool
     size_bytes: int
     modified_at: str
@@ -21,9 +23,9 @@ class FileView(View):
 class LogMatchView(View):
     attempt: int
     rank: int
-    line: int = Field(description="Counted from the oldest line that is kept.")
+    line: int = Field(description="Number of the line, counted from the oldest line that is kept.")
     offset: int = Field(description="The byte of the log at which the line begins.")
-    text: str = Field(description="The line; of a long one the part around the match.")
+    text: str = Field(description="The line; of a long line, the part around the match.")
 
 
 def file_view(entry: OutputEntry, parents: list[str]) -> FileView:
@@ -43,5 +45,5 @@ def match_view(match: Match, attempt: int, rank: int) -> LogMatchView:
 
 
 def shown(name: str) -> str:
-    """File names are bytes; those that are no text are spelt out."""
+    """File names are bytes; bytes that are not valid text are escaped."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""Images and logins to registries on the wire. A secret only ever comes in."""
+"""Images and logins to registries on the wire. A secret is accepted, but never returned."""
 
 from __future__ import annotations
 
@@ -7,35 +7,38 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from corral.control.records import ImageRecord, RegistryCredentialRecord, Visibility
-from corral.server.schemas.base import Body, Label, Text, View, rfc3339
+from corral.server.schemas.base import Body, Description, Label, Text, View, rfc3339
 
 VisibilityWord = Literal["private", "shared", "public"]
 Address = Annotated[Text, Field(min_length=1, max_length=512)]
 Names = Annotated[list[Label], Field(max_length=200)]
-Words = Annotated[Text, Field(max_length=1000)]
 
 
 class ImageEdit(Body):
-    """What may be changed about an image; what is left out stays as it is."""
+    """Changes to an image. Fields that are left out keep their values."""
 
-    address: Address = Field(default="", description="Where it is pulled from.")
+    address: Address = Field(default="", description="Address that the image is pulled from.")
     visibility: VisibilityWord = "private"
-    shared_users: Names = Field(default_factory=list, description="Who may use it, with the visibility shared.")
+    shared_users: Names = Field(
+        default_factory=list, description="Users and groups that may use the image, if its visibility is shared."
+    )
     shared_groups: Names = Field(default_factory=list)
     credential: Label | None = Field(
-        default=None, description="The login of its owner's that it is pulled with; null: one that fits the registry."
+        default=None, description="The owner's login that the image is pulled with; null: the login for the registry."
     )
-    description: Words = ""
+    description: Description = ""
 
 
 class ImageCreate(Body):
     name: Label
     address: Address
-    visibility: VisibilityWord = Field(default="private", description="public: the platform's own, by operators.")
+    visibility: VisibilityWord = Field(
+        default="private", description="public: an image of the platform; only operators can create one."
+    )
     shared_users: Names = Field(default_factory=list)
     shared_groups: Names = Field(default_factory=list)
     credential: Label | None = None
-    description: Words = ""
+    description: Description = ""
 
 
 class ImageView(View):
@@ -54,12 +57,12 @@ class LoginPut(Body):
     registry: Label
     username: Annotated[Text, Field(min_length=1, max_length=253)]
     secret: Annotated[Text, Field(min_length=1, max_length=8192)] = Field(
-        description="A password or token. Kept encrypted and never shown again."
+        description="A password or token. Stored encrypted and never shown again."
     )
-    platform: bool = Field(default=False, description="For public images; by operators.")
+    platform: bool = Field(default=False, description="For public images; only operators can set it.")
 
 
-class LoginView(View):
+class RegistryLoginView(View):
     name: str
     registry: str
     username: str
@@ -68,7 +71,7 @@ class LoginView(View):
 
 
 def image_values(body: ImageCreate | ImageEdit) -> dict[str, Any]:
-    """What was given, as the record takes it."""
+    """The fields that were given, in the form of the record."""
     values = body.model_dump(include=body.model_fields_set)
     if "visibility" in values:
         values["visibility"] = Visibility(values["visibility"])
@@ -92,8 +95,8 @@ def image_view(image: ImageRecord, *, is_owner: bool) -> ImageView:
     )
 
 
-def login_view(login: RegistryCredentialRecord) -> LoginView:
-    return LoginView(
+def login_view(login: RegistryCredentialRecord) -> RegistryLoginView:
+    return RegistryLoginView(
         name=login.name,
         registry=login.registry,
         username=login.username,

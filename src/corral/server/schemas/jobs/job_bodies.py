@@ -1,4 +1,4 @@
-"""What may be asked for of jobs, on the wire."""
+"""Request bodies for jobs, on the wire."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _ARRAY = WithJsonSchema({"type": "string", "maxLength": 10_000, "examples": ["0-
 _NUMBER = WithJsonSchema({"type": "number", "minimum": 0})
 _TEXT_OR_LIST = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
 
-#: What one process may be given is limited by the kernel; these stay well below it.
-Word = Annotated[Text, Field(max_length=65_536)]
+#: The kernel limits the arguments and the environment of a process; these limits stay well below.
+ProcessText = Annotated[Text, Field(max_length=65_536)]
 
 
 #: a directory on the nodes
@@ -53,24 +53,24 @@ Gpus = Annotated[float, BeforeValidator(_gpus), _NUMBER]
 GpuCount = Annotated[int, Field(ge=1, le=10_000)]
 Cpus = Annotated[float, BeforeValidator(_cpus), _NUMBER]
 Models = Annotated[list[Label], BeforeValidator(_models), Field(max_length=32), _TEXT_OR_LIST]
-Environment = Annotated[dict[str, Word], Field(max_length=1024), AfterValidator(environment)]
-#: a value for a preset's parameter; the preset says which are right
-ParameterValue = bool | int | float | Word
+Environment = Annotated[dict[str, ProcessText], Field(max_length=1024), AfterValidator(environment)]
+#: a value for a preset's parameter; the preset decides which values are valid
+ParameterValue = bool | int | float | ProcessText
 
 
-#: other jobs, as their owner calls them
+#: names or ids of other jobs of the same owner
 Others = Annotated[list[Annotated[Text, Field(min_length=1, max_length=253)]], Field(max_length=100)]
 
 
 class MountBody(Body):
-    """Something to be mounted, in parts."""
+    """A mount, in parts."""
 
     source: Annotated[Text, Field(min_length=1, max_length=400)] = Field(
         description="A volume, owner/volume, dataset:NAME@VERSION, or local:SIZE."
     )
-    path: Annotated[Text, Field(min_length=1, max_length=255)] = Field(description="Where the job sees it; absolute.")
-    mode: Literal["ro", "rw"] | None = Field(default=None, description="Null: as such things usually are.")
-    prefetch: bool = Field(default=False, description="Of a bucket: fetch all of it before the program begins.")
+    path: Annotated[Text, Field(min_length=1, max_length=255)] = Field(description="Absolute path in the job.")
+    mode: Literal["ro", "rw"] | None = Field(default=None, description="Null: the default for this type of storage.")
+    prefetch: bool = Field(default=False, description="For a bucket: fetch all of it before the program starts.")
 
 
 #: `data:/data:ro`, or the same in parts
@@ -78,37 +78,39 @@ Mounts = Annotated[list[Annotated[Text, Field(min_length=1, max_length=700)] | M
 
 
 class JobCreate(Body):
-    """A job as a user asks for it."""
+    """A job to submit."""
 
     name: Label | None = None
     kind: Literal["workbench", "training", "distributed"] | None = Field(
-        default=None, description="Follows from what the job is; another one than that is refused."
+        default=None, description="The kind follows from the other fields; any other value is refused."
     )
-    command: Annotated[list[Word], Field(min_length=1, max_length=1024)] = Field(
-        default_factory=list, description="Needed, unless a preset brings it."
+    command: Annotated[list[ProcessText], Field(min_length=1, max_length=1024)] = Field(
+        default_factory=list, description="Required, unless a preset sets it."
     )
     preset: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
-        default=None, description="A template that brings the command, and a size for what is not given here."
+        default=None, description="A template that sets the command, and the size unless it is given here."
     )
     parameters: Annotated[dict[Label, ParameterValue], Field(max_length=64)] | None = Field(
-        default=None, description="What fills the preset's places; its defaults hold for the rest."
+        default=None, description="Values for the preset's parameters; the others have their defaults."
     )
     gpus: Gpus = Field(default=0, description="Per node: 0, a share below 1, or whole GPUs.")
     min_gpus: GpuCount | None = Field(
-        default=None, description="Of an elastic job, which grows and shrinks; instead of gpus."
+        default=None, description="Minimum of an elastic job, which grows and shrinks; instead of gpus."
     )
-    max_gpus: GpuCount | None = Field(default=None, description="Of an elastic job; null: as the installation says.")
+    max_gpus: GpuCount | None = Field(
+        default=None, description="Maximum of an elastic job; null: the installation's default."
+    )
     nodes: Annotated[int, Field(ge=1, le=10_000)] = 1
     cpus: Cpus = 0
     memory: Size = 0
-    model: Models | None = Field(default=None, description="GPU models that will do.")
+    model: Models | None = Field(default=None, description="Accepted GPU models.")
     labels: Annotated[dict[Label, Label], Field(max_length=64)] | None = None
     queue: Annotated[Text, Field(min_length=1, max_length=63)] | None = None
     flavor: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
-        default=None, description="A kind of hardware out of the catalog."
+        default=None, description="A flavor of the catalog."
     )
     package: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
-        default=None, description="A size out of the catalog, instead of gpus, cpus, memory and flavor."
+        default=None, description="A package of the catalog, instead of gpus, cpus, memory and flavor."
     )
     priority: Annotated[int, Field(ge=0, le=100)] | None = None
     time: Annotated[Duration, Field(gt=0)] | None = None
@@ -119,24 +121,24 @@ class JobCreate(Body):
         default=None, description="The name of an image, or an address; null: the node's own environment."
     )
     venv: Directory | None = Field(
-        default=None, description="A virtual environment or conda prefix on the nodes, whose programs come first."
+        default=None, description="A virtual environment or conda prefix on the nodes; its programs are first in PATH."
     )
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
     preemptible: bool | None = Field(
         default=None,
-        description="Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may "
-        "not never takes what other queues are owed.",
+        description="Whether the job may be preempted; null: yes, except for a workbench. A job that may not be "
+        "preempted never gets GPUs that are guaranteed to other queues.",
     )
     checkpoint_interval: Annotated[Duration, Field(ge=1, le=7 * 86_400)] | None = Field(
-        default=None, description="How often its program shall save its work; null: as the installation says."
+        default=None, description="How often the program should save a checkpoint; null: the installation's default."
     )
     hold: bool = False
     mounts: Mounts | None = Field(
-        default=None, description="Storage that it sees, such as data:/data:ro or local:10GiB:/scratch."
+        default=None, description="Storage of the job, such as data:/data:ro or local:10GiB:/scratch."
     )
     after: Others | None = Field(
         default=None,
-        description="Jobs that must have completed before: ids, names of one's own, or names of one's own arrays.",
+        description="Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.",
     )
 
 
@@ -145,7 +147,7 @@ class JobBatch(Body):
 
 
 class JobArray(JobCreate):
-    """One job for every index, called NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment."""
+    """One job for every index, named NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment."""
 
     array: Annotated[Text, Field(max_length=10_000), AfterValidator(_array), _ARRAY] = Field(
         description="Indexes, such as 0-99, 0-99:5 or 1,3,7."
@@ -154,58 +156,59 @@ class JobArray(JobCreate):
 
 class ArrayStop(Body):
     array: Annotated[Text, Field(min_length=1, max_length=63)]
-    user: Label | None = Field(default=None, description="Whose it is, if not the caller's; for operators.")
+    user: Label | None = Field(
+        default=None, description="Owner of the job if it is not the caller; only operators can set it."
+    )
 
 
 class JobClone(JobCreate):
-    """What is to be different about a clone; what is left out is as it was. Variables and labels are added."""
+    """Changes for a clone. Fields that are left out keep the values of the original. Variables and labels are added."""
 
     @field_validator("preset", "parameters")
     @classmethod
     def _not_rendered_again(cls, value: Any) -> Any:
         if value is not None:
-            raise ValueError("a clone keeps the command that its preset gave: submit the preset again instead")
+            raise ValueError("a clone keeps the command of its preset: submit the preset again instead")
         return value
 
 
 class JobEdit(Body):
-    """What is to be different about a job that does not run yet; what is left out stays as it is. Its size can be
-    changed until it has started for the first time."""
+    """Changes to a job that does not run yet. Fields that are left out keep their values. The job's size can be changed
+    until the job has started for the first time."""
 
     queue: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
-        default=None, description="Null: the right one of those that its user may use."
+        default=None, description="Null: chosen among the queues that the user may use."
     )
     priority: Annotated[int, Field(ge=0, le=100)] = DEFAULT_PRIORITY
-    time: Annotated[Duration, Field(gt=0)] | None = Field(
-        default=None, description="Null: as long as the queue allows."
-    )
+    time: Annotated[Duration, Field(gt=0)] | None = Field(default=None, description="Null: the queue's limit.")
     preemptible: bool | None = Field(
-        default=None, description="Until it has started for the first time. Null: as jobs of its kind usually are."
+        default=None,
+        description="Can be changed until the job has started for the first time. Null: the default of its kind.",
     )
-    after: Others | None = Field(default=None, description="Null: it waits for no other job.")
+    after: Others | None = Field(default=None, description="Null: the job depends on no other job.")
     gpus: Gpus = Field(default=0, description="Per node: 0, a share below 1, or whole GPUs.")
-    min_gpus: GpuCount | None = Field(default=None, description="Makes it elastic, or changes how far it shrinks.")
-    max_gpus: GpuCount | None = Field(default=None, description="Makes it elastic, or changes how far it grows.")
+    min_gpus: GpuCount | None = Field(default=None, description="Makes the job elastic, or changes its minimum.")
+    max_gpus: GpuCount | None = Field(default=None, description="Makes the job elastic, or changes its maximum.")
     nodes: Annotated[int, Field(ge=1, le=10_000)] = 1
     cpus: Cpus = 0
     memory: Size = 0
-    model: Models | None = Field(default=None, description="GPU models that will do; null: any.")
+    model: Models | None = Field(default=None, description="Accepted GPU models; null: any.")
     flavor: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
-        default=None, description="A kind of hardware out of the catalog; null: none in particular."
+        default=None, description="A flavor of the catalog; null: no flavor."
     )
     package: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
-        default=None, description="A size out of the catalog, instead of gpus, cpus, memory and flavor."
+        default=None, description="A package of the catalog, instead of gpus, cpus, memory and flavor."
     )
 
 
 class JobResize(Body):
-    """How many GPUs a running elastic job shall go on with."""
+    """The new number of GPUs of a running elastic job."""
 
     gpus: GpuCount
 
 
 class JobMove(Body):
-    """Put a job of one's own before or after another one of one's own."""
+    """Move one of the caller's jobs before or after another one of the caller's jobs."""
 
     before: Text | None = None
     after: Text | None = Field(default=None, validate_default=True)

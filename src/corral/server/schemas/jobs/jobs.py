@@ -1,4 +1,4 @@
-"""Jobs on the wire: how a job is shown. What may be asked for is in `job_bodies`."""
+"""Jobs on the wire, as they are shown. Request bodies are in `job_bodies`."""
 
 from __future__ import annotations
 
@@ -31,18 +31,20 @@ class AllocationView(View):
 class ElasticView(View):
     min_gpus: int
     max_gpus: int
-    utilization: Number | None = Field(description="Measured use of its GPUs lately; null: not known yet.")
+    utilization: Number | None = Field(
+        description="Recently measured utilisation of the job's GPUs; null: not known yet."
+    )
     resized_at: str | None
-    next_gpus: list[str] | None = Field(description="While it is resized: what its next attempt gets.")
+    next_gpus: list[str] | None = Field(description="While the job is resized: GPUs of its next attempt.")
 
 
 class PredictionView(View):
-    """How long it was expected to run, from its next start on, when it was last queued."""
+    """The predicted run time from the next start on, computed when the job was last queued."""
 
     p50_seconds: Number
     p90_seconds: Number
-    samples: int = Field(description="How many completed runs that is known from.")
-    like: str = Field(description="What those runs have in common with it.")
+    samples: int = Field(description="Number of completed runs that the prediction is based on.")
+    like: str = Field(description="What those runs have in common with the job.")
 
 
 class IdleWarningView(View):
@@ -62,7 +64,7 @@ class ArrayView(View):
 
 
 class MountView(View):
-    """Storage that a job sees."""
+    """Storage that a job mounts."""
 
     kind: MountKind
     source: str = Field(description="As it was given: a volume, NAME@VERSION of a dataset, or a size of local disk.")
@@ -76,7 +78,7 @@ class MountView(View):
 
 class JobCountsView(View):
     total: int
-    by_state: dict[str, int] = Field(description="Every state, also those that no job is in.")
+    by_state: dict[str, int] = Field(description="Every state, also states without jobs.")
 
 
 class JobView(View):
@@ -93,13 +95,16 @@ class JobView(View):
     memory_bytes: int
     models: list[str]
     labels: dict[str, str]
-    flavor: str | None = Field(description="As it was picked; later changes of it don't matter.")
+    flavor: str | None = Field(description="The package at submission; later changes of the package have no effect.")
     package: str | None
-    preset: str | None = Field(default=None, description="The template that it was made from.")
+    preset: str | None = Field(default=None, description="The preset that the job was made from.")
     parameters: dict[str, str] = Field(
-        default_factory=dict, description="What filled the template; shown as the command is."
+        default_factory=dict,
+        description="Values for the preset's parameters; shown to the same callers as the command.",
     )
-    command: list[str] = Field(description="With env and workdir, shown to its owner and to operators only.")
+    command: list[str] = Field(
+        description="The command, env and workdir are shown to the job's owner and to operators only."
+    )
     env: dict[str, str]
     workdir: str | None
     image: str | None = Field(default=None, description="As it was given: the name of an image, or an address.")
@@ -108,43 +113,50 @@ class JobView(View):
     grace_seconds: Number
     max_retries: int
     checkpoint_interval_seconds: Number | None = Field(
-        description="How often its program shall save; null: as the installation says."
+        description="How often the program should save a checkpoint; null: the installation's default."
     )
-    checkpointed_at: str | None = Field(description="When its program last saved its work.")
-    predicted: PredictionView | None = Field(description="null: nothing is known of jobs like it.")
+    checkpointed_at: str | None = Field(description="When the program last saved a checkpoint.")
+    predicted: PredictionView | None = Field(description="null: no similar job has completed yet.")
     created_at: str
     queued_at: str | None
     started_at: str | None
     ended_at: str | None
     pinned_at: str | None
-    kept: bool = Field(default=False, description="It stays however old it becomes.")
+    kept: bool = Field(default=False, description="Retention never removes a pinned job.")
     attempt: int
     attempt_id: str | None
     allocation: AllocationView | None
     elastic: ElasticView | None = Field(
-        default=None, description="Of a job that grows and shrinks; gpus is what it has now, or its minimum."
+        default=None,
+        description="Set for an elastic job, which grows and shrinks; gpus is its present size, or its minimum.",
     )
     end_reason: str | None
     exit_code: int | None
     message: str
     retries: int
-    faults: int = Field(description="Faults of the platform in a row since it last saved; they are no retries.")
+    faults: int = Field(
+        description="Platform failures in a row since the last checkpoint; they do not count as retries."
+    )
     not_before: str | None
     stopping_for: str | None
     preemptible: bool
-    preempted_for: str | None = Field(description="The job that it makes, or made, room for, until it starts again.")
-    preemptions: int = Field(description="How often it was preempted since its owner started it.")
-    after: list[str] = Field(description="Jobs that must complete before it may start.")
+    preempted_for: str | None = Field(
+        description="The job that this job was preempted for; set until this job starts again."
+    )
+    preemptions: int = Field(description="Number of preemptions since the owner last started the job.")
+    after: list[str] = Field(description="Jobs that must complete before this job may start.")
     mounts: list[MountView] = Field(default_factory=list, description="Shown to its owner and to operators only.")
     array: ArrayView | None = None
     usage: UsageView | None = Field(
-        default=None, description="What it has held and used in all its attempts; only told of a single job."
+        default=None, description="What the job has held and used in all its attempts; only set for a single job."
     )
     estimated_start: EstimatedStartView | None = Field(
-        default=None, description="While it waits; null: it does not, or nobody can tell."
+        default=None,
+        description="Estimated start of a waiting job; null: the job does not wait, or no estimate exists.",
     )
     idle_warning: IdleWarningView | None = Field(
-        default=None, description="It holds GPUs, does nothing, and was told so; only told of a single job."
+        default=None,
+        description="Set if the owner was warned that the job does not use its GPUs; only set for a single job.",
     )
 
 
@@ -158,7 +170,7 @@ class AttemptView(View):
     end_reason: str | None
     exit_code: int | None
     message: str
-    usage: UsageView | None = Field(default=None, description="What it has held and used.")
+    usage: UsageView | None = Field(default=None, description="What the job has held and used.")
 
 
 def allocation_view(allocation: Allocation) -> AllocationView:
@@ -192,7 +204,8 @@ def job_view(
     warning: IdleWarning | None = None,
     expected: Current | None = None,
 ) -> JobView:
-    """The job as this caller may see it: commands and environments often hold keys, so only its owner sees them."""
+    """The job as this caller may see it: commands and environments often contain keys, so only the job's owner and
+    operators see them."""
     job, spec, request = record.job, record.spec, record.job.request
     may_see_all = caller.is_operator or caller.name == job.user
     return JobView(

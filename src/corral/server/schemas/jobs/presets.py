@@ -9,7 +9,7 @@ from pydantic import Field
 from corral.control.jobs.presets import Parameter, ParameterType, Preset
 from corral.control.records import PresetRecord
 from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number, rfc3339
-from corral.server.schemas.jobs.job_bodies import Cpus, Directory, Environment, Gpus, ParameterValue, Word
+from corral.server.schemas.jobs.job_bodies import Cpus, Directory, Environment, Gpus, ParameterValue, ProcessText
 
 Name = Annotated[Text, Field(min_length=1, max_length=63)]
 Help = Annotated[Text, Field(max_length=1000)]
@@ -27,7 +27,7 @@ class ParameterFile(Body):
 
 
 class RequestFile(Body):
-    """What its jobs ask for unless they say otherwise."""
+    """Default values for the preset's jobs."""
 
     gpus: Gpus = 0
     cpus: Cpus = 0
@@ -38,34 +38,34 @@ class RequestFile(Body):
 
 
 class PresetFile(Body):
-    """A template as operators write it."""
+    """A preset as operators write it."""
 
     name: Name
     title: Annotated[Text, Field(max_length=200)] = ""
     description: Annotated[Text, Field(max_length=4000)] = ""
     parameters: Annotated[list[ParameterFile], Field(max_length=64)] = Field(default_factory=list)
     request: RequestFile = RequestFile()
-    command: Annotated[list[Word], Field(min_length=1, max_length=1024)]
+    command: Annotated[list[ProcessText], Field(min_length=1, max_length=1024)]
     env: Environment = Field(default_factory=dict)
 
 
 class PresetCreate(Body):
     yaml: Annotated[Text, Field(min_length=1, max_length=262_144)] = Field(description="The template, as a YAML file.")
-    replace: bool = Field(default=False, description="Take the place of one of the same name.")
+    replace: bool = Field(default=False, description="Replace a preset of the same name.")
 
 
 class PresetRun(Body):
     name: Label | None = Field(default=None, description="Of the job.")
     parameters: Annotated[dict[Label, ParameterValue], Field(max_length=64)] = Field(default_factory=dict)
     overrides: dict[Label, Any] = Field(
-        default_factory=dict, description="Other fields of a job: gpus, time, queue, env and so on."
+        default_factory=dict, description="Other fields of the job: gpus, time, queue, env and so on."
     )
 
 
 class ParameterView(View):
     name: str
     type: ParameterType
-    default: bool | int | float | str | None = Field(description="Null: it must be given.")
+    default: bool | int | float | str | None = Field(description="Null: the parameter is required.")
     choices: list[str]
     min: Number | None
     max: Number | None
@@ -77,7 +77,7 @@ class PresetView(View):
     title: str
     description: str
     parameters: list[ParameterView]
-    gpus: Number = Field(description="With the next ones: what its jobs ask for unless they say otherwise.")
+    gpus: Number = Field(description="This field and the next ones are defaults for the preset's jobs.")
     cpus: Number
     memory_bytes: int
     time_limit_seconds: Number | None
@@ -85,10 +85,10 @@ class PresetView(View):
     venv: str | None
     command: list[str]
     env: dict[str, str]
-    shipped: bool = Field(description="It comes with corral.")
+    shipped: bool = Field(description="The preset is part of corral.")
     created_by: str | None
     created_at: str | None
-    yaml: str | None = Field(default=None, description="As it was written; only told of a single one.")
+    yaml: str | None = Field(default=None, description="The YAML file; only set for a single preset.")
 
 
 def preset_of(file: PresetFile) -> Preset:

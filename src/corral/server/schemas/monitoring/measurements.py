@@ -11,7 +11,7 @@ from corral.control.monitoring.series import Series, Span
 from corral.control.ports import CLUSTER_METRICS, GPU_METRICS, NODE_METRICS, Metric
 from corral.server.schemas.base import Number, View, number, rfc3339
 
-#: What the end of a metric's own name says about its unit.
+#: Units by the end of a metric's name.
 _UNITS = ("bytes", "celsius", "watts", "joules", "mhz", "seconds")
 _RATES = frozenset({Metric.NODE_NETWORK_RECEIVE, Metric.NODE_NETWORK_SEND})
 _PARTS = frozenset(
@@ -21,7 +21,8 @@ _PARTS = frozenset(
 
 
 def short_name(metric: Metric) -> str:
-    """`gpu.power_watts` is `power` under /gpus: the unit is told beside it. Those of queues keep their noun."""
+    """`gpu.power_watts` is `power` under /gpus, because the unit is a field of its own. Metrics of queues keep their
+    noun."""
     noun, _, name = metric.partition(".")
     for unit in _UNITS:
         name = name.removesuffix(f"_{unit}")
@@ -50,7 +51,7 @@ class PointView(View):
     mean: float
     least: float
     most: float
-    count: int = Field(description="Readings behind it. A step without any has no point.")
+    count: int = Field(description="Number of readings in the step. A step without readings has no point.")
 
 
 class SeriesView(View):
@@ -68,14 +69,16 @@ class MetricsView(View):
 
 
 class UsageView(View):
-    """What was held and used, so far."""
+    """Resources that were held and used so far."""
 
     gpu_hours: float
-    measured_gpu_hours: float = Field(description="The part of the GPU-hours of which readings tell.")
-    utilization: float | None = Field(description="Mean use of the GPUs while it was measured; null if it never was.")
+    measured_gpu_hours: float = Field(description="Share of the GPU-hours that have readings.")
+    utilization: float | None = Field(
+        description="Mean utilisation of the GPUs while it was measured; null if it was never measured."
+    )
     idle_gpu_hours: float
     energy_kwh: float
-    memory_peak_bytes: int = Field(description="The most that one of its GPUs had in use.")
+    memory_peak_bytes: int = Field(description="Highest memory use of a single GPU.")
 
 
 class AttemptUsageView(UsageView):

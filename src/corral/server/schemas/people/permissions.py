@@ -10,7 +10,7 @@ from corral.control.people import ssh_keys
 from corral.control.records import Function, PermissionGroupRecord, SshKeyRecord
 from corral.server.schemas.base import Body, Label, Text, View, rfc3339
 
-#: Spelt out for the checker and for the API's description; a test proves that no function is missing.
+#: Listed for the type checker and for the API's description; a test checks that no function is missing.
 FunctionName = Literal[
     "train",
     "distribute",
@@ -33,7 +33,7 @@ class PermissionGroupCreate(Body):
 
 
 class PermissionGroupEdit(Body):
-    functions: Functions | None = Field(default=None, description="The whole set, replacing the one before.")
+    functions: Functions | None = Field(default=None, description="The complete set; it replaces the present one.")
     description: Description | None = None
 
 
@@ -52,7 +52,7 @@ class PermissionGroupView(View):
 
 class SshKeyCreate(Body):
     name: Annotated[Text, Field(min_length=1, max_length=ssh_keys.MAX_NAME)]
-    public_key: Annotated[Text, Field(min_length=1, max_length=65_536, description="As in a file that ends in .pub.")]
+    public_key: Annotated[Text, Field(min_length=1, max_length=65_536, description="The content of a .pub file.")]
 
 
 class SshKeyView(View):

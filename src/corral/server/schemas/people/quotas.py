@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator
 
 from corral.control.people.quotas import QuotaEdit, QuotaUsage
-from corral.core.model import WHOLE, JobKind, Quota
+from corral.core.model import WHOLE, JobKind
+from corral.core.people.quota import Quota
 from corral.core.quantities import MAX_BYTES, MAX_COUNT
 from corral.core.storage.volumes import VolumeType
 from corral.server.schemas.base import Body, Label, Number, View, number
@@ -18,7 +19,7 @@ Amount = Annotated[float, Field(ge=0, le=MAX_COUNT)]
 
 
 class QuotaPut(Body):
-    """The most that a user may hold with jobs of one kind; null means no limit."""
+    """Limits on the resources that a user's jobs of one kind may hold; null means no limit."""
 
     gpus: Amount | None = None
     cpus: Amount | None = None
@@ -35,8 +36,8 @@ class VolumeQuotasPut(Body):
 
 
 class QuotasPut(Body):
-    """One entry per job kind; a kind that is left out has no limit afterwards. So for the types of volumes, unless
-    `volumes` is left out as a whole."""
+    """One entry per job kind; a kind that is left out has no limit afterwards. The same holds for the types of volumes,
+    unless `volumes` is left out altogether."""
 
     workbench: QuotaPut | None = None
     training: QuotaPut | None = None
@@ -46,23 +47,23 @@ class QuotasPut(Body):
 
 
 class QuotasBatch(Body):
-    """The same change for many users. What the quota leaves out stays as it is; null takes a limit away."""
+    """The same change for many users. Limits that are left out stay unchanged; null removes a limit."""
 
     users: Annotated[list[Label], Field(min_length=1, max_length=10_000)] | None = None
-    all: bool = Field(default=False, validate_default=True, description="Everybody, instead of naming users.")
+    all: bool = Field(default=False, validate_default=True, description="All users, instead of a list of users.")
     quota: QuotasPut
 
     @field_validator("all")
     @classmethod
-    def _one_of_them(cls, everybody: bool, info: ValidationInfo) -> bool:
-        if (info.data.get("users") is None) != everybody:
+    def _one_of_them(cls, is_for_all: bool, info: ValidationInfo) -> bool:
+        if (info.data.get("users") is None) != is_for_all:
             raise ValueError("give either users or all")
-        return everybody
+        return is_for_all
 
 
 class HeldView(View):
     limit: Number | None = Field(description="null means no limit")
-    held: Number = Field(description="By everything unfinished, what waits included.")
+    held: Number = Field(description="Held by all unfinished jobs, including those that wait.")
 
 
 class KindQuotaView(View):
@@ -78,7 +79,7 @@ class QuotaUsageView(View):
 
 
 def quotas_of(body: QuotasPut) -> dict[JobKind, Quota]:
-    """Every kind: what is left out has no limit."""
+    """Every kind; a limit that is left out is none."""
     return {kind: Quota(**_limits(getattr(body, kind.value) or QuotaPut())) for kind in JobKind}
 
 
@@ -89,7 +90,7 @@ def volumes_of(body: QuotasPut) -> dict[VolumeType, int | None] | None:
 
 
 def edit_of(body: QuotasPut) -> QuotaEdit:
-    """Only what was given. A kind that is null loses all its limits."""
+    """Only the limits that were given. A kind that is null loses all its limits."""
     given = body.model_fields_set
     kinds = {
         kind: _limits(QuotaPut()) if (value := getattr(body, kind.value)) is None else _given_limits(value)

@@ -1,4 +1,4 @@
-"""Sign-in providers and the people whom they know, on the wire. Secrets only ever come in."""
+"""Sign-in providers and their accounts, on the wire. Secrets are accepted, but never returned."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from pydantic import Field
 
 from corral.control.people.sign_in_providers import is_allowed
 from corral.control.records import LOCAL_PROVIDER, IdentityRecord, ProviderRecord
-from corral.server.auth.kinds.base import Check
+from corral.server.auth.kinds.provider_kind import Check
 from corral.server.schemas.base import Body, Label, Text, View, rfc3339
 
 Title = Annotated[Text, Field(max_length=63)]
 Address = Annotated[Text, Field(max_length=1000)]
-Secret = Annotated[Text, Field(max_length=4096, description="Kept encrypted and never shown again.")]
+Secret = Annotated[Text, Field(max_length=4096, description="Stored encrypted and never shown again.")]
 AllowList = Annotated[
     list[Label],
-    Field(max_length=1000, description="Logins, e-mail addresses, @domains, or * for everybody the provider knows."),
+    Field(max_length=1000, description="Logins, e-mail addresses, @domains, or * for all accounts of the provider."),
 ]
-GroupName = Annotated[Label | None, Field(description="Where newcomers are put; null means in no group.")]
+GroupName = Annotated[Label | None, Field(description="Group of new users; null means no group.")]
 
 
 class ProviderView(View):
-    """A way to sign in, for everybody."""
+    """A sign-in provider, as it is shown before sign-in."""
 
     id: str
     kind: str
     title: str
-    login_url: str = Field(description="Where a browser goes to sign in.")
+    login_url: str = Field(description="Address that a browser opens to sign in.")
 
 
 class ProviderDetailView(View):
@@ -44,8 +44,8 @@ class ProviderDetailView(View):
     enabled: bool
     allow: list[str]
     group: str | None
-    redirect_uri: str = Field(description="What the provider must know as the address to send people back to.")
-    users: int = Field(description="Users who come from it.")
+    redirect_uri: str = Field(description="The redirect address to register with the provider.")
+    users: int = Field(description="Number of users of this provider.")
     created_at: str
 
 
@@ -53,18 +53,20 @@ class ProviderCreate(Body):
     id: Label
     kind: Literal["github", "gitlab", "oidc"]
     title: Title = ""
-    issuer: Address = Field(default="", description="Its address; github.com and gitlab.com need none.")
+    issuer: Address = Field(default="", description="The provider's address; not needed for github.com and gitlab.com.")
     client_id: Label
     client_secret: Secret = ""
     enabled: bool = False
     allow: AllowList = Field(default_factory=list)
     group: GroupName = "default"
-    organisation: Label = Field(default="", description="A GitHub organisation or GitLab group to list members of.")
+    organisation: Label = Field(
+        default="", description="A GitHub organisation or GitLab group whose members are listed."
+    )
     api_token: Secret = ""
 
 
 class ProviderEdit(Body):
-    """What is left out stays as it is, the secrets too; null forgets a secret."""
+    """Fields that are left out keep their values, the secrets too; null removes a secret."""
 
     title: Title = ""
     issuer: Address = ""
@@ -81,7 +83,7 @@ class CheckView(View):
     name: str
     state: Literal["ok", "warn", "fail"]
     detail: str
-    hint: str = Field(description="What to do about it.")
+    hint: str = Field(description="How to fix the problem.")
 
 
 class ProviderTestView(View):
@@ -90,16 +92,16 @@ class ProviderTestView(View):
 
 
 class IdentityView(View):
-    """Somebody whom a provider knows."""
+    """An account of a provider."""
 
     provider: str
     subject: str
     login: str
     name: str
     email: str
-    user: str | None = Field(description="The user, once on-boarded.")
-    allowed: bool = Field(description="The allow-list names them: they come in at their next sign-in.")
-    seen_at: str | None = Field(description="When they last signed in, or tried to.")
+    user: str | None = Field(description="The user, once the account is on-boarded.")
+    allowed: bool = Field(description="The allow-list contains the account: the next sign-in creates the user.")
+    seen_at: str | None = Field(description="Time of the last sign-in or of the last attempt.")
 
 
 class OnboardCreate(Body):

@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from corral.control.records import DEFAULT_GROUP, EVERYONE, CredentialRecord, Function, Role, Scope, UserRecord
-from corral.core.model import WHOLE, Quota
+from corral.core.model import WHOLE
+from corral.core.people.quota import Quota
 from corral.server.schemas.base import Body, Label, Number, Text, View, number, rfc3339, rfc3339_or_none
 
-#: Of any length that a person could mean; too short or too long ones are refused with the reason by the route.
+#: Passwords that are too short or too long are refused by the route, with the reason.
 Password = Annotated[Text, Field(min_length=1, max_length=1024)]
 TokenName = Annotated[Text, Field(min_length=1, max_length=63)]
 DisplayName = Annotated[Text, Field(max_length=100)]
@@ -21,19 +22,21 @@ class LoginCreate(Body):
     user: Annotated[Text, Field(min_length=1, max_length=253)]
     password: Password
     token_name: TokenName | None = Field(default=None, description="Answer with a bearer token instead of a cookie.")
-    new_password: Password | None = Field(default=None, description="Replaces the password, such as a one-time one.")
+    new_password: Password | None = Field(
+        default=None, description="Replaces the password, for example a one-time password."
+    )
 
 
 class LoginView(View):
     user: str
     role: Role
     must_change_password: bool
-    csrf_token: str | None = Field(default=None, description="To be sent as X-CSRF-Token with every change.")
+    csrf_token: str | None = Field(default=None, description="Send it in the header X-CSRF-Token with every change.")
     token: str | None = None
 
 
 class LimitsView(View):
-    """What holds for everybody; null means no limit."""
+    """Limits for all users; null means no limit."""
 
     max_gpus_per_user: int | None
     max_gpus_per_job: int | None
@@ -43,7 +46,7 @@ class LimitsView(View):
 
 
 class QuotaView(View):
-    """The most that a user may hold with jobs of one kind; null means no limit."""
+    """Limits on the resources that a user's jobs of one kind may hold; null means no limit."""
 
     gpus: Number | None
     cpus: Number | None
@@ -58,7 +61,7 @@ class MeView(View):
     group: str | None
     pool: str | None
     permission_group: str
-    functions: list[Function] = Field(description="What the caller may do; operators may do everything.")
+    functions: list[Function] = Field(description="Functions that the caller may use; operators may use all.")
     provider: str
     must_change_password: bool
     csrf_token: str | None = None
@@ -75,14 +78,14 @@ class PasswordChange(Body):
     old: Password
     new: Password
     revoke_tokens: bool = Field(
-        default=False, description="Revoke all tokens of the user, but for the one that this request is sent with."
+        default=False, description="Revoke all tokens of the user except the one of this request."
     )
 
 
 class TokenCreate(Body):
     name: TokenName
     scopes: Annotated[list[Literal["read", "jobs", "full"]], Field(min_length=1, max_length=3)] = Field(
-        default=["full"], description="How far it reaches: look; look and change jobs and tasks; everything."
+        default=["full"], description="Scope: read; read and change jobs and tasks; everything."
     )
     expires_in_days: Annotated[float, Field(gt=0, le=3650)] | None = None
 
@@ -97,14 +100,14 @@ class TokenView(View):
 
 
 class NewTokenView(TokenView):
-    token: str = Field(description="Shown this once; only a hash of it is kept.")
+    token: str = Field(description="Shown only once; only a hash is stored.")
 
 
 class UserCreate(Body):
     name: Label
     password: Password | None = None
     role: Literal["operator", "scientist"] | None = None
-    group: Label | None = Field(default=DEFAULT_GROUP, description="null means: in no group, and so without a pool.")
+    group: Label | None = Field(default=DEFAULT_GROUP, description="null means no group, and so no pool of a group.")
     permission_group: Label = EVERYONE
     display_name: DisplayName = ""
     email: Email = ""
@@ -131,7 +134,7 @@ class UserView(View):
     must_change_password: bool
     active_jobs: int = Field(description="Jobs that wait or run.")
     created_at: str
-    last_seen_at: str | None = Field(description="To the minute; null if never, or not since signing out.")
+    last_seen_at: str | None = Field(description="Precise to the minute; null if never, or not since signing out.")
 
 
 def quota_view(quota: Quota) -> QuotaView:

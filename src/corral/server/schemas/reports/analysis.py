@@ -17,20 +17,20 @@ from corral.server.schemas.jobs.jobs import AllocationView, allocation_view
 class FindingView(View):
     kind: FindingKind
     severity: Severity
-    subject: str = Field(description="The job, GPU, queue or pool that it is about.")
+    subject: str = Field(description="The job, GPU, queue or pool that the finding is about.")
     title: str
-    evidence: dict[str, int | float | str] = Field(description="The numbers behind it.")
+    evidence: dict[str, int | float | str] = Field(description="The numbers that the finding is based on.")
     text: str
     proposal: str
 
 
 class GpuHoursView(View):
-    key: str = Field(description="The user, group, queue or GPU model; empty for what has none.")
+    key: str = Field(description="The user, group, queue or GPU model; empty if there is none.")
     gpu_hours: float
     measured_gpu_hours: float
-    busy_gpu_hours: float = Field(description="Utilisation times time, of what was measured.")
+    busy_gpu_hours: float = Field(description="Measured utilisation times time.")
     idle_gpu_hours: float
-    energy_kwh: float = Field(description="Of a job that crosses the border of the period, the part by its time.")
+    energy_kwh: float = Field(description="Of a job that began before the period or ended after it, the share by time.")
     utilization: float | None
     jobs: int
 
@@ -48,7 +48,7 @@ class AnalysisView(View):
     until: str
     findings: list[FindingView]
     usage: UsageBreakdownView
-    notes: list[str] = Field(description="What could not be looked at.")
+    notes: list[str] = Field(description="Data that was not available.")
 
 
 class MoveView(View):
@@ -59,7 +59,9 @@ class MoveView(View):
     to_node: str
     before: AllocationView
     after: AllocationView
-    lost_gpu_hours: float = Field(description="Work that is done again, at most: the time since the last checkpoint.")
+    lost_gpu_hours: float = Field(
+        description="Upper bound of the work that is repeated: the time since the last checkpoint."
+    )
 
 
 class FreedNodeView(View):
@@ -71,11 +73,11 @@ class FreedNodeView(View):
 
 
 class DefragmentationView(View):
-    """A plan to look at. Nothing carries it out by itself."""
+    """A proposed plan. It is not carried out automatically."""
 
-    moves: list[MoveView] = Field(description="In the order in which they can be made.")
+    moves: list[MoveView] = Field(description="In the order in which they can be carried out.")
     frees: list[FreedNodeView]
-    helps: list[str] = Field(description="Waiting jobs that would find a place.")
+    helps: list[str] = Field(description="Waiting jobs that would fit.")
     lost_gpu_hours: float
 
 

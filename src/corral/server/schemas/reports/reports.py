@@ -31,21 +31,21 @@ class ReportView(View):
     until: str
     created_at: str
     created_by: str
-    #: the schedule that asked for it; null for a person
+    #: the schedule that requested it; null if a user did
     schedule: str | None
     state: ReportState
-    #: why it could not be made
+    #: why the report failed
     error: str
     #: formats that can be downloaded
     formats: list[str]
 
 
 class ScheduleEdit(Body):
-    """What may be changed about a schedule; what is left out stays as it is."""
+    """Changes to a schedule. Fields that are left out keep their values."""
 
     period: Period = "weekly"
-    hour: Annotated[int, Field(ge=0, le=23, description="Of the day, in UTC.")] = 6
-    weekday: Annotated[int, Field(ge=0, le=6, description="Monday is 0; only of weekly ones.")] = 0
+    hour: Annotated[int, Field(ge=0, le=23, description="Hour of the day, in UTC.")] = 6
+    weekday: Annotated[int, Field(ge=0, le=6, description="Monday is 0; only for weekly schedules.")] = 0
     channels: Annotated[list[Label], Field(max_length=50)] = Field(
         default_factory=list, description="Channels that the report is sent to."
     )

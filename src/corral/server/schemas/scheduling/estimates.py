@@ -5,14 +5,14 @@ from __future__ import annotations
 from pydantic import Field
 
 from corral.control.scheduling.estimates import Summary
-from corral.core.scheduling.forecast.accuracy import Accuracy, Told
-from corral.core.scheduling.forecast.estimates import Estimate, basis_words
+from corral.core.scheduling.forecast.accuracy import Accuracy, PastEstimate
+from corral.core.scheduling.forecast.estimates import Estimate, basis_text
 from corral.server.scheduling.estimate_worker import Current
 from corral.server.schemas.base import Number, View, number, rfc3339
 
 
 class EstimateView(View):
-    """When it is expected to start: half of such jobs do by p50, nine tenths by p90."""
+    """The estimated start: half of such jobs start by p50, nine tenths by p90."""
 
     p50: str
     p90: str
@@ -23,18 +23,22 @@ class EstimatedStartView(EstimateView):
 
 
 class ExplainedEstimateView(EstimatedStartView):
-    basis: str = Field(description="What the estimate comes from, in words.")
+    basis: str = Field(description="Explanation of the estimate.")
 
 
 class AccuracyView(View):
     started: int
-    before_p50: Number | None = Field(description="Which part of them started by then; null: none can be judged yet.")
+    before_p50: Number | None = Field(
+        description="Share of the jobs that started by then; null: no estimate can be judged yet."
+    )
     before_p90: Number | None
-    median_error_seconds: Number | None = Field(description="Between p50 and the start, whichever was first.")
+    median_error_seconds: Number | None = Field(
+        description="Difference between p50 and the start, whichever was first."
+    )
 
 
 class HorizonAccuracyView(AccuracyView):
-    horizon: str = Field(description="How far ahead those estimates looked, such as `< 1 h`.")
+    horizon: str = Field(description="Time between the estimate and the estimated start, such as `< 1 h`.")
 
 
 class ToldView(View):
@@ -47,9 +51,11 @@ class ToldView(View):
 
 class EstimateAccuracyView(AccuracyView):
     since: str | None
-    estimates: int = Field(description="Made since then; of those that still wait only the late ones are judged.")
+    estimates: int = Field(
+        description="Estimates made since then; of jobs that still wait, only those that are late are judged."
+    )
     by_horizon: list[HorizonAccuracyView]
-    recent: list[ToldView] = Field(description="The latest first; of jobs that the caller may see.")
+    recent: list[ToldView] = Field(description="Estimates for jobs that the caller may see, the latest first.")
 
 
 def estimate_view(estimate: Estimate) -> EstimateView:
@@ -71,7 +77,7 @@ def explained_estimate_view(current: Current | None) -> ExplainedEstimateView | 
         p50=rfc3339(estimate.p50),
         p90=rfc3339(estimate.p90),
         made_at=rfc3339(current.made_at),
-        basis=basis_words(estimate),
+        basis=basis_text(estimate),
     )
 
 
@@ -83,7 +89,7 @@ def accuracy_view(summary: Summary) -> EstimateAccuracyView:
         before_p50=_rounded(summary.overall.before_p50, 3),
         before_p90=_rounded(summary.overall.before_p90, 3),
         median_error_seconds=_rounded(summary.overall.median_error_seconds, 1),
-        by_horizon=[_horizon_view(words, found) for words, found in summary.horizons],
+        by_horizon=[_horizon_view(label, found) for label, found in summary.horizons],
         recent=[_told_view(one) for one in summary.recent],
     )
 
@@ -102,7 +108,7 @@ def _rounded(value: float | None, digits: int) -> Number | None:
     return None if value is None else number(round(value, digits))
 
 
-def _told_view(one: Told) -> ToldView:
+def _told_view(one: PastEstimate) -> ToldView:
     assert one.started_at is not None
     return ToldView(
         job=one.job_id,

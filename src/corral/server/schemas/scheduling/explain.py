@@ -10,11 +10,11 @@ from pydantic import Field
 from corral.control.scheduling.suggestions import Outcome, Suggestion
 from corral.control.scheduling.views import TrialRun
 from corral.core.model import Job, JobState
-from corral.core.scheduling.cycle.hold_rules import Reason
-from corral.core.scheduling.cycle.plan import PlannedStart, Preemption, PreemptionRule
 from corral.core.scheduling.explain.advice import Operation
 from corral.core.scheduling.explain.reasons import NAMED, Explanation
 from corral.core.scheduling.forecast.estimates import Estimate
+from corral.core.scheduling.limits.hold_rules import Reason
+from corral.core.scheduling.plan.plan import PlannedStart, Preemption, PreemptionRule
 from corral.server.events.visibility import Veil
 from corral.server.scheduling.estimate_worker import Current
 from corral.server.schemas.base import Number, View, number, rfc3339
@@ -34,7 +34,7 @@ class ReasonView(View):
 
 
 class JobRefView(View):
-    """A job; of one that the caller may not see only whose it is."""
+    """A job; of a job that the caller may not see, only the owner is shown."""
 
     id: str | None
     name: str | None
@@ -42,30 +42,32 @@ class JobRefView(View):
 
 
 class EffectView(View):
-    outcome: Outcome = Field(description="start: now. earlier: at a promised time that comes sooner than without it.")
+    outcome: Outcome = Field(
+        description="start: the job would start now. earlier: its planned start would be earlier than without this."
+    )
     start_at: str
 
 
-class ChangeView(View):
+class SuggestedChangeView(View):
     operation: Operation = Field(description="edit: PATCH the job with the body. start: POST to its /start.")
     body: dict[str, Any]
 
 
 class SuggestionView(View):
-    """A change that helps: the scheduler was asked what it would do then."""
+    """A change that helps, checked by running the scheduler with it."""
 
     title: str
     detail: str
     effect: EffectView
-    change: ChangeView
+    change: SuggestedChangeView
 
 
 class CycleView(View):
-    """Where in the journal an answer of the past comes from."""
+    """The journal entries that an answer about the past is based on."""
 
     id: int
     at: str
-    exact: bool = Field(description="Everything that had happened is in the answer, and nothing else.")
+    exact: bool = Field(description="Whether the answer contains exactly the changes up to that moment.")
     known_until: str
     words: str
 
@@ -76,21 +78,23 @@ class WhyView(View):
     summary: str
     reasons: list[ReasonView]
     position: int | None
-    place: str = Field(description="What its place in the line comes from, in words; empty if it is in none.")
+    place: str = Field(
+        description="Explanation of the job's position in the waiting line; empty if the job is in none."
+    )
     ahead: list[JobRefView]
     ahead_count: int
     planned_start: str | None
     planned_nodes: list[str]
     estimate: ExplainedEstimateView | None = Field(
-        default=None, description="When it is expected to start; null: it does not wait, or nobody can tell."
+        default=None, description="Estimated start; null: the job does not wait, or no estimate exists."
     )
-    suggestions: list[SuggestionView] = Field(description="For its owner and operators, the best first.")
-    at: str | None = Field(default=None, description="The moment that was asked about; null for now.")
+    suggestions: list[SuggestionView] = Field(description="Shown to the job's owner and to operators, the best first.")
+    at: str | None = Field(default=None, description="The moment in question; null for now.")
     cycle: CycleView | None = None
 
 
 class PreemptingView(View):
-    """A job that would be interrupted; of one that the caller may not see only the rule and the loss."""
+    """A job that would be preempted; of a job that the caller may not see, only the rule and the loss are shown."""
 
     job: str | None
     rule: PreemptionRule
@@ -98,21 +102,21 @@ class PreemptingView(View):
 
 
 class WouldStartView(View):
-    at: str | None = Field(description="Now, or the half of the estimate; null: nobody can tell.")
-    nodes: list[str] = Field(description="Where: for sure if it starts now, else as far as it is planned.")
-    after: list[str] = Field(description="Jobs in front of it that the caller may see, the first ones.")
+    at: str | None = Field(description="Now, or p50 of the estimate; null: no estimate exists.")
+    nodes: list[str] = Field(description="Nodes: certain if the job starts now, otherwise of its planned start.")
+    after: list[str] = Field(description="The first of the jobs ahead of it that the caller may see.")
     preempting: list[PreemptingView]
 
 
 class PlanView(View):
     outcome: Literal["start", "wait", "refuse"]
     detail: str
-    start_at: str | None = Field(description="Now, or when it is promised at the latest.")
+    start_at: str | None = Field(description="Now, or the latest planned start.")
     nodes: list[str]
     reasons: list[ReasonView]
     ahead_count: int
-    estimate: EstimateView | None = Field(default=None, description="When it would start.")
-    would_start: WouldStartView | None = Field(default=None, description="null: it would be refused.")
+    estimate: EstimateView | None = Field(default=None, description="When the job would start.")
+    would_start: WouldStartView | None = Field(default=None, description="null: the job would be refused.")
 
 
 def why_view(
@@ -122,7 +126,7 @@ def why_view(
     advice: Iterable[Suggestion] = (),
     expected: Current | None = None,
 ) -> WhyView:
-    """`veil` has the jobs ahead; one that has just gone is left out."""
+    """`veil` has the jobs ahead; a job that has just ended is left out."""
     ahead = [veil.jobs[job_id] for job_id in explanation.ahead[:NAMED] if job_id in veil.jobs]
     return WhyView(
         job_id=job.id,
@@ -141,7 +145,7 @@ def why_view(
 
 
 def plan_view(trial: TrialRun, now: float, veil: Veil, expected: Estimate | None) -> PlanView:
-    """`expected` is when it would start; `veil` has the live jobs."""
+    """`expected` is the estimated start; `veil` has the live jobs."""
     if trial.refusal is not None:
         reason = ReasonView(
             rule=trial.refusal.slug, detail=trial.refusal.detail, numbers=dict(trial.refusal.numbers), jobs=[]
@@ -204,7 +208,7 @@ def _suggestion(item: Suggestion) -> SuggestionView:
         title=proposal.title,
         detail=proposal.detail,
         effect=EffectView(outcome=item.outcome, start_at=rfc3339(item.start_at)),
-        change=ChangeView(operation=proposal.operation, body=dict(proposal.change)),
+        change=SuggestedChangeView(operation=proposal.operation, body=dict(proposal.change)),
     )
 
 

@@ -25,18 +25,19 @@ Kinds = list[Literal["workbench", "training", "distributed", "preset"]]
 
 
 class QueueEdit(Body):
-    """What may be changed about a queue; what is left out stays as it is, null takes a limit away."""
+    """Changes to a queue. Fields that are left out keep their values; null removes a limit."""
 
     policy: Label = "fair-share"
     blocking: Literal["strict", "backfill"] = "backfill"
     placement: Label = "fragmentation"
     weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
     guaranteed_gpus: GpuCount = Field(
-        default=0, description="GPUs that come back to it when it needs them; together at most what its pool has."
+        default=0,
+        description="GPUs that the queue can reclaim; all guarantees together are at most the pool's GPUs.",
     )
     preempts: bool = Field(
         default=False,
-        description="Jobs at its front take GPUs from those far behind them that run; with priority, shortest or "
+        description="Jobs at the front preempt running jobs that are far behind them; with priority, shortest or "
         "weighted.",
     )
     max_gpus: GpuCount | None = None
@@ -44,7 +45,7 @@ class QueueEdit(Body):
     max_seconds: Annotated[Duration, Field(gt=0)] | None = None
     kinds: Kinds = Field(default_factory=list)
     groups: Annotated[list[Label], Field(max_length=1000)] = Field(
-        default_factory=list, description="Groups that may use it beside the one that has its pool."
+        default_factory=list, description="Groups that may use the queue besides the group that owns its pool."
     )
     min_job_gpus: GpuCount | None = None
     max_job_gpus: GpuCount | None = None
@@ -75,13 +76,13 @@ class QueueView(View):
     queued: int
     held_gpus: Number
     borrowed_gpus: Number = Field(
-        description="What it holds beyond its guarantee, where queues of the pool have one: lent until they ask."
+        description="GPUs borrowed beyond the guarantee, if queues of the pool have one; those queues can reclaim them."
     )
-    owed_gpus: Number = Field(description="What it is guaranteed and does not hold.")
+    owed_gpus: Number = Field(description="Guaranteed GPUs that the queue does not hold.")
 
 
 class OrderedJobView(View):
-    """A place in a line; of a job that the caller may not see only whose it is and how large."""
+    """A position in a waiting line; of a job that the caller may not see, only its owner and its size are shown."""
 
     position: int
     id: str | None
@@ -89,35 +90,33 @@ class OrderedJobView(View):
     user: str
     gpus: Number
     nodes: int
-    cluster: str | None = Field(description="The only cluster where it may run; null: several will do.")
+    cluster: str | None = Field(description="The only cluster in which the job may run; null: several.")
     priority: int
     pinned: bool
     score: float | None
     detail: str
-    moved: bool = Field(description="Its owner has given it a place among the own jobs.")
+    moved: bool = Field(description="The owner has moved the job among the owner's own jobs.")
     queued_at: str | None
     planned_start: str | None
-    estimated_start: EstimatedStartView | None = Field(
-        description="When it is expected to start; null while nothing can be told."
-    )
+    estimated_start: EstimatedStartView | None = Field(description="Estimated start; null while no estimate exists.")
 
 
 class LineView(View):
-    """Jobs that wait for the same: one GPU model, on one node or as a gang."""
+    """Jobs that wait for the same resources: one GPU model, on one node or as a gang."""
 
     model: str
     line: Literal["single", "gang"]
-    length: int = Field(description="Jobs in the line; of a long one not all are shown.")
+    length: int = Field(description="Number of jobs in the waiting line; of a long line not all jobs are shown.")
     jobs: list[OrderedJobView]
 
 
 class OrderView(View):
     lines: list[LineView]
-    waiting_for_others: int = Field(description="Jobs that come after others, and so stand in no line yet.")
+    waiting_for_others: int = Field(description="Jobs that depend on others, and so are in no waiting line yet.")
 
 
 def changes_of(body: QueueEdit) -> dict[str, Any]:
-    """The fields that were given, as the model has them."""
+    """The fields that were given, in the form of the model."""
     changes = body.model_dump(exclude_unset=True)
     if "blocking" in changes:
         changes["blocking"] = Blocking(changes["blocking"])
@@ -129,7 +128,7 @@ def changes_of(body: QueueEdit) -> dict[str, Any]:
 
 
 def queue_of(body: QueueCreate) -> Queue:
-    # In the model, placement has another default: that of journals from before it could be chosen.
+    # In the model, placement has another default: that of journal entries from before placement could be chosen.
     return Queue(**{"placement": body.placement, **changes_of(body)})
 
 

@@ -8,45 +8,47 @@ from pydantic import Field
 
 from corral.control.records import ReceiptRecord
 from corral.core.model import WHOLE
-from corral.core.scheduling.cycle.plan import PreemptionRule
+from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.server.schemas.base import Number, View, number, rfc3339, rfc3339_or_none
 
 
 class ExpectedBackView(View):
-    """When the job is expected to run again: half of the time not later, and nine times out of ten."""
+    """When the job is expected to run again: by p50 in half of the cases, by p90 in nine of ten."""
 
     p50: str
     p90: str
 
 
 class ReceiptView(View):
-    """One job gave way to another. Both owners see it, and operators do."""
+    """One job was preempted for another. Both owners and operators see the receipt."""
 
     id: int
-    at: str = Field(description="When the job was told to save and end.")
+    at: str = Field(description="When the job was asked to save and end.")
     rule: PreemptionRule
     detail: str = Field(description="The rule with its numbers.")
-    job: str = Field(description="Who gave way.")
+    job: str = Field(description="The job that was preempted.")
     job_name: str
     user: str
     attempt: int = Field(description="The attempt that was ended.")
-    for_job: str = Field(description="Who starts instead.")
+    for_job: str = Field(description="The job that starts instead.")
     for_job_name: str
     for_user: str
     gpus: Number = Field(description="What it held.")
     lost_gpu_seconds: Number = Field(
-        description="Work that was saved nowhere when it was told; once `saved` is known, what was lost."
+        description="Work that was not saved when the job was asked to end; once `saved` is known, the lost work."
     )
     saved: bool | None = Field(
-        description="Whether its program saved between the warning and its end; null until that is known."
+        description="Whether the program saved between the warning and its end; null until known."
     )
-    ended_at: str | None = Field(description="When its attempt was over and it waited again.")
-    back_at: str | None = Field(description="When its next attempt was up.")
-    expected_back: ExpectedBackView | None = Field(description="While it waits: when it is expected to run again.")
+    ended_at: str | None = Field(description="When the attempt was over and the job waited again.")
+    back_at: str | None = Field(description="When the next attempt was running.")
+    expected_back: ExpectedBackView | None = Field(description="While the job waits: when it is expected to run again.")
 
 
 class JobReceiptView(ReceiptView):
-    role: Literal["preempted", "preempting"] = Field(description="Whether the job gave way, or others gave way to it.")
+    role: Literal["preempted", "preempting"] = Field(
+        description="Whether the job was preempted, or other jobs were preempted for it."
+    )
 
 
 def receipt_view(receipt: ReceiptRecord, expected: ExpectedBackView | None = None) -> ReceiptView:

@@ -31,14 +31,16 @@ Moment = Annotated[
 class ReservationCreate(Body):
     name: Label
     pool: Label
-    gpus: Count | None = Field(default=None, description="So many: corral chooses, whole nodes first.")
-    gpu_ids: GpuIds | None = Field(default=None, description="Or exactly these.")
-    model: Label | None = Field(default=None, description="Of this model; left out, of the one that has most free.")
+    gpus: Count | None = Field(default=None, description="Number of GPUs; corral chooses them, whole nodes first.")
+    gpu_ids: GpuIds | None = Field(default=None, description="Or the ids of the GPUs.")
+    model: Label | None = Field(default=None, description="Model of the GPUs; left out: the model with most free GPUs.")
     users: UserNames = Field(default_factory=list)
     groups: UserNames = Field(default_factory=list)
-    since: Moment | None = Field(default=None, description="Left out, or in the past: from now on.")
-    until: Moment | None = Field(default=None, description="Left out: it stands until it is deleted.")
-    lends: bool = Field(default=True, description="Whether preemptible jobs of others may use what owners do not.")
+    since: Moment | None = Field(default=None, description="Left out, or in the past: now.")
+    until: Moment | None = Field(default=None, description="Left out: the reservation lasts until it is deleted.")
+    lends: bool = Field(
+        default=True, description="Whether preemptible jobs of others may use GPUs that the owners do not use."
+    )
     note: Note = ""
 
 
@@ -50,7 +52,7 @@ class ReservationEdit(Body):
     groups: UserNames | None = None
     since: Moment | None = None
     until: Moment | None = Field(
-        default=None, description="Null lets it stand until it is deleted; left out, it stays."
+        default=None, description="Null: the reservation lasts until it is deleted; left out: unchanged."
     )
     lends: bool | None = None
     note: Note | None = None
@@ -61,16 +63,18 @@ class ReservationView(View):
     pool: str
     model: str
     gpus: list[str]
-    nodes: dict[str, list[str]] = Field(description="Its GPUs by node; those that are not there now are under ''.")
+    nodes: dict[str, list[str]] = Field(description="The GPUs by node; GPUs that are not present now are under ''.")
     gpu_count: int
     users: list[str]
     groups: list[str]
     since: str
-    until: str | None = Field(description="Null while it stands.")
+    until: str | None = Field(description="Null if the reservation has no end.")
     lends: bool
     note: str
     state: Literal["upcoming", "active", "standing", "over"]
-    in_force: bool = Field(description="False when it is over, and for a standing one where nothing stands (dynamic).")
+    in_force: bool = Field(
+        description="False once the reservation is over, and for a standing one if the strategy is dynamic."
+    )
     used_by_owners: int = Field(description="GPUs that owners hold now.")
     lent: int = Field(description="GPUs that others hold within the window now.")
     created_by: str

@@ -1,4 +1,4 @@
-"""Object stores on the wire. A secret only ever comes in."""
+"""Object stores on the wire. A secret is accepted, but never returned."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ Secret = Annotated[Text, Field(max_length=16_384)]
 
 class ObjectStoreCreate(Body):
     name: Label
-    kind: Literal["s3", "gcs"] = Field(description="s3: S3 and what speaks like it, such as MinIO.")
+    kind: Literal["s3", "gcs"] = Field(description="s3: S3 and compatible services, such as MinIO.")
     bucket: Label
-    endpoint: Address | None = Field(default=None, description="Null: the provider's own.")
+    endpoint: Address | None = Field(default=None, description="Null: the provider's default.")
     region: Label = ""
-    prefix: Address = Field(default="", description="The part of the bucket that is opened.")
+    prefix: Address = Field(default="", description="Prefix of the bucket that can be used.")
     access_key: Label = Field(default="", description="Of S3.")
     secret: Secret = Field(
-        default="", description="Of S3 the secret key, of GCS the account's key as JSON. Kept encrypted, never shown."
+        default="",
+        description="For S3 the secret key, for GCS the account's key as JSON. Stored encrypted, never shown.",
     )
     allow_write: bool = Field(default=False, description="Whether jobs may write to it.")
 
 
 class ObjectStoreEdit(Body):
-    """What may be changed about how a bucket is reached; what is left out stays as it is."""
+    """Changes to the access to a bucket. Fields that are left out keep their values."""
 
     endpoint: Address | None = None
     region: Label = ""
@@ -42,19 +43,21 @@ class ObjectStoreView(View):
     kind: ObjectStoreKind
     bucket: str
     allow_write: bool
-    endpoint: str | None = Field(description="From here on for operators only; others see them empty.")
+    endpoint: str | None = Field(
+        description="This field and the following ones are shown to operators only; for others they are empty."
+    )
     region: str
     prefix: str
     access_key: str
     has_secret: bool
-    volumes: int = Field(description="How many volumes are parts of it.")
+    volumes: int = Field(description="Number of volumes in this object store.")
     created_at: str
 
 
 class ObjectStoreTestView(View):
     ok: bool
     detail: str
-    objects_seen: int = Field(description="Right below the prefix.")
+    objects_seen: int = Field(description="Names directly below the prefix.")
 
 
 def object_store_view(store: ObjectStoreRecord, volumes: int, *, is_operator: bool) -> ObjectStoreView:

@@ -12,14 +12,16 @@ from corral.server.schemas.base import Body, Text, View, parse_time, rfc3339
 from corral.stores.storage.uploads import MAX_PART_BYTES, MAX_PARTS, MIN_PART_BYTES, Upload
 
 Checksum = Annotated[Text, Field(pattern=r"^[0-9a-f]{64}$", description=f"{ALGORITHM}, in hexadecimal digits.")]
-FilePath = Annotated[Text, Field(min_length=1, max_length=4096, description="From the volume's root on.")]
+FilePath = Annotated[Text, Field(min_length=1, max_length=4096, description="Path relative to the volume's root.")]
 #: More than any disk has.
 MAX_FILE_BYTES = 1 << 50
 
 
 class VolumeFileView(View):
-    path: str = Field(description="From the volume's root on.")
-    kind: FileKind = Field(description="`other`: a link that leads out, a device, or a name that is no text.")
+    path: str = Field(description="Path relative to the volume's root.")
+    kind: FileKind = Field(
+        description="`other`: a link to a place outside of the volume, a device, or a name that is not valid text."
+    )
     size: int
     modified_at: str
 
@@ -29,7 +31,7 @@ class ChecksumView(View):
     algorithm: str
     checksum: str
     size: int
-    etag: str = Field(description="Of the content that the checksum was made of.")
+    etag: str = Field(description="Size of the content that the checksum was computed of.")
 
 
 class UploadCreate(Body):
@@ -39,10 +41,12 @@ class UploadCreate(Body):
         default=8 * 1024 * 1024,
         ge=MIN_PART_BYTES,
         le=MAX_PART_BYTES,
-        description=f"Of every part but the last. There may be {MAX_PARTS} parts.",
+        description=f"Size of every part except the last. There may be {MAX_PARTS} parts.",
     )
-    checksum: Checksum | None = Field(default=None, description="Of the whole, if it is known already.")
-    modified_at: Text | None = Field(default=None, description="The file's own time; null: when it is complete.")
+    checksum: Checksum | None = Field(default=None, description="Checksum of the whole file, if it is known already.")
+    modified_at: Text | None = Field(
+        default=None, description="The file's modification time; null: the time at which the upload is completed."
+    )
 
 
 class UploadComplete(Body):
@@ -54,8 +58,8 @@ class UploadView(View):
     path: str
     size: int
     part_bytes: int
-    parts: int = Field(description="Their numbers begin with 0.")
-    have: list[int] = Field(description="The parts that are there already.")
+    parts: int = Field(description="Numbers of the parts, beginning with 0.")
+    have: list[int] = Field(description="Parts that were received already.")
 
 
 def file_view(found: StoredFile) -> VolumeFileView:

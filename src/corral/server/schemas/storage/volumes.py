@@ -21,18 +21,16 @@ class VolumeCreate(Body):
     type: Literal["block", "filesystem", "object"] = Field(
         description="block: one writer or many readers. filesystem: many of both. object: a part of a bucket."
     )
-    size: Size = Field(default=0, description="What it may hold; needed for block and filesystem.")
-    cluster: Label | None = Field(default=None, description="Null: the only one there is.")
-    object_store: Label | None = Field(
-        default=None, description="Of an object volume: the bucket that it is a part of."
-    )
-    prefix: Prefix = Field(default="", description="Of an object volume: the part of the bucket that it shows.")
+    size: Size = Field(default=0, description="Capacity; required for block and filesystem.")
+    cluster: Label | None = Field(default=None, description="Null: the only cluster.")
+    object_store: Label | None = Field(default=None, description="For an object volume: the object store.")
+    prefix: Prefix = Field(default="", description="For an object volume: the prefix in the bucket.")
 
 
 class VolumeEdit(Body):
-    """What may be changed about a volume; what is left out stays as it is."""
+    """Changes to a volume. Fields that are left out keep their values."""
 
-    size: Size | None = Field(default=None, description="A volume only grows.")
+    size: Size | None = Field(default=None, description="A volume can only grow.")
 
 
 class VolumeShareBody(Body):
@@ -43,7 +41,7 @@ class VolumeShareBody(Body):
 
 class VolumeSharesPut(Body):
     shares: Annotated[list[VolumeShareBody], Field(max_length=200)] = Field(
-        description="With whom it is shared from now on, all of them."
+        description="The complete list of users and groups that the volume is shared with."
     )
 
 
@@ -70,20 +68,20 @@ class VolumeView(View):
     owner: str
     type: VolumeType
     cluster: str
-    size_bytes: int = Field(description="What it may hold; 0 for a bucket, which has no limit here.")
-    used_bytes: int | None = Field(description="Null until it was measured.")
+    size_bytes: int = Field(description="Capacity; 0 for a bucket, which has no limit here.")
+    used_bytes: int | None = Field(description="Null until the use was measured.")
     measured_at: str | None
-    full: bool = Field(description="Jobs that would write to it do not start.")
+    full: bool = Field(description="Jobs that would write to the volume do not start.")
     state: VolumeState
     message: str
     read_only: bool
     object_store: str | None
     prefix: str
     shares: list[VolumeShareView] = Field(description="Shown to its owner and to operators only.")
-    may_write: bool = Field(description="Whether the caller may.")
+    may_write: bool = Field(description="Whether the caller may write.")
     mine: bool
     created_at: str
-    jobs: list[VolumeJobView] = Field(description="Live jobs that mount it, as far as the caller may see them.")
+    jobs: list[VolumeJobView] = Field(description="Live jobs that mount the volume and that the caller may see.")
 
 
 def draft_of(body: VolumeCreate) -> VolumeDraft:

@@ -1,4 +1,4 @@
-"""What a search has found, on the wire."""
+"""Search results, on the wire."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from corral.server.schemas.base import View
 
 class FoundView(View):
     type: Type
-    id: str = Field(description="What its own route knows it by; of an image that somebody owns `owner/name`.")
+    id: str = Field(description="Id for the item's own route; `owner/name` of an image that has an owner.")
     title: str
-    detail: str = Field(description="A few words that tell it from its namesakes.")
+    detail: str = Field(description="A short text that distinguishes items of the same name.")
 
 
 class SearchView(View):

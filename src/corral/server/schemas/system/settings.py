@@ -1,4 +1,4 @@
-"""The effective settings, on the wire: to be looked at. They are changed in `corral.yaml` and by a restart."""
+"""The effective settings, on the wire, read-only. They are changed in `corral.yaml` and by a restart."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from corral.server.schemas.base import View
 from corral.server.settings.settings import SettingLine, Settings, show_settings, without_password
 
 MASK = "***"
-#: Names of variables whose values are nobody's business.
+#: Names of variables whose values are secret.
 _SECRET = re.compile(r"key|token|secret|pass|credential|auth", re.IGNORECASE)
 
 
 class SettingView(View):
-    key: str = Field(description="Within its section, such as interval_seconds.")
-    value: Any = Field(description="Null where there is none. Secrets are masked.")
-    source: str = Field(description="Where it came from: default, a line of the file, a variable, the command line.")
+    key: str = Field(description="Key within the section, such as interval_seconds.")
+    value: Any = Field(description="Null if there is none. Secrets are masked.")
+    source: str = Field(description="Source of the value: default, a line of the file, a variable, the command line.")
     is_default: bool
 
 
@@ -29,7 +29,7 @@ class SettingsSectionView(View):
 
 class SettingsView(View):
     config_file: str | None
-    sections: list[SettingsSectionView] = Field(description="Those of corral.yaml, in its order.")
+    sections: list[SettingsSectionView] = Field(description="The sections of corral.yaml, in its order.")
 
 
 def settings_view(settings: Settings) -> SettingsView:

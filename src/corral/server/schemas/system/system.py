@@ -16,7 +16,7 @@ class HealthView(View):
 
 
 class PartView(View):
-    """One part of the server and how it is."""
+    """One part of the server and its health."""
 
     name: str
     healthy: bool
@@ -24,7 +24,7 @@ class PartView(View):
 
 
 class IsolationView(View):
-    """How far jobs of different users are kept apart from each other and from the server."""
+    """How jobs of different users are isolated from each other and from the server."""
 
     separation: Separation = Field(
         description="accounts: each user has an account of the machine; shared_accounts: some users share one; "

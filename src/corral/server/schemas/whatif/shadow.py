@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from corral.control.records import DifferenceRecord, ShadowRecord
-from corral.core.whatif.scenario import scenario_of, words
+from corral.core.whatif.scenario import describe, scenario_of
 from corral.server.schemas.base import View, rfc3339, rfc3339_or_none
 from corral.server.whatif.shadow_runner import ShadowStanding
 
@@ -17,7 +17,7 @@ class CountsView(View):
     seen: int
     same: int
     different: int
-    dropped: int = Field(description="Followed without deciding, because the shadow had fallen behind.")
+    dropped: int = Field(description="Cycles that were skipped because the shadow policy had fallen behind.")
     failed: int
 
 
@@ -62,7 +62,7 @@ def shadow_view(
     return ShadowView(
         running=record is not None and record.stopped_at is None,
         changes=dict(record.changes) if record else {},
-        words=words(scenario_of(record.changes)) if record else "",
+        words=describe(scenario_of(record.changes)) if record else "",
         started_by=record.started_by if record else None,
         started_at=rfc3339(record.started_at) if record else None,
         stopped_at=rfc3339_or_none(record.stopped_at) if record else None,

@@ -11,11 +11,11 @@ from corral.control.records import SimulationRecord, SimulationSource, Simulatio
 from corral.core.model import DEFAULT_PRIORITY, DEFAULT_QUEUE, WHOLE, Job, JobKind, Request
 from corral.core.quantities import parse_gpus
 from corral.core.whatif.past_jobs import PastJob
-from corral.core.whatif.scenario import scenario_of, words
+from corral.core.whatif.scenario import describe, scenario_of
 from corral.server.schemas.base import Body, Duration, Label, Size, View, rfc3339, rfc3339_or_none
 from corral.server.whatif.simulation_runner import Standing
 
-#: What fits into one request, and is answered while somebody waits.
+#: Limits of one request, so that it is answered while the caller waits.
 MOST_TRACE_JOBS = 10_000
 
 Moment = Annotated[Label, Field(min_length=1, examples=["2026-01-03T10:00:00Z"])]
@@ -25,7 +25,7 @@ GpuLimit = Annotated[int, Field(ge=0, le=1_000_000, description="0 means: no lim
 
 
 class QueueChanges(Body):
-    """What is different about a queue; what is left out stays as it is."""
+    """Changes to a queue. Fields that are left out keep their values."""
 
     policy: Label | None = None
     blocking: Literal["strict", "backfill"] | None = None
@@ -56,7 +56,7 @@ class NodesAdded(Body):
     gpus: Annotated[int, Field(ge=0, le=1024)]
     model: Annotated[Label, Field(min_length=1)]
     cpus: Annotated[float, Field(ge=0, le=1_000_000)] | None = Field(
-        default=None, description="Left out: as many as the largest node has."
+        default=None, description="Left out: the number of the largest node."
     )
     memory_bytes: Size | None = None
     pool: Label | None = None
@@ -72,7 +72,7 @@ class FleetChanges(Body):
 
 
 class RuleChanges(Body):
-    """What is different about the rules; an empty body is the cluster as it is."""
+    """Changes to the rules; an empty body is the present cluster."""
 
     queues: Annotated[dict[Label, QueueChanges], Field(max_length=1000)] | None = Field(
         default=None, description="By the queue's name, or `*` for every queue."
@@ -83,7 +83,7 @@ class RuleChanges(Body):
 
 
 class Changes(RuleChanges):
-    """What is different about the cluster; an empty body is the cluster as it is."""
+    """Changes to the cluster; an empty body is the present cluster."""
 
     limits: LimitChanges | None = None
     quotas: Annotated[dict[Label, Annotated[int, Field(ge=-1, le=1_000_000)]], Field(max_length=10_000)] | None = Field(
@@ -110,7 +110,7 @@ class TraceJobBody(Body):
 
 
 class SimulationCreate(Body):
-    """The last `days`, or what was from `since` until `until` (now when left out), or `jobs` of a trace."""
+    """The last `days`, or the span from `since` until `until` (now if left out), or `jobs` of a trace."""
 
     name: Label = ""
     days: Annotated[float, Field(gt=0, le=92)] | None = None
@@ -259,11 +259,11 @@ class SimulationView(View):
     words: WordsView
     progress: ProgressView
     headline: HeadlineView | None
-    result: ResultView | None = Field(description="Only of a single one that is ready.")
+    result: ResultView | None = Field(description="Only set for a single simulation that is ready.")
 
 
 def plain_of(changes: RuleChanges) -> dict[str, Any]:
-    """What was given, and nothing else."""
+    """Only the fields that were given."""
     plain = changes.model_dump(exclude_none=True)
     return {name: value for name, value in plain.items() if value not in ({}, [])}
 
@@ -285,7 +285,7 @@ def simulation_view(
         until=rfc3339(record.until),
         base=dict(record.base),
         candidate=dict(record.candidate),
-        words=WordsView(base=words(scenario_of(record.base)), candidate=words(scenario_of(record.candidate))),
+        words=WordsView(base=describe(scenario_of(record.base)), candidate=describe(scenario_of(record.candidate))),
         progress=_progress(record, standing),
         headline=None if record.headline is None else HeadlineView.model_validate(record.headline),
         result=None if result is None else _result(result),
@@ -293,7 +293,7 @@ def simulation_view(
 
 
 def past_job(body: TraceJobBody, number: int) -> PastJob:
-    """Raises ValueError for GPUs that cannot be asked for."""
+    """Raises ValueError for a number of GPUs that no job can request."""
     whole, share = parse_gpus(body.gpus)
     request = Request(
         nodes=body.nodes,

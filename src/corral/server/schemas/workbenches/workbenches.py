@@ -1,4 +1,4 @@
-"""Workbenches on the wire: what may be asked for, and how to reach one."""
+"""Workbenches on the wire: requests, and the addresses of a workbench."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text
 from corral.server.schemas.jobs.job_bodies import Cpus, Directory, Environment, Gpus, JobCreate, Models, Mounts
 from corral.server.schemas.jobs.jobs import JobView, job_view
 
-#: The words that a workbench has and other jobs have not.
+#: Fields that a workbench has and other jobs do not have.
 _OWN_WORDS = frozenset({"jupyter", "ssh", "image", "venv", "idle_stop"})
 _ShortName = Annotated[Text, Field(min_length=1, max_length=63)]
 
 
 class WorkbenchCreate(Body):
-    """A workbench as a user asks for it. What it runs is corral's business."""
+    """A workbench to create. corral decides which programs it runs."""
 
     name: Label
     jupyter: bool = Field(default=True, description="Offer JupyterLab through this server.")
-    ssh: bool = Field(default=False, description="Let its owner's registered SSH keys log in.")
+    ssh: bool = Field(default=False, description="Allow the owner's registered SSH keys to log in.")
     gpus: Gpus = Field(default=0, description="0, a share below 1, or whole GPUs.")
     cpus: Cpus = 0
     memory: Size = 0
@@ -42,23 +42,24 @@ class WorkbenchCreate(Body):
     time: Annotated[Duration, Field(gt=0)] | None = None
     env: Environment | None = None
     workdir: Directory | None = Field(
-        default=None, description="Where it begins; a directory of its own that is kept until it is deleted."
+        default=None,
+        description="Working directory; default: a directory of its own, kept until the workbench is deleted.",
     )
     image: Annotated[Text, Field(min_length=1, max_length=1024)] | None = Field(
         default=None, description="The name or address of an image; the node's own environment if left out."
     )
     venv: Directory | None = Field(default=None, description="A virtual environment or conda prefix on the node.")
     idle_stop: Annotated[Duration, Field(gt=0)] | None = Field(
-        default=None, description="Stop it when nobody has used it for so long."
+        default=None, description="Stop the workbench after so much time without use."
     )
-    mounts: Mounts | None = Field(default=None, description="Storage that it sees, such as data:/data.")
+    mounts: Mounts | None = Field(default=None, description="Storage of the workbench, such as data:/data.")
     hold: bool = False
 
 
 class JupyterView(View):
     ready: bool
     address: str = Field(
-        description="At the console: leads a browser that is signed in to its own origin; programs send a token."
+        description="Redirects a signed-in browser to the workbench's own origin; programs send a token."
     )
 
 
@@ -66,8 +67,8 @@ class SshView(View):
     ready: bool
     host: str
     port: int | None
-    account: str | None = Field(description="Of the operating system; whom to log in as.")
-    host_key: str | None = Field(description="What the server shows, for a file of known hosts.")
+    account: str | None = Field(description="Account of the operating system to log in with.")
+    host_key: str | None = Field(description="The SSH server's host key, for a known_hosts file.")
     command: str | None = Field(description="To be copied.")
     sessions: int
 
@@ -80,7 +81,7 @@ class WorkbenchView(View):
     message: str
     jupyter: JupyterView | None
     ssh: SshView | None
-    idle_seconds: Number | None = Field(description="For how long nobody has used it; null while it does not run.")
+    idle_seconds: Number | None = Field(description="Time without use; null while the workbench does not run.")
     idle_stop_seconds: Number | None
     image: str | None
     venv: str | None
@@ -110,7 +111,7 @@ def workbench_view(
     server: str,
     ssh_host: str,
 ) -> WorkbenchView:
-    """`server` is the address of this server as the caller knows it, `ssh_host` where SSH is found."""
+    """`server` is the address of this server as the caller knows it, `ssh_host` the host for SSH."""
     job, spec = record.job, record.spec
     offers = is_hosted(spec)
     return WorkbenchView(

@@ -309,7 +309,7 @@ def test_the_time_to_recover_grows_with_every_episode_and_has_an_end(episodes: l
 def test_every_code_says_what_it_is_and_what_to_do() -> None:
     for code, xid in TABLE.items():
         assert xid.code == code
-        assert xid.words
+        assert xid.meaning
         assert xid.advice.endswith(".")
     assert {code for code, xid in TABLE.items() if xid.fault == "program"} == {
         code for code, xid in TABLE.items() if xid.severity is Severity.NOTE

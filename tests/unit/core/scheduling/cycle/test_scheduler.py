@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from corral.core.model import WHOLE, JobKind, Queue, Quota
+from corral.core.model import WHOLE, JobKind, Queue
+from corral.core.people.quota import Quota
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.snapshot.changes import PutQuota
 from corral.core.snapshot.node_index import natural_key

@@ -23,11 +23,11 @@ from corral.core.model import (
     JobState,
     NodeState,
     Queue,
-    Quota,
-    Score,
 )
-from corral.core.scheduling.cycle.plan import Plan, ResizeCause
+from corral.core.people.quota import Quota
+from corral.core.people.scores import Score
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan, ResizeCause
 from corral.core.snapshot.changes import PutQuota, PutRules, PutScore
 from corral.core.snapshot.installation import Limits, ScalingRules
 from tests.unit.core.builders import node, picture, running, started, waiting

@@ -8,23 +8,12 @@ import pytest
 from hypothesis import given
 
 from corral.core.jobs.lifecycle import ResizeRequested, advance
-from corral.core.model import (
-    WHOLE,
-    Blocking,
-    Elastic,
-    GpuHealth,
-    Job,
-    JobKind,
-    JobState,
-    NodeState,
-    Queue,
-    Quota,
-    Request,
-)
-from corral.core.scheduling.cycle.hold_rules import Reason
-from corral.core.scheduling.cycle.plan import Plan
+from corral.core.model import WHOLE, Blocking, Elastic, GpuHealth, Job, JobKind, JobState, NodeState, Queue, Request
+from corral.core.people.quota import Quota
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import NAMED, Explanation, explain, line_order
+from corral.core.scheduling.limits.hold_rules import Reason
+from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.changes import Change, DropJob, PutJob, PutNode, PutQueue, PutQuota, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules

@@ -14,7 +14,7 @@ from corral.core.scheduling.forecast.accuracy import (
     NOTHING_KNOWN,
     UNTRIED,
     Accuracy,
-    Told,
+    PastEstimate,
     accuracy_of,
     by_horizon,
     calibrate,
@@ -25,10 +25,10 @@ from corral.core.scheduling.forecast.accuracy import (
 HOUR = 3600.0
 
 
-def told(number: int = 1, wait: float | None = None, **values: Any) -> Told:
+def told(number: int = 1, wait: float | None = None, **values: Any) -> PastEstimate:
     """Made at 0: half an hour, or two hours; `wait` is when it really started."""
     fields: dict[str, Any] = {"raw_p50": HOUR / 2, "raw_p90": 2 * HOUR, "p50": HOUR / 2, "p90": 2 * HOUR, **values}
-    return Told(job_id=f"j-{number}", attempt=1, queue="default", made_at=0.0, started_at=wait, **fields)
+    return PastEstimate(job_id=f"j-{number}", attempt=1, queue="default", made_at=0.0, started_at=wait, **fields)
 
 
 def test_without_outcomes_nothing_is_changed() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from corral.core.model import Job, JobState, Prediction, Queue
-from corral.core.scheduling.forecast.arrivals import DAY, HORIZON_SECONDS, MOST, NOBODY, Recent, came_at, coming
+from corral.core.scheduling.forecast.arrivals import DAY, HORIZON_SECONDS, MOST, NO_RECENT_JOBS, Recent, came_at, coming
 from corral.core.scheduling.forecast.estimates import Effort, forecast
 from corral.core.scheduling.forecast.remaining_time import Mood
 from tests.unit.core.builders import node, picture, running, waiting
@@ -47,7 +47,7 @@ def test_late_courses_have_more_of_them() -> None:
 
 def test_from_too_little_nothing_is_concluded() -> None:
     recent = replace(lately(4, every=60.0), since=NOW - 600.0)
-    assert list(coming(recent, NOW, MIDDLE)) == list(coming(NOBODY, NOW, MIDDLE)) == []
+    assert list(coming(recent, NOW, MIDDLE)) == list(coming(NO_RECENT_JOBS, NOW, MIDDLE)) == []
 
 
 def test_an_interruption_makes_nobody_new() -> None:
@@ -71,9 +71,9 @@ def test_who_goes_first_although_later_is_reckoned_with() -> None:
     """Every hour a job of half an hour comes: behind everybody by age, in front of the long ones by cost."""
     often = lately(24, every=HOUR)
     for effort in (Effort(), Effort(sizes=((float("inf"), 3, 0),))):
-        assert abs(_long_one("fcfs", often, effort) - _long_one("fcfs", NOBODY, effort)) < 60.0
+        assert abs(_long_one("fcfs", often, effort) - _long_one("fcfs", NO_RECENT_JOBS, effort)) < 60.0
         # The shortest of those that wait: it goes next, but for the half hours in between.
-        assert _long_one("shortest", often, effort) >= _long_one("shortest", NOBODY, effort)
+        assert _long_one("shortest", often, effort) >= _long_one("shortest", NO_RECENT_JOBS, effort)
     cluster = picture(
         node("a", 1),
         Queue(name="default", policy="shortest"),

@@ -6,22 +6,15 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from corral.core.model import (
-    Elastic,
-    EndReason,
-    Job,
-    JobState,
-    Membership,
-    Prediction,
-    Queue,
-    Score,
-)
-from corral.core.scheduling.forecast.accuracy import Told, calibrate
-from corral.core.scheduling.forecast.estimates import Effort, Forecaster, basis_words, forecast
+from corral.core.model import Elastic, EndReason, Job, JobState, Prediction, Queue
+from corral.core.people.membership import Membership
+from corral.core.people.scores import Score
+from corral.core.scheduling.forecast.accuracy import PastEstimate, calibrate
+from corral.core.scheduling.forecast.estimates import Effort, Forecaster, basis_text, forecast
 from corral.core.snapshot.changes import PutMembership, PutRules, PutScore
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits
-from corral.core.snapshot.replica import picture_of
+from corral.core.snapshot.replica import copy_of
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.recount import dump_snapshot
@@ -64,7 +57,7 @@ def test_a_line_of_known_jobs_is_told_to_the_second() -> None:
         (450.0, 450.0),
         (520.0, 520.0),
     ]
-    assert basis_words(estimates["j-2"]) == "the scheduler run forward, with run times that are known"
+    assert basis_text(estimates["j-2"]) == "the scheduler run forward, with run times that are known"
 
 
 def test_what_is_guessed_has_a_spread() -> None:
@@ -73,8 +66,8 @@ def test_what_is_guessed_has_a_spread() -> None:
     )
     estimate = forecast(cluster, NOW).estimates["j-2"]
     assert NOW < estimate.p50 < estimate.p90
-    assert estimate.courses == 9
-    assert "9 times" in basis_words(estimate)
+    assert estimate.rollouts == 9
+    assert "9 times" in basis_text(estimate)
 
 
 def test_a_job_that_outlived_its_prediction_is_waited_for_longer() -> None:
@@ -101,7 +94,7 @@ def test_it_says_of_how_many_in_front_nothing_is_known() -> None:
     cluster = picture(node("a", 1), running(1, {"a": (0,)}), waiting(2, gpus=1), waiting(3, gpus=1))
     estimates = forecast(cluster, NOW).estimates
     assert (estimates["j-2"].unknown, estimates["j-3"].unknown) == (1, 2)
-    assert "nothing is known of the run time of 2 jobs in front of it" in basis_words(estimates["j-3"])
+    assert "nothing is known of the run time of 2 jobs in front of it" in basis_text(estimates["j-3"])
 
 
 def test_nothing_is_told_of_a_job_that_can_never_run() -> None:
@@ -160,7 +153,7 @@ def test_counting_follows_shares() -> None:
         assert order.index("j-5") < order.index("j-3")
         assert order[-1] == "j-4" or order[-1] == "j-7"
     assert {one.is_counted for one in counted.estimates.values()} == {True}
-    assert "GPUs were only counted" in basis_words(counted.estimates["j-7"])
+    assert "GPUs were only counted" in basis_text(counted.estimates["j-7"])
 
 
 def test_counting_comes_near_to_the_scheduler_where_jobs_are_alike() -> None:
@@ -182,7 +175,7 @@ def test_earlier_outcomes_stretch_the_next_estimates() -> None:
     plain = forecast(cluster, NOW).estimates["j-2"]
     half, most = plain.raw_p50 - NOW, plain.raw_p90 - NOW
     late = [
-        Told(
+        PastEstimate(
             job_id=f"j-{number}",
             attempt=1,
             queue="default",
@@ -199,7 +192,7 @@ def test_earlier_outcomes_stretch_the_next_estimates() -> None:
     assert corrected.raw_p90 == plain.raw_p90
     assert 2.8 * most < corrected.p90 - NOW < 3.2 * most
     assert corrected.outcomes == 40
-    assert "corrected by what became of 40 earlier estimates" in basis_words(corrected)
+    assert "corrected by what became of 40 earlier estimates" in basis_text(corrected)
 
 
 def test_members_of_other_groups_are_not_told_what_cannot_be() -> None:
@@ -257,8 +250,8 @@ def test_the_same_picture_gives_the_same_answer_and_is_not_changed(history: Hist
     first = forecast(snapshot, now)
     assert dump_snapshot(snapshot) == kept
     again = Forecaster()
-    again.forecast(picture_of(snapshot), now + 5.0)
-    assert again.forecast(picture_of(snapshot), now) == first
+    again.forecast(copy_of(snapshot), now + 5.0)
+    assert again.forecast(copy_of(snapshot), now) == first
     assert forecast(ClusterSnapshot(snapshot.contents()), now) == first
 
 
@@ -286,11 +279,11 @@ def test_an_own_picture_follows_what_changes() -> None:
     forecaster = Forecaster()
     jobs: list[Job] = [waiting(number, gpus=1, predicted=known(100.0)) for number in range(2, 6)]
     first = picture(node("a", 1), running(1, {"a": (0,)}, predicted=known(400.0)), *jobs)
-    assert forecaster.forecast(picture_of(first), NOW).estimates["j-5"].p50 == 700.0
+    assert forecaster.forecast(copy_of(first), NOW).estimates["j-5"].p50 == 700.0
     later = picture(
         node("a", 2),
         Queue(name="default", policy="shortest"),
         running(2, {"a": (0,)}, predicted=known(400.0)),
         *jobs[1:],
     )
-    assert forecaster.forecast(picture_of(later), NOW) == forecast(later, NOW)
+    assert forecaster.forecast(copy_of(later), NOW) == forecast(later, NOW)

@@ -299,6 +299,7 @@ def test_what_a_job_is_worth(seconds: list[float], ran: float) -> None:
     if not left:
         assert worth is None
         return
+    assert worth is not None
     ways = [sum(min(one, until) for one in left) / sum(one <= until for one in left) for until in left]
     assert worth == pytest.approx(min(ways))
     assert min(left) <= worth * (1 + 1e-9), "none ends sooner than the soonest"

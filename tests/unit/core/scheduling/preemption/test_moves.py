@@ -9,9 +9,9 @@ import pytest
 
 from corral.core.jobs.lifecycle import Ended, MoveRequested, StopRequested, Up, advance
 from corral.core.model import Elastic, EndReason, Job, JobState, Prediction, Queue
-from corral.core.scheduling.cycle.plan import Plan, PreemptionRule
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import explain
+from corral.core.scheduling.plan.plan import Plan, PreemptionRule
 from corral.core.snapshot.changes import PutJob, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules
@@ -70,7 +70,7 @@ def test_a_small_job_goes_on_beside_another_one_so_that_a_whole_node_is_free() -
     (move,) = plan.preemptions
     assert (move.rule, move.for_job, move.lost_gpu_seconds) == (PreemptionRule.MOVE, "j-3", 20.0)
     assert "j-3 asks for 4 GPUs of one node" in move.detail
-    assert "j-2 goes on on n1 instead of n2" in move.detail
+    assert "j-2 moves from n2 to n1" in move.detail
 
 
 def test_nobody_is_moved_where_that_is_not_asked_for() -> None:
@@ -112,7 +112,7 @@ def test_one_that_is_moved_goes_on_and_the_other_starts_where_it_ran() -> None:
     assert {grant.node for grant in (moving.allocation.grants if moving.allocation else ())} == {"n1", "n2"}
 
     meanwhile = schedule(snapshot, NOW + 1)
-    assert meanwhile.starts == meanwhile.preemptions == (), "what it leaves is for the one that it is moved for"
+    assert (meanwhile.starts, meanwhile.preemptions) == ((), ()), "what it leaves is for the one that it is moved for"
     why = explain(snapshot, meanwhile, snapshot.jobs["j-3"], NOW + 1)
     (told,) = [one for one in why.reasons if one.rule == "giving-way"]
     assert told.numbers["coming_gpus"] == 2.0
@@ -145,7 +145,7 @@ def test_where_there_is_no_room_those_behind_both_make_it() -> None:
     happened(snapshot, small_one)
     then = schedule(snapshot, NOW + 1)
     assert len(moved(then)) == 1
-    assert gives_way(then) == started(then) == {}, "nobody takes what was given up"
+    assert (gives_way(then), started(then)) == ({}, {}), "nobody takes what was given up"
 
 
 def test_a_gang_gets_whole_nodes_by_moves() -> None:

@@ -16,8 +16,8 @@ from corral.core.model import (
     Prediction,
     Queue,
 )
-from corral.core.scheduling.cycle.plan import Plan, PreemptionRule
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan, PreemptionRule
 from corral.core.snapshot.changes import PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules
@@ -268,7 +268,9 @@ def test_while_victims_stop_no_more_are_chosen_and_what_comes_back_is_kept() -> 
     plan = schedule(half, NOW + 2)
     assert not plan.starts
     assert not plan.preemptions
-    assert plan.planned_start("j-5").held.gpus == ("n1/0",)
+    planned = plan.planned_start("j-5")
+    assert planned is not None
+    assert planned.held.gpus == ("n1/0",)
     # Both are gone.
     both = picture(*(change for change in half.contents()), gone(stopping(second, "j-5"), NOW + 3))
     assert started(schedule(both, NOW + 3)) == {"j-5": ["n1"]}

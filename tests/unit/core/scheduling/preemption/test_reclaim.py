@@ -9,9 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from corral.core.jobs.lifecycle import Ended, Planned, StopRequested, Up, advance
-from corral.core.model import EndReason, Membership, Queue, Reservation
-from corral.core.scheduling.cycle.plan import Plan, PreemptionRule
+from corral.core.model import EndReason, Queue
+from corral.core.people.membership import Membership
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import Plan, PreemptionRule
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.windows import is_active, owns
 from corral.core.snapshot.changes import PutJob, PutMembership, PutReservation, PutRules
 from corral.core.snapshot.installation import Limits, PreemptionRules

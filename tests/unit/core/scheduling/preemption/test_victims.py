@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.model import WHOLE, Job, Queue, Request
-from corral.core.scheduling.cycle.plan import PreemptionRule
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.core.scheduling.preemption.victims import Candidate, choose_victims, loss_of
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from tests.unit.core.builders import node, picture, running, waiting
@@ -23,7 +23,7 @@ SHORT = Queue(name="short", policy="shortest", preempts=True)
 
 
 def candidate(job: Job, lost: float) -> Candidate:
-    return Candidate(job=job, rule=PreemptionRule.ORDER, lost_gpu_seconds=lost, words=lambda: "")
+    return Candidate(job=job, rule=PreemptionRule.ORDER, lost_gpu_seconds=lost, detail=lambda: "")
 
 
 def chosen(snapshot: ClusterSnapshot, asks: Job, candidates: Sequence[Candidate]) -> list[str] | None:

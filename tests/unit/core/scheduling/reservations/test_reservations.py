@@ -10,10 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from corral.core.model import Job, Membership, Reservation
+from corral.core.model import Job
+from corral.core.people.membership import Membership
 from corral.core.scheduling.backfill.planned_start import end_if_started
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import explain
+from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.scheduling.reservations.reservations import Reserved, reserved_reason
 from corral.core.scheduling.reservations.windows import in_force, is_active, owns
 from corral.core.snapshot.changes import Change, DropReservation, PutMembership, PutReservation, PutRules
@@ -188,7 +190,7 @@ WINDOWS = ((0.0, None), (0.0, 25.0), (10.0, 40.0), (30.0, 35.0), (45.0, 90.0), (
 @st.composite
 def reserved_clusters(draw: st.DrawFn) -> tuple[Change, ...]:
     """A cluster, and reservations of which no two have a GPU at the same time."""
-    changes = [change for change in draw(clusters()) if not isinstance(change, PutRules)]
+    changes: list[Change] = [change for change in draw(clusters()) if not isinstance(change, PutRules)]
     changes += [PutMembership(user="bob", membership=Membership(group="vision"))] if draw(pick(False, True)) else []
     strategy = draw(pick(Strategy.HYBRID, Strategy.HYBRID, Strategy.STATIC, Strategy.DYNAMIC))
     changes.append(replace(rules(strategy, preempts=draw(pick(False, True)))))

@@ -16,15 +16,15 @@ class Look:
     #: so many bad readings as the rules say confirm it; otherwise the sign itself says when it is certain
     is_counted: bool = True
     #: a bad word stands until the sign takes it back; otherwise it tells of an event, which passes
-    is_lasting: bool = False
+    is_persistent: bool = False
 
 
 SIGNS = (
-    Look(sign=Sign.LOST, look=lost.look, is_lasting=True),
-    Look(sign=Sign.HOT, look=hot.look, is_lasting=True),
-    Look(sign=Sign.IDLE, look=idle.look, is_counted=False, is_lasting=True),
+    Look(sign=Sign.LOST, look=lost.look, is_persistent=True),
+    Look(sign=Sign.HOT, look=hot.look, is_persistent=True),
+    Look(sign=Sign.IDLE, look=idle.look, is_counted=False, is_persistent=True),
     Look(sign=Sign.ECC, look=ecc.look),
     Look(sign=Sign.ROW_REMAP, look=row_remap.look),
     Look(sign=Sign.XID, look=xid.look),
 )
-LASTING = frozenset(look.sign for look in SIGNS if look.is_lasting)
+PERSISTENT = frozenset(look.sign for look in SIGNS if look.is_persistent)

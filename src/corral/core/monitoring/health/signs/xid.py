@@ -16,4 +16,4 @@ def look(sight: Sight) -> Finding:
     weight = _WEIGHTS[worst.severity]
     if weight is Weight.UNKNOWN:
         return UNKNOWN
-    return Finding(weight=weight, text=f"XID {worst.code}: {worst.words}", advice=worst.advice, value=worst.code)
+    return Finding(weight=weight, text=f"XID {worst.code}: {worst.meaning}", advice=worst.advice, value=worst.code)

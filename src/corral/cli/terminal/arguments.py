@@ -1,0 +1,26 @@
+"""Values of options, from the text that was typed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from corral.cli.terminal.failures import WrongUsage
+
+
+def pairs(flag: str, texts: Sequence[str]) -> dict[str, str]:
+    """`NAME=VALUE` texts as a mapping."""
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise WrongUsage(f"{flag}: expected NAME=VALUE, got {text!r}")
+        found[key] = value
+    return found
+
+
+def amount(flag: str, value: float) -> float | int:
+    """A finite number; a whole number becomes an int, so that messages say 4 and not 4.0."""
+    if not math.isfinite(value):
+        raise WrongUsage(f"{flag}: {value} is not an amount")
+    return int(value) if value.is_integer() else value

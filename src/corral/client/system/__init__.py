@@ -1,0 +1,1 @@
+"""The installation: version, parts, licence and search."""

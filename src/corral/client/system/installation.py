@@ -1,0 +1,30 @@
+"""The routes of the installation: its version and parts, its licence and the search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from corral.client.http.transport import Transport
+
+if TYPE_CHECKING:
+    from corral.client.views import AboutView, FoundView, LicenceView
+
+
+class Installation:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def search(self, text: str, *, limit: int | None = None) -> Sequence[FoundView]:
+        """Objects that the caller may see, by a part of their id or name."""
+        found = self._transport.get("/search", {"q": text, "limit": limit})
+        return cast("Sequence[FoundView]", found["items"])
+
+    def about(self) -> AboutView:
+        return cast("AboutView", self._transport.get("/about"))
+
+    def set_licence(self, token: str) -> LicenceView:
+        return cast("LicenceView", self._transport.put("/about/licence", {"token": token}))
+
+    def remove_licence(self) -> None:
+        self._transport.delete("/about/licence")

@@ -1,0 +1,102 @@
+"""Claims: the turn of the first job that waits for a limit which many share.
+
+A limit on a queue, or on everything together, is a resource like GPUs: without a turn, a stream of small jobs under
+the same limit would starve a large one for ever. The first job that only such a limit holds has a claim on it; later
+jobs that count for the same limit may pass if they are gone before enough of it will be free.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from corral.core.model import WHOLE, Job
+from corral.core.scheduling.limits.hold_rules import MOUNT, QUEUE_LIMIT, TOTAL_LIMIT, Reason
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+
+#: The rules whose limits are shared by many users.
+SHARED = frozenset({TOTAL_LIMIT, QUEUE_LIMIT})
+#: Those under which the first that waits has its turn.
+IN_TURN = SHARED | {MOUNT}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    job_id: str
+    rule: str
+    #: the queue whose limit it is; "" when it is the limit of everything
+    queue: str
+    #: when enough of the limit is free at the latest; infinite when that cannot be told
+    at: float
+    #: the volume that it is about, and whether the job will write to it; "" when it is about GPUs
+    volume: str = ""
+    writes: bool = False
+
+    def concerns(self, job: Job) -> bool:
+        """Whether the job counts for the same limit and comes behind."""
+        if job.id == self.job_id:
+            return False
+        if self.volume:
+            return any(mount.volume == self.volume and (mount.writes or self.writes) for mount in job.mounts)
+        return job.request.total_gpu_milli > 0 and (not self.queue or self.queue == job.queue)
+
+    def is_for(self, job: Job, reason: Reason) -> bool:
+        """Whether this is a claim on the very limit that holds the job."""
+        return (self.rule, self.queue, self.volume) == (reason.rule, _queue_of(job, reason), _volume_of(reason))
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether others wait for its turn: not for a volume of which nobody can tell when it will be free."""
+        return not self.volume or math.isfinite(self.at)
+
+    def lets_pass(self, ends_at: float) -> bool:
+        """Whether a job that ends by then is gone before the claim's turn comes."""
+        return ends_at <= self.at and math.isfinite(ends_at)
+
+
+def can_be_kept(reasons: Iterable[Reason]) -> bool:
+    """Whether the limits could ever be kept: a job larger than a limit must not make everybody else wait."""
+    return all(
+        float(reason.numbers["asked"]) <= float(reason.numbers["limit"]) for reason in reasons if reason.rule in SHARED
+    )
+
+
+def claim_of(
+    snapshot: ClusterSnapshot, job: Job, reason: Reason, now: float, started: Iterable[tuple[float, Job]]
+) -> Claim:
+    """The claim of a job that `reason`, a shared limit or a mount, holds. `started` are this cycle's starts and when
+    they end."""
+    if reason.rule == MOUNT:
+        return _claim_on_volume(snapshot, job, reason, now, started)
+    queue = _queue_of(job, reason)
+    missing = round((float(reason.numbers["held"]) + float(reason.numbers["asked"])) * WHOLE)
+    missing -= round(float(reason.numbers["limit"]) * WHOLE)
+    running = ((end, snapshot.jobs[job_id]) for end, _, job_id in snapshot.ends(now))
+    for end, other in heapq.merge(running, started, key=lambda item: item[0]):
+        if not queue or other.queue == queue:
+            missing -= other.request.total_gpu_milli
+            if missing <= 0:
+                return Claim(job_id=job.id, rule=reason.rule, queue=queue, at=max(end, now))
+    return Claim(job_id=job.id, rule=reason.rule, queue=queue, at=math.inf)
+
+
+def _claim_on_volume(
+    snapshot: ClusterSnapshot, job: Job, reason: Reason, now: float, started: Iterable[tuple[float, Job]]
+) -> Claim:
+    """A writer would wait for ever while new readers come and go. It has its turn when the last of those is gone who
+    are in its way now; if nobody can tell when that is, nobody waits for it."""
+    volume = _volume_of(reason)
+    starting = {one.id: end for end, one in started}
+    ends = [starting[one] if one in starting else snapshot.jobs[one].likely_end_after(now) for one in reason.jobs]
+    writes = any(mount.volume == volume and mount.writes for mount in job.mounts)
+    return Claim(job_id=job.id, rule=MOUNT, queue="", at=max((now, *ends)), volume=volume, writes=writes)
+
+
+def _volume_of(reason: Reason) -> str:
+    return str(reason.numbers["volume"]) if reason.rule == MOUNT else ""
+
+
+def _queue_of(job: Job, reason: Reason) -> str:
+    return job.queue if reason.rule == QUEUE_LIMIT else ""

@@ -1,0 +1,293 @@
+"""The rules that can hold a job back although there may be room for it: other jobs, limits, quotas, back-off.
+
+Each rule is one function from a picture and a job to a reason, or nothing. The scheduler stops at the first reason;
+an explanation lists them all. Add a rule here, and both know it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from corral.core.fleet.resources import asked_by, gpus_text
+from corral.core.model import WHOLE, Job, JobState
+from corral.core.quantities import format_duration
+from corral.core.scheduling.limits.guarantees import is_entitled, owed_to_others_milli
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reason:
+    """Why a job waits: which rule, in words, and the numbers behind the words."""
+
+    rule: str
+    detail: str
+    numbers: Mapping[str, float | int | str] = field(default_factory=dict)
+    #: the jobs in the way
+    jobs: tuple[str, ...] = ()
+
+
+TOTAL_LIMIT = "total-gpus"
+QUEUE_LIMIT = "queue-gpus"
+MOUNT = "mount"
+
+#: how many of the jobs that one waits for are put into words; their number is always complete
+TOLD = 5
+
+Rule = Callable[[ClusterSnapshot, Job, float], Reason | None]
+
+
+def dependency(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """It comes after jobs that have not completed. The scheduler never meets such a job; whoever asks for it does."""
+    if not job.after:
+        return None
+    others = [(job_id, snapshot.jobs.get(job_id)) for job_id in job.after]
+    words = ", ".join(f"{job_id} ({_progress(other, now)})" for job_id, other in others[:TOLD])
+    more = f" and {len(others) - TOLD} more" if len(others) > TOLD else ""
+    numbers: dict[str, float | int | str] = {"jobs": len(others)}
+    last = max(_latest_end(other) for _, other in others)
+    if math.isfinite(last):
+        numbers["seconds_left"] = max(0.0, last - now)
+    return Reason(rule="dependency", detail=f"it comes after {words}{more}", numbers=numbers, jobs=job.after)
+
+
+def backing_off(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    left = job.not_before - now
+    if left <= 0:
+        return None
+    if job.given_back:
+        return Reason(
+            rule="given-back",
+            detail=(
+                f"its cluster gave it back {job.given_back} times in a row before it began, and it is tried again in "
+                f"{format_duration(max(1.0, left))}: {job.message or '?'}"
+            ),
+            numbers={"seconds_left": left, "times": job.given_back, "said": job.message or "?"},
+        )
+    return Reason(
+        rule="back-off",
+        detail=(
+            f"after fault {job.faults} of the platform in a row it is tried again in "
+            f"{format_duration(max(1.0, left))}: {job.message or '?'}"
+        ),
+        numbers={"seconds_left": left, "faults": job.faults},
+    )
+
+
+def queue_missing(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    if job.queue in snapshot.queues:
+        return None
+    return Reason(rule="queue-missing", detail=f"its queue {job.queue!r} does not exist any more", numbers={})
+
+
+def membership(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """A user runs in the pool of the user's group. A job that was queued before that changed waits, and is not lost."""
+    member, queue = snapshot.memberships.get(job.user), snapshot.queues.get(job.queue)
+    if member is None or queue is None or member.may_use(queue):
+        return None
+    if member.group is None:
+        detail = f"user {job.user} is in no group, and so has no pool; queue {queue.name} is in pool {queue.pool}"
+    else:
+        has = f"has pool {member.pool}" if member.pool else "has no pool"
+        detail = f"queue {queue.name} is in pool {queue.pool}, but {job.user}'s group {member.group} {has}"
+    return Reason(rule="membership", detail=detail)
+
+
+def job_too_large(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    return _over("gpus-per-job", "one job", 0, job, snapshot.limits.max_gpus_per_job)
+
+
+def user_limit(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    held = snapshot.held.by_user.get(job.user, 0)
+    return _over("gpus-per-user", f"user {job.user}", held, job, snapshot.limits.max_gpus_per_user)
+
+
+def total_limit(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    return _over(TOTAL_LIMIT, "all jobs together", snapshot.held.total_gpu_milli, job, snapshot.limits.max_total_gpus)
+
+
+def queue_limit(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    queue = snapshot.queues.get(job.queue)
+    held = snapshot.held.by_queue.get(job.queue, 0)
+    return _over(QUEUE_LIMIT, f"queue {job.queue}", held, job, queue.max_gpus if queue else None)
+
+
+def quota(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """The quota as it is now holds for the next start, also of a job that was queued under a larger one."""
+    limit = snapshot.quotas.get((job.user, job.kind))
+    if limit is None:
+        return None
+    held, asked = snapshot.held.of_kind(job.user, job.kind), asked_by(job.request)
+    for name, has, wants, most in (
+        ("gpus", held.gpu_milli / WHOLE, asked.gpu_milli / WHOLE, _per_whole(limit.gpu_milli)),
+        ("cpus", held.cpu_milli / WHOLE, asked.cpu_milli / WHOLE, _per_whole(limit.cpu_milli)),
+        ("memory_bytes", held.memory_bytes, asked.memory_bytes, limit.memory_bytes),
+    ):
+        if most is not None and wants > 0 and has + wants > most:
+            return Reason(
+                rule="quota",
+                detail=f"insufficient quota for {job.kind} {name}: asks {wants:g}, holds {has:g}, limit {most:g}",
+                numbers={"resource": name, "asked": wants, "held": has, "limit": most},
+            )
+    return None
+
+
+def owed(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """What others are owed could not be had back from a job that cannot be preempted: it leaves that alone."""
+    queue, asked = snapshot.queues.get(job.queue), job.request.total_gpu_milli
+    if job.preemptible or queue is None or not asked or not snapshot.guaranteeing:
+        return None
+    others = owed_to_others_milli(snapshot, queue)
+    if not others or is_entitled(snapshot, job):
+        return None
+    free = sum(index.free_gpus for index in snapshot.fleet.domains_of(queue.pool, job.request.models)) * WHOLE
+    if free - asked >= others:
+        return None
+    return Reason(
+        rule="owed",
+        detail=(
+            f"it cannot be preempted, and so leaves {gpus_text(others)} GPUs to queues that they are guaranteed to: "
+            f"asks {gpus_text(asked)}, free {gpus_text(free)}"
+        ),
+        numbers={"asked": asked / WHOLE, "free": free / WHOLE, "owed": others / WHOLE},
+    )
+
+
+def volume_missing(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """A volume that was deleted before the job started, or is not there yet."""
+    for mount in job.mounts:
+        volume = snapshot.volumes.get(mount.volume)
+        if volume is None or volume.not_ready:
+            name = f"{volume.name} {volume.not_ready}" if volume else f"{mount.volume} does not exist any more"
+            return Reason(rule="volume-missing", detail=f"volume {name}", numbers={"volume": mount.volume})
+    return None
+
+
+def volume_full(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """Where the file system itself sets no limit to a volume, those who would write to a full one do not start."""
+    for mount in job.mounts:
+        volume = snapshot.volumes.get(mount.volume)
+        if volume is not None and volume.is_full and mount.writes:
+            return Reason(
+                rule="volume-full",
+                detail=f"volume {volume.name} is full, and the job would write to it: free some of it, or resize it",
+                numbers={"volume": volume.id},
+            )
+    return None
+
+
+def mounts(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """One writer or any number of readers, never both, of a volume that takes no more."""
+    for mount in job.mounts:
+        volume = snapshot.volumes.get(mount.volume)
+        if volume is None or not volume.type.has_one_writer:
+            continue
+        others = [one for one in snapshot.mounted.in_the_way(mount) if one != job.id]
+        if others:
+            is_written = others[0] in snapshot.mounted.writers(volume.id)
+            words = ", ".join(_named(snapshot, one) for one in others[:TOLD])
+            more = f" and {len(others) - TOLD} more" if len(others) > TOLD else ""
+            held = "written" if is_written else "read"
+            wants = "would write to it" if mount.writes else "would read it"
+            return Reason(
+                rule=MOUNT,
+                detail=f"volume {volume.name} is {held} by {words}{more}, and this job {wants}",
+                numbers={"volume": volume.id, "jobs": len(others)},
+                jobs=tuple(others),
+            )
+    return None
+
+
+#: More GPUs than any node has.
+_NO_LIMIT = 1_000_000
+
+#: Those about what it mounts: to a job without mounts they cost nothing.
+MOUNT_RULES: tuple[Rule, ...] = (volume_missing, volume_full, mounts)
+
+#: in the order in which they are checked
+RULES: tuple[Rule, ...] = (
+    dependency,
+    backing_off,
+    queue_missing,
+    membership,
+    job_too_large,
+    user_limit,
+    total_limit,
+    queue_limit,
+    quota,
+    owed,
+)
+
+
+def spare_gpus(snapshot: ClusterSnapshot, job: Job) -> int:
+    """How many GPUs more than it has, or asks for, the job may have under every limit, whether there are any or not."""
+    limits, queue, held = snapshot.limits, snapshot.queues.get(job.queue), snapshot.held
+    own, kept = job.request.total_gpu_milli, snapshot.quotas.get((job.user, job.kind))
+    left = [
+        most - has
+        for has, most in (
+            (own, _milli(limits.max_gpus_per_job)),
+            (own, _milli(queue.max_job_gpus if queue else None)),
+            (held.by_user.get(job.user, 0), _milli(limits.max_gpus_per_user)),
+            (held.total_gpu_milli, _milli(limits.max_total_gpus)),
+            (held.by_queue.get(job.queue, 0), _milli(queue.max_gpus if queue else None)),
+            (held.of_kind(job.user, job.kind).gpu_milli, kept.gpu_milli if kept else None),
+        )
+        if most is not None
+    ]
+    return max(0, min(left) // WHOLE) if left else _NO_LIMIT
+
+
+def first_reason(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    for rule in _rules_for(job):
+        reason = rule(snapshot, job, now)
+        if reason is not None:
+            return reason
+    return None
+
+
+def all_reasons(snapshot: ClusterSnapshot, job: Job, now: float) -> list[Reason]:
+    return [reason for rule in _rules_for(job) if (reason := rule(snapshot, job, now)) is not None]
+
+
+def _rules_for(job: Job) -> tuple[Rule, ...]:
+    return (*RULES, *MOUNT_RULES) if job.mounts else RULES
+
+
+def _named(snapshot: ClusterSnapshot, job_id: str) -> str:
+    job = snapshot.jobs.get(job_id)
+    return job_id if job is None else f"{job_id} ({job.name})"
+
+
+def _progress(job: Job | None, now: float) -> str:
+    """Where a job that another one waits for stands; one that is not live was never started."""
+    if job is None:
+        return "not started"
+    if job.state is JobState.QUEUED:
+        return "queued, waits for others itself" if job.after else "queued"
+    end = _latest_end(job)
+    return f"{job.state}, {format_duration(max(1.0, end - now))} at most" if math.isfinite(end) else job.state
+
+
+def _latest_end(job: Job | None) -> float:
+    return job.expected_end if job is not None and job.state.holds_resources else math.inf
+
+
+def _over(rule: str, whose: str, held_milli: int, job: Job, limit: int | None) -> Reason | None:
+    asked_milli = job.request.total_gpu_milli
+    if limit is None or asked_milli == 0 or held_milli + asked_milli <= limit * WHOLE:
+        return None
+    return Reason(
+        rule=rule,
+        detail=f"{whose} may hold {limit} GPUs: asks {gpus_text(asked_milli)}, holds {gpus_text(held_milli)}",
+        numbers={"asked": asked_milli / WHOLE, "held": held_milli / WHOLE, "limit": limit},
+    )
+
+
+def _milli(gpus: int | None) -> int | None:
+    return None if gpus is None else gpus * WHOLE
+
+
+def _per_whole(milli: int | None) -> float | None:
+    return None if milli is None else milli / WHOLE

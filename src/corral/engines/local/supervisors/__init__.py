@@ -1,0 +1,1 @@
+"""The processes that run instances: the spawner forks one supervisor for each instance."""

@@ -1,0 +1,96 @@
+"""Starts the process of a job: forks, and executes the job's program (or its container's runtime) in the child.
+
+It is forked from the spawner, so this module uses the standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+
+from corral.engines.attempts.instance_messages import InstanceSpec
+from corral.engines.attempts.processes import ExecFailed, enter_job
+from corral.engines.local.cgroups import Cgroup
+from corral.engines.local.containers.container_job import ContainerJob
+from corral.engines.local.containers.container_mounts import CannotMount
+from corral.engines.storage.preparation import InstanceStorage
+
+_HELD_BACK = {signal.SIGTERM}
+
+
+@dataclass(frozen=True, slots=True)
+class JobProcess:
+    """A process that was forked, and the read ends of its two pipes, which do not block."""
+
+    pid: int
+    #: standard output and standard error
+    output: int
+    #: closes when the program is executed; an error message comes before if that fails
+    exec_report: int
+
+
+def start_job(
+    spec: InstanceSpec, workdir: str, container: ContainerJob | None, storage: InstanceStorage, cgroup: Cgroup | None
+) -> JobProcess:
+    """Raises OSError if no process can be started."""
+    supervisor = os.getpid()
+    null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    output, output_write = os.pipe2(os.O_CLOEXEC)
+    exec_report, report_write = os.pipe2(os.O_CLOEXEC)
+    # A stop may come between fork and exec. It is blocked until then: the job must receive it, not the handler of the
+    # supervisor that the child has inherited.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            signal.set_wakeup_fd(-1)
+            _enter(spec, workdir, container, storage, cgroup, supervisor, output_write, null)
+        except (ExecFailed, CannotMount) as error:
+            os.write(report_write, str(error).encode(errors="replace"))
+        except BaseException as error:  # noqa: BLE001 - a forked child must never run its parent's code
+            os.write(report_write, f"could not be started: {error}".encode(errors="replace"))
+        finally:
+            os._exit(127)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD_BACK)
+    for descriptor in (null, output_write, report_write):
+        os.close(descriptor)
+    for descriptor in (output, exec_report):
+        os.set_blocking(descriptor, False)
+    return JobProcess(pid=pid, output=output, exec_report=exec_report)
+
+
+def _enter(
+    spec: InstanceSpec,
+    workdir: str,
+    container: ContainerJob | None,
+    storage: InstanceStorage,
+    cgroup: Cgroup | None,
+    supervisor: int,
+    output: int,
+    null: int,
+) -> None:
+    if container:
+        # This process is the runtime only: the container has the job's account and limits.
+        command = container.entered(spec)
+        enter_job(command, container.env, "/", parent=supervisor, output=output, null=null)
+    if cgroup:
+        cgroup.join()
+    enter_job(
+        spec["command"],
+        {**spec["env"], **_entered_storage(storage)},
+        workdir,
+        parent=supervisor,
+        output=output,
+        null=null,
+        owner=spec["owner"],
+        venv=spec["venv"],
+        no_new_privileges=spec["no_new_privileges"],
+    )
+
+
+def _entered_storage(storage: InstanceStorage) -> dict[str, str]:
+    try:
+        return storage.enter()
+    except OSError as error:
+        raise ExecFailed(f"the job's storage cannot be mounted: {error.filename}: {error.strerror}") from error
