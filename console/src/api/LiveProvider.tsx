@@ -1,4 +1,4 @@
-/** Keeps what is on the screen current, and tells how current it is. */
+/** Keeps what is on the screen current, and shows how current it is. */
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, useContext, useEffect, useMemo, useSyncExternalStore, type ReactNode } from "react";
 

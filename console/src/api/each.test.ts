@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { runEach } from "@/api/each";
 import { Problem } from "@/api/problem";
 
-it("goes on after a refusal, and tells of both", async () => {
+it("continues after a refusal, and reports both", async () => {
   const seen: number[] = [];
   const outcome = await runEach(
     ["a", "b", "c"],

@@ -1,4 +1,4 @@
-/** Server-sent events out of a stream of bytes. (The browser's own EventSource only hears names it was told before.) */
+/** Server-sent events out of a stream of bytes. (The browser's EventSource only receives event names that were registered before.) */
 
 export interface ServerEvent {
   readonly name: string;

@@ -23,7 +23,7 @@ describe("what an event makes old", () => {
     expect(touchedBy(event("simulation.done"))).toEqual(["/simulations", "/events"]);
   });
 
-  it("is the list of its own noun when nobody has said more", () => {
+  it("is the list of its own noun without further rules", () => {
     expect(touchedBy(event("gadget.made"))).toContain("/gadgets");
   });
 });

@@ -77,7 +77,7 @@ export function touchedBy(event: ServerEvent): readonly string[] {
   return UNKEPT.has(event.name) ? paths : [...paths, "/events"];
 }
 
-/** Gathers what became old, and asks again at most once a second, slower where answers take long; never while nobody looks. */
+/** Gathers what became old, and asks again at most once a second, slower where answers take long; never while the tab is hidden. */
 export class Refresher {
   private readonly touched = new Set<string>();
   private timer: number | undefined;

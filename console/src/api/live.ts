@@ -1,7 +1,7 @@
 /**
- * What changed, as the server tells it: one connection for all tabs of a browser, which wakes the queries concerned.
+ * The server's event stream: one connection for all tabs of a browser, which refreshes the queries concerned.
  *
- * Browsers open only six connections to a server, so tabs share one: whoever holds the lock listens and passes on what it
+ * Browsers open only six connections to a server, so tabs share one: the tab that holds the lock listens and passes on what it
  * hears. Where locks are missing (plain HTTP to another machine) each tab listens for itself.
  */
 import { PREFIX } from "@/api/client";
@@ -12,7 +12,7 @@ type Listener = (event: ServerEvent) => void;
 type Message =
   { readonly kind: "event"; readonly event: ServerEvent } | { readonly kind: "state"; readonly state: LiveState };
 
-/** The server says something every 15 seconds; after three silences nobody is there. */
+/** The server sends at least a ping every 15 seconds; after three missed pings the connection counts as lost. */
 const SILENCE_MS = 45_000;
 const RETRY_MS = [500, 1_000, 2_000, 5_000, 10_000];
 

@@ -1,4 +1,4 @@
-/** A refusal of the server in words (RFC 9457), or what else went wrong on the way. */
+/** A problem that the server reports (RFC 9457), or a failure of the connection. */
 
 export interface FieldError {
   readonly field: string;
@@ -18,7 +18,7 @@ export class Problem extends Error {
     this.name = "Problem";
   }
 
-  /** The server could not be reached, or did not answer in its own words. */
+  /** The server could not be reached, or its answer was not a problem document. */
   get isOutage(): boolean {
     return this.status === 0 || this.status >= 502;
   }
@@ -28,11 +28,11 @@ export class Problem extends Error {
 export function problemOf(error: unknown, status = 0): Problem {
   if (error instanceof Problem) return error;
   if (isRecord(error) && typeof error.detail === "string") {
-    const { type, title, status: told, detail, errors, ...numbers } = error;
-    const known = typeof told === "number" ? told : status;
+    const { type, title, status: given, detail, errors, ...numbers } = error;
+    const known = typeof given === "number" ? given : status;
     return new Problem(known, text(title), text(detail), text(type), fieldErrors(errors), numbers);
   }
-  // What fetch itself throws: nobody answered.
+  // Thrown by fetch itself: no server answered.
   if (status === 0 || error instanceof Error) return new Problem(0, "No connection", "The server cannot be reached.");
   return new Problem(status, `HTTP ${status}`, `The server answered with ${status}.`);
 }

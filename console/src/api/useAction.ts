@@ -1,4 +1,4 @@
-/** Something that a person does: shown at once, taken back if the server refuses, told in a toast, then read anew. */
+/** An action of the user: shown at once, rolled back if the server refuses it, reported in a toast; then the data is read again. */
 import { useMutation, useQueryClient, type QueryClient, type QueryKey } from "@tanstack/react-query";
 
 import { problemOf, type Problem } from "@/api/problem";
@@ -10,12 +10,12 @@ export interface Action<Input, Output> {
   readonly run: (input: Input) => Promise<Output>;
   /** The beginnings of the paths to read again afterwards, such as "/jobs". */
   readonly touches: readonly string[];
-  /** What to tell when it worked; nothing is told without it. */
+  /** The message of the toast after success; no toast without it. */
   readonly done?: (output: Output, input: Input) => string | undefined;
   /** How the cached answers look as if it had worked already. */
   readonly optimistic?: (cache: Cache, input: Input) => void;
   readonly onDone?: (output: Output, input: Input) => void;
-  /** Problems that the caller shows itself (in a form) are not told in a toast. */
+  /** Given if the caller shows problems itself (in a form); otherwise a toast shows them. */
   readonly onProblem?: (problem: Problem, input: Input) => void;
 }
 
@@ -43,8 +43,8 @@ export function useAction<Input, Output>(action: Action<Input, Output>) {
       else toastProblem(problem);
     },
     onSuccess: (output, input) => {
-      const told = action.done?.(output, input);
-      if (told !== undefined) toastDone(told);
+      const text = action.done?.(output, input);
+      if (text !== undefined) toastDone(text);
       action.onDone?.(output, input);
     },
     onSettled: () => queries.invalidateQueries({ predicate: (query) => isTouched(query.queryKey, action.touches) }),

@@ -32,7 +32,7 @@ async function page<P extends ListPath>(
   query: Query,
   at: { readonly [name: string]: string } | undefined,
 ): Promise<PageOf<ItemOf<P>>> {
-  // The client's own types cannot be told for a path that is a variable; what comes back is typed by `ItemOf`.
+  // The client's types cannot be derived for a path that is a variable; `ItemOf` types the answer.
   const get = api.GET as unknown as Get;
   return (await sent(get(path, { params: { query, path: at ?? {} } }))) as PageOf<ItemOf<P>>;
 }
@@ -48,7 +48,7 @@ export function useAll<P extends ListPath>(
   at?: { readonly [name: string]: string },
 ): UseQueryResult<readonly ItemOf<P>[], Problem> {
   return useQuery<readonly ItemOf<P>[], Problem>({
-    // The same shape as the other hooks' keys, so that news find it by its path.
+    // The same shape as the other hooks' keys, so that events of the stream find it by its path.
     queryKey: ["get", path, { all: true, query, at }],
     enabled,
     queryFn: async () => {

@@ -13,7 +13,7 @@ import { theme } from "@/app/theme";
 const queries = new QueryClient({
   defaultOptions: {
     queries: {
-      // News come by the stream; what is shown is asked again only when something happened.
+      // Events arrive by the stream; a query is repeated only when an event concerns it.
       staleTime: 30_000,
       refetchOnWindowFocus: false,
       retry: (count, error) => problemOf(error).isOutage && count < 3,

@@ -8,7 +8,7 @@ import { $api, type Schema } from "@/api/client";
 
 export type Cluster = Schema<"ClusterView">;
 
-/** A cluster that falls silent sends no news: it is asked. */
+/** A cluster that stops answering sends no events, so its state is polled. */
 const ASK_MS = 15_000;
 const NARROWED: ReadonlySet<string> = new Set(["/", "/jobs", "/queue", "/nodes", "/gpus"]);
 
@@ -35,7 +35,7 @@ export function useSetCluster(): (name: string) => void {
     });
 }
 
-/** For links from one of these pages to another: whoever looks at one cluster goes on looking at it. */
+/** For links from one of these pages to another: the selected cluster stays selected. */
 export function useClusterSearch(): (path: string) => { cluster?: string } {
   const cluster = useCluster();
   return (path) => (cluster !== "" && NARROWED.has(path) ? { cluster } : {});

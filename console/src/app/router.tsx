@@ -12,7 +12,7 @@ const root = createRootRoute({ component: Shell, notFoundComponent: NotFoundPage
 const signIn = createRoute({
   getParentRoute: () => root,
   path: "/signin",
-  // Only reached by somebody who is signed in: without a session the gate shows the sign-in page at every address.
+  // Only reached by signed-in users: without a session the gate shows the sign-in page at every address.
   component: SignedInAlready,
 });
 

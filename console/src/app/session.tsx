@@ -21,7 +21,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
     refetch,
   } = $api.useQuery("get", "/me", {}, { staleTime: Infinity, retry: false });
   useEffect(() => setCsrfToken(me?.csrf_token), [me]);
-  // A server that does not answer for a while signs nobody out: what is on the screen stays, and says that it is stale.
+  // A server that does not answer for a while does not sign the user out: the page stays and shows that it is stale.
   const isSignedOut = error !== null && problemOf(error).status === 401;
   if (me === undefined || isSignedOut) {
     if (isPending) return <Splash />;
@@ -39,7 +39,7 @@ export function SessionGate({ children }: { children: ReactNode }) {
 
 export function useMe(): Me {
   const me = useContext(Context);
-  if (me === undefined) throw new Error("nobody is signed in here");
+  if (me === undefined) throw new Error("no user is signed in");
   return me;
 }
 

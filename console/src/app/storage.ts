@@ -7,7 +7,7 @@ export function remembered<T>(name: string, isValid: (value: unknown) => value i
     const value: unknown = JSON.parse(localStorage.getItem(PREFIX + name) ?? "null");
     return isValid(value) ? value : undefined;
   } catch {
-    // Storage that is switched off, or that somebody has edited, is the same as an empty one.
+    // Storage that is switched off, or was edited by hand, counts as empty.
     return undefined;
   }
 }

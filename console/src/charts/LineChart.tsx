@@ -1,4 +1,4 @@
-/** Lines over time, with a legend that tells the latest, mean and highest value of each. Drawn by uPlot, loaded when needed. */
+/** Lines over time, with a legend that shows the latest, mean and highest value of each. Drawn by uPlot, loaded when needed. */
 import { Box, Group, Skeleton, Text } from "@mantine/core";
 import { ChartNoAxesCombined } from "lucide-react";
 import { lazy, Suspense } from "react";

@@ -1,4 +1,4 @@
-/** A small line without axes, beside a figure that says the same in words; it gives way where the figure is long. */
+/** A small line without axes, beside the figure itself; it shrinks where the figure is long. */
 export function Sparkline({
   values,
   color = "var(--mantine-color-blue-5)",

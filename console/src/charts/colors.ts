@@ -1,4 +1,4 @@
-/** Colours of series, told apart in both themes and by most kinds of colour blindness (with the label beside them always). */
+/** Colours of series, distinguishable in both themes and by most kinds of colour blindness (with the label beside them always). */
 export const SERIES_COLORS = [
   "#4c8dff",
   "#20b8a6",

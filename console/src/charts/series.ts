@@ -6,7 +6,7 @@ export type Metrics = Schema<"MetricsView">;
 export type Series = Schema<"SeriesView">;
 export type Points = Line["points"];
 
-/** With a gap wherever steps are missing: a line must not be drawn through a time that nobody has measured. */
+/** With a gap wherever steps are missing: a line must not be drawn through a time without measurements. */
 export function pointsOf(series: Series | undefined, stepSeconds: number): Points {
   const points: [number, number | null][] = [];
   let before: number | undefined;

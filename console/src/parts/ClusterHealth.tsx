@@ -1,4 +1,4 @@
-/** How each cluster is, where there are several: a click narrows the page to it. One that does not answer is told always. */
+/** How each cluster is, where there are several: a click narrows the page to it. A cluster that does not answer is always shown. */
 import { Alert, Badge, Group, Text, UnstyledButton } from "@mantine/core";
 import { CircleCheck, TriangleAlert } from "lucide-react";
 

@@ -34,7 +34,7 @@ export function SharesDrawer<Output>({ title, hint, shares, save, touches, done,
       <SharesField
         shares={form.fields.shares}
         onChange={(changed) => form.set({ shares: changed })}
-        told={(at) => form.told(`shares.${at}`)}
+        errorOf={(at) => form.errorOf(`shares.${at}`)}
       />
     </FormDrawer>
   );

@@ -18,10 +18,10 @@ interface SharesFieldProps {
   readonly shares: readonly Share[];
   readonly onChange: (shares: readonly Share[]) => void;
   /** What is wrong with the share at a place. */
-  readonly told: (at: number) => string | undefined;
+  readonly errorOf: (at: number) => string | undefined;
 }
 
-export function SharesField({ shares, onChange, told }: SharesFieldProps) {
+export function SharesField({ shares, onChange, errorOf }: SharesFieldProps) {
   const t = useTexts(texts);
   const isOperator = useIsOperator();
   // Only operators may see who there is; others know whom they mean.
@@ -33,7 +33,7 @@ export function SharesField({ shares, onChange, told }: SharesFieldProps) {
     <Stack gap="sm">
       {shares.length === 0 && (
         <Text size="sm" c="dimmed">
-          {t("nobody")}
+          {t("notShared")}
         </Text>
       )}
       {shares.map((share, at) => (
@@ -42,7 +42,7 @@ export function SharesField({ shares, onChange, told }: SharesFieldProps) {
           at={at}
           share={share}
           names={share.kind === "user" ? users : groups}
-          error={told(at)}
+          error={errorOf(at)}
           onChange={(to) => change(at, to)}
           onRemove={() => onChange(shares.filter((_, index) => index !== at))}
         />
@@ -119,7 +119,7 @@ function ShareRow({ at, share, names, error, onChange, onRemove }: RowProps) {
   );
 }
 
-/** What the viewer can already see is wrong: nobody named, or somebody twice. By the share's place. */
+/** Errors that are known before saving: a missing name, or a name given twice. By the share's index. */
 export function useWrongShares(): (
   shares: readonly Share[],
 ) => ReadonlyMap<number, { text: string; isMissing: boolean }> {

@@ -1,7 +1,7 @@
 import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
-  nobody: ["It is shared with nobody.", "未共享给任何人。"],
+  notShared: ["It is not shared.", "未共享给任何人。"],
   add: ["Add a user or group", "添加用户或用户组"],
   shareOf: ["Share {n}", "第 {n} 项共享"],
   kindOf: ["User or group of share {n}", "第 {n} 项共享的对象类型"],

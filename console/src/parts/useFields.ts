@@ -1,4 +1,4 @@
-/** The fields of a form while they are filled in: what is wrong is told as one types, what is missing when one wants to go on. */
+/** The state of a form whose checks depend on several fields: errors are shown while the user types, missing values on saving. */
 import { useState, type FormEvent } from "react";
 
 import type { Problem } from "@/api/problem";
@@ -6,7 +6,7 @@ import { useAction, type Action } from "@/api/useAction";
 
 export interface Wrong {
   readonly text: string;
-  /** Nothing was given yet: only told when one wants to save. */
+  /** The field is still empty: only shown on saving. */
   readonly isMissing?: boolean;
 }
 
@@ -28,7 +28,7 @@ export function useFields<F extends object, Output>({ start, wrong, ...action }:
     fields,
     set: (change: Partial<F>) => setFields((before) => ({ ...before, ...change })),
     /** What to say beside a field. */
-    told: (field: string): string | undefined => {
+    errorOf: (field: string): string | undefined => {
       const own = found[field];
       if (own !== undefined) return isAttempted || own.isMissing !== true ? own.text : undefined;
       return problem?.fields.find((one) => one.field === field)?.detail;
@@ -46,13 +46,13 @@ export function useFields<F extends object, Output>({ start, wrong, ...action }:
 
 /** What a text input of one field needs, by its name. */
 export function textField<F extends object>(
-  form: Pick<ReturnType<typeof useFields<F, unknown>>, "fields" | "set" | "told">,
+  form: Pick<ReturnType<typeof useFields<F, unknown>>, "fields" | "set" | "errorOf">,
   name: keyof F & string,
 ) {
   return {
     name,
     value: String(form.fields[name]),
-    error: form.told(name),
+    error: form.errorOf(name),
     onChange: (event: { currentTarget: { value: string } }) =>
       form.set({ [name]: event.currentTarget.value } as unknown as Partial<F>),
   };

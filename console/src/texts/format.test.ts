@@ -22,7 +22,7 @@ describe("sizes and times", () => {
     [86_400 * 3 + 59, "3d"],
   ])("%d seconds are %s", (value, text) => expect(english.duration(value)).toBe(text));
 
-  it("are told in Chinese", () => expect(chinese.duration(3_660)).toBe("1 小时 1 分"));
+  it("are written in Chinese", () => expect(chinese.duration(3_660)).toBe("1 小时 1 分"));
   it("have a dash where nothing was measured", () =>
     expect([english.bytes(null), english.percent(undefined), english.watts(null)]).toEqual(["–", "–", "–"]));
   it("say how long ago", () => expect(english.ago(0, 120_000)).toBe("2 min ago"));

@@ -5,7 +5,7 @@ const TEXT = /^(\d+(?:\.\d+)?)\s?([kmgtp]?)(i?)(b?)$/i;
 const UNITS = ["TiB", "GiB", "MiB", "KiB"] as const;
 const MOST_BYTES = 2 ** 60;
 
-/** Bytes, or undefined where the text is no size, or more than anybody has. */
+/** Bytes, or undefined where the text is no size, or too large. */
 export function parseSize(text: string): number | undefined {
   const found = TEXT.exec(text.trim());
   if (found === null || (found[3] !== "" && found[2] === "")) return undefined;

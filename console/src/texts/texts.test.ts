@@ -10,7 +10,7 @@ describe("a text", () => {
     expect(say(texts, "en")("waiting", { n: 3, user: "ann" })).toBe("3 jobs wait for ann");
   });
 
-  it("is told in the other language", () =>
+  it("is shown in the other language", () =>
     expect(say(texts, "zh")("waiting", { n: 3, user: "ann" })).toBe("ann 的 3 个作业在等待"));
   it("keeps a place that has no value", () => expect(fill("{a} and {b}", { a: 1 })).toBe("1 and {b}"));
   it("takes values as they are", () => expect(fill("{a}", { a: "{b}", b: "no" })).toBe("{b}"));

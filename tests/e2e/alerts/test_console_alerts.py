@@ -137,7 +137,7 @@ def test_a_rule_from_its_creation_to_its_end(visit: Visit, server: CorralServer)
     form.get_by_label("For at least").fill("5m")
     form.get_by_label("cordon the node").check()
     form.get_by_role("button", name="Create").click()
-    expect(form.get_by_role("alert")).to_contain_text("must be at most")
+    expect(form.get_by_text("must be at most")).to_be_visible()
     form.get_by_label("Threshold").fill("75")
     expect(form).to_contain_text("Fires as warning when the temperature of a GPU is above 75 °C for 5m")
     expect(form).to_contain_text("Then: cordon the node.")
@@ -213,7 +213,7 @@ def test_a_channel_is_added_and_tested_and_its_address_is_never_shown(visit: Vis
     shown.get_by_role("button", name="our-hook", exact=True).click()
     form = page.get_by_role("dialog", name="Channel our-hook")
     assert "very-secret-path" not in page.content()
-    choose(page, "Tell from this severity on", "critical")
+    choose(page, "Notify from this severity on", "critical")
     form.get_by_role("button", name="Save").click()
     expect(shown).to_contain_text("critical")
     shown.get_by_role("button", name="our-hook", exact=True).click()
@@ -221,7 +221,7 @@ def test_a_channel_is_added_and_tested_and_its_address_is_never_shown(visit: Vis
     page.get_by_role("dialog", name=re.compile("Delete channel")).get_by_role(
         "button", name="Delete the channel"
     ).click()
-    expect(page.get_by_text("Nobody is told yet")).to_be_visible()
+    expect(page.get_by_text("No notifications are sent yet")).to_be_visible()
 
 
 def test_a_failed_job_leads_from_its_alert_to_its_page(visit: Visit, server: CorralServer) -> None:

@@ -215,7 +215,7 @@ def test_accounts_are_reset_disabled_and_deleted(visit: Visit, server: CorralSer
     question = page.get_by_role("dialog", name="Delete temp?")
     expect(question).to_contain_text("quota, SSH keys, tokens and images are lost for good")
     question.get_by_role("button", name="Delete the user").click()
-    expect(page.get_by_text("Nobody matches")).to_be_visible()
+    expect(page.get_by_text("No user matches")).to_be_visible()
     expect(page.get_by_text("temp is deleted")).to_be_visible()
     assert operator.get("/users/temp").status_code == 404
 
@@ -320,7 +320,7 @@ def test_a_quota_that_is_refused_is_reported_and_taken_back(visit: Visit, operat
 def test_quotas_are_set_for_many_users_at_once(visit: Visit, operator: httpx.Client) -> None:
     operator.put("/users/bob/quota", json={"workbench": {"gpus": 7}}).raise_for_status()
     page = visit().open("/quotas?of=memory_bytes", "Quotas")
-    expect(page.get_by_role("region", name="Limits for everybody")).to_contain_text("GPUs per user")
+    expect(page.get_by_role("region", name="Limits for all users")).to_contain_text("GPUs per user")
     for name in ("bob", "carl"):
         page.get_by_role("checkbox", name=f"Select {name}").check()
     page.get_by_role("button", name="Set for 2 chosen").click()

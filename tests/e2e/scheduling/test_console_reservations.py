@@ -130,7 +130,7 @@ def test_a_preemption_is_shown_on_the_pages_of_both_jobs(visit: Visit, server: C
     expect(reported).to_contain_text(f"Took the place of {receipt['job_name']}")
     reported.get_by_role("link", name=receipt["job_name"]).click()
     expect(page.get_by_role("heading", name=receipt["job_name"], level=1)).to_be_visible()
-    expect(page.get_by_role("region", name="Preemption")).to_contain_text("Gave way to first-one")
+    expect(page.get_by_role("region", name="Preemption")).to_contain_text("Preempted by first-one")
     expect(page.get_by_text("It was preempted and waits to go on")).to_be_visible()
     page = visit().open("/queue?tab=receipts", "Queue")
     listed = page.get_by_role("table", name="Preemptions").get_by_role("row").filter(has_text="first-one")
@@ -140,7 +140,7 @@ def test_a_preemption_is_shown_on_the_pages_of_both_jobs(visit: Visit, server: C
     expect(page.get_by_text("Nothing matches")).to_be_visible()
     expect(page).to_have_url(re.compile("user=ann"))
     page = visit("ann").open("/queue?tab=receipts", "Queue")
-    expect(page.get_by_text("Nobody had to give way")).to_be_visible()
+    expect(page.get_by_text("No job was preempted")).to_be_visible()
     with server.http() as http:
         for job in http.get("/jobs?state=running&state=queued").json()["items"]:
             http.post(f"/jobs/{job['id']}/stop")

@@ -26,7 +26,7 @@ export function SignIn({ onDone }: { onDone: () => void }) {
     setFailure(undefined);
     try {
       await sent(api.POST("/auth/login", { body: values }));
-      // Nothing that somebody else has seen in this tab is left over.
+      // Removes all cached data of the user who was signed in before in this tab.
       queries.removeQueries({ predicate: (query) => query.queryKey[1] !== "/me" });
       onDone();
     } catch (error) {

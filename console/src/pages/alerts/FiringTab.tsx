@@ -1,4 +1,4 @@
-/** What fires now and what is about to. News of the stream bring it here without a reload. */
+/** Firing and pending alerts, updated by the event stream. */
 import { ActionIcon, Button, Tooltip } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { BellOff, BellRing, CheckCheck } from "lucide-react";
@@ -37,7 +37,7 @@ export function FiringTab() {
   const [silencing, setSilencing] = useState<AlertView>();
   const { data, error, refetch } = useFiring();
   const { data: silences } = useAll("/silences");
-  // The server says what was kept quiet when it fired; a later silence covers it too, until it is told again.
+  // The server reports which alerts were silenced when they fired; a later silence covers them, too, until the next notification.
   const rows = useMemo(
     () => data?.map((alert) => ({ ...alert, silenced: alert.silenced || isCovered(alert, silences ?? []) })),
     [data, silences],

@@ -9,7 +9,7 @@ import { useTexts } from "@/texts/texts";
 
 export type AlertView = Schema<"AlertView">;
 
-/** Where it stands: its state, and why nobody was told or who takes care of it. */
+/** The state of an alert, why no notification was sent, and the user who acknowledged it. */
 export function Standing({ alert }: { alert: AlertView }) {
   const t = useTexts(texts);
   const hint =
@@ -32,7 +32,7 @@ export function Standing({ alert }: { alert: AlertView }) {
   );
 }
 
-/** What is the case in a sentence with its numbers, and what somebody wrote about it. */
+/** The alert as a sentence with its numbers, and the note of the user who acknowledged it. */
 export function WhatAndNote({ alert }: { alert: AlertView }) {
   const t = useTexts(texts);
   return (

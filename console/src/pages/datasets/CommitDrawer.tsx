@@ -18,7 +18,7 @@ import { common } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
-type Errand = Schema<"OperationView">;
+type Operation = Schema<"OperationView">;
 
 const NEW = { from: "volume" as "volume" | "job", volume: "", job: "", path: "", message: "" };
 type Fields = typeof NEW;
@@ -27,16 +27,16 @@ const LOOK_AGAIN_MS = 1_000;
 
 export function CommitDrawer({ dataset, onClose }: { dataset: Dataset; onClose: () => void }) {
   const t = useTexts(texts);
-  const [errand, setErrand] = useState<Errand | undefined>(undefined);
-  const form = useFields<Fields, Errand>({
+  const [operation, setOperation] = useState<Operation | undefined>(undefined);
+  const form = useFields<Fields, Operation>({
     start: () => NEW,
     wrong: (fields) =>
       fields[fields.from].trim() === "" ? { [fields.from]: { text: t("needed"), isMissing: true } } : {},
     run: (fields) => commit(dataset.id, fields),
     touches: ["/datasets"],
-    onDone: setErrand,
+    onDone: setOperation,
   });
-  const now = useErrand(dataset, errand, onClose);
+  const now = useOperation(dataset, operation, onClose);
   const isWorking = now !== undefined && now.state !== "failed";
   const failed =
     now?.state === "failed" ? new Problem(0, t("commit"), t("commitFailed", { error: now.error })) : form.problem;
@@ -55,7 +55,7 @@ export function CommitDrawer({ dataset, onClose }: { dataset: Dataset; onClose: 
       </Text>
       <SourceFields form={form} />
       <Textarea label={t("message")} autosize minRows={2} maxLength={4000} {...textField(form, "message")} />
-      {isWorking && <Standing errand={now} />}
+      {isWorking && <Standing operation={now} />}
       <Stack gap={4}>
         <Text size="xs" c="dimmed">
           {t("fromLaptop")}
@@ -69,7 +69,7 @@ export function CommitDrawer({ dataset, onClose }: { dataset: Dataset; onClose: 
 function SourceFields({
   form,
 }: {
-  form: Pick<ReturnType<typeof useFields<Fields, Errand>>, "fields" | "set" | "told">;
+  form: Pick<ReturnType<typeof useFields<Fields, Operation>>, "fields" | "set" | "errorOf">;
 }) {
   const t = useTexts(texts);
   // A bucket is not read by the server for this: it would be fetched whole.
@@ -93,7 +93,7 @@ function SourceFields({
           searchable
           data={volumes.map(volumeRef)}
           value={form.fields.volume === "" ? null : form.fields.volume}
-          error={form.told("volume") ?? form.told("from")}
+          error={form.errorOf("volume") ?? form.errorOf("from")}
           onChange={(volume) => form.set({ volume: volume ?? "" })}
         />
       ) : (
@@ -110,12 +110,12 @@ function SourceFields({
   );
 }
 
-function Standing({ errand }: { errand: Errand }) {
+function Standing({ operation }: { operation: Operation }) {
   const t = useTexts(texts);
   const c = useTexts(common);
   const format = useFormat();
-  const progress = errand.progress ?? null;
-  const told =
+  const progress = operation.progress ?? null;
+  const text =
     progress === null
       ? c("loading")
       : t("commitProgress", {
@@ -131,18 +131,18 @@ function Standing({ errand }: { errand: Errand }) {
           animated
           striped
           aria-label={t("committing")}
-          aria-valuetext={told}
+          aria-valuetext={text}
         />
       </Progress.Root>
       <Text size="xs" c="dimmed" className="num">
-        {told}
+        {text}
       </Text>
     </div>
   );
 }
 
-/** Follows a commit until it is over: how far it is is no news that the stream would tell. */
-function useErrand(dataset: Dataset, begun: Errand | undefined, onClose: () => void): Errand | undefined {
+/** Polls a commit until it ends: the event stream does not report its progress. */
+function useOperation(dataset: Dataset, begun: Operation | undefined, onClose: () => void): Operation | undefined {
   const t = useTexts(texts);
   const queries = useQueryClient();
   const { data } = $api.useQuery(
@@ -167,11 +167,11 @@ function useErrand(dataset: Dataset, begun: Errand | undefined, onClose: () => v
   return begun === undefined ? undefined : (data ?? begun);
 }
 
-function isOver(errand: Errand | undefined): boolean {
-  return errand?.state === "ready" || errand?.state === "failed";
+function isOver(operation: Operation | undefined): boolean {
+  return operation?.state === "ready" || operation?.state === "failed";
 }
 
-function commit(dataset: string, { from, volume, job, path, message }: Fields): Promise<Errand> {
+function commit(dataset: string, { from, volume, job, path, message }: Fields): Promise<Operation> {
   const source = from === "volume" ? { volume } : { job: job.trim() };
   const body = complete<Schema<"CommitCreate">>({
     from: complete<Schema<"CommitSource">>({ ...source, path: path.trim().replace(/^\/+/, "") }),

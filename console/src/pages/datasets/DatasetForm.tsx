@@ -83,7 +83,7 @@ export function DatasetForm({
           description={t("targetHint")}
           data={targets}
           value={form.fields.target}
-          error={form.told("target")}
+          error={form.errorOf("target")}
           allowDeselect={false}
           onChange={(target) => form.set({ target: target ?? "default" })}
         />

@@ -49,7 +49,7 @@ export function LineageTab({ dataset }: { dataset: Dataset }) {
 
 function useLineage(dataset: string) {
   return useInfiniteQuery({
-    // The same shape as the other hooks' keys, so that news find it by its path.
+    // The same shape as the other hooks' keys, so that events of the stream find it by its path.
     queryKey: ["get", "/datasets/{dataset}/lineage", { dataset }],
     queryFn: ({ pageParam: cursor }) =>
       sent(api.GET("/datasets/{dataset}/lineage", { params: { path: { dataset }, query: { limit: PAGE, cursor } } })),
@@ -123,7 +123,7 @@ function Maker({ job }: { job: LineageJob | null }) {
 }
 
 function UsingJob({ job }: { job: LineageJob }) {
-  // Whoever may not see a job, or comes after it was deleted, has only its id.
+  // A user who may not see a job, or opens the page after its deletion, sees only its id.
   if (job.name === null) return <Code>{job.id}</Code>;
   return (
     <Group gap={6}>

@@ -103,7 +103,7 @@ function StorageFields({
   form,
   isFixed,
 }: {
-  form: Pick<ReturnType<typeof useFields<Fields, Target>>, "fields" | "set" | "told">;
+  form: Pick<ReturnType<typeof useFields<Fields, Target>>, "fields" | "set" | "errorOf">;
   isFixed: boolean;
 }) {
   const t = useTexts(texts);
@@ -126,7 +126,7 @@ function StorageFields({
         disabled={isFixed}
         data={stores}
         value={form.fields.object_store === "" ? null : form.fields.object_store}
-        error={form.told("object_store")}
+        error={form.errorOf("object_store")}
         onChange={(store) => form.set({ object_store: store ?? "" })}
       />
       <TextInput label={t("prefix")} description={t("prefixHint")} disabled={isFixed} {...textField(form, "prefix")} />

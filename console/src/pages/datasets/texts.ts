@@ -56,7 +56,7 @@ export const texts = defineTexts({
   ],
   shared: ["{name}: shares are saved", "{name}：共享设置已保存"],
   sharedWith: ["Shared with", "共享给"],
-  notShared: ["Nobody else sees it.", "未共享给他人。"],
+  notShared: ["It is not shared.", "未共享给他人。"],
   deleteTitle: ["Delete dataset {name}?", "删除数据集 {name}？"],
   deleteText: [
     "All {n} {n|version is|versions are} gone for good; what jobs recorded about {n|it|them} stays.",

@@ -6,7 +6,7 @@ export const texts = defineTexts({
   newReport: ["New report", "新建报表"],
   noReports: ["No report yet", "尚无报表"],
   noReportsHint: [
-    "A report tells who used how many GPUs, how well, and what could be better: as a page, a PDF and a table.",
+    "A report shows which users used how many GPUs, how well, and what could be improved: as a page, a PDF and a table.",
     "报表汇总 GPU 的使用情况、效率和改进建议，可查看网页、PDF 或表格。",
   ],
   title: ["Report", "报表"],

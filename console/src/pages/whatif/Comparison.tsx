@@ -81,7 +81,7 @@ function Verdict({ difference }: { difference: Difference }) {
   );
 }
 
-export function Courses({ simulation, result }: { simulation: Simulation; result: Result }) {
+export function UsageHistory({ simulation, result }: { simulation: Simulation; result: Result }) {
   const t = useTexts(texts);
   const format = useFormat();
   const lines = useMemo(() => {
@@ -97,9 +97,9 @@ export function Courses({ simulation, result }: { simulation: Simulation; result
   );
   return (
     <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="sm">
-      <Panel title={t("course")}>
+      <Panel title={t("usageHistory")}>
         <LineChart
-          label={t("course")}
+          label={t("usageHistory")}
           lines={lines.use}
           range={range}
           max={1}

@@ -28,7 +28,7 @@ export function ShadowTab() {
   const t = useTexts(texts);
   const [isOpen, setOpen] = useState(false);
   const { data: shadow, error, refetch } = $api.useQuery("get", "/shadow", {});
-  // The stream tells where it differs, not that it went on deciding alike.
+  // The stream reports differences only, not equal decisions.
   useEvery(AGAIN_MS, () => {
     if (shadow?.running === true) void refetch();
   });

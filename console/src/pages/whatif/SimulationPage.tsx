@@ -6,7 +6,7 @@ import { CircleX, Compass } from "lucide-react";
 import { $api } from "@/api/client";
 import { problemOf } from "@/api/problem";
 import { PageLoading } from "@/app/shell/fallbacks";
-import { About, Courses, Headline, Numbers, Shares, WaitingCdf } from "@/pages/whatif/Comparison";
+import { About, UsageHistory, Headline, Numbers, Shares, WaitingCdf } from "@/pages/whatif/Comparison";
 import { isOver, type Simulation } from "@/pages/whatif/numbers";
 import { Progress } from "@/pages/whatif/Progress";
 import { useSimulationActions } from "@/pages/whatif/useSimulationActions";
@@ -84,7 +84,7 @@ function SimulationView({ simulation }: { simulation: Simulation }) {
         {result !== null && (
           <>
             <Headline result={result} />
-            <Courses simulation={simulation} result={result} />
+            <UsageHistory simulation={simulation} result={result} />
             <WaitingCdf result={result} />
             <Shares result={result} />
             <Numbers result={result} />

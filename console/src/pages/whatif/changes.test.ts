@@ -41,7 +41,7 @@ describe("changes", () => {
 });
 
 describe("what is wrong", () => {
-  it("is told by the field that it is in", () => {
+  it("is reported for its field", () => {
     const queues = [{ ...NO_QUEUE, weight: "0", guaranteed_gpus: "-1" }];
     const add = [{ ...NO_NODES, nodes: "" }];
     expect(wrongOf({ ...NO_CHANGES, queues, add, min_run: "soon", scale: "many" })).toEqual({

@@ -28,7 +28,7 @@ export function BenchProgress({ bench }: { bench: Bench }) {
   const why = bench.message !== "" ? bench.message : (bench.job.end_reason ?? "");
   if (stage === "failed")
     return <Ended icon={<CircleX size={18} />} color="red" text={t("failed", { why })} bench={bench} />;
-  // Stopped by somebody else than its owner, who will want to know.
+  // Stopped by another user than its owner: the owner needs to know.
   const isExplained = bench.state === "stopped" && bench.job.end_reason !== "stopped_by_user" && why !== "";
   return isExplained ? <Ended icon={<Info size={18} />} color="gray" text={t("ended", { why })} bench={bench} /> : null;
 }

@@ -1,4 +1,4 @@
-/** Who is told: the channels, a test of each with its outcome, and everything that was sent. */
+/** The channels that receive notifications, a test of each with its outcome, and everything that was sent. */
 import { Alert, Button, Group, Stack, Switch } from "@mantine/core";
 import { Megaphone, Plus, Send } from "lucide-react";
 import { useMemo, useState } from "react";
@@ -63,7 +63,7 @@ export function ChannelsTab() {
 function Outcome({ delivery, onClose }: { delivery: Schema<"DeliveryView">; onClose: () => void }) {
   const t = useTexts(texts);
   const values = { name: delivery.channel, error: delivery.error };
-  const [color, told] =
+  const [color, text] =
     delivery.state === "sent"
       ? (["teal", t("testTook", values)] as const)
       : delivery.state === "failed"
@@ -71,7 +71,7 @@ function Outcome({ delivery, onClose }: { delivery: Schema<"DeliveryView">; onCl
         : (["yellow", t("testWaits", values)] as const);
   return (
     <Alert color={color} mb="sm" role="status" withCloseButton onClose={onClose}>
-      {told}
+      {text}
     </Alert>
   );
 }

@@ -22,7 +22,7 @@ import { SEVERITIES } from "@/api/enumerations";
 import { COMPARISONS } from "@/api/enumerations";
 import { RULE_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
-import { bodyOf, draftOf, FITTING, thresholdOf, toldOf, type Draft } from "@/pages/alerts/rules/draft";
+import { bodyOf, draftOf, FITTING, thresholdOf, previewOf, type Draft } from "@/pages/alerts/rules/draft";
 import { RuleRemoval } from "@/pages/alerts/rules/RuleRemoval";
 import { useSentence, useSignalText, type RuleView } from "@/pages/alerts/rules/sentence";
 import { texts } from "@/pages/alerts/rules/texts";
@@ -196,11 +196,11 @@ function ReadBack({ draft }: { draft: Draft }) {
   const t = useTexts(texts);
   const sentence = useSentence();
   const unit = useSignals().find((signal) => signal.name === draft.signal)?.unit ?? "";
-  const told = toldOf(draft, unit);
-  if (told === undefined) return null;
+  const preview = previewOf(draft, unit);
+  if (preview === undefined) return null;
   return (
     <Alert variant="light" color="blue" role="note" icon={<Quote size={16} />} title={t("readsAs")}>
-      {sentence(told)}
+      {sentence(preview)}
     </Alert>
   );
 }

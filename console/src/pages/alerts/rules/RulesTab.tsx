@@ -90,7 +90,7 @@ function useColumns(): Column<RuleView>[] {
         render: (rule: RuleView) => (
           <>
             <Text size="sm">
-              {rule.channels.length === 0 ? t("tellsAll") : t("tells", { channels: rule.channels.join(", ") })}
+              {rule.channels.length === 0 ? t("notifiesAll") : t("notifies", { channels: rule.channels.join(", ") })}
             </Text>
             {rule.actions.length > 0 && <Faint>{rule.actions.map((action) => t(action)).join(", ")}</Faint>}
           </>

@@ -1,6 +1,6 @@
 /** A rule as it is typed, and as the API takes it. */
 import type { ALERT_ACTIONS } from "@/api/enumerations";
-import type { RuleView, Told } from "@/pages/alerts/rules/sentence";
+import type { RuleView, RuleSettings } from "@/pages/alerts/rules/sentence";
 import { durationText, parseDuration } from "@/texts/durations";
 
 export interface Draft {
@@ -74,10 +74,10 @@ export function bodyOf(draft: Draft) {
 }
 
 /** As the sentence needs it; undefined until it makes sense. */
-export function toldOf(draft: Draft, unit: string): Told | undefined {
+export function previewOf(draft: Draft, unit: string): RuleSettings | undefined {
   const threshold = thresholdOf(draft.threshold);
-  const lasting = parseDuration(draft.for_seconds);
+  const holds = parseDuration(draft.for_seconds);
   const clear = parseDuration(draft.clear_seconds);
-  if (threshold === undefined || lasting === undefined || clear === undefined) return undefined;
-  return { ...draft, unit, threshold, for_seconds: lasting, clear_seconds: clear };
+  if (threshold === undefined || holds === undefined || clear === undefined) return undefined;
+  return { ...draft, unit, threshold, for_seconds: holds, clear_seconds: clear };
 }

@@ -7,7 +7,7 @@ import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
 export type RuleView = Schema<"RuleView">;
-export type Told = Omit<RuleView, "name" | "builtin" | "scope" | "description">;
+export type RuleSettings = Omit<RuleView, "name" | "builtin" | "scope" | "description">;
 
 export function useSignalText(): (name: string, usual?: string) => string {
   const t = useTexts(signals);
@@ -15,7 +15,9 @@ export function useSignalText(): (name: string, usual?: string) => string {
 }
 
 /** The condition alone: "above 85 °C for 15s". */
-export function useCondition(): (rule: Pick<Told, "comparison" | "threshold" | "unit" | "for_seconds">) => string {
+export function useCondition(): (
+  rule: Pick<RuleSettings, "comparison" | "threshold" | "unit" | "for_seconds">,
+) => string {
   const t = useTexts(texts);
   const format = useFormat();
   const quantity = useQuantity();
@@ -23,7 +25,7 @@ export function useCondition(): (rule: Pick<Told, "comparison" | "threshold" | "
     `${t(rule.comparison)} ${quantity(rule.threshold, rule.unit)}${rule.for_seconds > 0 ? t("forLong", { length: format.duration(rule.for_seconds) }) : ""}`;
 }
 
-export function useSentence(): (rule: Told) => string {
+export function useSentence(): (rule: RuleSettings) => string {
   const t = useTexts(texts);
   const s = useTexts(states);
   const format = useFormat();
@@ -40,11 +42,11 @@ export function useSentence(): (rule: Told) => string {
       clear: format.duration(rule.clear_seconds),
     });
     const channels = rule.channels.length === 0 ? t("everyChannel") : rule.channels.join(", ");
-    const tells = t("tellSentence", { channels, resolved: rule.notify_resolved ? t("alsoResolved") : "" });
+    const notifies = t("notifySentence", { channels, resolved: rule.notify_resolved ? t("alsoResolved") : "" });
     const acts =
       rule.actions.length === 0
         ? ""
         : t("actSentence", { actions: rule.actions.map((action) => t(action)).join(", ") });
-    return [fires, tells, acts, rule.enabled ? "" : t("offSentence")].filter((part) => part !== "").join(" ");
+    return [fires, notifies, acts, rule.enabled ? "" : t("offSentence")].filter((part) => part !== "").join(" ");
   };
 }

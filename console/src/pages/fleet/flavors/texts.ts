@@ -28,7 +28,7 @@ export const texts = defineTexts({
   deleteTitle: ["Delete flavor {name}?", "删除规格 {name}？"],
   deleteTitleMany: ["Delete {n} flavors?", "删除 {n} 个规格？"],
   deleteText: [
-    "Nobody can pick {n|it|them} any more. Jobs that were submitted with {n|it|them} keep what they asked for. Several are deleted together, or none of them.",
+    "{n|It|They} can no longer be selected. Jobs that were submitted with {n|it|them} keep what they asked for. Several are deleted together, or none of them.",
     "之后将无法再选用。已提交的作业保持原有要求。多个规格要么全部删除，要么全部保留。",
   ],
   deleteAction: ["Delete {n|the flavor|the flavors}", "删除规格"],

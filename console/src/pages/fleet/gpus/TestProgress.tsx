@@ -12,7 +12,7 @@ export function TestProgress({ done, n }: { done: number; n: number }) {
       <Text size="sm" style={{ flexShrink: 0 }}>
         {text}
       </Text>
-      {/* One that runs is half done, as far as anybody knows. */}
+      {/* The progress of a running test is unknown: it is shown as half done. */}
       <Progress flex={1} animated value={((done + 0.5) / (n + 0.5)) * 100} aria-label={text} />
     </Group>
   );

@@ -1,4 +1,4 @@
-/** What may be done with a GPU, told before the click, and which GPUs a list shows. */
+/** Which actions are possible on a GPU, shown before the click, and which GPUs a list shows. */
 import type { Schema } from "@/api/client";
 import type { texts } from "@/pages/fleet/gpus/texts";
 

@@ -44,13 +44,13 @@ export const texts = defineTexts({
   failed: ["failed", "故障"],
   suspectMeans: ["It takes no new work. What runs on it goes on.", "不再接收新作业，正在运行的作业继续。"],
   failedMeans: [
-    "Its jobs go back to the queue and on from their last checkpoint, elsewhere. Only an operator's word or a passed self-test brings it back.",
+    "Its jobs return to the queue and continue elsewhere from their last checkpoint. Only an operator or a passed self-test can return the GPU to service.",
     "其上的作业将回到队列，并在其他 GPU 上从最近的检查点继续。只有管理员确认或自检通过后才能恢复。",
   ],
   jobsMove: ["{n} {n|job|jobs} will move.", "将有 {n} 个作业被迁移。"],
   reason: ["Reason", "原因"],
   reasonHint: [
-    "Kept with the GPU as evidence, for everybody who looks at it.",
+    "Kept with the GPU as evidence, shown to all users who open it.",
     "作为证据保存在该 GPU 上，所有查看者可见。",
   ],
   reasonMissing: ["Say why.", "请说明原因。"],

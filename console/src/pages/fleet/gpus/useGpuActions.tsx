@@ -1,4 +1,4 @@
-/** Marking, resetting and testing GPUs, one or many: explained, confirmed, and told with what was refused. */
+/** Marking, resetting and testing GPUs, one or many: explained, confirmed, and reported with the refusals. */
 import { ClipboardCheck, RotateCcw, TriangleAlert, type LucideIcon } from "lucide-react";
 import { useState, type ReactNode } from "react";
 

@@ -1,4 +1,4 @@
-/** What may be done with a node, told before the click. The server decides; it says the same in its own words. */
+/** Which actions are possible on a node, shown before the click. The server decides by the same rules. */
 import type { Schema } from "@/api/client";
 import type { texts } from "@/pages/fleet/nodes/texts";
 

@@ -1,4 +1,4 @@
-/** Cordon, uncordon, drain and remove, for one node or many: explained, confirmed, shown at once, and told. */
+/** Cordon, uncordon, drain and remove, for one node or many: explained, confirmed, shown at once, and reported in a toast. */
 import { Ban, CircleCheck, LogOut, Trash2, type LucideIcon } from "lucide-react";
 import { useState, type ReactNode } from "react";
 

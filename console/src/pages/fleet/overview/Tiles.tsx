@@ -126,7 +126,7 @@ function QueueTile({ now, trends }: TileProps) {
         label={t("waiting")}
         value={format.number(now.queued)}
         unit={t("jobs", { n: now.queued })}
-        detail={wait === null ? t("nobodyWaits") : t("medianWait", { time: format.duration(wait) })}
+        detail={wait === null ? t("noneWaits") : t("medianWait", { time: format.duration(wait) })}
         chart={<Spark trends={trends} metric="jobs_queued" color={4} />}
       />
     </Tile>

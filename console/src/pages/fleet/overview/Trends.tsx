@@ -13,7 +13,7 @@ import { ProblemNote } from "@/parts/ProblemNote";
 import { useFormat } from "@/texts/format";
 import { useTexts, type Say } from "@/texts/texts";
 
-/** More lines than this cannot be told apart. */
+/** More lines than this cannot be distinguished. */
 const MOST_QUEUES = 6;
 const HEIGHT = 132;
 

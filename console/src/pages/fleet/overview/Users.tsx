@@ -24,7 +24,7 @@ export const Users = memo(function Users({ data }: { data: MapData | undefined }
       {held === undefined && <Skeleton h={80} />}
       {held?.length === 0 && (
         <Text size="sm" c="dimmed">
-          {t("nobody")}
+          {t("allFree")}
         </Text>
       )}
       <ul className={classes.list}>

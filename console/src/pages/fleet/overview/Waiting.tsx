@@ -102,7 +102,7 @@ function WaitingJob({ job }: { job: Waiter }) {
   );
 }
 
-/** What holds it, if the server tells this viewer; else the reason for its place in the line. */
+/** What holds it, if the server shows it to this viewer; else the reason for its place in the line. */
 function Why({ job, instead }: { job: string; instead: string }) {
   const { data } = $api.useQuery("get", "/jobs/{job}/why", { params: { path: { job } } }, { retry: false });
   return <Reason text={data?.summary ?? instead} />;

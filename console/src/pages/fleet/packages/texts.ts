@@ -39,7 +39,7 @@ export const texts = defineTexts({
   deleteTitle: ["Delete package {name}?", "删除套餐 {name}？"],
   deleteTitleMany: ["Delete {n} packages?", "删除 {n} 个套餐？"],
   deleteText: [
-    "Nobody can pick {n|it|them} any more. Jobs that were submitted with {n|it|them} keep their size and are not touched. Several are deleted together, or none of them.",
+    "{n|It|They} can no longer be selected. Jobs that were submitted with {n|it|them} keep their size and are not touched. Several are deleted together, or none of them.",
     "之后将无法再选用。已用它提交的作业保持原有大小，不受影响。多个套餐要么全部删除，要么全部保留。",
   ],
   deleteAction: ["Delete {n|the package|the packages}", "删除套餐"],

@@ -1,4 +1,4 @@
-/** The GPUs of the map as things, and the rules of moving them, told before the server would have to. */
+/** The GPUs of the map as things, and the rules of moving them, checked before the request. */
 import type { Schema } from "@/api/client";
 import type { Say } from "@/texts/texts";
 import type { texts } from "@/pages/fleet/pools/texts";

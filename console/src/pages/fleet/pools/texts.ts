@@ -82,7 +82,7 @@ export const texts = defineTexts({
     "用户组 {group} 的作业从下一次调度起可以使用它们。",
   ],
   moveNoGroup: [
-    "No group has pool {pool} yet: give it to one, so that somebody can use it.",
+    "No group has pool {pool} yet: assign it to a group so that users can use it.",
     "资源池 {pool} 还没有分配给用户组：分配后才有人可以使用。",
   ],
   moveDefault: ["They return to the default pool.", "它们将归还给 default 资源池。"],

@@ -51,7 +51,7 @@ function onlyRunning(states: readonly string[]): (job: Job) => Obstacle | undefi
   return (job) => (states.includes(job.state) ? undefined : "onlyRunning");
 }
 
-/** How a job looks at once when somebody stops it. */
+/** The job as it is shown right after a user stops it. */
 export function asStopped(job: Job): Job {
   const waits = job.state === "queued" || job.state === "created";
   return { ...job, state: waits ? "stopped" : "stopping" };

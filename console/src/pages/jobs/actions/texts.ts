@@ -15,7 +15,7 @@ export const actions = defineTexts({
   remove: ["Remove", "删除"],
 });
 
-/** Why something cannot be done, said before anybody tries. */
+/** Why an action is not possible, shown before the click. */
 export const obstacles = defineTexts({
   notYours: ["Only {user} and operators can do this.", "只有 {user} 和管理员可以执行此操作。"],
   ended: ["The job has ended already.", "作业已经结束。"],
@@ -55,12 +55,12 @@ export const texts = defineTexts({
   resized: ["{name} goes on with {n} {n|GPU|GPUs} after saving.", "{name} 保存后将以 {n} 个 GPU 继续。"],
   stopTitle: ["Stop {name}?", "停止 {name}？"],
   stopText: [
-    "Its program is told to end and gets {grace} to save its work. What it holds becomes free for others.",
+    "Its program receives SIGTERM and has {grace} to save its work. Its GPUs become free for other jobs.",
     "程序会收到结束通知，并有 {grace} 保存工作，随后释放其占用的资源。",
   ],
   requeueTitle: ["Send {name} back to its queue?", "让 {name} 重新排队？"],
   requeueText: [
-    "Its program is told to end, gets {grace} to save, and starts again from its last checkpoint when its turn comes.",
+    "Its program receives SIGTERM, has {grace} to save, and starts again from its last checkpoint when its turn comes.",
     "程序会收到结束通知，有 {grace} 保存，轮到它时从最近的检查点继续。",
   ],
   removeTitle: ["Remove {name}?", "删除 {name}？"],

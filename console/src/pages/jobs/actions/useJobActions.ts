@@ -12,7 +12,7 @@ import { useTexts } from "@/texts/texts";
 /** Those that need no more than a click; resize and edit have forms. */
 export type QuickAction = Exclude<ActionName, "resize" | "edit" | "clone">;
 
-const TOLD = {
+const DONE_TEXTS = {
   stop: "stopped",
   start: "started",
   requeue: "requeued",
@@ -74,7 +74,7 @@ export function useJobActions(): (action: QuickAction, job: Job) => void {
     run: ({ action, job }) => send(action, job.id),
     touches: ["/jobs", "/queues", "/overview", "/panel", "/events"],
     optimistic: (cache, { action, job }) => assume(cache, action, job),
-    done: (_, { action, job }) => t(TOLD[action], { name: job.name }),
+    done: (_, { action, job }) => t(DONE_TEXTS[action], { name: job.name }),
     onDone: (_, { action, job }) => {
       if (action === "remove" && window.location.pathname === `/jobs/${job.id}`) void navigate({ to: "/jobs" });
     },

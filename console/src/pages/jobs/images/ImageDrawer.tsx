@@ -1,4 +1,4 @@
-/** Add an image, or change one. What the server would refuse is told while one types. */
+/** Add an image, or change one. Errors are shown while the user types. */
 import { SegmentedControl, Select, Stack, TagsInput, Text, Textarea, TextInput } from "@mantine/core";
 
 import { api, sent } from "@/api/client";
@@ -58,7 +58,7 @@ export function ImageDrawer({
       problem={form.problem}
     >
       {locked !== undefined && <Text size="sm">{locked}</Text>}
-      <ImageFields fields={form.fields} set={form.set} told={form.told} image={image} />
+      <ImageFields fields={form.fields} set={form.set} errorOf={form.errorOf} image={image} />
     </FormDrawer>
   );
 }
@@ -66,11 +66,11 @@ export function ImageDrawer({
 interface FieldsProps {
   readonly fields: Fields;
   readonly set: (change: Partial<Fields>) => void;
-  readonly told: (field: string) => string | undefined;
+  readonly errorOf: (field: string) => string | undefined;
   readonly image: Image | undefined;
 }
 
-function ImageFields({ fields, set, told, image }: FieldsProps) {
+function ImageFields({ fields, set, errorOf, image }: FieldsProps) {
   const t = useTexts(texts);
   const c = useTexts(common);
   return (
@@ -81,7 +81,7 @@ function ImageFields({ fields, set, told, image }: FieldsProps) {
         withAsterisk
         disabled={image !== undefined}
         value={fields.name}
-        error={told("name")}
+        error={errorOf("name")}
         onChange={(event) => set({ name: event.currentTarget.value })}
         data-autofocus={image === undefined || undefined}
       />
@@ -91,25 +91,25 @@ function ImageFields({ fields, set, told, image }: FieldsProps) {
         withAsterisk
         placeholder="registry.example.org/team/train:1.4"
         value={fields.address}
-        error={told("address")}
+        error={errorOf("address")}
         onChange={(event) => set({ address: event.currentTarget.value })}
       />
-      <VisibilityField fields={fields} set={set} told={told} image={image} />
-      <Credential fields={fields} set={set} told={told} image={image} />
+      <VisibilityField fields={fields} set={set} errorOf={errorOf} image={image} />
+      <Credential fields={fields} set={set} errorOf={errorOf} image={image} />
       <Textarea
         label={c("description")}
         autosize
         minRows={2}
         maxLength={1000}
         value={fields.description}
-        error={told("description")}
+        error={errorOf("description")}
         onChange={(event) => set({ description: event.currentTarget.value })}
       />
     </Stack>
   );
 }
 
-function VisibilityField({ fields, set, told, image }: FieldsProps) {
+function VisibilityField({ fields, set, errorOf, image }: FieldsProps) {
   const t = useTexts(texts);
   const isOperator = useIsOperator();
   const wasPublic = image?.visibility === "public";
@@ -147,14 +147,14 @@ function VisibilityField({ fields, set, told, image }: FieldsProps) {
             data={users}
             value={fields.shared_users}
             onChange={(shared_users) => set({ shared_users })}
-            error={told("shared_users")}
+            error={errorOf("shared_users")}
           />
           <TagsInput
             label={t("sharedGroups")}
             data={groups}
             value={fields.shared_groups}
             onChange={(shared_groups) => set({ shared_groups })}
-            error={told("shared_groups")}
+            error={errorOf("shared_groups")}
           />
         </Stack>
       )}
@@ -162,11 +162,11 @@ function VisibilityField({ fields, set, told, image }: FieldsProps) {
   );
 }
 
-function Credential({ fields, set, told, image }: FieldsProps) {
+function Credential({ fields, set, errorOf, image }: FieldsProps) {
   const t = useTexts(texts);
   const me = useMe();
   const logins = useAll("/registry-logins").data ?? [];
-  // Another's logins are nobody else's business: what is chosen stays, or is taken away.
+  // Logins of other users are not listed: the chosen one stays, or is removed.
   const isOwn = image === undefined || image.owner === me.name || image.owner === "";
   const fitting = isOwn
     ? logins.filter((login) => login.platform === (fields.visibility === "public")).map((login) => login.name)
@@ -182,7 +182,7 @@ function Credential({ fields, set, told, image }: FieldsProps) {
       data={names}
       value={fields.credential}
       onChange={(credential) => set({ credential })}
-      error={told("credential")}
+      error={errorOf("credential")}
     />
   );
 }

@@ -1,4 +1,4 @@
-/** The server's rules for names and addresses, told while one types. */
+/** The server's rules for addresses, checked while the user types. */
 const HOST = "[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]{1,5})?";
 export const REGISTRY = new RegExp(`^${HOST}$`);
 export const ADDRESS = new RegExp(

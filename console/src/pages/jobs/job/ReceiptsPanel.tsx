@@ -1,4 +1,4 @@
-/** Who gave way to whom: the receipts of preemption, as both sides see them. */
+/** The receipts of preemption, as the victim and the preempting job see them. */
 import { Badge, Box, Group, Stack, Text } from "@mantine/core";
 import { ArrowDownLeft, ArrowUpRight } from "lucide-react";
 
@@ -51,7 +51,7 @@ function ReceiptItem({ receipt }: { receipt: Receipt }) {
       <Group gap={8}>
         <Icon size={15} aria-hidden />
         <Text size="sm" fw={600} component="span">
-          {t(isLoser ? "gaveWay" : "madeRoom")}{" "}
+          {t(isLoser ? "preemptedBy" : "madeRoom")}{" "}
           <Other
             id={isLoser ? receipt.for_job : receipt.job}
             name={isLoser ? receipt.for_job_name : receipt.job_name}

@@ -72,7 +72,7 @@ export const texts = defineTexts({
   idleExtended: ["It was given more time once.", "已延长过一次。"],
   stoppingTitle: ["It is being stopped", "正在停止"],
   stoppingText: [
-    "Its program was told to end and has up to {grace} to save its work.",
+    "Its program received SIGTERM and has up to {grace} to save its work.",
     "程序已收到结束通知，最多有 {grace} 保存工作。",
   ],
   startingTitle: ["It is being started", "正在启动"],
@@ -220,10 +220,10 @@ export const happenings = defineTexts({
   "job.idle-stopped": ["stopped: did nothing", "因空闲被停止"],
 });
 
-/** Who gave way to whom. */
+/** Receipts of preemption. */
 export const receipts = defineTexts({
   title: ["Preemption", "抢占记录"],
-  gaveWay: ["Gave way to", "让位于"],
+  preemptedBy: ["Preempted by", "被抢占，抢占者"],
   madeRoom: ["Took the place of", "取代了"],
   someJob: ["a job of {user}", "{user} 的作业"],
   gpus: ["{n} {n|GPU|GPUs}", "{n} 个 GPU"],
@@ -239,8 +239,11 @@ export const receipts = defineTexts({
   stillStopping: ["It is being stopped.", "正在停止。"],
   waitsTitle: ["It was preempted and waits to go on", "作业被抢占，正在等待恢复"],
   stopsTitle: ["It is being preempted", "作业正被抢占"],
-  waitsText: ["It gave way", "它已让位"],
-  stopsText: ["It gives way, saves what it can, and comes back by itself", "它正在让位并尽量保存进度，之后会自动恢复"],
+  waitsText: ["It was preempted", "它已被抢占"],
+  stopsText: [
+    "It is being preempted: it saves its work and starts again by itself",
+    "它正被抢占：保存进度后会自动重新排队运行",
+  ],
   to: ["to", "给"],
   stop: [".", "。"],
   times: ["This has happened {n} times.", "这已发生 {n} 次。"],

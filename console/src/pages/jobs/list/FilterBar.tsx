@@ -65,7 +65,7 @@ export function FilterBar({ filters, onChange, counts }: Props) {
 function TextFilter({ value, onChange }: { value: string; onChange: (text: string) => void }) {
   const t = useTexts(texts);
   const [typed, setTyped] = useState(value);
-  const tell = useDebouncedCallback(onChange, 200);
+  const changeLater = useDebouncedCallback(onChange, 200);
   useEffect(() => setTyped(value), [value]);
   return (
     <TextInput
@@ -79,7 +79,7 @@ function TextFilter({ value, onChange }: { value: string; onChange: (text: strin
       maxLength={253}
       onChange={(event) => {
         setTyped(event.currentTarget.value);
-        tell(event.currentTarget.value.trim());
+        changeLater(event.currentTarget.value.trim());
       }}
     />
   );

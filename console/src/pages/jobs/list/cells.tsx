@@ -39,7 +39,7 @@ export function StateCell({ job }: { job: Job }) {
   );
 }
 
-/** Why it ended, where that is not a matter of course. */
+/** Why it ended, where the state alone does not say it. */
 function Ending({ job }: { job: Job }) {
   const t = useTexts(texts);
   const reason = useEndReason();

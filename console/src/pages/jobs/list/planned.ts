@@ -11,7 +11,7 @@ type Place = Schema<"OrderedJobView">;
 const Context = createContext<ReadonlyMap<string, Place>>(new Map());
 export const PlannedStarts = Context.Provider;
 
-/** A longer line is too much to read for a column; the job's own page tells. */
+/** A longer line is too much to read for a column; the job's own page shows the place. */
 const LONGEST_LINE = 1_000;
 const MOST_QUEUES = 6;
 
@@ -33,7 +33,7 @@ function combined(answers: readonly { readonly data?: Schema<"OrderView"> }[]): 
   return new Map(places.flatMap((place) => (place.id === null ? [] : [[place.id, place] as const])));
 }
 
-/** Its place in line as it is told last; undefined where the line is too long to be read. */
+/** Its last known place in the line; undefined where the line is too long to be read. */
 export function usePlace(job: string): Place | undefined {
   return useContext(Context).get(job);
 }

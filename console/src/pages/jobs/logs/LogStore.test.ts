@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { LogStore, patternOf } from "@/pages/jobs/logs/LogStore";
 
-const atOnce = (tell: () => void) => tell();
+const atOnce = (notify: () => void) => notify();
 
 describe("LogStore", () => {
   it("puts lines together that come in parts", () => {
@@ -14,15 +14,15 @@ describe("LogStore", () => {
     expect(store.text(1, 4)).toBe("two\n\nfour");
   });
 
-  it("tells its listeners once for many changes", () => {
+  it("notifies its listeners once for many changes", () => {
     const waiting: (() => void)[] = [];
-    const store = new LogStore((tell) => waiting.push(tell));
-    let told = 0;
-    store.subscribe(() => (told += 1));
+    const store = new LogStore((notify) => waiting.push(notify));
+    let notified = 0;
+    store.subscribe(() => (notified += 1));
     for (let number = 0; number < 100; number += 1) store.append(`${number}\n`);
-    expect([waiting.length, told]).toEqual([1, 0]);
+    expect([waiting.length, notified]).toEqual([1, 0]);
     waiting.pop()?.();
-    expect([told, store.version()]).toEqual([1, 1]);
+    expect([notified, store.version()]).toEqual([1, 1]);
   });
 
   it("holds a million lines and finds any of them quickly", async () => {

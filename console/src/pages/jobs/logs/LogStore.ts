@@ -1,6 +1,6 @@
 /**
  * A log in memory: a million lines and more. Text is kept in large pieces with the places of their lines, never as an
- * object for each line; whoever shows it asks for the few lines in sight. Listeners hear of news once per frame.
+ * object for each line; the view asks for the few lines in sight. Listeners are notified of changes once per frame.
  */
 import { withoutSequences } from "@/pages/jobs/logs/ansi";
 
@@ -33,12 +33,12 @@ export class LogStore {
   private ended = 0;
   private open = "";
   private longestLine = 0;
-  private news = 0;
+  private changes = 0;
   private isTelling = false;
   private readonly listeners = new Set<() => void>();
 
   constructor(
-    private readonly later: (tell: () => void) => void = (tell) => void requestAnimationFrame(tell),
+    private readonly later: (notify: () => void) => void = (notify) => void requestAnimationFrame(notify),
     private readonly most = MOST_CHARS,
   ) {}
 
@@ -48,7 +48,7 @@ export class LogStore {
     const end = whole.lastIndexOf("\n") + 1;
     this.open = shortened(whole.slice(end));
     if (end > 0) this.addLines(whole.slice(0, end));
-    this.tell();
+    this.notify();
   }
 
   /** Lines so far, with one that has no end yet. */
@@ -107,8 +107,8 @@ export class LogStore {
     return () => this.listeners.delete(listener);
   };
 
-  /** Changes with every piece of news. */
-  version = (): number => this.news;
+  /** Changes with every notification. */
+  version = (): number => this.changes;
 
   private addLines(text: string): void {
     const last = this.pieces.at(-1);
@@ -142,12 +142,12 @@ export class LogStore {
     return undefined;
   }
 
-  private tell(): void {
+  private notify(): void {
     if (this.isTelling) return;
     this.isTelling = true;
     this.later(() => {
       this.isTelling = false;
-      this.news += 1;
+      this.changes += 1;
       for (const listener of this.listeners) listener();
     });
   }

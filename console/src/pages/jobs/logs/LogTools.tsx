@@ -129,7 +129,7 @@ function SearchField({ typed, onType, matches, onMatch }: LogToolsProps) {
     if (event.key === "Enter") go(event.shiftKey ? -1 : 1);
     else if (event.key === "Escape") onType("");
   }
-  const told = matches.isSearching
+  const text = matches.isSearching
     ? "…"
     : count === 0
       ? t("noMatches")
@@ -155,7 +155,7 @@ function SearchField({ typed, onType, matches, onMatch }: LogToolsProps) {
       {matches.pattern !== undefined && (
         <>
           <Text size="xs" c="dimmed" className="num" role="status">
-            {told}
+            {text}
           </Text>
           <ActionIcon
             variant="subtle"

@@ -2,7 +2,7 @@
  * The lines in sight of a log of any length.
  *
  * The line at a part f of the log stands at the part f of the window: the first line at the top when scrolled to the
- * beginning, the last at the bottom at the end. So nothing needs to be known about lines that nobody looks at, wrapped or not,
+ * beginning, the last at the bottom at the end. So nothing needs to be known about lines out of view, wrapped or not,
  * and the scrolled space can be smaller than all lines together (browsers do not scroll more than some million pixels).
  */
 import { useCallback, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore, type RefObject } from "react";

@@ -62,7 +62,7 @@ function few(jobs: readonly string[]): string {
   return more > 0 ? `${jobs.slice(0, MOST_JOBS).join(", ")} + ${more}` : jobs.join(", ");
 }
 
-/** How likely it is when, whom it comes after, and who would give way to it. */
+/** The estimated start, the jobs ahead, and the jobs that would be preempted. */
 function useExpectation(): (plan: Schema<"PlanView">) => string[] {
   const t = useTexts(texts);
   const format = useFormat();

@@ -1,4 +1,4 @@
-/** Step after step, with what is wrong told where it is, and the way on only when nothing is. */
+/** The steps of the form: errors are shown beside their fields, and the next step opens only without errors. */
 import { Button, Group, Stack, Stepper, Text, Title } from "@mantine/core";
 import { ArrowLeft, ArrowRight, CircleAlert, Send } from "lucide-react";
 import { useEffect, useRef, type FormEvent } from "react";
@@ -31,7 +31,7 @@ export function Wizard({ form, at, goTo, isAttempted, onAttempt, refused, isBusy
   const last = STEPS.length - 1;
 
   useEffect(() => {
-    // Whoever goes to a step begins at its top; whoever opens the page begins at the page's.
+    // A step that is opened scrolls to its top; the page itself, when opened, stays at its own top.
     if (arrived.current !== at) heading.current?.focus();
     arrived.current = at;
   }, [at]);
@@ -60,7 +60,7 @@ export function Wizard({ form, at, goTo, isAttempted, onAttempt, refused, isBusy
   }
 
   if (step === undefined) return null;
-  const told =
+  const text =
     isAttempted && wrongHere.length > 0
       ? t("mend", { n: wrongHere.length, what: wrongHere.map((field) => form.findings[field]?.text ?? "").join("; ") })
       : "";
@@ -101,8 +101,8 @@ export function Wizard({ form, at, goTo, isAttempted, onAttempt, refused, isBusy
       <Stack gap="md">
         {refused !== null && <ProblemNote error={refused} />}
         <step.Content />
-        <Text role="alert" size="sm" c="var(--mantine-color-error)" hidden={told === ""}>
-          {told}
+        <Text role="alert" size="sm" c="var(--mantine-color-error)" hidden={text === ""}>
+          {text}
         </Text>
         <Group justify="space-between">
           <Button

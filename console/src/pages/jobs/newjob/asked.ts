@@ -1,4 +1,4 @@
-/** How much a draft asks for in all, as far as it can be told yet. */
+/** How much a draft asks for in all, as far as it is known yet. */
 import { cpusOf, gpusOf, wholeOf } from "@/pages/jobs/newjob/quantities";
 import type { Facts } from "@/pages/jobs/newjob/check";
 import type { Draft } from "@/pages/jobs/newjob/draft";

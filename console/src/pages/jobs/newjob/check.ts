@@ -12,7 +12,7 @@ import type { Say } from "@/texts/texts";
 
 export interface Finding {
   readonly text: string;
-  /** Nothing was given yet: only told when one wants to go on. */
+  /** The field is still empty: only shown when the user continues. */
   readonly isMissing?: boolean;
 }
 

@@ -178,7 +178,7 @@ export function keptDraft(user: string): Draft | undefined {
     if (!isRecord(kept) || kept.user !== user || !isRecord(kept.draft)) return undefined;
     return restored(kept.draft);
   } catch {
-    // Storage that is switched off, or that somebody has edited, is the same as an empty one.
+    // Storage that is switched off, or was edited by hand, counts as empty.
     return undefined;
   }
 }

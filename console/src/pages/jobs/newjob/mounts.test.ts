@@ -19,9 +19,9 @@ const facts = { volumes, datasets: [], localQuota: { held: 2 ** 30, limit: 3 * 2
 const volume = (change: Partial<Mount>): Mount => ({ ...NEW_MOUNT.volume, source: "data", ...change });
 
 function found(...mounts: Mount[]): Record<string, string> {
-  const told: Record<string, string> = {};
-  checkMounts(mounts, facts, speech, (field, text) => (told[field] ??= text));
-  return told;
+  const errors: Record<string, string> = {};
+  checkMounts(mounts, facts, speech, (field, text) => (errors[field] ??= text));
+  return errors;
 }
 
 describe("a mount", () => {
@@ -50,7 +50,7 @@ describe("a mount", () => {
   it("is fine where nothing else is", () =>
     expect(found(volume({}), { ...NEW_MOUNT.local, size: "1GiB" })).toEqual({}));
 
-  it("is told apart from the others: same path, one within another, same volume, other cluster", () => {
+  it("is distinguished from the others: same path, one within another, same volume, other cluster", () => {
     expect(found(volume({}), volume({ source: "far" }))["mounts.1.path"]).toBe("Another mount has this path");
     expect(found(volume({}), volume({ path: "/data/in" }))["mounts.1.path"]).toContain("inside /data");
     expect(found(volume({}), volume({ path: "/b" }))["mounts.1.source"]).toBe("data is mounted already");
@@ -74,6 +74,6 @@ describe("whom a mount waits for", () => {
     expect(waitingFor(volume({ mode: "rw" }), held("ro"), t)).toContain("1 job reads data now");
     expect(waitingFor(volume({ mode: "ro" }), held("ro"), t)).toBeUndefined();
   });
-  it("is nobody who waits too", () =>
+  it("is no job that waits too", () =>
     expect(waitingFor(volume({ mode: "rw" }), held("rw", "queued"), t)).toBeUndefined());
 });

@@ -264,14 +264,14 @@ export const texts = defineTexts({
   hold: ["Only create it; I start it later", "仅创建，稍后手动启动"],
   preemptible: ["Preemptible", "可抢占"],
   preemptibleHint: [
-    "It may have to give way, is asked to save, and goes on later. In return it may use what is lent or borrowed.",
+    "It may be preempted: it is asked to save and continues later. In return it may use lent and borrowed GPUs.",
     "可能需要让位：系统会要求其保存进度，之后恢复运行。作为交换，可使用借出的 GPU。",
   ],
   wouldEstimate: [
     "half of the time before {p50}, nine times in ten before {p90}",
     "半数情况在 {p50} 之前，九成情况在 {p90} 之前",
   ],
-  someJob: ["a job of somebody else", "他人的作业"],
+  someJob: ["another user's job", "他人的作业"],
   wouldPreempt: ["preempting {jobs}", "抢占 {jobs}"],
   wouldComeAfter: ["after {jobs}", "在 {jobs} 之后"],
   offers: ["What it offers", "提供的访问方式"],

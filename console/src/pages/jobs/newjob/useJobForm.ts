@@ -22,7 +22,7 @@ export interface JobForm extends Form {
 interface Options {
   readonly draft: Draft;
   readonly set: (change: Change) => void;
-  /** One has tried to go on: what is missing is told too. */
+  /** The user has tried to continue: missing values are shown, too. */
   readonly isAttempted: boolean;
   /** The refusal of an attempt to submit. */
   readonly refused: Problem | null;

@@ -6,7 +6,7 @@ import { api, sent, type Schema } from "@/api/client";
 import { problemOf, type Problem } from "@/api/problem";
 
 const PAUSE_MS = 350;
-/** Others' jobs come and go without this viewer being told. */
+/** The viewer receives no events of other users' jobs. */
 const AGAIN_MS = 5_000;
 
 export interface Planned {

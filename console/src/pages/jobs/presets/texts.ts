@@ -31,7 +31,7 @@ export const texts = defineTexts({
   add: ["Add preset", "添加模板"],
   addTitle: ["A new preset", "添加模板"],
   addHint: [
-    "A template in YAML: a command with places, parameters that fill them, and a size. Everybody who is signed in can read it: keep secrets out.",
+    "A template in YAML: a command with places, parameters that fill them, and a size. All signed-in users can read it: keep secrets out.",
     "YAML 格式：带占位符的命令、参数和规格。所有登录用户都能查看，请勿包含机密。",
   ],
   addStart: ["Begin with a template that there is", "从现有模板开始"],

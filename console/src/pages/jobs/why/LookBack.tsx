@@ -60,7 +60,7 @@ function Moments({ job, at, onChoose }: { job: Job; at: string; onChoose: (at: s
   const begin = Date.parse(job.created_at) + 1;
   const end = Math.max(begin + SECOND, job.ended_at === null ? now : Date.parse(job.ended_at));
   const chosen = at === "" ? begin : Math.min(end, Math.max(begin, Date.parse(at) || begin));
-  // While it is being pulled: nobody wants an answer for every place on the way.
+  // While the slider moves, no request is sent for the positions in between.
   const [pulled, setPulled] = useState<number>();
   const place = pulled ?? chosen - begin;
   return (

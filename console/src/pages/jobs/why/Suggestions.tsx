@@ -40,7 +40,7 @@ export function Suggestions({ job, why }: { job: Job; why: Why }) {
 function Item({ job, suggestion, onApplied }: { job: Job; suggestion: Suggestion; onApplied: () => void }) {
   const t = useTexts(texts);
   const format = useFormat();
-  const told = useTold(suggestion);
+  const text = useSuggestionText(suggestion);
   const why = useObstacle()(suggestion.change.operation === "start" ? "start" : "edit", job);
   const apply = useAction<Suggestion, Job>({
     run: ({ change }) =>
@@ -65,14 +65,14 @@ function Item({ job, suggestion, onApplied }: { job: Job; suggestion: Suggestion
         <div>
           <Group gap={8}>
             <Text size="sm" fw={550}>
-              {told.title}
+              {text.title}
             </Text>
             <Badge variant="light" color="teal" tt="none" fw={500}>
               {outcome === "start" ? t("startsAtOnce") : t("startsEarlier", { when: format.ago(startAt) })}
             </Badge>
           </Group>
           <Text size="xs" c="dimmed">
-            {told.detail}
+            {text.detail}
           </Text>
         </div>
       </Group>
@@ -81,7 +81,7 @@ function Item({ job, suggestion, onApplied }: { job: Job; suggestion: Suggestion
         loading={apply.isPending}
         why={why}
         onClick={() => apply.mutate(suggestion)}
-        aria-label={t("applyNamed", { title: told.title })}
+        aria-label={t("applyNamed", { title: text.title })}
       >
         {t("apply")}
       </ExplainedButton>
@@ -109,7 +109,7 @@ function Effect({ job, why }: { job: Job; why: Why }) {
 }
 
 /** In English as the server says it; in Chinese by what it changes. */
-function useTold(suggestion: Suggestion): { readonly title: string; readonly detail: string } {
+function useSuggestionText(suggestion: Suggestion): { readonly title: string; readonly detail: string } {
   const { language } = usePreferences();
   const t = useTexts(changes);
   const format = useFormat();

@@ -86,7 +86,7 @@ function Figures({ why }: { why: Why }) {
       <Stat
         label={t("position")}
         value={why.position ?? "–"}
-        detail={t(why.ahead_count === 0 ? "nobodyAhead" : "onlyAhead", { n: why.ahead_count })}
+        detail={t(why.ahead_count === 0 ? "noneAhead" : "onlyAhead", { n: why.ahead_count })}
       />
       <Stat
         label={t("expected")}

@@ -1,4 +1,4 @@
-/** Why a job waits, told in the viewer's language. */
+/** Why a job waits, in the viewer's language. */
 import { usePreferences } from "@/app/preferences";
 import type { Schema } from "@/api/client";
 import { resources, sentences, titles } from "@/pages/jobs/why/texts";
@@ -30,8 +30,8 @@ export function sentenceOf(reason: Reason, language: Language, format: Format): 
         ? say(resources, language)(String(value) as keyof typeof resources)
         : shownNumber(unit, value, format);
   }
-  const told = filled(rule, language, values);
-  return told ?? capital(reason.detail);
+  const text = filled(rule, language, values);
+  return text ?? capital(reason.detail);
 }
 
 /** Undefined where a number is missing that the sentence needs. */

@@ -9,7 +9,7 @@ import { useTexts } from "@/texts/texts";
 
 export const FILTERS = { open: "", actor: "", action: "", subject: "", since: "", until: "", q: "" };
 
-/** All in the address, so that a search can be sent to somebody. */
+/** All in the address, so that a search can be shared as a link. */
 export function AuditFilters() {
   const t = useTexts(texts);
   const c = useTexts(common);

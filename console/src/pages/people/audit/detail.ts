@@ -21,7 +21,7 @@ export function brief(event: EventView): string {
     .join(" · ");
 }
 
-/** The fields that an event tells both sides of: `{"priority": {"was": 5, "is": 3}}`. */
+/** The fields of an event with their old and new value: `{"priority": {"was": 5, "is": 3}}`. */
 export function differences(detail: Detail): Difference[] {
   return Object.entries(detail).flatMap(([field, value]) =>
     isDifference(value) ? [{ field, before: value.was, after: value.is }] : [],

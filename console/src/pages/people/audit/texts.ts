@@ -27,7 +27,7 @@ export const texts = defineTexts({
   before: ["Before", "变更前"],
   after: ["After", "变更后"],
   asJson: ["As JSON", "JSON"],
-  noDetail: ["There is no more to tell.", "没有更多内容。"],
+  noDetail: ["There are no more details.", "没有更多内容。"],
   onlyThis: ["Only events about this", "仅看此对象"],
   onlyWho: ["Only by them", "仅看此操作者"],
 });

@@ -53,20 +53,20 @@ export function useEvents(where: Where) {
 
 /** The number of matching events of the stream that are newer than the list. */
 function useNews(where: Where, items: readonly EventView[] | undefined): { fresh: number; forget: () => void } {
-  const [news, setNews] = useState<{ where: Where; ids: readonly number[] }>({ where, ids: [] });
+  const [arrived, setArrived] = useState<{ where: Where; ids: readonly number[] }>({ where, ids: [] });
   useLiveEvents(
     useCallback(
       (event: ServerEvent) => {
-        const told = eventOf(event);
-        if (told === undefined || !matches(told, event.data, where)) return;
-        setNews((before) => ({ where, ids: [...(before.where === where ? before.ids : []), told.id] }));
+        const head = eventOf(event);
+        if (head === undefined || !matches(head, event.data, where)) return;
+        setArrived((before) => ({ where, ids: [...(before.where === where ? before.ids : []), head.id] }));
       },
       [where],
     ),
   );
   return {
-    fresh: news.where === where && items !== undefined ? newerThan(items, news.ids) : 0,
-    forget: () => setNews({ where, ids: [] }),
+    fresh: arrived.where === where && items !== undefined ? newerThan(items, arrived.ids) : 0,
+    forget: () => setArrived({ where, ids: [] }),
   };
 }
 
@@ -76,9 +76,9 @@ export function newerThan(items: readonly Pick<EventView, "id">[], ids: readonly
   return ids.filter((id) => id > newest).length;
 }
 
-type Told = Pick<EventView, "id" | "actor" | "action" | "subject">;
+type EventHead = Pick<EventView, "id" | "actor" | "action" | "subject">;
 
-function eventOf(event: ServerEvent): Told | undefined {
+function eventOf(event: ServerEvent): EventHead | undefined {
   // Greetings and ticks have no id: they are no events of the log.
   if (event.id === "") return undefined;
   const data: unknown = JSON.parse(event.data);
@@ -87,7 +87,7 @@ function eventOf(event: ServerEvent): Told | undefined {
   return { id: Number(event.id), actor: String(actor), action: String(action), subject: String(subject) };
 }
 
-function matches(event: Told, text: string, where: Where): boolean {
+function matches(event: EventHead, text: string, where: Where): boolean {
   if (where.until !== undefined && Date.parse(where.until) < Date.now()) return false;
   if (where.since !== undefined && Date.parse(where.since) > Date.now()) return false;
   if (where.q !== undefined && !text.toLowerCase().includes(where.q.toLowerCase())) return false;

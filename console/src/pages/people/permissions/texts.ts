@@ -13,7 +13,7 @@ export const texts = defineTexts({
   everything: ["everything", "全部功能"],
   nothing: ["only looking", "仅可查看"],
   members: ["Members", "成员"],
-  noMembers: ["nobody yet", "暂无成员"],
+  noMembers: ["no members", "暂无成员"],
   more: ["and {n} more", "等另外 {n} 人"],
   actionsOf: ["Actions for {name}", "{name} 的操作"],
   nameHint: ["Up to 63 letters, digits, - and _.", "最多 63 个字母、数字、- 和 _。"],
@@ -28,7 +28,7 @@ export const texts = defineTexts({
   saved: ["Permission group {name} is saved", "权限组 {name} 已保存"],
   deleted: ["Permission group {name} is deleted", "权限组 {name} 已删除"],
   deleteTitle: ["Delete permission group {name}?", "删除权限组 {name}？"],
-  deleteText: ["Nobody is in it, so nobody loses anything.", "其中没有成员，不影响任何人。"],
+  deleteText: ["It has no members, so no user is affected.", "其中没有成员，不影响任何人。"],
   deleteAction: ["Delete the permission group", "删除权限组"],
   isEveryone: [
     "The group everyone cannot be deleted: new users come into it.",

@@ -29,7 +29,7 @@ export function QuotaCell({ user, kind, what, held, onSave }: QuotaCellProps) {
   const t = useTexts(texts);
   const whatLabel = useWhat();
   const k = useTexts(names);
-  const told = useTold(what);
+  const amountText = useAmountText(what);
   const [isEditing, setEditing] = useState(false);
   const name = { what: whatLabel(what), user, kind: k(kind) };
   if (isEditing) {
@@ -45,7 +45,7 @@ export function QuotaCell({ user, kind, what, held, onSave }: QuotaCellProps) {
       />
     );
   }
-  const text = t("held", { held: told(held.held), limit: held.limit === null ? "∞" : told(held.limit) });
+  const text = t("held", { held: amountText(held.held), limit: held.limit === null ? "∞" : amountText(held.limit) });
   return (
     <UnstyledButton
       aria-label={t("editCell", { ...name, text })}
@@ -107,14 +107,14 @@ function LimitField({
 /** What a limit would mean beside what is held and beside the limit for everybody. */
 function useHint(what: What, { held }: Schema<"HeldView">, value: number | null | undefined): string | undefined {
   const t = useTexts(texts);
-  const told = useTold(what);
+  const amountText = useAmountText(what);
   const most = useMe().limits.max_gpus_per_user;
   if (value === null || value === undefined) return undefined;
-  if (value < held) return t("belowHeld", { held: told(held) });
+  if (value < held) return t("belowHeld", { held: amountText(held) });
   return what === "gpus" && most !== null && value > most ? t("aboveAll", { limit: most }) : undefined;
 }
 
-export function useTold(what: What): (value: number) => string {
+export function useAmountText(what: What): (value: number) => string {
   const format = useFormat();
   return (value) => (isBytes(what) ? format.bytes(value) : format.number(value));
 }

@@ -43,7 +43,7 @@ export function EditUser({
   );
 }
 
-/** Only what has changed, so that nobody else's change is undone. */
+/** Sends only changed fields, so that changes of other operators are kept. */
 async function saveUser(user: User, values: Profile): Promise<void> {
   const changes = {
     ...(values.display_name !== user.display_name ? { display_name: values.display_name } : {}),

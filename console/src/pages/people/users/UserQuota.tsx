@@ -40,7 +40,7 @@ export function UserQuota({ name }: { name: string }) {
     ];
   });
   const shown = lines.filter(({ held }) => held.limit !== null || held.held > 0);
-  const told = (value: number, isBytes: boolean) => (isBytes ? format.bytes(value) : format.number(value));
+  const amountText = (value: number, isBytes: boolean) => (isBytes ? format.bytes(value) : format.number(value));
   return (
     <Stack gap={6}>
       {shown.length === 0 && <Faint>{t("noQuota")}</Faint>}
@@ -51,7 +51,8 @@ export function UserQuota({ name }: { name: string }) {
               <Table.Tr key={key}>
                 <Table.Td>{label}</Table.Td>
                 <Table.Td className="num" ta="right">
-                  {told(held.held, isBytes)} / {held.limit === null ? c("unlimited") : told(held.limit, isBytes)}
+                  {amountText(held.held, isBytes)} /{" "}
+                  {held.limit === null ? c("unlimited") : amountText(held.limit, isBytes)}
                 </Table.Td>
                 <Table.Td w={100}>
                   {held.limit !== null && (

@@ -1,4 +1,4 @@
-/** Why something cannot be done with a user, told before the server would have to. */
+/** Why an action on a user is not possible, shown before the request. */
 import type { Schema } from "@/api/client";
 import type { texts } from "@/pages/people/users/texts";
 import type { Say } from "@/texts/texts";

@@ -32,7 +32,7 @@ export const texts = defineTexts({
   ],
   lastOperator: ["This is the last operator who can sign in.", "这是最后一位可登录的管理员。"],
   hasJobs: ["{n} active {n|job|jobs}: stop {n|it|them} first.", "有 {n} 个活动作业：请先停止。"],
-  emptyTitle: ["Nobody matches", "没有匹配的用户"],
+  emptyTitle: ["No user matches", "没有匹配的用户"],
   emptyHint: ["Change or clear the filters.", "请修改或清除筛选条件。"],
 
   createTitle: ["New user", "新建用户"],
@@ -88,7 +88,7 @@ export const texts = defineTexts({
   enabledDone: ["{name} can sign in again", "{name} 可以重新登录"],
   deleteTitle: ["Delete {name}?", "删除 {name}？"],
   deleteText: [
-    "The account, its quota, SSH keys, tokens and images are lost for good. Finished jobs stay in the history under this name, and the name cannot be given to somebody else.",
+    "The account, its quota, SSH keys, tokens and images are lost for good. Finished jobs stay in the history under this name, and the name cannot be given to another user.",
     "账户、配额、SSH 密钥、令牌和镜像将永久删除。已结束的作业仍以此名称保留在历史中，该名称不能再给他人使用。",
   ],
   deleteAction: ["Delete the user", "删除用户"],
@@ -120,7 +120,7 @@ export const texts = defineTexts({
   person: ["Person", "成员"],
   already: ["is user {name}", "已是用户 {name}"],
   allowedIn: ["allow-listed: comes in at the next sign-in", "在允许名单中：下次登录时自动加入"],
-  noPeople: ["Nobody is known yet", "还没有已知成员"],
+  noPeople: ["No accounts are known yet", "还没有已知成员"],
   noPeopleHint: [
     "Ask the provider, or let people try to sign in once; they appear here afterwards.",
     "请查询提供方，或让成员先尝试登录一次，之后会显示在这里。",

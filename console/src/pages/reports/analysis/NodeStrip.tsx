@@ -45,13 +45,13 @@ export function Swatch({ look, label }: { look: Look; label: string }) {
 export function NodeStrip({ node, gpus }: { node: string; gpus: readonly Place[] }) {
   const t = useTexts(texts);
   const free = gpus.filter((gpu) => gpu.look === "free").length;
-  const told = t("freeGpus", { free, all: gpus.length });
+  const text = t("freeGpus", { free, all: gpus.length });
   return (
-    <Box role="img" aria-label={`${node}: ${told}`}>
+    <Box role="img" aria-label={`${node}: ${text}`}>
       <Text size="xs" truncate>
         {node}{" "}
         <Text span size="xs" c="dimmed">
-          {told}
+          {text}
         </Text>
       </Text>
       <Group gap={3}>

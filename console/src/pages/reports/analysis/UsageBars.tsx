@@ -1,4 +1,4 @@
-/** GPU-hours by user, group, queue or model: what was used of them, what was held without use, and what nobody measured. */
+/** GPU-hours by user, group, queue or model: what was used of them, what was held without use, and what was not measured. */
 import { SegmentedControl, SimpleGrid, Skeleton } from "@mantine/core";
 import { ChartNoAxesCombined } from "lucide-react";
 import { useMemo } from "react";
@@ -88,7 +88,7 @@ function Bars({ rows, by }: { rows: readonly Row[]; by: Grouping }) {
       },
       yAxis: {
         type: "category" as const,
-        data: most.map((row) => row.key || t("nobody")),
+        data: most.map((row) => row.key || t("noKey")),
         axisTick: { show: false },
         axisLabel: { color: FAINT },
       },
@@ -99,7 +99,7 @@ function Bars({ rows, by }: { rows: readonly Row[]; by: Grouping }) {
       ],
     };
   }, [most, t, format]);
-  const figures = rows.slice(0, MOST_BARS).map((row) => `${row.key || t("nobody")} ${format.number(row.gpu_hours)}`);
+  const figures = rows.slice(0, MOST_BARS).map((row) => `${row.key || t("noKey")} ${format.number(row.gpu_hours)}`);
   return (
     <Chart
       label={t("chartLabel", { by: t(by), figures: figures.join(", ") })}
@@ -118,7 +118,7 @@ function Figures({ rows, by }: { rows: readonly Row[]; by: Grouping }) {
         key: "key",
         title: t("who"),
         sort: (row) => row.key,
-        render: (row) => (row.key === "" ? t("nobody") : <SubjectLink scope={SCOPE[by]} name={row.key} />),
+        render: (row) => (row.key === "" ? t("noKey") : <SubjectLink scope={SCOPE[by]} name={row.key} />),
       },
       {
         key: "jobs",

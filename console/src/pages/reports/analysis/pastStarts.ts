@@ -1,4 +1,4 @@
-/** What was said about the start of jobs, and when they started: points for a chart, told apart by how late they were. */
+/** Estimated and actual starts of jobs: points of a chart, grouped by how late the start was. */
 import type { Schema } from "@/api/client";
 
 export type Accuracy = Schema<"EstimateAccuracyView">;

@@ -16,7 +16,7 @@ export const texts = defineTexts({
   findings: ["What could be better", "可改进之处"],
   noFindings: ["Nothing stands out", "未发现问题"],
   noFindingsHint: [
-    "No idle or oversized job, no hot GPU, no starving queue in this period. A job tells something about itself only after a GPU-hour of measurements.",
+    "No idle or oversized job, no hot GPU, no starving queue in this period. A job is assessed only after a GPU-hour of measurements.",
     "此时段内没有空闲或申请过大的作业、过热的 GPU 或长期等待的队列。作业至少需要 1 GPU 时的测量数据才会被分析。",
   ],
   doThis: ["Do", "建议"],
@@ -35,7 +35,7 @@ export const texts = defineTexts({
   by_queue: ["By queue", "按队列"],
   by_model: ["By model", "按型号"],
   groupedBy: ["Grouped by", "分组方式"],
-  nobody: ["(none)", "（无）"],
+  noKey: ["(none)", "（无）"],
   busy: ["busy", "使用中"],
   unused: ["held, not used", "占用未使用"],
   unmeasured: ["not measured", "未测量"],

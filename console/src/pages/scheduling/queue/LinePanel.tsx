@@ -177,7 +177,7 @@ function Behind({ missing }: { missing: number }) {
 function DragNote({ user, refusal }: { user: string; refusal: string | undefined }) {
   const t = useTexts(texts);
   return (
-    // Above the page, so that nothing in it shifts while somebody aims.
+    // Above the page, so that nothing in it shifts under the pointer.
     <Affix
       position={{ bottom: 20, left: 0, right: 0 }}
       style={{ pointerEvents: "none", display: "flex", justifyContent: "center" }}

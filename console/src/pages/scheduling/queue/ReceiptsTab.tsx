@@ -1,4 +1,4 @@
-/** Every preemption: who gave way to whom, by which right, what was lost, and when it was back. Scientists see their own. */
+/** Every preemption: the victim, the job that preempted it, the rule, the work lost, and when the victim ran again. Scientists see their own. */
 import { Badge, Button, Group, Text, TextInput } from "@mantine/core";
 import { Handshake, Search } from "lucide-react";
 import { useMemo } from "react";
@@ -9,7 +9,7 @@ import { usePages } from "@/api/useAll";
 import { useIsOperator } from "@/app/session";
 import { useFilters } from "@/app/useFilters";
 import { Return } from "@/pages/jobs/job/ReceiptsPanel";
-import { receipts as told, rules } from "@/pages/jobs/job/texts";
+import { receipts as receiptTexts, rules } from "@/pages/jobs/job/texts";
 import { sinceOf, TIMES } from "@/pages/jobs/list/filters";
 import { texts as times } from "@/pages/jobs/list/texts";
 import { JobLink } from "@/pages/jobs/why/JobRef";
@@ -112,14 +112,14 @@ function FilterBar() {
 
 function useColumns(): readonly Column<Receipt>[] {
   const t = useTexts(texts);
-  const tt = useTexts(told);
+  const tt = useTexts(receiptTexts);
   const tr = useTexts(rules);
   const format = useFormat();
   return useMemo(
     () => [
       {
         key: "loser",
-        title: t("gaveWay"),
+        title: t("preemptedJob"),
         render: (one) => (
           <>
             <Side id={one.job} name={one.job_name} user={one.user} />

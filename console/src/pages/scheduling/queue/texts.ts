@@ -72,12 +72,12 @@ export const texts = defineTexts({
   byOwnOrder: ["score {score}, moved by its owner", "得分 {score}，由所有者调整过位置"],
   // policies
   policyFairShare: [
-    "Fair share: whoever has used less lately goes first (the lower score); among one's own jobs one's own order, then priority and age.",
+    "Fair share: the user with the lower recent usage (the lower score) goes first; among a user's own jobs the user's own order, then priority and age.",
     "公平共享：近期使用较少（得分较低）的用户优先；同一用户的作业按其自定顺序，再按优先级与提交先后。",
   ],
   policyFcfs: ["First come, first served.", "先到先得。"],
   policyShortest: [
-    "Shortest first: the least expected GPU time, with age counting in favour of whoever waits.",
+    "Shortest first: the least expected GPU time, with waiting time counting in a job's favour.",
     "短作业优先：预计 GPU 时长最短者先行，等待时间越长越靠前。",
   ],
   policyWeighted: [
@@ -90,7 +90,7 @@ export const texts = defineTexts({
     "在不推迟队首作业的前提下，后面的作业可以先启动。",
   ],
   strictHint: [
-    "Strict: nobody passes the first one that waits for the same model.",
+    "Strict: no job passes the first one that waits for the same model.",
     "严格模式：同型号队伍中，后面的作业不能越过队首。",
   ],
   dragHint: ["Drag the handle to change places among your own jobs.", "拖动手柄可调整自己作业之间的顺序。"],
@@ -170,7 +170,7 @@ export const texts = defineTexts({
   usage: ["GPUs in use", "使用中的 GPU"],
   scoreTitle: ["What the score means", "得分的含义"],
   scoreText: [
-    "The score is how many GPUs of a model somebody has used lately, with older use fading away: constant use of 4 GPUs brings it towards 4, and without use it falls towards 0. In a fair-share queue, whoever has the lower score for a model goes first.",
+    "The score is how many GPUs of a model a user has used lately, with older use fading away: constant use of 4 GPUs brings it towards 4, and without use it falls towards 0. In a fair-share queue, whoever has the lower score for a model goes first.",
     "得分表示某用户近期使用某型号 GPU 的数量，越早的使用影响越小：持续使用 4 个 GPU 时得分趋近 4，不使用时逐渐降到 0。在公平共享队列中，该型号得分较低的用户优先。",
   ],
   scoreUsed: ["Queue {name} goes by it.", "队列 {name} 按得分排序。"],
@@ -178,7 +178,7 @@ export const texts = defineTexts({
     "Queue {name} does not go by scores: they decide nothing there.",
     "队列 {name} 不按得分排序，得分在其中不起作用。",
   ],
-  everybody: ["Everybody's scores", "所有人的得分"],
+  everybody: ["Scores of all users", "所有人的得分"],
   noScores: ["No scores yet", "还没有得分"],
   noScoresHint: ["They appear with the first job that gets a GPU.", "第一个获得 GPU 的作业启动后便会出现。"],
   historyOf: ["Score of {user}", "{user} 的得分"],
@@ -197,12 +197,12 @@ export type QueueText = keyof typeof texts;
 export const receipts = defineTexts({
   title: ["Preemptions", "抢占记录"],
   filter: ["Which preemptions are shown", "筛选抢占记录"],
-  none: ["Nobody had to give way", "没有作业被抢占"],
+  none: ["No job was preempted", "没有作业被抢占"],
   noneHint: [
-    "Jobs give way to guarantees and reservations, and in queues whose order preempts. Each time leaves a receipt here.",
+    "Jobs are preempted for guarantees and reservations, and in queues whose order preempts. Each preemption leaves a receipt here.",
     "作业会为保证额度、预留以及可抢占队列的次序让位，每次都会在此留下记录。",
   ],
-  gaveWay: ["Gave way", "让位作业"],
+  preemptedJob: ["Preempted job", "被抢占作业"],
   to: ["To", "让位于"],
   rule: ["By which right", "依据"],
   anyRule: ["By any right", "全部依据"],

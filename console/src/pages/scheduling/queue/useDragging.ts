@@ -103,7 +103,7 @@ export function useDragging(rows: readonly Row[], onWish: (wish: Wish) => void):
   };
 }
 
-/** While a job is held, those of the same user make room in their own places; nobody else's moves. */
+/** While a job is held, those of the same user make room in their own places; jobs of other users do not move. */
 function amongOwn(places: readonly Place[]): SortingStrategy {
   return ({ rects, activeIndex, overIndex, index }) => {
     const held = places[activeIndex];

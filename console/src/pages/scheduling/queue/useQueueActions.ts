@@ -1,4 +1,4 @@
-/** What people do with jobs in a line: each of them is refused or done by itself, and all refusals are told. */
+/** Actions on jobs in the waiting line: each job is handled separately, and all refusals are shown. */
 import { api, sent, type Schema } from "@/api/client";
 import { Problem, problemOf } from "@/api/problem";
 import { useAction } from "@/api/useAction";
@@ -26,7 +26,7 @@ export function useMove() {
   });
 }
 
-function useEach(told: "pinned" | "unpinned" | "stopped", run: (job: string) => Promise<unknown>) {
+function useEach(done: "pinned" | "unpinned" | "stopped", run: (job: string) => Promise<unknown>) {
   const t = useTexts(texts);
   return useAction<readonly Named[], number>({
     run: async (jobs) => {
@@ -38,7 +38,7 @@ function useEach(told: "pinned" | "unpinned" | "stopped", run: (job: string) => 
       throw new Problem(first.status, title, refused.map((one) => one.detail).join(" "));
     },
     touches: TOUCHES,
-    done: (count) => t(told, { n: count }),
+    done: (count) => t(done, { n: count }),
   });
 }
 

@@ -19,7 +19,7 @@ describe("what a queue holds", () => {
     const queue = { held_gpus: 10, borrowed_gpus: 2, owed_gpus: 0, guaranteed_gpus: 8 };
     expect(holdingOf(queue)).toEqual({ own: 8, borrowed: 2, owed: 0, whole: 10 });
   });
-  it("leaves room in the bar for what it is guaranteed and nobody asks for", () => {
+  it("leaves room in the bar for what it is guaranteed and no job asks for", () => {
     const queue = { held_gpus: 1, borrowed_gpus: 0, owed_gpus: 2, guaranteed_gpus: 8 };
     expect(holdingOf(queue)).toEqual({ own: 1, borrowed: 0, owed: 2, whole: 8 });
   });

@@ -68,7 +68,7 @@ export function settingsOf(draft: Draft): Schema<"QueueEdit"> {
     policy: draft.policy,
     blocking: draft.blocking,
     placement: draft.placement,
-    // Under a policy without a rank nobody is before another one: what was chosen before would mean nothing.
+    // Under a policy without a rank no job ranks before another, so an earlier choice has no effect.
     preempts: draft.preempts && RANKED.includes(draft.policy),
     weight: weightOf(draft.weight) ?? 1,
     guaranteed_gpus: countOf(draft.guaranteed_gpus) ?? 0,

@@ -67,7 +67,7 @@ export const texts = defineTexts({
   policyTitle: ["Who goes first", "谁先启动"],
   fairShare: ["Fair share", "公平共享"],
   fairShareHint: [
-    "Whoever has used less lately goes first; everybody orders the own jobs.",
+    "Jobs of the user with the lower recent usage start first; each user orders their own jobs.",
     "近期使用较少的用户优先；每人可调整自己作业的顺序。",
   ],
   priority: ["Priority", "优先级"],
@@ -78,7 +78,7 @@ export const texts = defineTexts({
   fcfs: ["First come, first served", "先到先得"],
   shortest: ["Shortest first", "短作业优先"],
   shortestHint: [
-    "The least expected GPU time first, as learned from earlier runs; whoever waits long comes before those who came later.",
+    "The least expected GPU time first, as learned from earlier runs; jobs that have waited long move ahead of later ones.",
     "预计 GPU 时长最短者优先（根据以往运行学习）；等待久的作业会排到后来者之前。",
   ],
   weighted: ["Weighted", "加权"],
@@ -86,7 +86,7 @@ export const texts = defineTexts({
     "Priority, size, age and expected run time, weighed as the configuration says.",
     "按配置的权重综合优先级、规模、等待时间和预计时长。",
   ],
-  fcfsHint: ["By age alone, whoever submitted it and however large it is.", "只按提交先后，不论用户和大小。"],
+  fcfsHint: ["By submission time alone, regardless of user and size.", "只按提交先后，不论用户和大小。"],
   blockingTitle: ["When the first one does not fit", "队首作业放不下时"],
   backfill: ["Backfill", "回填"],
   backfillHint: [
@@ -95,7 +95,7 @@ export const texts = defineTexts({
   ],
   strict: ["Strict", "严格"],
   strictHint: [
-    "Nobody passes. GPUs may stay idle, and the first one gets them soonest.",
+    "No job passes the first one. GPUs may stay idle, and the first job gets them soonest.",
     "任何作业都不能越过队首；GPU 可能闲置，但队首最早启动。",
   ],
   placementTitle: ["Which node is taken", "选择节点"],
@@ -116,7 +116,7 @@ export const texts = defineTexts({
     "等待中的作业可取代本队列中次序严格在其后的可抢占作业；被取代者会保存进度并在之后恢复。",
   ],
   preemptsNot: [
-    "This order has no strict rank, so nobody is before a job that runs.",
+    "This order has no strict rank, so no waiting job ranks before a running one.",
     "此排序策略没有严格次序，因此没有作业能先于运行中的作业。",
   ],
   sharesTitle: ["Beside the other queues of the pool", "与同一资源池的其他队列相比"],

@@ -104,7 +104,7 @@ function useReservationForm(reservation: Reservation | undefined, taken: readonl
       gpu_ids: (ids, draft) => (draft.which === "named" && ids.length === 0 ? t("namedMissing") : null),
       users: (users, draft) => (users.length + draft.groups.length === 0 ? t("whoMissing") : null),
       until: (until, draft) =>
-        draft.lasting === "standing"
+        draft.span === "standing"
           ? null
           : until === ""
             ? t("untilMissing")
@@ -222,7 +222,7 @@ function When({ form }: { form: Form }) {
   const t = useTexts(texts);
   const format = useFormat();
   const now = useNow();
-  const { lasting, since } = form.values;
+  const { span, since } = form.values;
   const length = lengthOf(form.values, now);
   function lastFor(text: string) {
     const begins = since === "" ? Date.now() : Date.parse(momentText(since));
@@ -238,7 +238,7 @@ function When({ form }: { form: Form }) {
             { value: "window", label: t("window") },
             { value: "standing", label: t("stands") },
           ]}
-          {...form.getInputProps("lasting")}
+          {...form.getInputProps("span")}
         />
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
           <TextInput
@@ -248,7 +248,7 @@ function When({ form }: { form: Form }) {
             inputWrapperOrder={HINT_BELOW}
             {...form.getInputProps("since")}
           />
-          {lasting === "window" && (
+          {span === "window" && (
             <TextInput
               type="datetime-local"
               label={t("until")}
@@ -259,7 +259,7 @@ function When({ form }: { form: Form }) {
             />
           )}
         </SimpleGrid>
-        {lasting === "window" && (
+        {span === "window" && (
           <Group gap={6}>
             {USUAL_LENGTHS.map((text) => (
               <Chip key={text} size="xs" checked={length === parseDuration(text)} onChange={() => lastFor(text)}>

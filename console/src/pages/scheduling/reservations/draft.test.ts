@@ -3,13 +3,13 @@ import { describe, expect, it } from "vitest";
 import { createOf, draftOf, lengthOf } from "@/pages/scheduling/reservations/draft";
 import { momentText } from "@/texts/localTime";
 
-const DRAFT = { ...draftOf(undefined), name: "course", gpus: "4", groups: ["students"] };
+const DRAFT = { ...draftOf(undefined), name: "class", gpus: "4", groups: ["students"] };
 
 describe("a reservation as the API takes it", () => {
   it("begins now where no beginning is given, and ends when it says", () => {
     const body = createOf({ ...DRAFT, until: "2026-01-03T10:00" });
     expect(body).toMatchObject({
-      name: "course",
+      name: "class",
       gpus: 4,
       groups: ["students"],
       until: momentText("2026-01-03T10:00"),
@@ -19,7 +19,7 @@ describe("a reservation as the API takes it", () => {
     expect(body).not.toHaveProperty("model");
   });
   it("has no end where it stands, whatever was typed before", () => {
-    expect(createOf({ ...DRAFT, lasting: "standing", until: "2026-01-03T10:00" }).until).toBeNull();
+    expect(createOf({ ...DRAFT, span: "standing", until: "2026-01-03T10:00" }).until).toBeNull();
   });
   it("names GPUs or counts them, never both", () => {
     const body = createOf({ ...DRAFT, which: "named", gpu_ids: ["n1-gpu0"], model: "A10", until: "2026-01-03T10:00" });

@@ -12,7 +12,7 @@ export interface Draft {
   gpu_ids: string[];
   users: string[];
   groups: string[];
-  lasting: "window" | "standing";
+  span: "window" | "standing";
   /** By the viewer's clock, as the fields show it. */
   since: string;
   until: string;
@@ -30,7 +30,7 @@ export function draftOf(reservation: Reservation | undefined): Draft {
     gpu_ids: [...(reservation?.gpus ?? [])],
     users: [...(reservation?.users ?? [])],
     groups: [...(reservation?.groups ?? [])],
-    lasting: reservation?.until === null ? "standing" : "window",
+    span: reservation?.until === null ? "standing" : "window",
     since: localText(reservation?.since ?? ""),
     until: localText(reservation?.until ?? ""),
     lends: reservation?.lends ?? true,
@@ -45,7 +45,7 @@ function saidOf(draft: Draft) {
     users: draft.users,
     groups: draft.groups,
     ...(draft.since === "" ? {} : { since: momentText(draft.since) }),
-    until: draft.lasting === "standing" ? null : momentText(draft.until),
+    until: draft.span === "standing" ? null : momentText(draft.until),
     lends: draft.lends,
     note: draft.note.trim(),
   };
@@ -65,5 +65,5 @@ export function lengthOf(draft: Draft, now: number): number | undefined {
   const until = Date.parse(momentText(draft.until));
   const since = draft.since === "" ? now : Date.parse(momentText(draft.since));
   const seconds = 60 * Math.ceil((until - since) / 60_000);
-  return draft.lasting === "window" && seconds > 0 ? seconds : undefined;
+  return draft.span === "window" && seconds > 0 ? seconds : undefined;
 }

@@ -37,7 +37,7 @@ export const texts = defineTexts({
   keeps: ["keeps what is not used", "空闲时保留"],
   empty: ["Nothing is reserved", "没有预留"],
   emptyHint: [
-    "A reservation sets GPUs aside for some people: for a course, a deadline, or for good. Others run on them only as long as its people do not need them.",
+    "A reservation keeps GPUs for some users: for a class, a deadline, or permanently. Other users' jobs run on them only while its users do not need them.",
     "预留为部分用户保留 GPU：用于课程、截止日期前的任务或长期使用。其他人只能在其使用者不需要时使用。",
   ],
   menuOf: ["Actions for {name}", "{name} 的操作"],
@@ -50,7 +50,7 @@ export const texts = defineTexts({
   // deleting
   deleteTitle: ["Delete reservation {name}?", "删除预留 {name}？"],
   deleteText: [
-    "Its {n} {n|GPU is|GPUs are} everybody's again at once. What runs there goes on.",
+    "Its {n} {n|GPU is|GPUs are} available to all users again at once. Jobs that run there continue.",
     "其 {n} 个 GPU 立即恢复为公共资源；正在运行的作业不受影响。",
   ],
   deleteAction: ["Delete the reservation", "删除预留"],
@@ -94,7 +94,7 @@ export const texts = defineTexts({
   lasts: ["It lasts {time}.", "共 {time}。"],
   lendsLabel: ["Lend what is not used", "空闲时借出"],
   lendsHint: [
-    "Preemptible jobs of others may run there, and give way as soon as its people need it.",
+    "Preemptible jobs of other users may run there, and are preempted as soon as its users need the GPUs.",
     "其他人的可抢占作业可在此运行，一旦使用者需要便让出。",
   ],
 });

@@ -158,17 +158,17 @@ interface Current {
 function Uploading({ name, size, done }: Current) {
   const t = useTexts(texts);
   const format = useFormat();
-  const told = t("uploadDone", { done: format.bytes(done), size: format.bytes(size) });
+  const text = t("uploadDone", { done: format.bytes(done), size: format.bytes(size) });
   return (
     <Group gap="sm" wrap="nowrap" className="panel" p="sm" role="status">
       <Text size="sm" truncate style={{ flex: 1 }}>
         {t("uploading", { name })}
       </Text>
       <Progress.Root w={160} size={6}>
-        <Progress.Section value={size === 0 ? 100 : (done / size) * 100} aria-label={name} aria-valuetext={told} />
+        <Progress.Section value={size === 0 ? 100 : (done / size) * 100} aria-label={name} aria-valuetext={text} />
       </Progress.Root>
       <Text size="xs" className="num">
-        {told}
+        {text}
       </Text>
     </Group>
   );

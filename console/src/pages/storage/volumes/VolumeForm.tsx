@@ -42,7 +42,7 @@ export function VolumeForm({ opened, onClose }: { opened: boolean; onClose: () =
     done: ({ name }) => t("created", { name }),
     onDone: onClose,
   });
-  const { fields, set, told } = form;
+  const { fields, set, errorOf } = form;
   const held = quota?.[fields.type];
   return (
     <FormDrawer
@@ -78,7 +78,7 @@ export function VolumeForm({ opened, onClose }: { opened: boolean; onClose: () =
               }),
             }))}
             value={fields.object_store === "" ? null : fields.object_store}
-            error={told("object_store")}
+            error={errorOf("object_store")}
             onChange={(store) => set({ object_store: store ?? "" })}
           />
           <TextInput label={t("prefix")} description={t("prefixHint")} {...textField(form, "prefix")} />
@@ -95,7 +95,7 @@ export function VolumeForm({ opened, onClose }: { opened: boolean; onClose: () =
           {held !== undefined && <QuotaLine type={fields.type} held={held} asked={parseSize(fields.size) ?? 0} />}
         </>
       )}
-      <ClusterField value={fields.cluster} onChange={(cluster) => set({ cluster })} error={told("cluster")} />
+      <ClusterField value={fields.cluster} onChange={(cluster) => set({ cluster })} error={errorOf("cluster")} />
     </FormDrawer>
   );
 }

@@ -23,7 +23,7 @@ export const texts = defineTexts({
   owner: ["Owner", "所有者"],
   you: ["you", "您"],
   mountedBy: ["Mounted by", "挂载者"],
-  nobody: ["nobody", "无"],
+  noUser: ["none", "无"],
   mountedJobs: ["{n} {n|job|jobs}", "{n} 个作业"],
   full: ["full", "已满"],
   fullHint: [
@@ -107,7 +107,7 @@ export const texts = defineTexts({
   ],
   shared: ["{name}: shares are saved", "{name}：共享设置已保存"],
   sharedWith: ["Shared with", "共享给"],
-  notShared: ["Nobody else uses it.", "未共享给他人。"],
+  notShared: ["It is not shared.", "未共享给他人。"],
   // ---- delete
   deleteTitle: ["Delete volume {name}?", "删除存储卷 {name}？"],
   deleteText: ["All {used} in it are gone for good.", "其中的 {used} 数据将永久删除。"],
@@ -170,7 +170,7 @@ export const texts = defineTexts({
   addStore: ["Add object store", "添加对象存储"],
   storesEmpty: ["No object stores", "没有对象存储"],
   storesEmptyHint: [
-    "Add an S3, MinIO or GCS bucket, and everybody can make volumes of it.",
+    "Add an S3, MinIO or GCS bucket, and all users can create volumes in it.",
     "添加 S3、MinIO 或 GCS 存储桶后，所有人都可据此创建存储卷。",
   ],
   storeTitle: ["A new object store", "添加对象存储"],

@@ -11,7 +11,7 @@ export type VolumeType = Volume["type"];
 export const KEPT_TYPES = ["block", "filesystem", "object"] as const;
 export type KeptType = (typeof KEPT_TYPES)[number];
 
-/** How its viewer names it in a job: with its owner's name where it is somebody else's. */
+/** How its viewer names it in a job: with its owner's name if it belongs to another user. */
 export function refOf({ name, owner, mine }: Pick<Volume, "name" | "owner" | "mine">): string {
   return mine ? name : `${owner}/${name}`;
 }

@@ -10,5 +10,5 @@ export const quotaTexts = defineTexts({
   perUser: ["GPUs per user", "每用户 GPU 上限"],
   perJob: ["GPUs per job", "每作业 GPU 上限"],
   longest: ["Longest run", "最长运行时间"],
-  everybody: ["holds for everybody", "对所有人生效"],
+  everybody: ["applies to all users", "对所有人生效"],
 });

@@ -64,7 +64,7 @@ export const texts = defineTexts({
     "以 .pub 结尾的文件中的一行内容，例如 ~/.ssh/id_ed25519.pub",
   ],
   isPrivate: [
-    "This is a private key: never give it to anybody. Paste the file that ends in .pub.",
+    "This is a private key: never share it. Paste the file that ends in .pub.",
     "这是私钥，请勿提供给任何人。请粘贴以 .pub 结尾的文件。",
   ],
   notKey: [
@@ -75,7 +75,7 @@ export const texts = defineTexts({
   keyRemoved: ["Key {name} is removed.", "公钥 {name} 已移除。"],
   removeKeyTitle: ["Remove key {name}?", "移除公钥 {name}？"],
   removeKeyText: [
-    "With it nobody can open your workbenches any more. Connections that are open stay.",
+    "It will no longer open your workbenches. Open connections stay.",
     "此后无法再用它打开您的工作台，已建立的连接不受影响。",
   ],
   removeKey: ["Remove the key", "移除公钥"],

@@ -155,7 +155,7 @@ function useMapPainting(gpus: readonly Gpu[], coloring: Coloring, legend: Legend
     if (canvas.current === null || layout.cells.length === 0) return;
     painter.current ??= new Painter(canvas.current);
     const drawn = painter.current.paint(layout, looks, INK[theme], density);
-    // Told to whoever measures (benchmarks/overview.py).
+    // Read by benchmarks/overview.py.
     performance.mark("gpu-map-drawn", { detail: drawn });
   }, [layout, looks, theme, density]);
   return canvas;

@@ -120,13 +120,13 @@ function Chosen({ data, coloring, filters, setFilters }: ChosenProps) {
           </Button>
         </EmptyState>
       ) : (
-        <Picture gpus={shown} coloring={coloring} legend={legend} asTable={filters.view === "table"} />
+        <MapOrTable gpus={shown} coloring={coloring} legend={legend} asTable={filters.view === "table"} />
       )}
     </Stack>
   );
 }
 
-function Picture({
+function MapOrTable({
   asTable,
   ...map
 }: {

@@ -36,7 +36,7 @@ describe("layOut", () => {
     expect(many?.height).toBeGreaterThanOrEqual(11);
     expect(many?.height).toBeLessThan(20);
   });
-  it("grows higher rather than drawing what nobody can hit", () => {
+  it("grows higher rather than drawing cells too small to click", () => {
     const { cells, height } = layOut(nodes(2_000, 8), 900, 430);
     expect(cells[0]?.height).toBe(11);
     expect(height).toBeGreaterThan(430);

@@ -99,7 +99,7 @@ it("counts GPUs by node and by owner", () => {
 });
 
 describe("lookOf", () => {
-  it("tells failed, suspect, stale and free apart by shape", () => {
+  it("distinguishes failed, suspect, stale and free by shape", () => {
     expect(look({ health: "failed" }).mark).toBe("cross");
     expect(look({ health: "suspect" }).mark).toBe("hatch");
     expect(look({ taken: true, allocated: 0, stale: true })).toMatchObject({ mark: "none", fill: "#444444" });

@@ -36,7 +36,7 @@ export function lookOf(gpu: Gpu, coloring: Coloring, legend: Legend, line: strin
   if (gpu.taken && gpu.allocated === 0 && gpu.nodeState !== "down" && coloring !== "health")
     return { fill: line, edge: line, mark: "none", faded };
   if (gpu.stale || gpu.nodeState === "down") return { fill: null, edge: line, mark: "dashes", faded };
-  // Free ones are hollow; their edge tells what is measured of them all the same.
+  // Free ones are hollow; their edge still shows the measured value.
   if (gpu.allocated === 0 && coloring !== "health")
     return {
       fill: null,

@@ -54,7 +54,7 @@ function drawLabel(context: CanvasRenderingContext2D, block: Block, ink: Ink): v
   context.fillText(fitted(context, sign, block.run.node, block.width), block.x, block.y + LABEL_HEIGHT / 2 - 1);
 }
 
-/** The end of a name tells nodes apart, so its beginning goes first. */
+/** The end of a name distinguishes nodes, so the beginning is cut. */
 function fitted(context: CanvasRenderingContext2D, sign: string, name: string, width: number): string {
   if (context.measureText(sign + name).width <= width) return sign + name;
   for (let at = 1; at < name.length; at += 1) {

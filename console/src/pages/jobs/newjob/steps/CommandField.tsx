@@ -27,7 +27,7 @@ export function CommandField() {
   );
 }
 
-/** What the line will be taken for, told while it is written. */
+/** Whether the line runs directly or in a shell, shown while it is typed. */
 function useMeaning(line: string): string {
   const t = useTexts(texts);
   if (line.trim() === "") return t("commandHint");

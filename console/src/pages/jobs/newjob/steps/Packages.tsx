@@ -146,9 +146,9 @@ function useReasons(items: readonly Package[]): Map<string, string> {
       queryFn: () => planOf(body),
     })),
   });
-  const told = asked.map((item, at): [string, string | undefined] => {
+  const labels = asked.map((item, at): [string, string | undefined] => {
     const result = results[at];
     return [item.name, result?.data?.detail ?? (result?.error ? problemOf(result.error).detail : undefined)];
   });
-  return new Map(told.filter((one): one is [string, string] => one[1] !== undefined));
+  return new Map(labels.filter((one): one is [string, string] => one[1] !== undefined));
 }

@@ -164,7 +164,7 @@ function VolumeField({ at, mount, onChange }: MountProps) {
   });
   function choose(source: string | null) {
     const volume = volumeOf(source ?? "", facts.volumes);
-    // What may only be read is read: nobody has to be told so first.
+    // A read-only source is mounted read-only without a question.
     onChange({ source: source ?? "", mode: volume?.may_write === false ? "ro" : mount.mode });
   }
   return (

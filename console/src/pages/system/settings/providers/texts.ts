@@ -21,7 +21,7 @@ export const texts = defineTexts({
   people: ["Users", "用户数"],
   on: ["Sign-in with {name} is on", "启用 {name} 登录"],
   switchedOn: ["People can sign in with {name}.", "用户可以使用 {name} 登录。"],
-  switchedOff: ["Nobody can sign in with {name} any more.", "已停用 {name} 登录。"],
+  switchedOff: ["Sign-in with {name} is switched off.", "已停用 {name} 登录。"],
   test: ["Test", "测试"],
   testOf: ["Test {name}", "测试 {name}"],
   testGood: ["{name} is in order.", "{name} 配置正常。"],
@@ -42,7 +42,7 @@ export const texts = defineTexts({
   organisation: ["Organisation or group", "组织或群组"],
   allow: ["Who comes in by themselves", "允许自助登录"],
   allowHint: [
-    "Logins, e-mail addresses, @domains, or * for everybody it knows. Others wait until you on-board them.",
+    "Logins, e-mail addresses, @domains, or * for all its accounts. Others wait until you on-board them.",
     "登录名、邮箱、@域名，或 * 表示所有人；其他人需由管理员导入。",
   ],
   group: ["Newcomers go to", "新用户所属用户组"],
@@ -53,7 +53,7 @@ export const texts = defineTexts({
   saved: ["Provider {name} is saved.", "提供方 {name} 已保存。"],
   deleteTitle: ["Delete provider {name}?", "删除提供方 {name}？"],
   deleteText: [
-    "Nobody can sign in with it any more; {n} {n|user comes|users come} from it and would need a password.",
+    "Sign-in with it will no longer be possible; {n} {n|user comes|users come} from it and would need a password.",
     "将无法再使用它登录；有 {n} 位用户来自该提供方，之后需要设置密码。",
   ],
   deleteAction: ["Delete the provider", "删除提供方"],
