@@ -9343,7 +9343,7 @@ export interface components {
         };
         /**
          * Sign
-         * @description What speaks against a GPU.
+         * @description A sign of a fault.
          * @enum {string}
          */
         Sign: "hot" | "idle" | "ecc" | "row_remap" | "xid" | "lost" | "self_test" | "operator" | "alert";

@@ -157,7 +157,7 @@ class GpuMove(TypedDict):
     gpus: list[str]
 
 
-#: What speaks against a GPU.
+#: A sign of a fault.
 Sign = Literal["hot", "idle", "ecc", "row_remap", "xid", "lost", "self_test", "operator", "alert"]
 
 
