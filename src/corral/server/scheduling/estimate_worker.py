@@ -107,7 +107,7 @@ class EstimateWorker:
     def look(self) -> float:
         """One round; how long it took."""
         begun = time.monotonic()
-        snapshot = self._controller.inspect(estimates.take_picture).result(_ASK_SECONDS)
+        snapshot = self._controller.inspect(estimates.copy_snapshot).result(_ASK_SECONDS)
         now = self._clock.now()
         self._settle(snapshot)
         is_old = abs(now - self._forecast.at) >= LONGEST_SECONDS

@@ -110,8 +110,9 @@ class Storing:
         """Files of a volume have changed: measure it soon."""
         self._known.measured_at.pop(volume_id, None)
 
-    def noticed(self, order: LaunchOrder) -> LaunchOrder:
-        """A job with mounts is launched: its volumes are measured even if the job ends before the next round."""
+    def prepare(self, cluster: str, order: LaunchOrder) -> LaunchOrder:
+        """Launch step: note the volumes that the job can write, so that they are measured even if the job ends before
+        the next measurement."""
         volume_ids = {item.id for item in order.storage if item.kind is StorageKind.VOLUME and not item.read_only}
         with self._lock:
             self._launched |= volume_ids

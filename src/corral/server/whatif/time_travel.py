@@ -77,7 +77,7 @@ class TimeTravel:
 
 def answer(question: Question) -> PastAnswer:
     """Raises Refusal or JournalBroken."""
-    snapshot = time_travel.picture_at(question.run, question.at, question.tail)
+    snapshot = time_travel.snapshot_at(question.run, question.at, question.tail)
     return time_travel.why_then(snapshot, question.at, question.job)
 
 

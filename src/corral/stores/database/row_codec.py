@@ -144,6 +144,14 @@ def decode_spec(text: str) -> JobSpec:
     return JobSpec(**{name: value for name, value in document.items() if name in _SPEC_DEFAULTS})
 
 
+def _move_task(document: dict[str, Any]) -> None:
+    """Rows of earlier versions have a task's name and mode among the labels."""
+    labels = dict(document["labels"])
+    document["task"] = labels.pop(TASK_LABEL)
+    document["task_mode"] = labels.pop(TASK_MODE_LABEL, "")
+    document["labels"] = labels
+
+
 #: Defaults of the fields of a spec that are left out; a command is always stored.
 _SPEC_DEFAULTS = {
     field.name: field.default_factory() if field.default_factory is not MISSING else field.default

@@ -83,7 +83,7 @@ async def get_score_history(
             raise invalid_field("since", str(error)) from None
     histories = await context.read(_histories, user, model, begin)
     constant = context.settings.control_policies.score_time_constant
-    series = [panel.score_course(history, begin, now, constant, points) for history in histories]
+    series = [panel.score_history(history, begin, now, constant, points) for history in histories]
     return ListView(items=[score_point_view(point) for points_of_model in series for point in points_of_model])
 
 

@@ -36,7 +36,7 @@ async def get_analysis(caller: Operator, context: Context, period: Period = "7d"
     """Findings with evidence and a proposal, and GPU-hours and energy by user, group, queue and GPU model."""
     seconds = _seconds(period)
     now = context.clock.now()
-    snapshot = await context.inspect(picture_of)
+    snapshot = await context.inspect(snapshot_of)
     past = await context.read(past_of, now - seconds, now)
     found = await asyncio.to_thread(
         run_analysis, snapshot, past, context.history, now - seconds, now, analysis_rules(context)
@@ -47,7 +47,7 @@ async def get_analysis(caller: Operator, context: Context, period: Period = "7d"
 @router.get("/analysis/defragmentation", operation_id="get_defragmentation", responses=problems(403))
 async def get_defragmentation(caller: Operator, context: Context) -> DefragmentationView:
     """Moves of running jobs that would free whole nodes. Only a preview: they are not carried out."""
-    snapshot = await context.inspect(picture_of)
+    snapshot = await context.inspect(snapshot_of)
     now, rules = context.clock.now(), analysis_rules(context)
     return defragmentation_view(await asyncio.to_thread(preview_defragmentation, snapshot, now, rules))
 
