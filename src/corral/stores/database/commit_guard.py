@@ -1,4 +1,4 @@
-"""Whether an open transaction may still be committed.
+"""Notes about the transaction of a connection: whether it may still be committed, and how many statements wrote rows.
 
 A stale batch may have been written in part, and PostgreSQL silently turns the commit of a failed transaction into a
 rollback. So every error is recorded with its connection; the transaction can then only be rolled back, and its commit
