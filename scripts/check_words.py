@@ -85,21 +85,16 @@ SKIPPED = {
 
 #: By folder, how many places are left. Lower a number when it has become smaller.
 ALLOWED: dict[str, int] = {
-    "console/src": 391,
-    "docs": 378,
-    "src/corral/cli": 182,
-    "src/corral/client": 72,
-    "src/corral/control": 658,
-    "src/corral/engines": 6,
-    "src/corral/server": 514,
-    "src/corral/stores": 154,
-    "tests/attacks": 29,
-    "tests/contract": 61,
-    "tests/e2e": 112,
-    "tests/faults": 4,
-    "tests/integration": 328,
-    "tests/servers": 23,
-    "tests/unit": 1171,
+    "console/src": 25,
+    "docs": 13,
+    "src/corral/client": 9,
+    "src/corral/control": 3,
+    "src/corral/server": 15,
+    "src/corral/stores": 7,
+    "tests/contract": 7,
+    "tests/e2e": 49,
+    "tests/integration": 1,
+    "tests/unit": 167,
 }
 
 _ANY = re.compile(rf"\b(?:{'|'.join(BANNED)})\b")
