@@ -235,7 +235,7 @@ GET    /stream                       401      ok    ok    ok       401      401 
 GET    /tasks                        401      ok    ok    ok       401      401     ok
 POST   /tasks                        401      in    in    in       401      401     403
 POST   /tasks/{task}/program         401      in    404   404      401      401     403
-DELETE /tasks/{task}                 401      ok    404   404      401      401     403
+DELETE /tasks/{task}                 401      in    404   404      401      401     403
 GET    /trends                       401      ok    ok    ok       401      401     ok
 GET    /users                        401      403   403   ok       401      401     403
 POST   /users                        401      403   403   in       401      401     403
