@@ -60,7 +60,7 @@ def test_a_job_is_watched_from_the_queue_to_its_end_by_the_button(visit: Visit, 
     expect(page.get_by_role("log")).to_contain_text("hello from the job")
     page.get_by_role("button", name="Stop", exact=True).click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("gets 1s to save")
+    expect(dialog).to_contain_text("has 1s to save")
     dialog.get_by_role("button", name="Stop the job").click()
     expect(badge(page)).to_have_attribute("data-state", "stopped")
     page.get_by_role("tab", name="Summary").click()

@@ -139,6 +139,6 @@ def test_the_first_load_is_small(server: CorralServer) -> None:
                 follow(other)
 
     follow("index.html")
-    follow("src/pages/overview/OverviewPage.tsx")
+    follow("src/pages/fleet/overview/OverviewPage.tsx")
     sizes = {name: len(gzip.compress((BUILT.parent / name).read_bytes())) for name in first}
     assert 0 < sum(sizes.values()) <= FIRST_LOAD_LIMIT, sizes

@@ -287,7 +287,7 @@ def _worker_of(server: CorralServer) -> int:
     """The process that carries out an operation, found as the server's child."""
     assert server.process is not None
     words = subprocess.run(
-        ["ps", "--ppid", str(server.process.pid), "-o", "pid=,args="], capture_output=True, text=True, check=True
+        ["ps", "-ww", "--ppid", str(server.process.pid), "-o", "pid=,args="], capture_output=True, text=True, check=True
     ).stdout
     (line,) = [line for line in words.splitlines() if "operation_process" in line]
     return int(line.split()[0])

@@ -34,7 +34,7 @@ def test_killed_supervisors_use_up_no_retries(tmp_path: Path) -> None:
             assert (job["retries"], job["faults"], job["end_reason"]) == (0, 3, None)
             assert job["message"] == "its supervisor was killed, and its processes with it"
             why = http.get(f"/jobs/{job_id}/why").json()
-            assert any("fault 3 of the platform in a row" in one["detail"] for one in why["reasons"])
+            assert any("after platform failure 3 in a row" in one["detail"] for one in why["reasons"])
             http.post(f"/jobs/{job_id}/stop").raise_for_status()
     finally:
         server.kill()

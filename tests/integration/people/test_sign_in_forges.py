@@ -163,7 +163,7 @@ def _drop(name: str) -> Callable[[dict[str, Any]], None]:
         (_change(exp=1), "expired"),
         (_drop("exp"), "exp"),
         (_drop("sub"), "sub"),
-        (_change(sub="999"), "somebody else"),
+        (_change(sub="999"), "another account"),
         (_change(sub=""), "sub"),
     ],
 )

@@ -125,7 +125,7 @@ def test_files_are_copied_under_the_names_that_cp_would_give(house: House, desk:
     house.ann.ok("cp", "data:/named/b.txt", str(tmp_path))
     assert (tmp_path / "b.txt").read_bytes() == b"hello"
     assert "is a directory" in house.ann.run("cp", str(desk), "data:/x", code=2).err
-    assert "one of both places" in house.ann.run("cp", str(desk), str(tmp_path), code=2).err
+    assert "must be a volume" in house.ann.run("cp", str(desk), str(tmp_path), code=2).err
     assert "there is no" in house.ann.run("cp", "data:/nothing", str(tmp_path), code=2).err
     assert house.ann.run("cp", str(desk / "a.txt"), "no-such-volume:/", code=4).err
     listed = house.ann.read("volume", "files", "data", "named", "-r")["items"]
@@ -334,7 +334,7 @@ def test_an_upload_that_is_interrupted_goes_on(house: House, large: Path, ending
     assert not (root / name).exists()
     if ending is signal.SIGINT:
         assert process.returncode == 130, err
-        assert b"run the same again" in err
+        assert b"run the same command again" in err
     done = house.ann.read("cp", str(large), f"data:/{name}")
     assert done["resumed_bytes"] >= 2 * 8 * MIB
     assert done["bytes"] + done["resumed_bytes"] == LARGE

@@ -261,7 +261,7 @@ class Transfer:
     def _download(self, task: Task, path: str, target: str) -> tuple[int, int]:
         to, origin = task.target_side, task.source_side
         if not isinstance(to, LocalSide) or not isinstance(origin, VolumeSide):
-            raise PlaceRefused("one of both places must be a volume")
+            raise PlaceRefused("source or target must be a volume")
         place = to.at(target)
         place.parent.mkdir(parents=True, exist_ok=True)
         received = Download(

@@ -38,7 +38,7 @@ export const sentences = defineTexts({
     "它排在 {jobs} 个作业之后，最迟 {seconds_left} 后结束。",
   ],
   "back-off": [
-    "After fault {faults} of the platform in a row it is tried again in {seconds_left}.",
+    "After platform failure {faults} in a row it is tried again in {seconds_left}.",
     "平台连续第 {faults} 次故障后，将在 {seconds_left} 后重试。",
   ],
   "given-back": [
@@ -141,7 +141,7 @@ export const numbers = defineTexts({
   coming_gpus: ["GPUs coming back", "即将让出 GPU"],
   grace_seconds: ["within", "时限"],
   seconds_left: ["time left", "剩余时间"],
-  faults: ["faults of the platform in a row", "平台连续故障"],
+  faults: ["platform failures in a row", "平台连续故障"],
   jobs: ["jobs before it", "前置作业"],
   free: ["free", "空闲"],
   owed: ["owed to others", "应留给其他队列"],
