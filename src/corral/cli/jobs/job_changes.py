@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from corral.cli.jobs import arrays
-from corral.cli.jobs.job_options import JobCommand
 from corral.cli.jobs.job_request import request_body, with_flags, with_job_options
 from corral.cli.jobs.job_texts import elastic_text, warning_text
 from corral.cli.jobs.jobs import JobArgument
@@ -17,6 +16,7 @@ from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage, exit_code, problem, readable
 from corral.cli.terminal.terminal import Section, Terminal, YesOption, command
 from corral.client.http.errors import ApiProblem, ClientError
+from corral.core.jobs.job_fields import JobCommand
 
 if TYPE_CHECKING:
     from corral.client.client import Client

@@ -32,7 +32,7 @@ from corral.stores.database.commit_guard import refuse
 from corral.stores.database.cursors import Key, Position, Sort, check_limit, decode_cursor, encode_cursor, parse_sort
 from corral.stores.database.rows import readable
 from corral.stores.database.statements import CHUNK, BatchStatement, Row, count_up, insert_into
-from corral.stores.jobs.job_body import decode_body, encode_body
+from corral.stores.jobs.job_body import COLUMN_FIELDS, decode_body, encode_body
 from corral.stores.jobs.job_filters import job_conditions, needs_scan, unindexed
 from corral.stores.schema.tables import NOT_ENDED, job_rows
 
@@ -42,23 +42,7 @@ _KINDS = {kind.value: kind for kind in JobKind}
 _STATES = {state.value: state for state in JobState}
 
 #: the columns of a job in the order of `encode_job`; `spec` follows them
-_COLUMNS = [
-    "id",
-    "name",
-    "user_name",
-    "kind",
-    "state",
-    "queue",
-    "priority",
-    "created_at",
-    "queued_at",
-    "pinned_at",
-    "started_at",
-    "ended_at",
-    "attempt",
-    "version",
-    "body",
-]
+_COLUMNS = [*("user_name" if name == "user" else name for name in COLUMN_FIELDS), "body"]
 _JOB = [job_rows.c[name] for name in _COLUMNS]
 _RECORD = [*_JOB, job_rows.c.spec]
 #: columns that `save` sets: all except the id
