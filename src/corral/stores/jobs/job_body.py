@@ -73,18 +73,17 @@ _READERS: Mapping[str, Callable[[Any], Any] | None] = {
     "predicted": lambda predicted: from_plain(Prediction, predicted),
 }
 
+_NAMES = (*_PLAIN, *_WRITERS)
+#: Equal to no value: a field whose default is not empty is always written, so that stored jobs stay as they are if the
+#: default changes.
+_ALWAYS_WRITTEN = object()
 _JOB_DEFAULTS = {field.name: field.default for field in fields(Job)}
-#: Fields whose default is not empty are always written: stored jobs stay as they are if the default changes.
-_ALWAYS = tuple(name for name in _PLAIN if _JOB_DEFAULTS[name])
-_always_values = attrgetter(*_ALWAYS)
-_NAMES = tuple(name for name in (*_PLAIN, *_WRITERS) if name not in _ALWAYS)
-_DEFAULTS = tuple(_JOB_DEFAULTS[name] for name in _NAMES)
+_DEFAULTS = tuple(_ALWAYS_WRITTEN if _JOB_DEFAULTS[name] else _JOB_DEFAULTS[name] for name in _NAMES)
 _values = attrgetter(*_NAMES)
 
 
 def encode_body(job: Job) -> str:
-    document: dict[str, Any] = dict(zip(_ALWAYS, _always_values(job), strict=True))
-    document["request"] = row_codec.dump_request(job.request)
+    document: dict[str, Any] = {"request": row_codec.dump_request(job.request)}
     for name, default, value in zip(_NAMES, _DEFAULTS, _values(job), strict=True):
         # `is not` first: most fields have their default, and a job is written several times in its life.
         if value is not default and value != default:
