@@ -10285,11 +10285,14 @@ export interface components {
             env?: {
                 [key: string]: string;
             } | null;
-            /** Flavor */
+            /**
+             * Flavor
+             * @description A flavor of the catalog.
+             */
             flavor?: string | null;
             /**
              * Gpus
-             * @description 0, a share below 1, or whole GPUs.
+             * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
             gpus?: number;
@@ -10305,7 +10308,7 @@ export interface components {
             idle_stop?: (number | string) | null;
             /**
              * Image
-             * @description The name or address of an image; the node's own environment if left out.
+             * @description The name of an image, or an address; null: the node's own environment.
              */
             image?: string | null;
             /**
@@ -10325,16 +10328,22 @@ export interface components {
              * @example 16GiB
              */
             memory?: number | string;
-            /** Model */
+            /**
+             * Model
+             * @description Accepted GPU models.
+             */
             model?: string | string[] | null;
             /**
              * Mounts
-             * @description Storage of the workbench, such as data:/data.
+             * @description Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
              */
             mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
             name: string;
-            /** Package */
+            /**
+             * Package
+             * @description A package of the catalog, instead of gpus, cpus, memory and flavor.
+             */
             package?: string | null;
             /** Priority */
             priority?: number | null;
@@ -10350,7 +10359,7 @@ export interface components {
             time?: (number | string) | null;
             /**
              * Venv
-             * @description A virtual environment or conda prefix on the node.
+             * @description A virtual environment or conda prefix on the nodes; its programs are first in PATH.
              */
             venv?: string | null;
             /**

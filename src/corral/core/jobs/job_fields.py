@@ -98,6 +98,8 @@ class JobField:
     #: the attribute of the installation's policies that decides if the field is not given; default: the model decides
     installation: str = ""
     edit: Edit = Edit.NEVER
+    #: the option of `sbatch` that has the same meaning and any text as its value
+    sbatch: str = ""
     #: whether only the owner and operators see the value
     is_private: bool = False
     #: whether the field says how large the job is
