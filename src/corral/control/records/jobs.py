@@ -192,7 +192,7 @@ class JobFilter:
     name_prefix: str | None = None
     #: the first digits of the number in the id
     id_prefix: str | None = None
-    #: in the id, the name or the user's name
+    #: in the id, the name, the user's name or the description
     text: str | None = None
     #: when they were created: from the first, before the second
     since: float | None = None

@@ -102,6 +102,10 @@ class JobField:
     sbatch: str = ""
     #: whether only the owner and operators see the value
     is_private: bool = False
+    #: whether a search for a text looks at the value; only for a field of the spec that is not private
+    is_searched: bool = False
+    #: the name of the line in `corral show`, below the job's name; "": no line, or one that is made with other values
+    title: str = ""
     #: whether the field says how large the job is
     is_size: bool = False
 

@@ -26,6 +26,7 @@ from sqlalchemy import (
 
 from corral.control.ports import NameTaken, StoreConflict
 from corral.control.records import EVERY_JOB, JobFilter, JobRecord, JobSpec, Page
+from corral.core.jobs.job_fields import KEPT_BY_SPEC
 from corral.core.model import Job, JobKind, JobState
 from corral.stores.database import row_codec
 from corral.stores.database.commit_guard import refuse
@@ -43,6 +44,8 @@ _STATES = {state.value: state for state in JobState}
 
 #: the columns of a job in the order of `encode_job`; `spec` follows them
 _COLUMNS = [*("user_name" if name == "user" else name for name in COLUMN_FIELDS), "body"]
+#: fields of a spec that a search looks at
+_SEARCHED = tuple(field.attribute for field in KEPT_BY_SPEC if field.is_searched)
 _JOB = [job_rows.c[name] for name in _COLUMNS]
 _RECORD = [*_JOB, job_rows.c.spec]
 #: columns that `save` sets: all except the id
@@ -64,7 +67,7 @@ def _build_delete(_: str) -> Delete:
     return delete(job_rows).where(job_rows.c.id == bindparam("of_id"))
 
 
-_INSERT = BatchStatement(_build_insert, [*_COLUMNS, "spec"])
+_INSERT = BatchStatement(_build_insert, [*_COLUMNS, "spec", "search_text"])
 _SAVE = BatchStatement(_build_save, ["of_id", *_SET, "old_version"])
 _DELETE = BatchStatement(_build_delete, ["of_id"])
 
@@ -95,7 +98,10 @@ class SqlJobTable:
         return [row_codec.job_id(number) for number in range(last - count + 1, last + 1)]
 
     def add(self, records: Sequence[JobRecord]) -> None:
-        rows = [(*encode_job(record.job), row_codec.encode_spec(record.spec)) for record in records]
+        rows = [
+            (*encode_job(record.job), row_codec.encode_spec(record.spec), _search_text(record.spec))
+            for record in records
+        ]
         if _INSERT.run(self._connection, rows) != len(rows):
             raise refuse(self._connection, self._taken(records))
 
@@ -109,9 +115,8 @@ class SqlJobTable:
 
     def save_spec(self, job_id: str, spec: JobSpec) -> None:
         number = row_codec.job_number(job_id)
-        self._connection.execute(
-            update(job_rows).where(job_rows.c.id == number).values(spec=row_codec.encode_spec(spec))
-        )
+        values = {"spec": row_codec.encode_spec(spec), "search_text": _search_text(spec)}
+        self._connection.execute(update(job_rows).where(job_rows.c.id == number).values(values))
 
     def get(self, job_id: str) -> JobRecord | None:
         number = row_codec.job_number(job_id)
@@ -233,6 +238,11 @@ def encode_job(job: Job) -> Row:
         job.version,
         encode_body(job),
     )
+
+
+def _search_text(spec: JobSpec) -> str | None:
+    """The text that a search finds the job by, beside its name and its user."""
+    return "\n".join(filter(None, (getattr(spec, name) for name in _SEARCHED))) or None
 
 
 def decode_job(row: Any) -> Job:
