@@ -5496,6 +5496,12 @@ export interface components {
              * @default 0
              */
             cpus?: number;
+            /**
+             * Description
+             * @description What the job is for; every user who sees the job sees it.
+             * @default
+             */
+            description?: string;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -5634,6 +5640,12 @@ export interface components {
              * @default 0
              */
             cpus?: number;
+            /**
+             * Description
+             * @description What the job is for; every user who sees the job sees it.
+             * @default
+             */
+            description?: string;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -5779,6 +5791,12 @@ export interface components {
              * @default 0
              */
             cpus?: number;
+            /**
+             * Description
+             * @description What the job is for; every user who sees the job sees it.
+             * @default
+             */
+            description?: string;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -5913,7 +5931,7 @@ export interface components {
         /**
          * JobEdit
          * @description Changes to a job that does not run yet. Fields that are left out keep their values. The job's size can be changed
-         *     until the job has started for the first time.
+         *     until the job has started for the first time, the description at any time.
          */
         JobEdit: {
             /**
@@ -5926,6 +5944,11 @@ export interface components {
              * @default 0
              */
             cpus?: number;
+            /**
+             * Description
+             * @default
+             */
+            description?: string;
             /**
              * Flavor
              * @description A flavor of the catalog; null: no flavor.
@@ -6157,6 +6180,11 @@ export interface components {
             cpus: number;
             /** Created At */
             created_at: string;
+            /**
+             * Description
+             * @default
+             */
+            description?: string;
             /** @description Set for an elastic job, which grows and shrinks; gpus is its present size, or its minimum. */
             elastic?: components["schemas"]["ElasticView"] | null;
             /** End Reason */
@@ -10281,6 +10309,12 @@ export interface components {
              * @default 0
              */
             cpus?: number;
+            /**
+             * Description
+             * @description What the job is for; every user who sees the job sees it.
+             * @default
+             */
+            description?: string;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -17435,7 +17469,7 @@ export interface operations {
                 user?: string[];
                 queue?: string | null;
                 name?: string | null;
-                /** @description Text in the id, the name or the user. */
+                /** @description Text in the id, the name, the user or the description. */
                 q?: string | null;
                 /** @description Created at this time or later. */
                 since?: string | null;
@@ -19772,7 +19806,7 @@ export interface operations {
                 user?: string[];
                 queue?: string | null;
                 name?: string | null;
-                /** @description Text in the id, the name or the user. */
+                /** @description Text in the id, the name, the user or the description. */
                 q?: string | null;
                 /** @description Created at this time or later. */
                 since?: string | null;

@@ -99,15 +99,16 @@ def extend(terminal: Terminal, job: JobArgument) -> None:
         "corral edit j-12 --time none",
         "corral edit j-12 --after none",
         "corral edit j-12 --gpus 2",
+        "corral edit j-12 --description 'Baseline for the paper'",
     ],
 )
 @with_job_options(JobCommand.EDIT)
 def edit(terminal: Terminal, job: JobArgument, **typed: Any) -> None:
-    """Change the queue, priority, time limit or dependencies of a job that does not run yet; and the size of a job that
-    never started."""
+    """Change the queue, priority, time limit or dependencies of a job that does not run yet; the size of a job that
+    never started; and the description of any job."""
     changes = request_body(JobCommand.EDIT, typed)
     if not changes:
-        raise WrongUsage("nothing to change", hint="Give --queue, --priority, --time, --after or --gpus …")
+        raise WrongUsage("nothing to change", hint="Give --queue, --priority, --time, --after, --description or --gpus …")
     with terminal.client() as client:
         try:
             view = client.jobs.edit(job, cast("JobEdit", changes))

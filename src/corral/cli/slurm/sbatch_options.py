@@ -96,7 +96,6 @@ def _parser() -> _Parser:
     add("-a", "--array")
     add("-b", "--begin")
     add("--export")
-    add("--comment")
     add("--wrap")
     add("-H", "--hold", action="store_true")
     add("-W", "--wait", action="store_true")

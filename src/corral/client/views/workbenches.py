@@ -48,6 +48,8 @@ class WorkbenchCreate(TypedDict):
 
     name: str
     cpus: NotRequired[float]
+    #: What the job is for; every user who sees the job sees it.
+    description: NotRequired[str]
     env: NotRequired[dict[str, str] | None]
     #: A flavor of the catalog.
     flavor: NotRequired[str | None]

@@ -47,8 +47,12 @@ def edit(work: Work, caller: Caller, ref: str, change: JobChange) -> Job:
     """Change a job that does not run yet, which keeps its age, or the fields of any job that only describe it."""
     job = own_job(work, caller, ref)
     waits = job.state in (JobState.QUEUED, JobState.CREATED)
-    if not waits and not (change.given and change.given <= editable(Edit.ALWAYS)):
-        raise WrongState(f"job {job.id} is {job.state}: only a job that waits can be changed", state=job.state)
+    always = editable(Edit.ALWAYS)
+    if not waits and not (change.given and change.given <= always):
+        raise WrongState(
+            f"job {job.id} is {job.state}: only a job that waits can be changed; at any time: {', '.join(sorted(always))}",
+            state=job.state,
+        )
     needs_catalog = change.draft.flavor is not None or change.draft.package is not None
     catalog = load_catalog(work.tx) if needs_catalog else NO_CATALOG
     before = work.jobs.spec(job.id)

@@ -136,6 +136,24 @@ _ROWS = (
         ),
     ),
     JobField(
+        name="description",
+        kept=Kept.SPEC,
+        edit=Edit.ALWAYS,
+        sbatch="comment",
+        title="Description",
+        is_searched=True,
+        option=Option(
+            metavar="TEXT",
+            help={
+                SUBMIT: "What the job is for, at most 500 characters.",
+                CLONE: "What the job is for.",
+                EDIT: "What the job is for; can be changed at any time.",
+                PRESET_RUN: "What the job is for, at most 500 characters.",
+                WORKBENCH_CREATE: "What the workbench is for, at most 500 characters.",
+            },
+        ),
+    ),
+    JobField(
         name="gpus",
         edit=Edit.UNSTARTED,
         is_size=True,
@@ -257,6 +275,7 @@ _ROWS = (
             help={
                 SUBMIT: "A label that the job's nodes must have; repeatable.",
                 CLONE: "A label to add or replace; repeatable.",
+                WORKBENCH_CREATE: "A label that its node must have; repeatable.",
             },
         ),
     ),
@@ -314,6 +333,7 @@ _ROWS = (
                 CLONE: "Smaller goes first.",
                 EDIT: "Smaller goes first.",
                 PRESET_RUN: "Smaller goes first.",
+                WORKBENCH_CREATE: "Smaller goes first; default 5.",
             },
         ),
     ),

@@ -40,6 +40,19 @@ interface Row {
 
 export const PLAIN_FIELDS = [
   {
+    name: "description",
+    type: "lines",
+    most: 500,
+    read: (job) => job.description,
+    place: "name",
+    label: ["Description", "描述"],
+    hint: ["What it is for; it can be changed at any time", "用途说明，可随时修改"],
+    isForWorkbenches: true,
+    isForPresetRun: true,
+    isOnPage: true,
+    isAlwaysEditable: true,
+  },
+  {
     name: "workdir",
     type: "path",
     read: (job) => job.workdir,

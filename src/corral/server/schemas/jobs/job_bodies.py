@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, Wit
 from corral.core.jobs.arrays import parse_array
 from corral.core.model import DEFAULT_PRIORITY
 from corral.core.quantities import parse_cpus, parse_gpus
-from corral.server.schemas.base import Body, Duration, Label, Size, Text, environment
+from corral.server.schemas.base import Body, Duration, Label, Note, Size, Text, environment
 
 
 def _gpus(value: Any) -> Any:
@@ -80,6 +80,7 @@ Mounts = Annotated[list[Annotated[Text, Field(min_length=1, max_length=700)] | M
 class JobSettings(Body):
     """Fields that jobs of every kind have, workbenches included."""
 
+    description: Note = Field(default="", description="What the job is for; every user who sees the job sees it.")
     gpus: Gpus = Field(default=0, description="Per node: 0, a share below 1, or whole GPUs.")
     cpus: Cpus = 0
     memory: Size = 0
@@ -179,8 +180,9 @@ class JobClone(JobCreate):
 
 class JobEdit(Body):
     """Changes to a job that does not run yet. Fields that are left out keep their values. The job's size can be changed
-    until the job has started for the first time."""
+    until the job has started for the first time, the description at any time."""
 
+    description: Note = ""
     queue: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
         default=None, description="Null: chosen among the queues that the user may use."
     )

@@ -88,6 +88,7 @@ class JobCountsView(View):
 class JobView(View):
     id: str
     name: str
+    description: str = ""
     user: str
     kind: JobKind
     state: JobState
