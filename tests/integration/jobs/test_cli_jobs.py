@@ -244,8 +244,8 @@ def test_a_description_is_given_shown_found_and_changed_at_any_time(operator: Pe
     refused = operator.run("edit", "noted", "--description", "bell \a", code=1).err
     assert "--description: must not contain control characters" in refused
     assert "only a job that waits can be changed" in operator.run("edit", "noted", "--priority", "1", code=1).err
-    bench = maria.read("workbench", "create", "described", "--description", "For the course", "--hold")
-    assert bench["job"]["description"] == "For the course"
+    bench = maria.read("workbench", "create", "described", "--description", "For the lecture", "--hold")
+    assert bench["job"]["description"] == "For the lecture"
     operator.ok("stop", "noted")
     wait_until(lambda: operator.read("show", "noted")["state"] == "stopped", "the job to stop")
     operator.ok("edit", "noted", "--description", "")
