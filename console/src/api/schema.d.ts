@@ -3475,7 +3475,7 @@ export interface paths {
         head?: never;
         /**
          * Edit Volume
-         * @description Enlarge a volume.
+         * @description Enlarge a volume, or change its description.
          */
         patch: operations["edit_volume"];
         trace?: never;
@@ -8309,6 +8309,12 @@ export interface components {
              */
             blocking?: "strict" | "backfill";
             /**
+             * Description
+             * @description What the queue is for.
+             * @default
+             */
+            description?: string;
+            /**
              * Groups
              * @description Groups that may use the queue besides the group that owns its pool.
              */
@@ -8372,6 +8378,12 @@ export interface components {
              */
             blocking?: "strict" | "backfill";
             /**
+             * Description
+             * @description What the queue is for.
+             * @default
+             */
+            description?: string;
+            /**
              * Groups
              * @description Groups that may use the queue besides the group that owns its pool.
              */
@@ -8424,6 +8436,8 @@ export interface components {
              * @description GPUs borrowed beyond the guarantee, if queues of the pool have one; those queues can reclaim them.
              */
             borrowed_gpus: number;
+            /** Description */
+            description: string;
             /** Groups */
             groups: string[];
             /** Guaranteed Gpus */
@@ -10069,6 +10083,12 @@ export interface components {
              * @description Null: the only cluster.
              */
             cluster?: string | null;
+            /**
+             * Description
+             * @description What the volume is for.
+             * @default
+             */
+            description?: string;
             /** Name */
             name: string;
             /**
@@ -10102,6 +10122,11 @@ export interface components {
          * @description Changes to a volume. Fields that are left out keep their values.
          */
         VolumeEdit: {
+            /**
+             * Description
+             * @description What the volume is for.
+             */
+            description?: string | null;
             /**
              * Size
              * @description A volume can only grow.
@@ -10203,6 +10228,8 @@ export interface components {
             cluster: string;
             /** Created At */
             created_at: string;
+            /** Description */
+            description: string;
             /**
              * Full
              * @description Jobs that would write to the volume do not start.

@@ -407,6 +407,8 @@ class Queue:
     groups: tuple[str, ...] = ()
     min_job_gpus: int | None = None
     max_job_gpus: int | None = None
+    #: what the queue is for
+    description: str = ""
 
 
 def is_slice(model: str) -> bool:

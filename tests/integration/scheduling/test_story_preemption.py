@@ -133,7 +133,8 @@ def undisturbed() -> str:
 def test_what_was_lent_comes_back_and_the_borrower_goes_on_later(
     server: CorralServer, shell: Person, tmp_path: Path
 ) -> None:
-    shell.ok("queue", "create", "vision", "--guaranteed-gpus", "4", "--weight", "2")
+    shell.ok("queue", "create", "vision", "--guaranteed-gpus", "4", "--weight", "2", "--description", "Image models")
+    assert shell.read("queue", "show", "vision")["description"] == "Image models"
     shell.ok("queue", "create", "speech", "--guaranteed-gpus", "4")
     refusal = shell.run("queue", "edit", "speech", "--guaranteed-gpus", "5", code=1).err
     assert "pool default has 8, of which 4 are guaranteed to queue vision" in refusal

@@ -83,6 +83,8 @@ def test_sharing_resizing_and_removing(nina: Person, omar: Person, operator: Per
     assert omar.run("volume", "show", "shared", code=4)
     assert "may hold 2 MiB" in nina.ok("volume", "resize", "shared", "2MiB").replace("2MiB", "2 MiB")
     assert "only grows" in nina.run("volume", "resize", "shared", "1MiB", code=1).err
+    nina.ok("volume", "edit", "shared", "--description", "For the group")
+    assert nina.read("volume", "show", "shared")["description"] == "For the group"
     operator.ok("quota", "set", "nina", "--volume", "filesystem=3MiB")
     reported = nina.run("volume", "create", "more", "--size", "2MiB", "-o", "json", code=1).problem
     assert (reported["asked"], reported["held"], reported["limit"]) == (2 << 20, 2 << 20, 3 << 20)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from corral.cli.jobs.jobs import JobArgument
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.option_groups import with_options
 from corral.cli.terminal.terminal import Section, Terminal, YesOption, command, default_command
 
 if TYPE_CHECKING:
@@ -127,6 +129,7 @@ def show(terminal: Terminal, name: QueueArgument) -> None:
         view,
         [
             ("Name", view["name"]),
+            ("Description", view["description"]),
             ("Pool", view["pool"]),
             ("Order", _order_text(view)),
             ("Placement", view["placement"]),
@@ -168,31 +171,57 @@ def _limits_text(view: QueueView) -> str:
     return "; ".join(texts) or "none"
 
 
-Policy = Annotated[
-    str | None, typer.Option(help="The order of waiting jobs: fair-share, priority, fcfs, shortest or weighted.")
-]
-Blocking = Annotated[str | None, typer.Option(help="backfill or strict.")]
-Placement = Annotated[str | None, typer.Option(help="fragmentation, pack, spread, round-robin or least-loaded.")]
-Weight = Annotated[
-    float | None, typer.Option(help="The queue's weight against other queues; with 2 its waiting counts twice.")
-]
-Guaranteed = Annotated[int | None, typer.Option(metavar="N", help="GPUs that the queue can always reclaim.")]
-Preempts = Annotated[
-    bool | None,
-    typer.Option("--preempts/--no-preempts", help="Whether jobs at the front preempt running jobs far behind them."),
-]
-MaxGpus = Annotated[str | None, typer.Option(metavar="N", help="GPUs that the queue's jobs may hold together.")]
-MaxLength = Annotated[str | None, typer.Option(metavar="N", help="Jobs that may wait in the queue.")]
-MaxTime = Annotated[str | None, typer.Option(metavar="DURATION", help="Longest run time of a job.")]
-Kinds = Annotated[list[str] | None, typer.Option("--kind", metavar="KIND", help="An accepted job kind; repeatable.")]
-Groups = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--group", metavar="GROUP", help="A group that may use the queue, beside the group of its pool; repeatable."
-    ),
-]
-MinJobGpus = Annotated[str | None, typer.Option(metavar="N", help="The smallest accepted job, in GPUs.")]
-MaxJobGpus = Annotated[str | None, typer.Option(metavar="N", help="The largest accepted job, in GPUs.")]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueueOptions:
+    """The settings of a queue that `create` and `edit` have options for."""
+
+    description: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the queue is for, at most 500 characters.")
+    ] = None
+    policy: Annotated[
+        str | None, typer.Option(help="The order of waiting jobs: fair-share, priority, fcfs, shortest or weighted.")
+    ] = None
+    blocking: Annotated[str | None, typer.Option(help="backfill or strict.")] = None
+    placement: Annotated[str | None, typer.Option(help="fragmentation, pack, spread, round-robin or least-loaded.")] = (
+        None
+    )
+    weight: Annotated[
+        float | None, typer.Option(help="The queue's weight against other queues; with 2 its waiting counts twice.")
+    ] = None
+    guaranteed_gpus: Annotated[
+        int | None, typer.Option(metavar="N", help="GPUs that the queue can always reclaim.")
+    ] = None
+    preempts: Annotated[
+        bool | None,
+        typer.Option(
+            "--preempts/--no-preempts", help="Whether jobs at the front preempt running jobs far behind them."
+        ),
+    ] = None
+    max_gpus: Annotated[str | None, typer.Option(metavar="N", help="GPUs that the queue's jobs may hold together.")] = (
+        None
+    )
+    max_length: Annotated[str | None, typer.Option(metavar="N", help="Jobs that may wait in the queue.")] = None
+    max_time: Annotated[str | None, typer.Option(metavar="DURATION", help="Longest run time of a job.")] = None
+    kind: Annotated[
+        list[str] | None, typer.Option("--kind", metavar="KIND", help="An accepted job kind; repeatable.")
+    ] = None
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--group", metavar="GROUP", help="A group that may use the queue, beside the group of its pool; repeatable."
+        ),
+    ] = None
+    min_job_gpus: Annotated[str | None, typer.Option(metavar="N", help="The smallest accepted job, in GPUs.")] = None
+    max_job_gpus: Annotated[str | None, typer.Option(metavar="N", help="The largest accepted job, in GPUs.")] = None
+
+
+#: Options that have other names than the fields of the API.
+_FIELD_NAMES = {"max_time": "max_seconds", "kind": "kinds", "group": "groups"}
+
+
+def field_of(option: str) -> str:
+    """The field of the API that an option sets."""
+    return _FIELD_NAMES.get(option, option)
 
 
 @command(
@@ -201,39 +230,18 @@ MaxJobGpus = Annotated[str | None, typer.Option(metavar="N", help="The largest a
     examples=[
         "corral queue create night --policy priority",
         "corral queue create big --min-job-gpus 4 --max-gpus 32",
-        "corral queue create vision --guaranteed-gpus 8 --weight 2",
+        "corral queue create vision --guaranteed-gpus 8 --weight 2 --description 'Image models'",
     ],
 )
+@with_options(QueueOptions)
 def create(
     terminal: Terminal,
     name: QueueArgument,
     pool: Annotated[str | None, typer.Option(help="The pool whose GPUs the queue allocates.")] = None,
-    policy: Policy = None,
-    blocking: Blocking = None,
-    placement: Placement = None,
-    weight: Weight = None,
-    guaranteed_gpus: Guaranteed = None,
-    preempts: Preempts = None,
-    max_gpus: MaxGpus = None,
-    max_length: MaxLength = None,
-    max_time: MaxTime = None,
-    kind: Kinds = None,
-    group: Groups = None,
-    min_job_gpus: MinJobGpus = None,
-    max_job_gpus: MaxJobGpus = None,
+    **typed: Any,
 ) -> None:
     """Create a queue (operators)."""
-    plain = {"pool": pool, "policy": policy, "blocking": blocking, "placement": placement, "weight": weight}
-    changes = _changes(
-        {**plain, "guaranteed_gpus": guaranteed_gpus, "preempts": preempts, "kinds": kind, "groups": group},
-        {
-            "max_gpus": max_gpus,
-            "max_length": max_length,
-            "min_job_gpus": min_job_gpus,
-            "max_job_gpus": max_job_gpus,
-        },
-        max_time,
-    )
+    changes = _changes({"pool": pool, **typed})
     with terminal.client() as client:
         view = client.queues.create({"name": name, **changes})
     terminal.answer(view, f"Created queue {view['name']}. Use it: corral submit --queue {view['name']} …")
@@ -248,35 +256,10 @@ def create(
         "corral queue edit urgent --policy priority --preempts",
     ],
 )
-def edit(
-    terminal: Terminal,
-    name: QueueArgument,
-    policy: Policy = None,
-    blocking: Blocking = None,
-    placement: Placement = None,
-    weight: Weight = None,
-    guaranteed_gpus: Guaranteed = None,
-    preempts: Preempts = None,
-    max_gpus: MaxGpus = None,
-    max_length: MaxLength = None,
-    max_time: MaxTime = None,
-    kind: Kinds = None,
-    group: Groups = None,
-    min_job_gpus: MinJobGpus = None,
-    max_job_gpus: MaxJobGpus = None,
-) -> None:
+@with_options(QueueOptions)
+def edit(terminal: Terminal, name: QueueArgument, **typed: Any) -> None:
     """Change a queue (operators). The word none removes a limit."""
-    changes = _changes(
-        {"policy": policy, "blocking": blocking, "placement": placement, "weight": weight, "kinds": kind}
-        | {"guaranteed_gpus": guaranteed_gpus, "preempts": preempts, "groups": group},
-        {
-            "max_gpus": max_gpus,
-            "max_length": max_length,
-            "min_job_gpus": min_job_gpus,
-            "max_job_gpus": max_job_gpus,
-        },
-        max_time,
-    )
+    changes = _changes(typed)
     if not changes:
         raise WrongUsage("nothing to change", hint="`corral queue edit --help` lists what can be changed.")
     with terminal.client() as client:
@@ -284,18 +267,21 @@ def edit(
     terminal.answer(view, f"Changed queue {view['name']}: {', '.join(sorted(changes))}")
 
 
-def _changes(plain: dict[str, Any], limits: dict[str, str | None], max_time: str | None) -> dict[str, Any]:
+def _changes(typed: Mapping[str, Any]) -> dict[str, Any]:
     """The given options as fields of the API; the word none means no limit."""
-    changes = {key: value for key, value in plain.items() if value is not None}
-    for key in ("kinds", "groups"):
-        if changes.get(key) == [NO_LIMIT]:
-            changes[key] = []
-    for key, text in limits.items():
-        if text is not None:
-            changes[key] = whole_or_none(f"--{key.replace('_', '-')}", text)
-    if max_time is not None:
-        changes["max_seconds"] = _seconds(max_time)
-    return changes
+    return {field_of(option): _value(option, value) for option, value in typed.items() if value is not None}
+
+
+def _value(option: str, typed: Any) -> Any:
+    if option == "max_time":
+        return _seconds(typed)
+    if option in _LIMITS:
+        return whole_or_none(f"--{option.replace('_', '-')}", typed)
+    return [] if typed == [NO_LIMIT] else typed
+
+
+#: Limits are typed as a number or the word none.
+_LIMITS = frozenset({"max_gpus", "max_length", "min_job_gpus", "max_job_gpus"})
 
 
 def whole_or_none(flag: str, text: str) -> int | None:

@@ -50,9 +50,13 @@ def create(
         str | None, typer.Option("--object-store", metavar="NAME", help="The bucket: `corral object-store ls`.")
     ] = None,
     prefix: Annotated[str | None, typer.Option(help="The part of the bucket that the volume contains.")] = None,
+    description: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the volume is for, at most 500 characters.")
+    ] = None,
 ) -> None:
     """Create a volume of your own, within your quota."""
     flags = {"size": size, "cluster": cluster, "object_store": object_store, "prefix": prefix}
+    flags["description"] = description
     body: dict[str, Any] = {"name": name, "type": type, **{key: one for key, one in flags.items() if one is not None}}
     with terminal.client() as client:
         view = _ready(client, client.volumes.create(body))
@@ -120,6 +124,18 @@ def resize(
     with terminal.client() as client:
         view = client.volumes.resize(volume, size)
     terminal.answer(view, f"Volume {view['name']} may hold {formats.size(view['size_bytes'])}")
+
+
+@command(app, "edit", examples=["corral volume edit data --description 'Images of the lab'"])
+def edit(
+    terminal: Terminal,
+    volume: VolumeArgument,
+    description: Annotated[str, typer.Option(metavar="TEXT", help="What the volume is for, at most 500 characters.")],
+) -> None:
+    """Change the description of a volume. `corral volume resize` changes the size."""
+    with terminal.client() as client:
+        view = client.volumes.describe(volume, description)
+    terminal.answer(view, f"Changed volume {view['name']}")
 
 
 @command(
@@ -205,6 +221,7 @@ def _facts(view: VolumeView, now: float) -> list[tuple[str, str]]:
     return [
         ("ID", view["id"]),
         ("Name", view["name"]),
+        ("Description", view["description"]),
         ("Owner", view["owner"]),
         ("Type", view["type"] + (", read-only" if view["read_only"] else "")),
         ("Cluster", view["cluster"]),

@@ -29,6 +29,9 @@ class Volumes:
     def resize(self, volume: str, size: int | str) -> VolumeView:
         return cast("VolumeView", self._transport.patch(path_of(volume), {"size": size}))
 
+    def describe(self, volume: str, description: str) -> VolumeView:
+        return cast("VolumeView", self._transport.patch(path_of(volume), {"description": description}))
+
     def share(self, volume: str, shares: Sequence[VolumeShareView]) -> VolumeView:
         """Replaces all shares of the volume."""
         return cast("VolumeView", self._transport.put(path_of(volume, "/shares"), {"shares": [*shares]}))

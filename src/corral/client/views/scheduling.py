@@ -101,6 +101,7 @@ class QueueView(TypedDict):
     groups: list[str]
     min_job_gpus: int | None
     max_job_gpus: int | None
+    description: str
     running: int
     queued: int
     held_gpus: float
@@ -211,6 +212,8 @@ class OrderView(TypedDict):
 class QueueCreate(TypedDict):
     name: str
     blocking: NotRequired[Literal["strict", "backfill"]]
+    #: What the queue is for.
+    description: NotRequired[str]
     #: Groups that may use the queue besides the group that owns its pool.
     groups: NotRequired[list[str]]
     #: GPUs that the queue can reclaim; all guarantees together are at most the pool's GPUs.
@@ -233,6 +236,8 @@ class QueueEdit(TypedDict):
     """Changes to a queue. Fields that are left out keep their values; null removes a limit."""
 
     blocking: NotRequired[Literal["strict", "backfill"]]
+    #: What the queue is for.
+    description: NotRequired[str]
     #: Groups that may use the queue besides the group that owns its pool.
     groups: NotRequired[list[str]]
     #: GPUs that the queue can reclaim; all guarantees together are at most the pool's GPUs.

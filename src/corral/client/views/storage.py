@@ -96,6 +96,7 @@ class VolumeView(TypedDict):
     read_only: bool
     object_store: str | None
     prefix: str
+    description: str
     #: Shown to its owner and to operators only.
     shares: list[VolumeShareView]
     #: Whether the caller may write.
@@ -175,6 +176,8 @@ class VolumeCreate(TypedDict):
     type: Literal["block", "filesystem", "object"]
     #: Null: the only cluster.
     cluster: NotRequired[str | None]
+    #: What the volume is for.
+    description: NotRequired[str]
     #: For an object volume: the object store.
     object_store: NotRequired[str | None]
     #: For an object volume: the prefix in the bucket.
@@ -186,6 +189,8 @@ class VolumeCreate(TypedDict):
 class VolumeEdit(TypedDict):
     """Changes to a volume. Fields that are left out keep their values."""
 
+    #: What the volume is for.
+    description: NotRequired[str | None]
     #: A volume can only grow.
     size: NotRequired[float | str | None]
 

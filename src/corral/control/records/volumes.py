@@ -41,6 +41,8 @@ class VolumeRecord:
     created_at: float = 0.0
     #: read-only for all users, also for its owner
     read_only: bool = False
+    #: what the volume is for
+    description: str = ""
 
     @property
     def is_full(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from corral.control.errors import InUse, Invalid, NotFound, Taken
 from corral.control.jobs.admission import check_queue_name
@@ -116,16 +116,10 @@ def _check(work: Work, caller: Caller, queue: Queue) -> None:
                 field=field,
                 known=there,
             )
-    for field, number in (
-        ("guaranteed_gpus", queue.guaranteed_gpus),
-        ("max_gpus", queue.max_gpus),
-        ("max_length", queue.max_length),
-        ("max_seconds", queue.max_seconds),
-        ("min_job_gpus", queue.min_job_gpus),
-        ("max_job_gpus", queue.max_job_gpus),
-    ):
-        if number is not None and number < 0:
-            raise Invalid(f"{field} cannot be negative", field=field, asked=number)
+    for setting in fields(queue):
+        value = getattr(queue, setting.name)
+        if isinstance(value, int | float) and value < 0:
+            raise Invalid(f"{setting.name} cannot be negative", field=setting.name, asked=value)
     if not queue.weight > 0:
         raise Invalid("the weight must be above 0", field="weight", asked=queue.weight)
     if queue.max_gpus is not None and queue.guaranteed_gpus > queue.max_gpus:

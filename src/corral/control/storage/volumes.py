@@ -45,6 +45,7 @@ class VolumeDraft:
     cluster: str | None = None
     object_store: str | None = None
     prefix: str = ""
+    description: str = ""
 
 
 # ------------------------------------------------------------------------------------------------ looking
@@ -131,10 +132,25 @@ def create(work: Work, caller: Caller, draft: VolumeDraft) -> VolumeRecord:
         state=VolumeState.READY if is_bucket else VolumeState.CREATING,
         read_only=store is not None and not store.allow_write,
         created_at=work.now,
+        description=draft.description,
     )
     keep(work, volume)
     work.record(caller, "volume.created", volume.id, owner=volume.owner, detail=_detail(volume))
     return volume
+
+
+def edit(
+    work: Work, caller: Caller, ref: str, *, size_bytes: int | None = None, description: str | None = None
+) -> VolumeRecord:
+    """Another size, another description, or both; None keeps the value."""
+    volume = resize(work, caller, ref, size_bytes) if size_bytes is not None else _own(work, caller, ref)
+    if description is None or description == volume.description:
+        return volume
+    described = replace(volume, description=description)
+    keep(work, described)
+    detail = {"was": volume.description, "description": description}
+    work.record(caller, "volume.edited", volume.id, owner=volume.owner, detail=detail)
+    return described
 
 
 def resize(work: Work, caller: Caller, ref: str, size_bytes: int) -> VolumeRecord:

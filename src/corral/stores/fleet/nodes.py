@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Connection, Delete, Update, bindparam, delete, select, update
@@ -141,41 +143,20 @@ def _gpu_of(row: Any) -> Gpu:
     )
 
 
+#: Settings of a queue that a column has in another form: how they are written, and how they are read.
+_QUEUE_FORMS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "blocking": (attrgetter("value"), Blocking),
+    "kinds": (row_codec.encode_names, partial(row_codec.decode_names, JobKind)),
+    "groups": (row_codec.encode_names, partial(row_codec.decode_names, str)),
+}
+_AS_IT_IS = (lambda value: value, lambda value: value)
+
+
 def _queue_row(queue: Queue) -> tuple[Any, ...]:
-    return (
-        queue.name,
-        queue.pool,
-        queue.policy,
-        queue.blocking.value,
-        queue.placement,
-        queue.weight,
-        queue.guaranteed_gpus,
-        queue.max_gpus,
-        queue.max_length,
-        queue.max_seconds,
-        row_codec.encode_names(queue.kinds),
-        queue.min_job_gpus,
-        queue.max_job_gpus,
-        row_codec.encode_names(queue.groups),
-        queue.preempts,
+    return tuple(
+        _QUEUE_FORMS.get(column.name, _AS_IT_IS)[0](getattr(queue, column.name)) for column in queue_rows.columns
     )
 
 
 def _queue_of(row: Any) -> Queue:
-    return Queue(
-        name=row.name,
-        pool=row.pool,
-        policy=row.policy,
-        blocking=Blocking(row.blocking),
-        placement=row.placement,
-        weight=row.weight,
-        guaranteed_gpus=row.guaranteed_gpus,
-        max_gpus=row.max_gpus,
-        max_length=row.max_length,
-        max_seconds=row.max_seconds,
-        kinds=row_codec.decode_names(JobKind, row.kinds),
-        min_job_gpus=row.min_job_gpus,
-        max_job_gpus=row.max_job_gpus,
-        groups=row_codec.decode_names(str, row.groups),
-        preempts=row.preempts,
-    )
+    return Queue(**{name: _QUEUE_FORMS.get(name, _AS_IT_IS)[1](value) for name, value in row._mapping.items()})

@@ -205,6 +205,7 @@ queue_rows = Table(
     number("max_job_gpus", nullable=True),
     json_column("groups", default="[]"),
     Column("preempts", Boolean, nullable=False, server_default=false()),
+    text_column("description", default=""),
 )
 
 pool_rows = Table("pools", metadata, name_column(), text_column("description"), time_column("created_at"))

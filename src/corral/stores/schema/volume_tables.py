@@ -24,6 +24,7 @@ volume_rows = Table(
     json_column("shared"),
     Column("read_only", Boolean, nullable=False),
     time_column("created_at"),
+    text_column("description", default=""),
     UniqueConstraint("owner", "name"),
 )
 

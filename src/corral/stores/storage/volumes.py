@@ -96,6 +96,7 @@ def _row_of(volume: VolumeRecord) -> dict[str, Any]:
         "shared": row_codec.to_json([[share.kind.value, share.name, share.mode.value] for share in volume.shared]),
         "read_only": volume.read_only,
         "created_at": volume.created_at,
+        "description": volume.description,
     }
 
 
@@ -119,6 +120,7 @@ def _volume_of(row: Any) -> VolumeRecord:
         ),
         read_only=row.read_only,
         created_at=row.created_at,
+        description=row.description,
     )
 
 

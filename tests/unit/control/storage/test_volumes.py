@@ -332,3 +332,18 @@ def test_a_clone_has_the_same_volumes_as_long_as_they_are_shared_and_an_edit_kee
     stored.do(volumes.share, ANN, "data", [])
     with pytest.raises(Refusal):
         stored.do(job_clone.clone, BOB, job.id, same)
+
+
+def test_a_description_is_changed_by_the_owner_and_operators_with_the_size_or_alone(stored: Desk) -> None:
+    described = stored.do(volumes.edit, ANN, "data", description="Images of the lab")
+    assert (described.description, described.size_bytes) == ("Images of the lab", DATA.size_bytes)
+    both = stored.do(volumes.edit, ROOT, "ann/data", size_bytes=DATA.size_bytes + GIB, description="Larger")
+    assert found(stored, ANN, "data") == both
+    assert (both.description, both.size_bytes) == ("Larger", DATA.size_bytes + GIB)
+    with pytest.raises((NotFound, Forbidden)):
+        stored.do(volumes.edit, BOB, "ann/data", description="Mine")
+    with pytest.raises(Invalid, match="only grows"):
+        stored.do(volumes.edit, ANN, "data", size_bytes=GIB, description="Smaller")
+    assert found(stored, ANN, "data").description == "Larger", "refused as a whole"
+    [edited, _] = [event.detail for event in stored.events() if event.action == "volume.edited"]
+    assert edited == {"was": "", "description": "Images of the lab"}

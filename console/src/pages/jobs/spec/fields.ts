@@ -45,7 +45,7 @@ export const PLAIN_FIELDS = [
     most: 500,
     read: (job) => job.description,
     place: "name",
-    label: ["Description", "描述"],
+    label: ["Description", "说明"],
     hint: ["What it is for; it can be changed at any time", "用途说明，可随时修改"],
     isForWorkbenches: true,
     isForPresetRun: true,

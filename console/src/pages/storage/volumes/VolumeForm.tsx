@@ -1,5 +1,5 @@
 /** A new volume: what its type means, its size against the quota, or the bucket that it shows. */
-import { Radio, Select, Stack, Text, TextInput } from "@mantine/core";
+import { Radio, Select, Stack, Text, Textarea, TextInput } from "@mantine/core";
 
 import { $api, api, sent, type Schema } from "@/api/client";
 import { VOLUME_NAME } from "@/api/names";
@@ -24,9 +24,18 @@ interface Fields {
   readonly cluster: string;
   readonly object_store: string;
   readonly prefix: string;
+  readonly description: string;
 }
 
-const NEW: Fields = { name: "", type: "filesystem", size: "", cluster: "", object_store: "", prefix: "" };
+const NEW: Fields = {
+  name: "",
+  type: "filesystem",
+  size: "",
+  cluster: "",
+  object_store: "",
+  prefix: "",
+  description: "",
+};
 
 export function VolumeForm({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   const t = useTexts(texts);
@@ -96,6 +105,14 @@ export function VolumeForm({ opened, onClose }: { opened: boolean; onClose: () =
         </>
       )}
       <ClusterField value={fields.cluster} onChange={(cluster) => set({ cluster })} error={errorOf("cluster")} />
+      <Textarea
+        label={c("description")}
+        description={t("descriptionHint")}
+        autosize
+        maxRows={6}
+        maxLength={500}
+        {...textField(form, "description")}
+      />
     </FormDrawer>
   );
 }
@@ -178,8 +195,8 @@ function useWrong(quota: Readonly<Record<string, Schema<"HeldView">>> | undefine
   };
 }
 
-function bodyOf({ name, type, size, cluster, object_store, prefix }: Fields): Schema<"VolumeCreate"> {
-  const place = cluster === "" ? {} : { cluster };
+function bodyOf({ name, type, size, cluster, object_store, prefix, description }: Fields): Schema<"VolumeCreate"> {
+  const place = { ...(cluster === "" ? {} : { cluster }), description: description.trim() };
   return complete<Schema<"VolumeCreate">>(
     type === "object"
       ? { name, type, object_store, prefix: prefix.trim(), ...place }

@@ -7,6 +7,7 @@ import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { useMe } from "@/app/session";
 import { JobLinks } from "@/pages/jobs/why/JobRef";
+import { DescribeDrawer } from "@/pages/storage/volumes/DescribeDrawer";
 import { ResizeDrawer } from "@/pages/storage/volumes/ResizeDrawer";
 import { VolumeShares } from "@/pages/storage/volumes/VolumeShares";
 import { UsedBar } from "@/pages/storage/volumes/UsedBar";
@@ -26,7 +27,7 @@ import { common, volumeTypes } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
-/** `open` is "new", or what is done with a volume: "resize:v-3", "share:v-3". */
+/** `open` is "new", or what is done with a volume: "resize:v-3", "describe:v-3", "share:v-3". */
 const FILTERS = { q: "", type: "", whose: "", open: "" };
 
 export function VolumeList() {
@@ -85,6 +86,7 @@ export function VolumeList() {
         }
       />
       <VolumeForm key={`new${String(what === "new")}`} opened={what === "new"} onClose={close} />
+      {opened !== undefined && what === "describe" && <DescribeDrawer volume={opened} onClose={close} />}
       {opened !== undefined && what === "resize" && <ResizeDrawer volume={opened} onClose={close} />}
       {opened !== undefined && what === "share" && <VolumeShares volume={opened} onClose={close} />}
     </>

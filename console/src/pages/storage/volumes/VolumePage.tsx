@@ -6,6 +6,7 @@ import { FolderOpen, HardDrive, LayoutDashboard } from "lucide-react";
 import { $api } from "@/api/client";
 import { useFilters } from "@/app/useFilters";
 import { JobLink } from "@/pages/jobs/why/JobRef";
+import { DescribeDrawer } from "@/pages/storage/volumes/DescribeDrawer";
 import { ResizeDrawer } from "@/pages/storage/volumes/ResizeDrawer";
 import { VolumeShares } from "@/pages/storage/volumes/VolumeShares";
 import { UsedBar } from "@/pages/storage/volumes/UsedBar";
@@ -72,6 +73,7 @@ function Known({ volume }: { volume: Volume }) {
         ]}
       />
       {open.startsWith("resize:") && <ResizeDrawer volume={volume} onClose={close} />}
+      {open.startsWith("describe:") && <DescribeDrawer volume={volume} onClose={close} />}
       {open.startsWith("share:") && <VolumeShares volume={volume} onClose={close} />}
     </>
   );
@@ -106,6 +108,7 @@ function Facts({ volume }: { volume: Volume }) {
     <FactList
       facts={[
         [t("id"), volume.id],
+        [c("description"), volume.description],
         [t("type"), type(volume.type)],
         [t("owner"), volume.mine ? t("you") : volume.owner],
         [t("used"), !isObject && <UsedBar key="used" volume={volume} width={90} />],

@@ -95,6 +95,11 @@ export const texts = defineTexts({
   cluster: ["Cluster", "集群"],
   clusterHint: ["Jobs that mount it run there", "挂载它的作业在此运行"],
   created: ["{name} is created", "{name} 已创建"],
+  // ---- description
+  descriptionHint: ["What it is for, at most 500 characters", "用途说明，最多 500 个字符"],
+  describe: ["Edit the description", "编辑说明"],
+  describeTitle: ["Description of {name}", "{name} 的说明"],
+  described: ["{name} was changed", "{name} 已修改"],
   // ---- resize
   resizeTitle: ["Make {name} larger", "扩容 {name}"],
   newSize: ["New size", "新容量"],

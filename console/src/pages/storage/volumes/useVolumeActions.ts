@@ -1,6 +1,6 @@
 /** What can be done with a volume, and why it cannot be done now. */
 import { useRouter } from "@tanstack/react-router";
-import { Maximize2, Play, Trash2, UsersRound } from "lucide-react";
+import { Maximize2, PencilLine, Play, Trash2, UsersRound } from "lucide-react";
 
 import { api, sent } from "@/api/client";
 import { useAction } from "@/api/useAction";
@@ -40,6 +40,7 @@ export function useVolumeActions({
         refusal: refusal ?? (volume.type === "object" ? t("resizeObject") : undefined),
         onClick: () => open(`resize:${volume.id}`),
       },
+      { label: t("describe"), icon: PencilLine, refusal, onClick: () => open(`describe:${volume.id}`) },
       { label: t("share"), icon: UsersRound, refusal, onClick: () => open(`share:${volume.id}`) },
       {
         label: t("deleteIt"),

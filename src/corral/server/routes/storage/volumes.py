@@ -78,10 +78,12 @@ async def get_volume(volume: str, caller: AnyCaller, context: Context, owner: Ow
 async def edit_volume(
     volume: str, body: VolumeEdit, caller: AnyCaller, context: Context, owner: Owner = None
 ) -> VolumeView:
-    """Enlarge a volume."""
-    if body.size is None:
+    """Enlarge a volume, or change its description."""
+    if body.size is None and body.description is None:
         return await get_volume(volume, caller, context, owner)
-    edited = await context.execute(volumes.resize, caller, word(volume, owner), body.size)
+    edited = await context.execute(
+        volumes.edit, caller, word(volume, owner), size_bytes=body.size, description=body.description
+    )
     return await _view(context, caller, edited)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -14,7 +15,7 @@ from corral.control.people.permissions import may_see_job
 from corral.control.scheduling import views
 from corral.core.model import WHOLE, Blocking, Job, JobKind, Queue
 from corral.server.scheduling.estimate_worker import Current
-from corral.server.schemas.base import Body, Duration, Label, Number, View, number, rfc3339, rfc3339_or_none
+from corral.server.schemas.base import Body, Duration, Label, Note, Number, View, number, rfc3339, rfc3339_or_none
 from corral.server.schemas.scheduling.estimates import EstimatedStartView, estimated_start_view
 
 MAX_GPUS = 1_000_000
@@ -49,6 +50,7 @@ class QueueEdit(Body):
     )
     min_job_gpus: GpuCount | None = None
     max_job_gpus: GpuCount | None = None
+    description: Note = Field(default="", description="What the queue is for.")
 
 
 class QueueCreate(QueueEdit):
@@ -72,6 +74,7 @@ class QueueView(View):
     groups: list[str]
     min_job_gpus: int | None
     max_job_gpus: int | None
+    description: str
     running: int
     queued: int
     held_gpus: Number
@@ -133,23 +136,9 @@ def queue_of(body: QueueCreate) -> Queue:
 
 
 def queue_view(view: views.QueueView) -> QueueView:
-    queue = view.queue
+    settings = {field.name: getattr(view.queue, field.name) for field in fields(Queue)}
     return QueueView(
-        name=queue.name,
-        pool=queue.pool,
-        policy=queue.policy,
-        blocking=queue.blocking,
-        placement=queue.placement,
-        weight=queue.weight,
-        guaranteed_gpus=queue.guaranteed_gpus,
-        preempts=queue.preempts,
-        max_gpus=queue.max_gpus,
-        max_length=queue.max_length,
-        max_seconds=queue.max_seconds,
-        kinds=list(queue.kinds),
-        groups=list(queue.groups),
-        min_job_gpus=queue.min_job_gpus,
-        max_job_gpus=queue.max_job_gpus,
+        **{name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()},
         running=view.running,
         queued=view.queued,
         held_gpus=number(view.standing.held_milli / WHOLE),

@@ -11,7 +11,7 @@ from corral.control.records import JobRecord, Share, ShareKind, ShareMode, Volum
 from corral.control.storage.volumes import VolumeDraft
 from corral.core.model import JobState
 from corral.core.storage.volumes import VolumeType
-from corral.server.schemas.base import Body, Label, Size, Text, View, rfc3339, rfc3339_or_none
+from corral.server.schemas.base import Body, Label, Note, Size, Text, View, rfc3339, rfc3339_or_none
 
 Prefix = Annotated[Text, Field(max_length=512)]
 
@@ -25,12 +25,14 @@ class VolumeCreate(Body):
     cluster: Label | None = Field(default=None, description="Null: the only cluster.")
     object_store: Label | None = Field(default=None, description="For an object volume: the object store.")
     prefix: Prefix = Field(default="", description="For an object volume: the prefix in the bucket.")
+    description: Note = Field(default="", description="What the volume is for.")
 
 
 class VolumeEdit(Body):
     """Changes to a volume. Fields that are left out keep their values."""
 
     size: Size | None = Field(default=None, description="A volume can only grow.")
+    description: Note | None = Field(default=None, description="What the volume is for.")
 
 
 class VolumeShareBody(Body):
@@ -77,6 +79,7 @@ class VolumeView(View):
     read_only: bool
     object_store: str | None
     prefix: str
+    description: str
     shares: list[VolumeShareView] = Field(description="Shown to its owner and to operators only.")
     may_write: bool = Field(description="Whether the caller may write.")
     mine: bool
@@ -92,6 +95,7 @@ def draft_of(body: VolumeCreate) -> VolumeDraft:
         cluster=body.cluster,
         object_store=body.object_store,
         prefix=body.prefix,
+        description=body.description,
     )
 
 
@@ -117,6 +121,7 @@ def volume_view(volume: VolumeRecord, caller: Caller, *, may_write: bool, jobs: 
         read_only=volume.read_only,
         object_store=volume.object_store,
         prefix=volume.prefix,
+        description=volume.description,
         shares=shares if sees_all else [],
         may_write=may_write,
         mine=volume.owner == caller.name,

@@ -1,4 +1,5 @@
-"""The texts of a job that its search looks at beside the name and the user. Stored jobs have none yet."""
+"""Descriptions: the texts of a job that its search looks at beside the name and the user, and those of queues and
+volumes. Stored rows have none yet."""
 
 from __future__ import annotations
 
@@ -15,3 +16,5 @@ def upgrade() -> None:
     op.add_column("jobs", sa.Column("search_text", TEXT, nullable=True))
     has_text = sa.text("search_text IS NOT NULL")
     op.create_index("ix_jobs_search_text", "jobs", ["id"], sqlite_where=has_text, postgresql_where=has_text)
+    for table in ("queues", "volumes"):
+        op.add_column(table, sa.Column("description", TEXT, nullable=False, server_default=""))

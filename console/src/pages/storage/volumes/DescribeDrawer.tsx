@@ -1,0 +1,49 @@
+import { Textarea } from "@mantine/core";
+
+import { api, sent } from "@/api/client";
+import type { Volume } from "@/pages/storage/volumes/volume";
+import { texts } from "@/pages/storage/volumes/texts";
+import { FormDrawer } from "@/parts/FormDrawer";
+import { textField, useFields } from "@/parts/useFields";
+import { common } from "@/texts/common";
+import { useTexts } from "@/texts/texts";
+
+/** What the volume is for, in its owner's words. */
+export function DescribeDrawer({ volume, onClose }: { volume: Volume; onClose: () => void }) {
+  const t = useTexts(texts);
+  const c = useTexts(common);
+  const form = useFields<{ description: string }, Volume>({
+    start: () => ({ description: volume.description }),
+    wrong: () => ({}),
+    run: ({ description }) =>
+      sent(
+        api.PATCH("/volumes/{volume}", {
+          params: { path: { volume: volume.id } },
+          body: { description: description.trim() },
+        }),
+      ),
+    touches: ["/volumes"],
+    done: ({ name }) => t("described", { name }),
+    onDone: onClose,
+  });
+  return (
+    <FormDrawer
+      opened
+      title={t("describeTitle", { name: volume.name })}
+      onClose={onClose}
+      onSubmit={form.submit}
+      busy={form.busy}
+      problem={form.problem}
+    >
+      <Textarea
+        label={c("description")}
+        description={t("descriptionHint")}
+        autosize
+        maxRows={6}
+        maxLength={500}
+        data-autofocus
+        {...textField(form, "description")}
+      />
+    </FormDrawer>
+  );
+}
