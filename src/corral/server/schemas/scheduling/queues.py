@@ -136,9 +136,10 @@ def queue_of(body: QueueCreate) -> Queue:
 
 
 def queue_view(view: views.QueueView) -> QueueView:
-    settings = {field.name: getattr(view.queue, field.name) for field in fields(Queue)}
+    settings: dict[str, Any] = {field.name: getattr(view.queue, field.name) for field in fields(Queue)}
+    settings |= {"kinds": list(view.queue.kinds), "groups": list(view.queue.groups)}
     return QueueView(
-        **{name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()},
+        **settings,
         running=view.running,
         queued=view.queued,
         held_gpus=number(view.standing.held_milli / WHOLE),
