@@ -1,7 +1,7 @@
 import { PasswordInput, SegmentedControl, Select, Text, TextInput } from "@mantine/core";
 
 import { api, sent, type Schema } from "@/api/client";
-import { TAG_NAME } from "@/api/names";
+import { IMAGE_NAME } from "@/api/names";
 import { complete } from "@/api/complete";
 import { useAll } from "@/api/useAll";
 import { type Target } from "@/pages/datasets/dataset";
@@ -160,7 +160,7 @@ function useWrong(): (fields: Fields) => Wrongs {
     const missing: Wrong = { text: t("needed"), isMissing: true };
     const isDirectory = fields.storage === "directory";
     return {
-      name: fields.name === "" ? missing : TAG_NAME.test(fields.name) ? undefined : { text: t("tagBad") },
+      name: fields.name === "" ? missing : IMAGE_NAME.test(fields.name) ? undefined : { text: t("tagBad") },
       url: fields.metadata === "git" && fields.url.trim() === "" ? missing : undefined,
       path: !isDirectory
         ? undefined

@@ -70,21 +70,6 @@ export const texts = defineTexts({
   byPriority: ["priority {priority}, then age", "优先级 {priority}，其次按提交先后"],
   byScore: ["score {score}, then priority {priority} and age", "得分 {score}，其次优先级 {priority} 与提交先后"],
   byOwnOrder: ["score {score}, moved by its owner", "得分 {score}，由所有者调整过位置"],
-  // policies
-  policyFairShare: [
-    "Fair share: the user with the lower recent usage (the lower score) goes first; among a user's own jobs the user's own order, then priority and age.",
-    "公平共享：近期使用较少（得分较低）的用户优先；同一用户的作业按其自定顺序，再按优先级与提交先后。",
-  ],
-  policyFcfs: ["First come, first served.", "先到先得。"],
-  policyShortest: [
-    "Shortest first: the least expected GPU time, with waiting time counting in a job's favour.",
-    "短作业优先：预计 GPU 时长最短者先行，等待时间越长越靠前。",
-  ],
-  policyWeighted: [
-    "Weighted: priority, size, age and expected run time.",
-    "加权：综合优先级、规模、等待时间和预计时长。",
-  ],
-  policyPriority: ["By priority: the smaller number first, then by age.", "按优先级：数字小者优先，其次按提交先后。"],
   backfillHint: [
     "A later job may pass if that does not delay the first one.",
     "在不推迟队首作业的前提下，后面的作业可以先启动。",
@@ -211,4 +196,22 @@ export const receipts = defineTexts({
   lost: ["GPU-hours lost", "损失 GPU 时"],
   back: ["Back", "恢复"],
   at: ["When", "时间"],
+});
+
+/** How each ordering policy orders a queue. One that is missing here is described by the server. */
+export const orders = defineTexts({
+  "fair-share": [
+    "Fair share: the user with the lower recent usage (the lower score) goes first; among a user's own jobs the user's own order, then priority and age.",
+    "公平共享：近期使用较少（得分较低）的用户优先；同一用户的作业按其自定顺序，再按优先级与提交先后。",
+  ],
+  priority: ["By priority: the smaller number first, then by age.", "按优先级：数字小者优先，其次按提交先后。"],
+  fcfs: ["First come, first served.", "先到先得。"],
+  shortest: [
+    "Shortest first: the least expected GPU time, with waiting time counting in a job's favour.",
+    "短作业优先：预计 GPU 时长最短者先行，等待时间越长越靠前。",
+  ],
+  weighted: [
+    "Weighted: priority, size, age and expected run time.",
+    "加权：综合优先级、规模、等待时间和预计时长。",
+  ],
 });

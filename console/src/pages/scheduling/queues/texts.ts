@@ -65,28 +65,6 @@ export const texts = defineTexts({
   nameTaken: ["There is a queue of this name", "已有同名队列"],
   poolHint: ["The GPUs that its jobs get. It cannot be changed later.", "作业使用的 GPU 所在的资源池，之后不能修改。"],
   policyTitle: ["Who goes first", "谁先启动"],
-  fairShare: ["Fair share", "公平共享"],
-  fairShareHint: [
-    "Jobs of the user with the lower recent usage start first; each user orders their own jobs.",
-    "近期使用较少的用户优先；每人可调整自己作业的顺序。",
-  ],
-  priority: ["Priority", "优先级"],
-  priorityHint: [
-    "The smaller number first, then by age. Users have no order of their own.",
-    "数字小者优先，其次按提交先后；用户不能自定顺序。",
-  ],
-  fcfs: ["First come, first served", "先到先得"],
-  shortest: ["Shortest first", "短作业优先"],
-  shortestHint: [
-    "The least expected GPU time first, as learned from earlier runs; jobs that have waited long move ahead of later ones.",
-    "预计 GPU 时长最短者优先（根据以往运行学习）；等待久的作业会排到后来者之前。",
-  ],
-  weighted: ["Weighted", "加权"],
-  weightedHint: [
-    "Priority, size, age and expected run time, weighed as the configuration says.",
-    "按配置的权重综合优先级、规模、等待时间和预计时长。",
-  ],
-  fcfsHint: ["By submission time alone, regardless of user and size.", "只按提交先后，不论用户和大小。"],
   blockingTitle: ["When the first one does not fit", "队首作业放不下时"],
   backfill: ["Backfill", "回填"],
   backfillHint: [
@@ -99,17 +77,6 @@ export const texts = defineTexts({
     "任何作业都不能越过队首；GPU 可能闲置，但队首最早启动。",
   ],
   placementTitle: ["Which node is taken", "选择节点"],
-  fragmentation: [
-    "Fragmentation: where the least GPU is expected to stay unusable, given what is asked for here",
-    "碎片最少：根据近期请求，选择预计剩余不可用 GPU 最少的节点",
-  ],
-  pack: [
-    "Pack: the fullest node that has room, to keep whole nodes free",
-    "紧凑：优先放入仍有空间的最满节点，保留整节点",
-  ],
-  spread: ["Spread: the emptiest node", "分散：优先最空的节点"],
-  roundRobin: ["Round robin: one node after the other", "轮转：依次使用各节点"],
-  leastLoaded: ["Least loaded: the node with the lowest measured load", "最低负载：优先实测负载最低的节点"],
   preempts: ["Jobs that go first preempt those that run", "次序在前的作业可抢占运行中的作业"],
   preemptsHint: [
     "A waiting job takes the place of preemptible jobs of this queue that are strictly after it. They are saved, and go on later.",
@@ -158,4 +125,49 @@ export const texts = defineTexts({
     "What waits is ordered by the new settings from now on; what runs is not touched.",
     "保存后等待中的作业立即按新设置排序；运行中的作业不受影响。",
   ],
+});
+
+/** Names of ordering policies. One that is missing here is shown by its code. */
+export const orderings = defineTexts({
+  "fair-share": ["Fair share", "公平共享"],
+  priority: ["Priority", "优先级"],
+  fcfs: ["First come, first served", "先到先得"],
+  shortest: ["Shortest first", "短作业优先"],
+  weighted: ["Weighted", "加权"],
+});
+
+/** What each ordering policy does. One that is missing here is described by the server. */
+export const orderingHints = defineTexts({
+  "fair-share": [
+    "Jobs of the user with the lower recent usage start first; each user orders their own jobs.",
+    "近期使用较少的用户优先；每人可调整自己作业的顺序。",
+  ],
+  priority: [
+    "The smaller number first, then by age. Users have no order of their own.",
+    "数字小者优先，其次按提交先后；用户不能自定顺序。",
+  ],
+  fcfs: ["By submission time alone, regardless of user and size.", "只按提交先后，不论用户和大小。"],
+  shortest: [
+    "The least expected GPU time first, as learned from earlier runs; jobs that have waited long move ahead of later ones.",
+    "预计 GPU 时长最短者优先（根据以往运行学习）；等待久的作业会排到后来者之前。",
+  ],
+  weighted: [
+    "Priority, size, age and expected run time, weighed as the configuration says.",
+    "按配置的权重综合优先级、规模、等待时间和预计时长。",
+  ],
+});
+
+/** Placement policies. One that is missing here is described by the server. */
+export const placements = defineTexts({
+  fragmentation: [
+    "Fragmentation: where the least GPU is expected to stay unusable, given what is asked for here",
+    "碎片最少：根据近期请求，选择预计剩余不可用 GPU 最少的节点",
+  ],
+  pack: [
+    "Pack: the fullest node that has room, to keep whole nodes free",
+    "紧凑：优先放入仍有空间的最满节点，保留整节点",
+  ],
+  spread: ["Spread: the emptiest node", "分散：优先最空的节点"],
+  "round-robin": ["Round robin: one node after the other", "轮转：依次使用各节点"],
+  "least-loaded": ["Least loaded: the node with the lowest measured load", "最低负载：优先实测负载最低的节点"],
 });
