@@ -153,7 +153,7 @@ def test_a_login_is_kept_and_its_secret_never_shown(visit: Visit, server: Corral
     drawer.get_by_label("Registry").fill("registry.example.org")
     drawer.get_by_label("User name").fill("bob-there")
     drawer.get_by_role("button", name="Save").click()
-    expect(drawer.get_by_text("It must be given")).to_be_visible()
+    expect(drawer.get_by_text("Required")).to_be_visible()
     drawer.get_by_role("textbox", name="Password or token").fill("a-secret-of-bob")
     drawer.get_by_role("button", name="Save").click()
     expect(row(page, "team")).to_contain_text("bob-there")

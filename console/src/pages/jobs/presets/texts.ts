@@ -37,7 +37,6 @@ export const texts = defineTexts({
   addStart: ["Begin with a template that there is", "从现有模板开始"],
   replace: ["Take the place of one of the same name", "替换同名模板"],
   added: ["Preset {name} is added", "模板 {name} 已添加"],
-  needed: ["It must be given", "必填"],
   remove: ["Remove {name}", "移除 {name}"],
   removeTitle: ["Remove preset {name}?", "移除模板 {name}？"],
   removeText: ["Jobs that were made from it are not touched.", "由它创建的作业不受影响。"],

@@ -210,8 +210,5 @@ export const orders = defineTexts({
     "Shortest first: the least expected GPU time, with waiting time counting in a job's favour.",
     "短作业优先：预计 GPU 时长最短者先行，等待时间越长越靠前。",
   ],
-  weighted: [
-    "Weighted: priority, size, age and expected run time.",
-    "加权：综合优先级、规模、等待时间和预计时长。",
-  ],
+  weighted: ["Weighted: priority, size, age and expected run time.", "加权：综合优先级、规模、等待时间和预计时长。"],
 });

@@ -54,7 +54,6 @@ export const texts = defineTexts({
   ],
   nameBad: ["2 to 63 letters, digits, - and _ (this has {n})", "需为 2–63 个字母、数字、- 或 _（当前 {n} 个字符）"],
   nameTaken: ["You have a volume of this name already", "您已有同名存储卷"],
-  needed: ["It must be given", "必填"],
   blockIs: [
     "One job writes, or many read. For checkpoints and everything that a single run writes.",
     "同一时间一个作业写入，或多个作业读取。适合检查点等单个作业写入的数据。",
