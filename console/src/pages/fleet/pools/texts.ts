@@ -8,8 +8,6 @@ export const texts = defineTexts({
   create: ["Create pool", "创建资源池"],
   createTitle: ["New pool", "新建资源池"],
   editTitle: ["Pool {name}", "资源池 {name}"],
-  view: ["View", "视图"],
-  list: ["List", "列表"],
   board: ["Move GPUs", "移动 GPU"],
   label: ["Pools", "资源池"],
   models: ["GPUs by model", "各型号 GPU"],

@@ -8,8 +8,6 @@ export const texts = defineTexts({
   create: ["Create group", "创建用户组"],
   createTitle: ["New group", "新建用户组"],
   editTitle: ["Group {name}", "用户组 {name}"],
-  view: ["View", "视图"],
-  list: ["List", "列表"],
   board: ["Move users", "移动用户"],
   label: ["Groups", "用户组"],
   members: ["Members", "成员"],

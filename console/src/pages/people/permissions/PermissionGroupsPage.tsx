@@ -41,7 +41,7 @@ export default function PermissionGroupsPage() {
         columns={useColumns()}
         menuLabel={(name) => t("actionsOf", { name })}
         actions={({ name }) => [{ label: t("assign"), icon: UserPlus, onClick: () => setFilters({ assign: name }) }]}
-        onDelete={([name]) => name !== undefined && remove(name)}
+        onDelete={([group]) => group !== undefined && remove(group.name)}
         refusal={useDeleteRefusal()}
         form={({ row, taken, onClose }) => (
           <PermissionForm key={row?.name} group={row} taken={taken} onClose={onClose} />

@@ -27,7 +27,7 @@ export function useSaveQueue(form: UseFormReturnType<Draft>, queue: Queue | unde
   });
 }
 
-export function useDeleteQueues(): (names: readonly string[]) => void {
+export function useDeleteQueues() {
   const run = (names: string[]) => sent(api.POST("/queues:delete", { body: { names } }));
   return useDeleteMany({ list: "/queues", texts, touches: TOUCHES, run });
 }
