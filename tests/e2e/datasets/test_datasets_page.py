@@ -64,7 +64,7 @@ def test_versions_are_made_tagged_read_and_compared(visit: Visit, server: Corral
     drawer.get_by_label("Name").fill("a b")
     expect(drawer.get_by_text("(this has 3)")).to_be_visible()
     drawer.get_by_label("Name").fill("animals")
-    drawer.get_by_label("Description").fill("pictures of animals")
+    drawer.get_by_label("Description").fill("photos of animals")
     drawer.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", name="animals", level=1)).to_be_visible()
     expect(page.get_by_text("No version yet")).to_be_visible()
@@ -104,7 +104,7 @@ def test_a_version_is_mounted_and_its_use_is_shown_on_both_pages(visit: Visit, s
     with server.http("ann") as http:
         dataset = http.post("/datasets", json={"name": "texts"}).raise_for_status().json()["id"]
         body = {"from": {"volume": "raw", "path": "images"}, "message": "only images"}
-        errand = http.post(f"/datasets/{dataset}/commits", json=body).raise_for_status().json()["id"]
+        operation = http.post(f"/datasets/{dataset}/commits", json=body).raise_for_status().json()["id"]
         wait_until(lambda: http.get(f"/datasets/{dataset}/commits/{errand}").json()["state"] == "ready", "it is there")
         http.put(f"/datasets/{dataset}/tags/v1", json={"version": "latest"}).raise_for_status()
     page = visit("ann").open("/jobs/new?dataset=texts&step=storage", "New job")

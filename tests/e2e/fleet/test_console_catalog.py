@@ -161,7 +161,7 @@ def test_a_flavor_in_use_is_kept_and_packages_go_together(visit: Visit, server: 
     expect(item).to_be_disabled()
     expect(item).to_contain_text("Used by packages small-a, small-b")
     close_menu(page)
-    # A rule that only the server knows is told beside its field: these packages have no GPUs.
+    # The refusal of a rule that only the server checks is shown beside its field: these packages have no GPUs.
     open_row(page, "used-kind")
     form = page.get_by_role("dialog", name="Flavor used-kind")
     expect(form.get_by_role("status")).to_contain_text("4 GPUs on 1 node are of this kind")

@@ -82,7 +82,7 @@ def test_nodes_are_cordoned_together_and_one_is_uncordoned(visit: Visit, server:
         expect(row(page, "Nodes", nodes[0])).to_contain_text("ready")
         wait_until(lambda: http.get(f"/nodes/{nodes[0]}").json()["state"] == "ready", "the node is ready")
         http.post(f"/nodes/{nodes[1]}/uncordon").raise_for_status()
-    # Somebody else's change comes by itself.
+    # The change of another operator is shown without a reload.
     expect(row(page, "Nodes", nodes[1])).to_contain_text("ready")
 
 

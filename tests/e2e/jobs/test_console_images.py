@@ -21,7 +21,7 @@ ADDRESS = "registry.example.org/team/train:1.4"
 PRESET = """\
 name: greeting
 title: A greeting
-description: Says hello to somebody.
+description: Says hello to a user.
 parameters:
   - {name: whom, type: text, help: Who is greeted.}
 request: {gpus: 0, time: 5m}
@@ -78,10 +78,10 @@ def test_an_image_is_added_changed_shared_and_removed(visit: Visit, server: Corr
     drawer.get_by_role("button", name="Save").click()
     expect(drawer.get_by_text("Name at least one user or group")).to_be_visible()
     users = drawer.get_by_role("combobox", name="Users")
-    users.fill("nobody-here")
+    users.fill("not-here")
     users.press("Enter")
     drawer.get_by_role("button", name="Save").click()
-    expect(drawer.get_by_role("alert")).to_contain_text("there is no user 'nobody-here'")
+    expect(drawer.get_by_role("alert")).to_contain_text("there is no user 'not-here'")
     users.press("Backspace")
     users.fill("bob")
     users.press("Enter")

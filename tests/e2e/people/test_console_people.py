@@ -185,7 +185,7 @@ def test_the_servers_refusal_is_shown_in_words(visit: Visit, operator: httpx.Cli
     page.get_by_role("button", name="Create group").click()
     page.get_by_role("textbox", name="Name", exact=True).fill("too-late")
     choose(page, "Pool", "wanted")
-    # Somebody else takes the pool while the form is open.
+    # Another operator assigns the pool while the form is open.
     operator.post("/groups", json={"name": "faster", "pool": "wanted"}).raise_for_status()
     page.get_by_role("button", name="Create", exact=True).click()
     expect(page.get_by_role("dialog")).to_contain_text("pool wanted belongs to group faster: detach it there first")

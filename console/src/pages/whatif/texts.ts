@@ -80,7 +80,7 @@ export const texts = defineTexts({
   preemptionOff: ["off", "关闭"],
   minRun: ["Runs at least", "至少运行"],
   minRunHint: ["Before it may be preempted, such as 10m", "运行满此时间后才可能被抢占，例如 10m"],
-  protected: ["Protected starts", "受保护的启动"],
+  protected: ["Planned starts", "计划启动"],
   protectedHint: [
     "Waiting jobs of each line whose planned start no other job may delay",
     "每条队列中不可推迟的等待作业数",

@@ -155,7 +155,7 @@ export const texts = defineTexts({
   usage: ["GPUs in use", "使用中的 GPU"],
   scoreTitle: ["What the score means", "得分的含义"],
   scoreText: [
-    "The score is how many GPUs of a model a user has used lately, with older use fading away: constant use of 4 GPUs brings it towards 4, and without use it falls towards 0. In a fair-share queue, whoever has the lower score for a model goes first.",
+    "The score is how many GPUs of a model a user has used lately, with older use fading away: constant use of 4 GPUs brings it towards 4, and without use it falls towards 0. In a fair-share queue, the user with the lower score for a model goes first.",
     "得分表示某用户近期使用某型号 GPU 的数量，越早的使用影响越小：持续使用 4 个 GPU 时得分趋近 4，不使用时逐渐降到 0。在公平共享队列中，该型号得分较低的用户优先。",
   ],
   scoreUsed: ["Queue {name} goes by it.", "队列 {name} 按得分排序。"],
