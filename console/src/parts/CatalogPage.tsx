@@ -1,7 +1,7 @@
 /**
  * The page of a list of named things, such as queues, users and reservations: a button that creates one, a table whose rows
  * open the form (or a drawer), a menu in each row, and actions on several rows at once. The address keeps what is open:
- * `new` and `edit` a form, `open` a drawer (the form where there is none), `view` the list or the board.
+ * `new` (any value) and `edit` a form, `open` a drawer (the form where there is none), `view` the list or the board.
  */
 import { Button, SegmentedControl, Skeleton } from "@mantine/core";
 import { Pencil, Plus, Trash2, type LucideIcon } from "lucide-react";

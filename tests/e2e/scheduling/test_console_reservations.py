@@ -53,7 +53,7 @@ def running(http: httpx.Client, name: str, **more: object) -> str:
 def test_gpus_are_reserved_refused_drawn_and_given_up(visit: Visit, server: CorralServer) -> None:
     page = visit().open("/reservations", "Reservations")
     expect(page.get_by_text("Nothing is reserved")).to_be_visible()
-    page.get_by_role("button", name="New reservation").click()
+    page.get_by_role("button", name="New reservation").first.click()
     form = page.get_by_role("dialog", name="New reservation")
     form.get_by_role("textbox", name="Name").fill("seminar")
     form.get_by_role("textbox", name="How many").fill("99")

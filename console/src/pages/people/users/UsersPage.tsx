@@ -20,8 +20,8 @@ import { CatalogPage } from "@/parts/CatalogPage";
 import { navigation } from "@/texts/navigation";
 import { useTexts } from "@/texts/texts";
 
-/** `onboard`: whether the form for several users is open. */
-const FILTERS = { ...LIST_FILTERS, onboard: "", open: "", edit: "" };
+/** `new` is "people" while users of a provider are on-boarded. */
+const FILTERS = { ...LIST_FILTERS, open: "", edit: "", new: "" };
 const NONE: readonly User[] = [];
 
 export default function UsersPage() {
@@ -46,7 +46,7 @@ export default function UsersPage() {
         label={t("label")}
         createLabel={t("create")}
         tools={
-          <Button variant="default" leftSection={<UserPlus size={15} />} onClick={() => setFilters({ onboard: "yes" })}>
+          <Button variant="default" leftSection={<UserPlus size={15} />} onClick={() => setFilters({ new: "people" })}>
             {t("onboard")}
           </Button>
         }
@@ -59,7 +59,9 @@ export default function UsersPage() {
         menu={actions}
         batch={(chosen, onClear) => <BatchBar chosen={chosen} onClear={onClear} />}
         form={({ row, taken, onClose }) =>
-          row === undefined ? (
+          filters.new === "people" ? (
+            <Onboard onClose={onClose} />
+          ) : row === undefined ? (
             <CreateUser
               taken={taken}
               onClose={onClose}
@@ -88,7 +90,6 @@ export default function UsersPage() {
           />
         )}
       />
-      {filters.onboard !== "" && <Onboard onClose={() => setFilters({ onboard: "" })} />}
       {secret !== undefined && <OneTimePassword secret={secret} onClose={() => setSecret(undefined)} />}
     </>
   );

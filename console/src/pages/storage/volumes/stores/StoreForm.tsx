@@ -5,7 +5,7 @@ import { api, sent, type Schema } from "@/api/client";
 import { IMAGE_NAME } from "@/api/names";
 import { complete } from "@/api/complete";
 import { isPrefix } from "@/pages/storage/volumes/volume";
-import type { ObjectStore } from "@/pages/storage/volumes/ObjectStores";
+import type { ObjectStore } from "@/pages/storage/volumes/stores/ObjectStores";
 import { texts } from "@/pages/storage/volumes/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormAction } from "@/parts/useFormAction";
