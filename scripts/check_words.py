@@ -71,7 +71,9 @@ EXCEPTIONS = (
     Exempt("*", r"(?i)\bof course\b|\bin the course of\b", "an ordinary phrase"),
     Exempt("src/*", r"""["'`]nobody["'`]""", "the account of the operating system"),
     Exempt("docs/*", r"""["'`]nobody["'`]""", "the account of the operating system"),
-    Exempt("tests/*", r"""["'`]nobody["'`]|\bas nobody\b|\bnobody has no account""", "the account of the operating system"),
+    Exempt(
+        "tests/*", r"""["'`]nobody["'`]|\bas nobody\b|\bnobody has no account""", "the account of the operating system"
+    ),
     Exempt("tests/contract/engines/*", r"\bnobody\b", "the account of the operating system"),
     Exempt("docs/reference/configuration.md", r"\bnobody\b", "the account of the operating system"),
     Exempt("*presets*", r"(?i)pictures?", "images that the presets train on"),

@@ -105,7 +105,9 @@ def test_a_version_is_mounted_and_its_use_is_shown_on_both_pages(visit: Visit, s
         dataset = http.post("/datasets", json={"name": "texts"}).raise_for_status().json()["id"]
         body = {"from": {"volume": "raw", "path": "images"}, "message": "only images"}
         operation = http.post(f"/datasets/{dataset}/commits", json=body).raise_for_status().json()["id"]
-        wait_until(lambda: http.get(f"/datasets/{dataset}/commits/{errand}").json()["state"] == "ready", "it is there")
+        wait_until(
+            lambda: http.get(f"/datasets/{dataset}/commits/{operation}").json()["state"] == "ready", "it is there"
+        )
         http.put(f"/datasets/{dataset}/tags/v1", json={"version": "latest"}).raise_for_status()
     page = visit("ann").open("/jobs/new?dataset=texts&step=storage", "New job")
     expect(page.get_by_role("combobox", name="Dataset")).to_have_value("texts")

@@ -171,9 +171,7 @@ def test_a_stop_is_shown_at_once_and_taken_back_when_it_fails(visit: Visit, serv
     stop(server, job)
 
 
-def test_why_shows_numbers_and_the_jobs_in_front_and_the_suggestion_helps(
-    visit: Visit, server: CorralServer
-) -> None:
+def test_why_shows_numbers_and_the_jobs_in_front_and_the_suggestion_helps(visit: Visit, server: CorralServer) -> None:
     holder = submit(server, "bob", name="holder", gpus=6, time="2h", command=["sleep", "600"], grace="1s")
     first = submit(server, "ann", name="first-in-line", gpus=8, time="1h", command=["sleep", "600"], grace="1s")
     waiting = submit(server, "ann", name="waits", gpus=4, time="3h", command=["sleep", "600"], grace="1s")
