@@ -1,5 +1,5 @@
 /** Adds a preset of this installation, as YAML. Every error names its line. */
-import { Button, Checkbox, Group, List, Text, Textarea } from "@mantine/core";
+import { Button, Checkbox, Group, Text, Textarea } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
@@ -55,15 +55,6 @@ export function AddDrawer({ presets, onClose }: { presets: readonly Preset[]; on
         styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
         {...form.getInputProps("yaml")}
       />
-      {add.problem?.fields.length === 1 && (
-        <List size="sm">
-          {add.problem.fields.map((one) => (
-            <List.Item key={one.field + one.detail}>
-              {one.field}: {one.detail}
-            </List.Item>
-          ))}
-        </List>
-      )}
       {(isTaken || replace) && (
         <Checkbox label={t("replace")} {...form.getInputProps("replace", { type: "checkbox" })} />
       )}
