@@ -69,7 +69,7 @@ def test_an_image_is_added_changed_shared_and_removed(visit: Visit, server: Corr
     expect(drawer.get_by_role("radio", name="public")).to_be_disabled()
     expect(drawer.get_by_text("Only operators offer public images")).to_be_visible()
     drawer.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("train is added")).to_be_visible()
+    expect(page.get_by_text("train added")).to_be_visible()
     expect(row(page, ADDRESS)).to_contain_text("only you")
     page.get_by_role("button", name="Edit train").click()
     drawer = page.get_by_role("dialog", name="Image train")

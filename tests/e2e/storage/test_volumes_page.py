@@ -63,7 +63,7 @@ def test_a_volume_is_made_grown_shared_and_deleted(visit: Visit, server: CorralS
     drawer.get_by_label("Size").fill("4GiB")
     expect(drawer.get_by_text("0 B held + 4 GiB of 10 GiB")).to_be_visible()
     drawer.get_by_role("button", name="Create").click()
-    expect(page.get_by_text("weights is created")).to_be_visible()
+    expect(page.get_by_text("weights created")).to_be_visible()
     expect(row(page, "weights")).to_contain_text("ready", timeout=30_000)
     page.get_by_role("button", name="Actions for weights").click()
     page.get_by_role("menuitem", name="Make larger").click()

@@ -58,7 +58,7 @@ def test_a_question_is_asked_and_answered_side_by_side(visit: Visit, server: Cor
     expect(page.get_by_role("img", name=re.compile("Part of the jobs that waited at most so long"))).to_be_visible()
     page.get_by_role("radiogroup", name="Grouped by").get_by_text("Users").click()
     expect(
-        page.get_by_role("table", name="Who gets what: Users").get_by_role("row").filter(has_text="ann")
+        page.get_by_role("table", name="Distribution: Users").get_by_role("row").filter(has_text="ann")
     ).to_be_visible()
     expect(page).to_have_url(re.compile("by=users"))
 

@@ -35,7 +35,7 @@ export const texts = defineTexts({
   lineTitle: ["{model} · {line}", "{model} · {line}"],
   lineLength: ["{n} {n|job|jobs}", "{n} 个作业"],
   waitForOthers: [
-    "{n} more {n|job waits|jobs wait} for other jobs to complete, and so {n|stands|stand} in no line yet.",
+    "{n} more {n|job waits|jobs wait} for other jobs to complete, and {n|is|are} not in a line yet.",
     "另有 {n} 个作业要等其他作业完成，因此尚未进入任何队伍。",
   ],
   // columns
