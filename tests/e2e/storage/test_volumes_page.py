@@ -198,7 +198,7 @@ def test_operators_open_buckets_and_secrets_stay_inside(visit: Visit, server: Co
     page.get_by_role("button", name="Edit minio").click()
     drawer = page.get_by_role("dialog", name="Object store minio")
     expect(drawer.get_by_role("textbox", name="Secret")).to_have_value("")
-    expect(drawer.get_by_text("One is kept.")).to_be_visible()
+    expect(drawer.get_by_text("A secret is stored.")).to_be_visible()
     assert "a-secret-of-minio" not in page.content()
     drawer.get_by_role("button", name="Cancel").click()
     with server.http("ann") as http:

@@ -185,7 +185,7 @@ export const texts = defineTexts({
   secret: ["Secret", "密钥"],
   secretHint: ["Kept encrypted and never shown again.", "加密保存，之后不再显示。"],
   secretKept: [
-    "A token is stored. Enter a new one to replace it; leave empty to keep it.",
+    "A secret is stored. Enter a new one to replace it; leave empty to keep it.",
     "已保存密钥。填写新密钥以替换；留空则不变。",
   ],
   secretGcs: ["The JSON text of a service account's key", "服务账号密钥的 JSON 文本"],
