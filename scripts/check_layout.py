@@ -60,9 +60,7 @@ VIEWS = (
 #: Folders that may have more modules, with the reason.
 MANY_MODULES: dict[str, str] = {}
 #: The same, in the console.
-MANY_PAGE_MODULES: dict[str, str] = {
-    "console/src/pages/jobs/newjob": "the draft of a job, its checks and its form",
-}
+MANY_PAGE_MODULES: dict[str, str] = {}
 #: Names that two modules of a layer may have (layer/name), with the reason.
 SAME_NAMES: dict[str, str] = {
     "control/errors": "errors that use cases raise, and those that the store raises",

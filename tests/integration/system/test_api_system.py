@@ -60,7 +60,7 @@ def test_the_options_are_described_and_every_one_is_accepted(server: CorralServe
         for policy in options["ordering_policies"]:
             # An order without ranks cannot preempt, and the server says so.
             edit = http.patch("/queues/any", json={"policy": policy["name"], "preempts": True})
-            assert edit.status_code == (200 if policy["ranks_jobs"] else 400), policy
+            assert edit.status_code == (200 if policy["ranks_jobs"] else 422), policy
             http.patch("/queues/any", json={"policy": policy["name"], "preempts": False}).raise_for_status()
         for placement in options["placement_policies"]:
             changed = http.patch("/queues/any", json={"placement": placement["name"]}).raise_for_status().json()
