@@ -92,6 +92,7 @@ format: setup $(PACKAGES) ## put the code in shape
 openapi: setup $(PACKAGES) ## write the OpenAPI file, the client's and the console's types and the CLI reference anew
 	@$(BIN)/python -m corral.server.http.openapi > docs/reference/openapi.json
 	@$(BIN)/python scripts/client_views.py
+	@$(BIN)/python scripts/console_names.py
 	@$(BIN)/python -m corral.cli.terminal.reference > docs/reference/cli.md
 	@$(NODE) npm run --silent types
 

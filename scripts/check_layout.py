@@ -1,10 +1,10 @@
-"""Checks the folders of `src/corral` against docs/architecture.md: layers × areas.
+"""Checks the folders of `src/corral` and `console/src/pages` against docs/architecture.md: layers × areas.
 
     python scripts/check_layout.py
 
-1. A folder has at most `MOST_MODULES` modules, not counting `__init__.py`.
+1. A folder has at most `MOST_MODULES` modules, not counting `__init__.py` and, in the console, tests.
 2. The folders of a layer are areas (`AREAS`), which have the same names in every layer, or machinery of that layer
-   (`MACHINERY`). The folders of `server/routes` and `server/schemas` are areas.
+   (`MACHINERY`). The folders of `server/routes`, `server/schemas` and `console/src/pages` are areas.
 3. Two modules of a layer have the same name only if they are about the same thing: they lie in different `VIEWS` of it
    (its route and its schema, its record and its table) and not in different areas, or `SAME_NAMES` lists them.
 
@@ -19,7 +19,9 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from pathlib import Path, PurePosixPath
 
-ROOT = Path(__file__).parent.parent / "src" / "corral"
+REPOSITORY = Path(__file__).parent.parent
+ROOT = REPOSITORY / "src" / "corral"
+PAGES = "console/src/pages"
 MOST_MODULES = 15
 
 # fmt: off
@@ -57,6 +59,8 @@ VIEWS = (
 
 #: Folders that may have more modules, with the reason.
 MANY_MODULES: dict[str, str] = {}
+#: The same, in the console.
+MANY_PAGE_MODULES: dict[str, str] = {}
 #: Names that two modules of a layer may have (layer/name), with the reason.
 SAME_NAMES: dict[str, str] = {
     "control/errors": "errors that use cases raise, and those that the store raises",
@@ -79,6 +83,15 @@ def problems(root: Path = ROOT) -> Iterator[str]:
     yield from same_names(modules)
 
 
+def page_problems(repository: Path = REPOSITORY, exceptions: Mapping[str, str] = MANY_PAGE_MODULES) -> Iterator[str]:
+    found = [
+        path for kind in ("*.ts", "*.tsx") for path in (repository / PAGES).rglob(kind) if ".test." not in path.name
+    ]
+    modules = sorted(path.relative_to(repository).as_posix() for path in found)
+    yield from large_folders(modules, exceptions)
+    yield from unknown_pages(modules)
+
+
 def large_folders(modules: list[str], exceptions: Mapping[str, str] = MANY_MODULES) -> Iterator[str]:
     counts: dict[str, int] = defaultdict(int)
     for module in modules:
@@ -86,7 +99,7 @@ def large_folders(modules: list[str], exceptions: Mapping[str, str] = MANY_MODUL
     large = {folder for folder, count in counts.items() if count > MOST_MODULES}
     for folder in sorted(large - exceptions.keys()):
         yield f"{folder} has {counts[folder]} modules, more than {MOST_MODULES}: divide it by topic"
-    yield from _unused("MANY_MODULES", exceptions.keys() - large)
+    yield from _unused("the exceptions for many modules", exceptions.keys() - large)
 
 
 def unknown_folders(modules: list[str]) -> Iterator[str]:
@@ -99,6 +112,12 @@ def unknown_folders(modules: list[str]) -> Iterator[str]:
             yield f"{folder}: {name} is neither an area nor machinery of {parent}"
         elif parent in BY_AREA and name not in AREAS:
             yield f"{folder}: {name} is no area"
+
+
+def unknown_pages(modules: list[str]) -> Iterator[str]:
+    parts = {PurePosixPath(module).relative_to(PAGES).parts for module in modules}
+    for area in sorted({names[0] for names in parts} - AREAS):
+        yield f"{PAGES}/{area}: {area.partition('.')[0]} is no area"
 
 
 def same_names(modules: list[str], exceptions: Mapping[str, str] = SAME_NAMES) -> Iterator[str]:
@@ -144,7 +163,7 @@ def _unused(table: str, names: set[str]) -> Iterator[str]:
 
 
 def main() -> int:
-    found = list(problems())
+    found = [*problems(), *page_problems()]
     for problem in found:
         sys.stdout.write(f"{problem}\n")
     return 1 if found else 0

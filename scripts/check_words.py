@@ -51,27 +51,34 @@ class Exempt(NamedTuple):
 EXCEPTIONS = (
     # Public names.
     Exempt("*", r"\bprotected_starts\b", "key of the configuration and of the API"),
+    Exempt("*", r"""["'`]errand["'`]""", "name of a parameter and of a key in the audit log"),
+    Exempt("*", r"\bdataset-errands\b", "name of a directory"),
     Exempt("*", r"\bjob\.gave-way\b", "name of an event"),
     Exempt("*", r"""["'`]giving-way["'`]""", "name of a rule in `why`"),
     Exempt("*", r"\{errand\}", "parameter in an API path"),
+    Exempt("*", r"""["']errand["']""", "parameter in an API path, and key in the audit log"),
+    Exempt("*", r"\berrand: ", "parameter in an API path"),
+    Exempt("src/*", r"\bdataset-errands\b", "name of a directory"),
     Exempt("*", r"--(allow-)?nobody\b", "command-line option"),
     Exempt("*", r"""["']course["']""", "JSON key of simulations"),
     Exempt("console/src/*", r"\.course\b", "JSON key of simulations"),
-    Exempt("src/corral/server/schemas/*", r"\bcourse: ", "JSON key of simulations"),
+    Exempt("src/corral/*/*", r"\bcourse: ", "JSON key of simulations"),
     Exempt("*", r"\b([pfi][kx]_)?dataset_errands?(_not_over|_dataset)?\b", "name of a table and of a counter"),
     Exempt("*", r"RUN_DIR/told\b", "file in a run directory"),
     Exempt("*slurm*", r"""["']told["']""", "file in a run directory"),
-    Exempt("src/corral/engines/slurm/*", r"/told\b", "file in a run directory"),
+    Exempt("*/engines/slurm/*", r"/told\b", "file in a run directory"),
     # Other meanings.
     Exempt("*", r"(?i)\bof course\b|\bin the course of\b", "an ordinary phrase"),
     Exempt("src/*", r"""["'`]nobody["'`]""", "the account of the operating system"),
     Exempt("docs/*", r"""["'`]nobody["'`]""", "the account of the operating system"),
-    Exempt("tests/*", r"""["'`]nobody["'`]|\bas nobody\b""", "the account of the operating system"),
+    Exempt(
+        "tests/*", r"""["'`]nobody["'`]|\bas nobody\b|\bnobody has no account""", "the account of the operating system"
+    ),
+    Exempt("tests/contract/engines/*", r"\bnobody\b", "the account of the operating system"),
+    Exempt("docs/reference/configuration.md", r"\bnobody\b", "the account of the operating system"),
     Exempt("*presets*", r"(?i)pictures?", "images that the presets train on"),
     Exempt("*", r"make-terminal-picture", "draws an image file"),
-    Exempt("docs/how-to/use-the-console.md", r"(?i)pictures", "screenshots"),
     Exempt("docs/how-to/simulate.md", r"(?i)pictures", "plots in image files"),
-    Exempt("tests/e2e/*", r"(?i)(for the|name=\"|Reservation |Actions for )course", "a reservation for a class"),
 )
 
 #: Files that are not read.
@@ -84,17 +91,7 @@ SKIPPED = {
 }
 
 #: By folder, how many places are left. Lower a number when it has become smaller.
-ALLOWED: dict[str, int] = {
-    "console/src": 25,
-    "docs": 13,
-    "src/corral/client": 9,
-    "src/corral/control": 3,
-    "src/corral/server": 15,
-    "src/corral/stores": 7,
-    "tests/contract": 7,
-    "tests/e2e": 49,
-    "tests/unit": 167,
-}
+ALLOWED: dict[str, int] = {}
 
 _ANY = re.compile(rf"\b(?:{'|'.join(BANNED)})\b")
 _CASE_CHANGE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

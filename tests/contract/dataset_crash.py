@@ -2,7 +2,7 @@
 
     python -m tests.contract.dataset_crash commit|checkout|update|collect FOLDER [KILL_AT]
 
-KILL_AT counts what it does to the storage (of a checkout: what it was told of its progress); there it kills itself.
+KILL_AT counts what it does to the storage (of a checkout: the reports of its progress); there it kills itself.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class WitnessedHistory(EmbeddedHistory):
 
 
 def reading_of(gpu: int, at_ms: int) -> float:
-    """What a GPU read at a moment: whoever checks can work it out again."""
+    """The reading of a GPU at a time, so that the check can compute it again."""
     return (at_ms // 1000 * 7 + gpu * 13) % 101 / 100
 
 

@@ -32,7 +32,7 @@ def server() -> Iterator[CorralServer]:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One for all, with a context for each person; not for longer, because nobody else can use asyncio meanwhile."""
+    """One for all, with a context for each person; not for longer, because no other test can use asyncio meanwhile."""
     if not Path(CHROMIUM).exists():
         pytest.skip("there is no Chromium: install it with scripts/install-test-servers (package chromium)")
     if find_library("atomic") is None:
@@ -83,7 +83,7 @@ def new_key(directory: Path, name: str) -> Path:
 
 @pytest.fixture
 def keys(server: CorralServer, ssh_programs: None, tmp_path: Path) -> Path:
-    """A key that ann has registered; `other` beside it is nobody's."""
+    """A key that ann has registered; `other` beside it is not registered."""
     path = new_key(tmp_path, "ann")
     new_key(tmp_path, "other")
     with server.http("ann") as http:

@@ -28,7 +28,7 @@ def pick_up(page: Page, tile: Locator) -> None:
 
 
 def move_over(page: Page, target: Locator) -> None:
-    """Where the target is then: columns give way to what is dragged."""
+    """Where the target is then: columns make room for the dragged item."""
     page.mouse.move(*_middle(_at_rest(page, target)), steps=8)
     page.wait_for_timeout(MOMENT_MS)
 

@@ -1,4 +1,4 @@
-"""Every page of the console, for what is to be true of all of them: pictures, accessibility, no errors."""
+"""Every page of the console, for the tests that hold for all of them: screenshots, accessibility, no errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 REGISTRY = Path(__file__).parents[2] / "console" / "src" / "app" / "pages.ts"
 
-#: what a page shows under another address than its own, by the name of the picture
+#: what a page shows under another address than its own, by the name of the screenshot
 VIEWS = {
     "object-stores": "/volumes?tab=object-stores",
     "volume-files": "/volumes/$volume?tab=files",

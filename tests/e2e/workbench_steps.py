@@ -9,7 +9,7 @@ from typing import Any
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
 
-#: Stands in for Jupyter in the environment of a workbench, as an owner could have it: tells what it was sent.
+#: Stands in for Jupyter in the environment of a workbench, as an owner could have it: reports the requests that it got.
 ECHO = """#!/usr/bin/env python3
 import http.server, os, socketserver, sys
 

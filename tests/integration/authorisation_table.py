@@ -226,6 +226,7 @@ POST   /simulations/{id}/again       401      403   403   in       401      401 
 POST   /simulations/{id}/cancel      401      403   403   in       401      401     403
 GET    /scores                       401      ok    ok    ok       401      401     ok
 GET    /scores/{user}                401      ok    ok    ok       401      401     ok
+GET    /options                      401      ok    ok    ok       401      401     ok
 GET    /search                       401      in    in    in       401      401     in
 GET    /settings                     401      403   403   ok       401      401     403
 GET    /silences                     401      403   403   ok       401      401     403

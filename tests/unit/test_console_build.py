@@ -1,4 +1,4 @@
-"""Building the console: with which Node.js, when, and what is told when it fails. The npm here is a made-up one."""
+"""Building the console: with which Node.js, when, and the message if it fails. The npm here is a made-up one."""
 
 from __future__ import annotations
 

@@ -17,6 +17,23 @@ def check() -> ModuleType:
 
 def test_the_source_tree_passes(check: ModuleType) -> None:
     assert list(check.problems()) == []
+    assert list(check.page_problems()) == []
+
+
+def test_the_pages_of_the_console_are_checked_without_their_tests(check: ModuleType, tmp_path: Path) -> None:
+    pages = tmp_path / check.PAGES
+    (pages / "jobs" / "logs").mkdir(parents=True)
+    for number in range(check.MOST_MODULES):
+        (pages / "jobs" / "logs" / f"Part{number}.tsx").touch()
+        (pages / "jobs" / "logs" / f"rule{number}.test.ts").touch()
+    assert list(check.page_problems(tmp_path, {})) == []
+    (pages / "jobs" / "logs" / "texts.ts").touch()
+    (pages / "helpers").mkdir()
+    (pages / "helpers" / "text.ts").touch()
+    assert list(check.page_problems(tmp_path, {})) == [
+        "console/src/pages/jobs/logs has 16 modules, more than 15: divide it by topic",
+        "console/src/pages/helpers: helpers is no area",
+    ]
 
 
 def test_a_folder_with_too_many_modules_is_reported(check: ModuleType) -> None:

@@ -2345,6 +2345,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/options": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Options
+         * @description Ordering policies, placement policies and functions of permission groups, each with a description. They change
+         *     with the server's version only.
+         */
+        get: operations["get_options"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/overview": {
         parameters: {
             query?: never;
@@ -4296,18 +4317,6 @@ export interface components {
             seen: number;
         };
         /**
-         * CourseView
-         * @description Means within steps of the same length; each begins at its time.
-         */
-        CourseView: {
-            /** Times */
-            times: string[];
-            /** Used Gpus */
-            used_gpus: number[];
-            /** Waiting Jobs */
-            waiting_jobs: number[];
-        };
-        /**
          * CycleView
          * @description The journal entries that an answer about the past is based on.
          */
@@ -4709,7 +4718,7 @@ export interface components {
              * Recent
              * @description Estimates for jobs that the caller may see, the latest first.
              */
-            recent: components["schemas"]["ToldView"][];
+            recent: components["schemas"]["PastEstimateView"][];
             /** Since */
             since: string | null;
             /** Started */
@@ -4974,6 +4983,15 @@ export interface components {
          * @enum {string}
          */
         Function: "train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens";
+        /** FunctionView */
+        FunctionView: {
+            /**
+             * Description
+             * @description What its users may do, in English.
+             */
+            description: string;
+            name: components["schemas"]["Function"];
+        };
         /**
          * GitMetadataBody
          * @description In a Git repository, where plain git can read it.
@@ -7331,6 +7349,34 @@ export interface components {
              */
             version: string | null;
         };
+        /** OptionView */
+        OptionView: {
+            /**
+             * Description
+             * @description In English, for users.
+             */
+            description: string;
+            /**
+             * Name
+             * @description The value in requests and answers.
+             */
+            name: string;
+        };
+        /**
+         * OptionsView
+         * @description Each list in the order in which the options are shown, the default one first.
+         */
+        OptionsView: {
+            /**
+             * Functions
+             * @description What a permission group can allow.
+             */
+            functions: components["schemas"]["FunctionView"][];
+            /** Ordering Policies */
+            ordering_policies: components["schemas"]["OrderingPolicyView"][];
+            /** Placement Policies */
+            placement_policies: components["schemas"]["OptionView"][];
+        };
         /** OrderView */
         OrderView: {
             /** Lines */
@@ -7382,6 +7428,34 @@ export interface components {
             score: number | null;
             /** User */
             user: string;
+        };
+        /** OrderingPolicyView */
+        OrderingPolicyView: {
+            /**
+             * Description
+             * @description In English, for users.
+             */
+            description: string;
+            /**
+             * Name
+             * @description The value in requests and answers.
+             */
+            name: string;
+            /**
+             * Ranks Jobs
+             * @description Queues with this policy can preempt by their order (`preempts`).
+             */
+            ranks_jobs: boolean;
+            /**
+             * Uses Own Order
+             * @description Users can order their own waiting jobs.
+             */
+            uses_own_order: boolean;
+            /**
+             * Uses Score
+             * @description The order depends on the scores of the users.
+             */
+            uses_score: boolean;
         };
         /**
          * Outcome
@@ -7759,6 +7833,19 @@ export interface components {
              * @default false
              */
             revoke_tokens?: boolean;
+        };
+        /** PastEstimateView */
+        PastEstimateView: {
+            /** Job */
+            job: string;
+            /** Made At */
+            made_at: string;
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+            /** Started At */
+            started_at: string;
         };
         /** PermissionGroupCreate */
         PermissionGroupCreate: {
@@ -9089,7 +9176,7 @@ export interface components {
             /** Busy */
             busy: number | null;
             completion_seconds: components["schemas"]["SpreadView"];
-            course: components["schemas"]["CourseView"];
+            course: components["schemas"]["TimeSeriesView"];
             /** Cut Jobs */
             cut_jobs: number;
             /** Gpu Hours */
@@ -9122,6 +9209,13 @@ export interface components {
             wait_seconds: components["schemas"]["SpreadView"];
             /** Waiting Cdf */
             waiting_cdf: number[][];
+        };
+        /** ScenarioTextsView */
+        ScenarioTextsView: {
+            /** Base */
+            base: string;
+            /** Candidate */
+            candidate: string;
         };
         /** ScheduleCreate */
         ScheduleCreate: {
@@ -9513,7 +9607,7 @@ export interface components {
             state: components["schemas"]["SimulationState"];
             /** Until */
             until: string;
-            words: components["schemas"]["WordsView"];
+            words: components["schemas"]["ScenarioTextsView"];
         };
         /** SpanView */
         SpanView: {
@@ -9714,6 +9808,18 @@ export interface components {
             /** Warning */
             warning?: string | null;
         };
+        /**
+         * TimeSeriesView
+         * @description Means within steps of the same length; each begins at its time.
+         */
+        TimeSeriesView: {
+            /** Times */
+            times: string[];
+            /** Used Gpus */
+            used_gpus: number[];
+            /** Waiting Jobs */
+            waiting_jobs: number[];
+        };
         /** TokenCreate */
         TokenCreate: {
             /** Expires In Days */
@@ -9743,19 +9849,6 @@ export interface components {
             name: string;
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
-        };
-        /** ToldView */
-        ToldView: {
-            /** Job */
-            job: string;
-            /** Made At */
-            made_at: string;
-            /** P50 */
-            p50: string;
-            /** P90 */
-            p90: string;
-            /** Started At */
-            started_at: string;
         };
         /** TraceJobBody */
         TraceJobBody: {
@@ -10318,13 +10411,6 @@ export interface components {
             suggestions: components["schemas"]["SuggestionView"][];
             /** Summary */
             summary: string;
-        };
-        /** WordsView */
-        WordsView: {
-            /** Base */
-            base: string;
-            /** Candidate */
-            candidate: string;
         };
         /**
          * WorkbenchCreate
@@ -21813,6 +21899,62 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_options: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OptionsView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,8 +1,9 @@
 import { Text } from "@mantine/core";
+import { useForm } from "@mantine/form";
 
 import { FormDrawer } from "@/parts/FormDrawer";
-import { SharesField, useWrongShares, type Share } from "@/parts/SharesField";
-import { useFields } from "@/parts/useFields";
+import { SharesField, useShareErrors, type Share } from "@/parts/SharesField";
+import { useFormAction } from "@/parts/useFormAction";
 
 interface SharesDrawerProps<Output> {
   readonly title: string;
@@ -14,27 +15,31 @@ interface SharesDrawerProps<Output> {
   readonly onClose: () => void;
 }
 
-/** Who else uses something; all of them are saved together. */
+/** Edits the list of users and groups that something is shared with; the whole list is saved at once. */
 export function SharesDrawer<Output>({ title, hint, shares, save, touches, done, onClose }: SharesDrawerProps<Output>) {
-  const wrongShares = useWrongShares();
-  const form = useFields<{ shares: readonly Share[] }, Output>({
-    start: () => ({ shares }),
-    wrong: (fields) =>
-      Object.fromEntries([...wrongShares(fields.shares)].map(([at, wrong]) => [`shares.${at}`, wrong])),
-    run: (fields) => save(fields.shares.map((share) => ({ ...share, name: share.name.trim() }))),
+  const shareErrors = useShareErrors();
+  const form = useForm<{ shares: readonly Share[] }>({
+    initialValues: { shares },
+    validate: (values) => shareErrors(values.shares),
+  });
+  const action = useFormAction(form, {
+    run: (values) => save(values.shares.map((share) => ({ ...share, name: share.name.trim() }))),
     touches,
     done: () => done,
     onDone: onClose,
   });
   return (
-    <FormDrawer opened title={title} onClose={onClose} onSubmit={form.submit} busy={form.busy} problem={form.problem}>
+    <FormDrawer opened title={title} onClose={onClose} {...action}>
       <Text size="sm" c="dimmed">
         {hint}
       </Text>
       <SharesField
-        shares={form.fields.shares}
-        onChange={(changed) => form.set({ shares: changed })}
-        errorOf={(at) => form.errorOf(`shares.${at}`)}
+        shares={form.values.shares}
+        onChange={(changed) => {
+          form.setFieldValue("shares", changed);
+          form.clearErrors();
+        }}
+        errorOf={(at) => form.errors[`shares.${at}`]}
       />
     </FormDrawer>
   );

@@ -1,6 +1,8 @@
-/** With whom something is shared, and whether they may write: one line per user or group. */
+/** The users and groups that something is shared with, and whether they may write: one line each. */
 import { ActionIcon, Autocomplete, Button, Group, SegmentedControl, Stack, Text, Tooltip } from "@mantine/core";
+import type { FormErrors } from "@mantine/form";
 import { Plus, Trash2 } from "lucide-react";
+import type { ReactNode } from "react";
 
 import { useAll } from "@/api/useAll";
 import { useIsOperator } from "@/app/session";
@@ -17,14 +19,14 @@ export interface Share {
 interface SharesFieldProps {
   readonly shares: readonly Share[];
   readonly onChange: (shares: readonly Share[]) => void;
-  /** What is wrong with the share at a place. */
-  readonly errorOf: (at: number) => string | undefined;
+  /** The error of the share at this index. */
+  readonly errorOf: (at: number) => ReactNode;
 }
 
 export function SharesField({ shares, onChange, errorOf }: SharesFieldProps) {
   const t = useTexts(texts);
   const isOperator = useIsOperator();
-  // Only operators may see who there is; others know whom they mean.
+  // Only operators may list users and groups; other users type the names.
   const users = useAll("/users", {}, isOperator).data?.map((user) => user.name) ?? [];
   const groups = useAll("/groups", {}, isOperator).data?.map((group) => group.name) ?? [];
   const change = (at: number, to: Partial<Share>) =>
@@ -64,7 +66,7 @@ interface RowProps {
   readonly at: number;
   readonly share: Share;
   readonly names: readonly string[];
-  readonly error: string | undefined;
+  readonly error: ReactNode;
   readonly onChange: (to: Partial<Share>) => void;
   readonly onRemove: () => void;
 }
@@ -119,23 +121,19 @@ function ShareRow({ at, share, names, error, onChange, onRemove }: RowProps) {
   );
 }
 
-/** Errors that are known before saving: a missing name, or a name given twice. By the share's index. */
-export function useWrongShares(): (
-  shares: readonly Share[],
-) => ReadonlyMap<number, { text: string; isMissing: boolean }> {
+/** The errors of shares by path (`shares.0`): a missing name, or a name given twice. */
+export function useShareErrors(): (shares: readonly Share[]) => FormErrors {
   const t = useTexts(texts);
-  return (shares) => {
-    const wrong = new Map<number, { text: string; isMissing: boolean }>();
-    for (const [at, { kind, name }] of shares.entries()) {
-      const before = shares.findIndex((one) => one.kind === kind && one.name === name);
-      if (name.trim() === "") wrong.set(at, { text: t("nameMissing"), isMissing: true });
-      else if (before < at) wrong.set(at, { text: t("twice"), isMissing: false });
-    }
-    return wrong;
-  };
+  return (shares) =>
+    Object.fromEntries(
+      shares.map(({ kind, name }, at) => {
+        const first = shares.findIndex((one) => one.kind === kind && one.name === name);
+        return [`shares.${at}`, name.trim() === "" ? t("nameMissing") : first < at ? t("twice") : null];
+      }),
+    );
 }
 
-/** With whom something is shared, to be read. */
+/** The users and groups that something is shared with, as text. */
 export function SharesText({ shares }: { shares: readonly Share[] }) {
   const t = useTexts(texts);
   const c = useTexts(common);

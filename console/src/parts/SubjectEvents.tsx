@@ -7,12 +7,13 @@ import { Moment } from "@/parts/Moment";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { texts } from "@/parts/events.texts";
 import { common } from "@/texts/common";
-import { useTexts } from "@/texts/texts";
+import { useTextOr, useTexts } from "@/texts/texts";
 
 type Event = Schema<"EventView">;
 
 export function SubjectEvents({ subject }: { subject: string }) {
   const t = useTexts(texts);
+  const actionText = useTextOr(texts);
   const say = useTexts(common);
   const events = usePages("/events", { subject, limit: 10 });
   if (events.error !== null && events.items === undefined)
@@ -32,7 +33,7 @@ export function SubjectEvents({ subject }: { subject: string }) {
             key={event.id}
             title={
               <Text size="sm" fw={500}>
-                {event.action in texts ? t(event.action as keyof typeof texts) : event.action}
+                {actionText(event.action)}
               </Text>
             }
             lineVariant="solid"

@@ -11,5 +11,5 @@ export const texts = defineTexts({
   rw: ["write", "读写"],
   remove: ["Remove {name}", "移除 {name}"],
   nameMissing: ["Whom?", "请填写名称"],
-  twice: ["This one is there twice", "重复"],
+  twice: ["This name is given twice", "重复"],
 });

@@ -18,7 +18,7 @@ export function toastProblem(problem: Problem): void {
   });
 }
 
-/** What somebody asked for: good news go by themselves, bad ones stay to be read. */
+/** The result of an action: a success disappears by itself, a failure stays until it is closed. */
 export function toastAnswer(isGood: boolean, message: string): void {
   if (isGood) toastDone(message);
   else notifications.show({ message, color: "red", withBorder: true, autoClose: 10_000, role: "alert" });

@@ -1,7 +1,11 @@
-/** Deleting things out of a list by their names: asked before, all of them or none, gone from the list at once. */
+/** Deletes rows of a list by their names, after a confirmation: all of them or none. The list shows the result at once. */
 import { useAction } from "@/api/useAction";
 import { useConfirm } from "@/parts/confirm";
 import { useTexts, type Pair } from "@/texts/texts";
+
+interface Named {
+  readonly name: string;
+}
 
 type DeleteText = "deleted" | "deleteTitle" | "deleteTitleMany" | "deleteText" | "deleteAction";
 
@@ -13,16 +17,17 @@ interface Deleting {
   readonly run: (names: string[]) => Promise<{ readonly deleted: readonly string[] }>;
 }
 
-export function useDeleteMany({ list, texts, touches, run }: Deleting): (names: readonly string[]) => void {
+export function useDeleteMany({ list, texts, touches, run }: Deleting): (rows: readonly Named[]) => void {
   const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<readonly string[], { readonly deleted: readonly string[] }>({
     run: (names) => run([...names]),
     touches,
-    optimistic: (cache, names) => cache.dropItems<{ readonly name: string }>(list, (one) => names.includes(one.name)),
+    optimistic: (cache, names) => cache.dropItems<Named>(list, (one) => names.includes(one.name)),
     done: ({ deleted }) => t("deleted", { n: deleted.length }),
   });
-  return (names) =>
+  return (rows) => {
+    const names = rows.map((row) => row.name);
     confirm({
       title:
         names.length === 1 ? t("deleteTitle", { name: names[0] ?? "" }) : t("deleteTitleMany", { n: names.length }),
@@ -30,4 +35,5 @@ export function useDeleteMany({ list, texts, touches, run }: Deleting): (names: 
       action: t("deleteAction", { n: names.length }),
       onConfirm: () => remove.mutate(names),
     });
+  };
 }

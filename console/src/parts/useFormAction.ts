@@ -37,7 +37,7 @@ export function useFormAction<Values extends object, Output>(
 }
 
 /** The server's messages by field; the whole problem as `rest` if it also concerns something that is no field of the form. */
-function fieldErrors(
+export function fieldErrors(
   problem: Problem,
   fields: readonly string[],
 ): { readonly beside: Record<string, string>; readonly rest: Problem | null } {
@@ -46,7 +46,9 @@ function fieldErrors(
     typeof problem.numbers.field === "string" && fields.includes(problem.numbers.field)
       ? problem.numbers.field
       : undefined;
-  const beside = Object.fromEntries(named.map((one) => [one.field, one.detail]));
+  const beside: Record<string, string> = {};
+  for (const { field, detail } of named)
+    beside[field] = beside[field] === undefined ? detail : `${beside[field]}; ${detail}`;
   if (named.length === 0 && own !== undefined) beside[own] = problem.detail;
   return { beside, rest: Object.keys(beside).length > 0 && named.length === problem.fields.length ? null : problem };
 }

@@ -17,6 +17,8 @@ export const common = defineTexts({
   more: ["More", "更多"],
   loadMore: ["Load more", "加载更多"],
   actions: ["Actions", "操作"],
+  view: ["View", "视图"],
+  list: ["List", "列表"],
   search: ["Search", "搜索"],
   filter: ["Filter", "筛选"],
   clearFilters: ["Clear filters", "清除筛选"],

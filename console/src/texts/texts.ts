@@ -34,6 +34,16 @@ export function say<W extends Texts>(texts: W, language: Language): Say<W> {
   };
 }
 
+/** The text of a value that the server may know and the console may not: then it is `other`, by default the value itself. */
+export function sayOr(texts: Texts, language: Language): (value: string, other?: string) => string {
+  return (value, other = value) => (Object.hasOwn(texts, value) ? say(texts, language)(value) : other);
+}
+
+export function useTextOr(texts: Texts): (value: string, other?: string) => string {
+  const { language } = usePreferences();
+  return useCallback((value, other) => sayOr(texts, language)(value, other), [texts, language]);
+}
+
 export function useTexts<W extends Texts>(texts: W): Say<W> {
   const { language } = usePreferences();
   return useCallback((key, values) => say(texts, language)(key, values), [texts, language]);

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from corral.engines.attempts.fold_worker import FoldHomes
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.storage.storage_specs import StoragePlaces
 
@@ -26,5 +27,7 @@ class EngineSetup:
     log_limit_bytes: int
     #: files of ended attempts are folded when no attempt was launched for this long
     fold_after_seconds: float
+    #: removes the directories of jobs whose attempts were folded, if they are empty
+    fold_homes: FoldHomes
     #: the engine's own section of the configuration; the engine's factory declares the fields that it reads
     section: Any

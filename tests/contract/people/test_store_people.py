@@ -120,16 +120,16 @@ def test_a_pool_has_one_group_at_most_and_a_group_loses_a_deleted_pool(store: St
 
 def test_permission_groups_keep_their_functions_and_hand_their_users_to_everyone(store: Store) -> None:
     guests = PermissionGroupRecord(name="guests", functions=(Function.SEE_OTHERS_JOBS, Function.TRAIN), created_at=1.0)
-    nobody = PermissionGroupRecord(name="nobody", description="may look only\0")
+    viewers = PermissionGroupRecord(name="viewers", description="may look only\0")
     with store.write() as transaction:
-        for group in (nobody, replace(guests, functions=()), guests):
+        for group in (viewers, replace(guests, functions=()), guests):
             transaction.people.save_permission_group(group)
         transaction.people.add_user(replace(ADA, permission_group="guests"))
         transaction.people.add_user(replace(BOB, permission_group="nobody"))
     with store.read() as transaction:
         assert transaction.people.permission_groups()[1:] == [
             guests,
-            replace(nobody, description="may look only\ufffd"),
+            replace(viewers, description="may look only\ufffd"),
         ]
     with store.write() as transaction:
         transaction.people.delete_permission_group("guests")

@@ -247,7 +247,7 @@ def test_a_killed_server_keeps_what_it_committed_and_nothing_else(store_place: S
         server.kill()
     assert server.returncode == -9
     assert job_names(store) == ({"committed"} if moment == "committed" else set())
-    # Nobody holds a lock any more, and the interrupted transaction took no id with it.
+    # No transaction holds a lock any more, and the interrupted transaction took no id with it.
     with store.write() as transaction:
         assert transaction.jobs.next_ids(1) == ["j-2" if moment == "committed" else "j-1"]
 

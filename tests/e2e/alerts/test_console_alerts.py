@@ -76,7 +76,7 @@ def test_an_alert_appears_without_reload_and_is_acknowledged_and_silenced(
 ) -> None:
     console = visit()
     page = console.open("/alerts", "Alerts")
-    expect(page.get_by_text("Nothing fires")).to_be_visible()
+    expect(page.get_by_text("No alerts")).to_be_visible()
     gpu = heat.gpus[0]
     heat.on(gpu)
     hot = row(page, "Firing", "gpu-temperature", gpu)
@@ -88,7 +88,7 @@ def test_an_alert_appears_without_reload_and_is_acknowledged_and_silenced(
     form = page.get_by_role("dialog", name=re.compile("Acknowledge"))
     form.get_by_label("Note").fill("fans are ordered")
     form.get_by_role("button", name="Acknowledge").click()
-    expect(hot).to_contain_text("operator takes care of it: fans are ordered")
+    expect(hot).to_contain_text("acknowledged by operator: fans are ordered")
 
     hot.get_by_role("button", name=f"Silence this: gpu-temperature {gpu}").click()
     form = page.get_by_role("dialog", name="New silence")
@@ -104,7 +104,7 @@ def test_an_alert_appears_without_reload_and_is_acknowledged_and_silenced(
     silence = row(page, "Silences", gpu, "new fans")
     silence.get_by_role("button", name=re.compile("End now")).click()
     page.get_by_role("dialog").get_by_role("button", name="End now").click()
-    expect(page.get_by_text("Nothing is silenced")).to_be_visible()
+    expect(page.get_by_text("No silences")).to_be_visible()
 
     heat.off()
     page.get_by_role("tab", name="Firing").click()

@@ -60,15 +60,15 @@ def test_versions_are_made_tagged_read_and_compared(visit: Visit, server: Corral
     page = visit("ann").open("/datasets", "Datasets")
     expect(page.get_by_text("No datasets yet")).to_be_visible()
     page.get_by_role("button", name="New dataset").first.click()
-    drawer = page.get_by_role("dialog", name="A new dataset")
+    drawer = page.get_by_role("dialog", name="New dataset")
     drawer.get_by_label("Name").fill("a b")
     expect(drawer.get_by_text("(this has 3)")).to_be_visible()
     drawer.get_by_label("Name").fill("animals")
-    drawer.get_by_label("Description").fill("pictures of animals")
+    drawer.get_by_label("Description").fill("photos of animals")
     drawer.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", name="animals", level=1)).to_be_visible()
     expect(page.get_by_text("No version yet")).to_be_visible()
-    expect(page.get_by_role("button", name="New job with it")).to_have_attribute("aria-disabled", "true")
+    expect(page.get_by_role("button", name="New job with this dataset")).to_have_attribute("aria-disabled", "true")
     commit(page, "as it came")
     with server.http("ann") as http:
         put(http, "labels.csv", b"cat,1\ndog,2\nfox,3\n")
@@ -80,10 +80,10 @@ def test_versions_are_made_tagged_read_and_compared(visit: Visit, server: Corral
     first.get_by_role("button", name=re.compile("^Tag ")).click()
     drawer = page.get_by_role("dialog", name=re.compile("^Tag "))
     drawer.get_by_label("Tag").fill("not good")
-    expect(drawer.get_by_text("Letters, digits, '.', '_' and '-'")).to_be_visible()
+    expect(drawer.get_by_text("letters, digits, '.', '_' and '-'")).to_be_visible()
     drawer.get_by_label("Tag").fill("v1")
     drawer.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("v1 is set")).to_be_visible()
+    expect(page.get_by_text("Tag v1 set")).to_be_visible()
     expect(first).to_contain_text("v1")
     # What is in it, and what became of it.
     page.get_by_role("button", name="Files of v1").click()
@@ -104,8 +104,10 @@ def test_a_version_is_mounted_and_its_use_is_shown_on_both_pages(visit: Visit, s
     with server.http("ann") as http:
         dataset = http.post("/datasets", json={"name": "texts"}).raise_for_status().json()["id"]
         body = {"from": {"volume": "raw", "path": "images"}, "message": "only images"}
-        errand = http.post(f"/datasets/{dataset}/commits", json=body).raise_for_status().json()["id"]
-        wait_until(lambda: http.get(f"/datasets/{dataset}/commits/{errand}").json()["state"] == "ready", "it is there")
+        operation = http.post(f"/datasets/{dataset}/commits", json=body).raise_for_status().json()["id"]
+        wait_until(
+            lambda: http.get(f"/datasets/{dataset}/commits/{operation}").json()["state"] == "ready", "it is there"
+        )
         http.put(f"/datasets/{dataset}/tags/v1", json={"version": "latest"}).raise_for_status()
     page = visit("ann").open("/jobs/new?dataset=texts&step=storage", "New job")
     expect(page.get_by_role("combobox", name="Dataset")).to_have_value("texts")
@@ -139,7 +141,7 @@ def test_sharing_targets_and_rights_are_explained(visit: Visit, server: CorralSe
     button = theirs.get_by_role("button", name="Commit", exact=True)
     expect(button).to_have_attribute("aria-disabled", "true")
     button.hover()
-    expect(theirs.get_by_role("tooltip")).to_contain_text("You may only read what ann shares")
+    expect(theirs.get_by_role("tooltip")).to_contain_text("You have read access only; the owner is ann")
     reader = visit("dora").open("/datasets", "Datasets")
     expect(reader.get_by_role("button", name="New dataset").first).to_have_attribute("aria-disabled", "true")
     page = visit().open("/datasets?tab=targets", "Datasets")
@@ -148,7 +150,7 @@ def test_sharing_targets_and_rights_are_explained(visit: Visit, server: CorralSe
     page.get_by_role("button", name="Test default").click()
     expect(page.get_by_text(re.compile("default answers"))).to_be_visible(timeout=30_000)
     page.get_by_role("button", name="Add target").click()
-    drawer = page.get_by_role("dialog", name="A new target")
+    drawer = page.get_by_role("dialog", name="New target")
     drawer.get_by_label("Name").fill("archive")
     drawer.get_by_role("textbox", name="Directory").fill("relative")
     expect(drawer.get_by_text("A path that begins with /")).to_be_visible()

@@ -70,7 +70,7 @@ def test_nodes_are_cordoned_together_and_one_is_uncordoned(visit: Visit, server:
     expect(tools.get_by_role("button", name="Uncordon")).to_have_attribute("aria-disabled", "true")
     tools.get_by_role("button", name="Cordon", exact=True).click()
     question = page.get_by_role("dialog", name="Cordon 2 nodes?")
-    expect(question).to_contain_text("Nothing new will start")
+    expect(question).to_contain_text("No new jobs start")
     question.get_by_role("button", name="Cordon").click()
     for node in nodes:
         expect(row(page, "Nodes", node)).to_contain_text("cordoned")
@@ -82,7 +82,7 @@ def test_nodes_are_cordoned_together_and_one_is_uncordoned(visit: Visit, server:
         expect(row(page, "Nodes", nodes[0])).to_contain_text("ready")
         wait_until(lambda: http.get(f"/nodes/{nodes[0]}").json()["state"] == "ready", "the node is ready")
         http.post(f"/nodes/{nodes[1]}/uncordon").raise_for_status()
-    # Somebody else's change comes by itself.
+    # The change of another operator is shown without a reload.
     expect(row(page, "Nodes", nodes[1])).to_contain_text("ready")
 
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_done_with_a_node_says_why(visit: Visit, held: str) -> No
     remove = page.get_by_role("button", name="Remove")
     expect(remove).to_have_attribute("aria-disabled", "true")
     remove.focus()
-    expect(page.get_by_role("tooltip")).to_contain_text("Jobs are on it")
+    expect(page.get_by_role("tooltip")).to_contain_text("The node has jobs")
 
 
 def test_a_node_shows_what_happened_to_it(visit: Visit, server: CorralServer, free: list[str]) -> None:
@@ -131,7 +131,7 @@ def test_a_gpu_is_marked_suspect_with_a_reason_and_reset(visit: Visit, server: C
     expect(page.get_by_role("region", name="Evidence")).to_contain_text("a loose power cable (operator)")
     page.get_by_role("button", name="Reset health").click()
     page.get_by_role("dialog").get_by_role("button", name="Reset health").click()
-    expect(page.get_by_role("region", name="Evidence")).to_contain_text("Nothing speaks against")
+    expect(page.get_by_role("region", name="Evidence")).to_contain_text("No evidence against")
     expect(page.get_by_role("region", name="Events")).to_contain_text("health was reset")
     with server.http() as http:
         assert http.get(f"/gpus/{gpu}").json()["health"] == "healthy"

@@ -159,7 +159,7 @@ def test_a_refused_move_is_reported_and_taken_back(visit: Visit, operator: httpx
     free_tiles(page, "default", "L4").first.click()
     page.get_by_role("button", name="Move to…").click()
     page.get_by_role("menuitem", name="gone").click()
-    # Somebody else deletes the pool while the question is open; the page hears of it only afterwards.
+    # Another operator deletes the pool while the question is open; the page gets the event only afterwards.
     page.route("**/api/v1/pools/gone/gpus", lambda route: (operator.delete("/pools/gone"), route.continue_()))
     page.get_by_role("dialog").get_by_role("button", name="Move", exact=True).click()
     expect(page.get_by_role("alert").filter(has_text="there is no pool 'gone'")).to_be_visible()

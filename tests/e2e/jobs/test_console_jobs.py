@@ -183,9 +183,7 @@ def test_a_stop_is_shown_at_once_and_taken_back_when_it_fails(visit: Visit, serv
     stop(server, job)
 
 
-def test_why_it_waits_is_told_with_numbers_and_the_jobs_in_front_and_advice_helps(
-    visit: Visit, server: CorralServer
-) -> None:
+def test_why_shows_numbers_and_the_jobs_in_front_and_the_suggestion_helps(visit: Visit, server: CorralServer) -> None:
     holder = running(server, "bob", name="holder", gpus=6, time="2h", command=["sleep", "600"], grace="1s")
     first = submit(server, "ann", name="first-in-line", gpus=8, time="1h", command=["sleep", "600"], grace="1s")
     waiting = submit(server, "ann", name="waits", gpus=4, time="3h", command=["sleep", "600"], grace="1s")
@@ -205,7 +203,7 @@ def test_why_it_waits_is_told_with_numbers_and_the_jobs_in_front_and_advice_help
     expect(page.get_by_text(re.compile("需要 1 个节点、每个 4 个 GPU；目前空闲 2 个"))).to_be_visible()
     page.get_by_role("button", name="语言").click()
     page.get_by_role("menuitem", name="English").click()
-    # What held it a while ago is in the journal; a link to that moment can be sent to somebody.
+    # The journal has the earlier reasons; a link to that time can be sent to another user.
     with server.http() as http:
         moment = http.get("/gpus/map").json()["at"]
     console.open(f"/jobs/{waiting['id']}?at={moment}", "waits")

@@ -20,7 +20,7 @@ from tests.servers.corral_server import CorralServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BUILT.exists(), reason=NOT_BUILT)]
 
-#: What was measured is told with `--log-cli-level=INFO`.
+#: `--log-cli-level=INFO` shows the measurements.
 LOG = logging.getLogger(__name__)
 MILLION = 1_000_000
 #: What the main thread did for longer than a moment, and how long the page went without a frame at most.

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BUILT.exists(), reason=NO
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[CorralServer]:
-    """Eight GPUs; packages and a quota for ann, none for bob, and nobody lets dora do anything."""
+    """Eight GPUs; packages and a quota for ann, none for bob, and dora has no permissions."""
     with api_server("--virtual-gpus", "8xA100-80G", users=("ann", "bob", "dora")) as running:
         with running.http() as http:
             packages = (
@@ -150,7 +150,7 @@ def test_the_keyboard_alone_is_enough(visit: Visit, server: CorralServer) -> Non
 # ------------------------------------------------------------------------------------------------ wrong input
 
 
-def test_what_is_wrong_is_told_at_each_step_while_one_types(visit: Visit, server: CorralServer) -> None:
+def test_errors_are_shown_at_each_step_while_the_user_types(visit: Visit, server: CorralServer) -> None:
     with server.http("ann") as http:
         http.post("/jobs", json={"name": "taken-name", "command": ["true"], "hold": True}).raise_for_status()
     page = visit("ann").open("/jobs/new", "New job")
@@ -175,8 +175,8 @@ def test_what_is_wrong_is_told_at_each_step_while_one_types(visit: Visit, server
     expect(page.get_by_role("alert")).to_contain_text("Choose a package")
     page.get_by_text("Custom size", exact=True).click()
     page.get_by_label("GPUs", exact=True).fill("6")
-    told = "You ask for 6, but your quota for training leaves 4 of 4"
-    expect(page.get_by_role("alert")).to_contain_text(told)
+    message = "You ask for 6, but your quota for training leaves 4 of 4"
+    expect(page.get_by_role("alert")).to_contain_text(message)
     expect(dry_run(page)).to_contain_text("Would be refused")
     expect(dry_run(page)).to_contain_text("quota")
     page.get_by_label("GPUs", exact=True).fill("1.5")
@@ -253,7 +253,7 @@ def shown(page: Page, tab: str, label: str) -> str:
 
 
 def in_a_shell(person: Person, line: str) -> Any:
-    """The line as somebody pastes it, with a `corral` that is this one."""
+    """The line as a user pastes it, with a `corral` that is this one."""
     corral = f'corral() {{ {shlex.quote(sys.executable)} -m corral.cli.main -o json "$@"; }}\n'
     done = subprocess.run(
         ["/bin/sh", "-c", corral + line],
@@ -324,7 +324,7 @@ def test_the_job_file_and_the_command_line_ask_for_the_same(visit: Visit, server
     assert alike[0]["description"] == "It's for\nthe paper"
 
 
-def test_a_preset_is_run_and_told_to_other_interfaces(visit: Visit, server: CorralServer, bob: Person) -> None:
+def test_a_preset_is_run_and_shown_for_other_interfaces(visit: Visit, server: CorralServer, bob: Person) -> None:
     page = visit("bob").open("/jobs/new?preset=classification&step=tools", "New job")
     expect(page.get_by_text("Classifies small images")).to_be_visible()
     page.get_by_label("epochs").fill("0")
@@ -409,7 +409,7 @@ def test_a_draft_outlives_a_reload_but_its_secrets_do_not(visit: Visit) -> None:
     expect(page.get_by_label("Command")).to_have_value("")
 
 
-def test_who_may_create_nothing_is_told_so(visit: Visit) -> None:
+def test_a_user_without_permissions_sees_the_reason(visit: Visit) -> None:
     page = visit("dora").open("/jobs/new", "New job")
     expect(page.get_by_text("You may not create jobs")).to_be_visible()
     expect(page.get_by_text("readers")).to_be_visible()

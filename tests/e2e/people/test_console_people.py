@@ -116,7 +116,7 @@ def test_the_first_operator_makes_a_user_a_pool_a_group_and_a_quota(
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Move 1 user to vision-team?")
     expect(dialog).to_contain_text("New jobs go to pool vision")
-    expect(dialog).to_contain_text("What runs goes on")
+    expect(dialog).to_contain_text("Running jobs continue")
     dialog.get_by_role("button", name="Move", exact=True).click()
     expect(column(page, "vision-team").get_by_role("button", name=re.compile("^eve "))).to_be_visible()
 
@@ -127,7 +127,7 @@ def test_the_first_operator_makes_a_user_a_pool_a_group_and_a_quota(
     field.fill("2")
     field.press("Enter")
     expect(page.get_by_role("button", name="GPUs of eve for training: 0 / 2. Edit")).to_be_visible()
-    expect(page.get_by_text("Quota of eve is saved")).to_be_visible()
+    expect(page.get_by_text("Quota of eve saved")).to_be_visible()
     console.close()
 
     assert user(operator, "eve")["group"] == "vision-team"
@@ -167,7 +167,7 @@ def test_what_may_not_be_done_is_said_before_the_click(
 
     operator.patch("/users/ann", json={"role": "operator"}).raise_for_status()
     page = visit().open("/users", "Users")
-    expect(delete_item("operator")).to_contain_text("your own account: another operator can do that")
+    expect(delete_item("operator")).to_contain_text("your own account: another operator must do that")
     operator.patch("/users/ann", json={"role": "scientist"}).raise_for_status()
 
     page.goto("/groups")
@@ -175,7 +175,7 @@ def test_what_may_not_be_done_is_said_before_the_click(
     expect(page.get_by_role("menuitem", name=re.compile("^Delete"))).to_contain_text("It has 1 user: move that one out")
     page.goto("/permission-groups")
     page.get_by_role("button", name="Actions for everyone").click()
-    expect(page.get_by_role("menuitem", name=re.compile("^Delete"))).to_contain_text("new users come into it")
+    expect(page.get_by_role("menuitem", name=re.compile("^Delete"))).to_contain_text("new users belong to it")
     operator.post(f"/jobs/{job_id}/stop")
 
 
@@ -185,7 +185,7 @@ def test_the_servers_refusal_is_shown_in_words(visit: Visit, operator: httpx.Cli
     page.get_by_role("button", name="Create group").click()
     page.get_by_role("textbox", name="Name", exact=True).fill("too-late")
     choose(page, "Pool", "wanted")
-    # Somebody else takes the pool while the form is open.
+    # Another operator assigns the pool while the form is open.
     operator.post("/groups", json={"name": "faster", "pool": "wanted"}).raise_for_status()
     page.get_by_role("button", name="Create", exact=True).click()
     expect(page.get_by_role("dialog")).to_contain_text("pool wanted belongs to group faster: detach it there first")
@@ -213,10 +213,10 @@ def test_accounts_are_reset_disabled_and_deleted(visit: Visit, server: CorralSer
     page.get_by_role("button", name="Actions for temp").click()
     page.get_by_role("menuitem", name="Delete").click()
     question = page.get_by_role("dialog", name="Delete temp?")
-    expect(question).to_contain_text("quota, SSH keys, tokens and images are lost for good")
+    expect(question).to_contain_text("quota, SSH keys, tokens and images are deleted permanently")
     question.get_by_role("button", name="Delete the user").click()
     expect(page.get_by_text("No user matches")).to_be_visible()
-    expect(page.get_by_text("temp is deleted")).to_be_visible()
+    expect(page.get_by_text("temp deleted")).to_be_visible()
     assert operator.get("/users/temp").status_code == 404
 
 
@@ -313,7 +313,7 @@ def test_a_quota_that_is_refused_is_reported_and_taken_back(visit: Visit, operat
     field.fill("")
     field.press("Enter")
     expect(cell).to_have_accessible_name(re.compile("/ ∞. Edit"))
-    expect(page.get_by_text("Quota of bob is saved")).to_be_visible()
+    expect(page.get_by_text("Quota of bob saved")).to_be_visible()
     assert operator.get("/users/bob/quota").json()["kinds"]["training"]["gpus"]["limit"] is None
 
 

@@ -94,10 +94,10 @@ def test_a_report_is_made_previewed_and_downloaded(visit: Visit, scattered: str,
     page.get_by_role("button", name="New report").click()
     form = page.get_by_role("dialog", name="New report")
     form.get_by_label("From … until …").check()
-    form.get_by_role("button", name="Make the report").click()
+    form.get_by_role("button", name="Generate the report").click()
     expect(form.get_by_text("Required")).to_be_visible()
     form.get_by_label("The last 24 hours").check()
-    form.get_by_role("button", name="Make the report").click()
+    form.get_by_role("button", name="Generate the report").click()
 
     preview = page.get_by_role("dialog", name=re.compile("Usage report"))
     frame = preview.locator("iframe")
@@ -137,14 +137,14 @@ def test_reports_are_scheduled(visit: Visit, server: CorralServer) -> None:
     page.get_by_role("dialog", name=re.compile("Delete schedule")).get_by_role(
         "button", name=re.compile("Delete")
     ).click()
-    expect(page.get_by_text("No report is made by itself")).to_be_visible()
+    expect(page.get_by_text("No scheduled reports")).to_be_visible()
 
 
 def test_the_audit_log_is_narrowed_and_exported(visit: Visit, scattered: str, tmp_path: Path) -> None:
     console = visit()
     page = console.open("/audit", "Audit log")
-    page.get_by_label("Who", exact=True).fill("ann")
-    page.get_by_label("What", exact=True).fill("job.submitted")
+    page.get_by_label("Actor", exact=True).fill("ann")
+    page.get_by_label("Action", exact=True).fill("job.submitted")
     table = page.get_by_role("table", name="Audit log")
     expect(table.get_by_role("row")).to_have_count(1 + 4)
     expect(page).to_have_url(re.compile("actor=ann.*action=job.submitted"))
@@ -162,7 +162,7 @@ def test_the_audit_log_is_narrowed_and_exported(visit: Visit, scattered: str, tm
     page.get_by_label("Until").fill("2001-01-01T00:00")
     expect(page.get_by_text("Nothing matches")).to_be_visible()
     page.get_by_role("button", name="Clear filters").click()
-    expect(page.get_by_label("Who", exact=True)).to_have_value("")
+    expect(page.get_by_label("Actor", exact=True)).to_have_value("")
 
 
 def test_news_are_announced_and_shown_when_asked_for(visit: Visit, server: CorralServer) -> None:

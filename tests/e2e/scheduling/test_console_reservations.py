@@ -53,9 +53,9 @@ def running(http: httpx.Client, name: str, **more: object) -> str:
 def test_gpus_are_reserved_refused_drawn_and_given_up(visit: Visit, server: CorralServer) -> None:
     page = visit().open("/reservations", "Reservations")
     expect(page.get_by_text("Nothing is reserved")).to_be_visible()
-    page.get_by_role("button", name="New reservation").click()
+    page.get_by_role("button", name="New reservation").first.click()
     form = page.get_by_role("dialog", name="New reservation")
-    form.get_by_role("textbox", name="Name").fill("course")
+    form.get_by_role("textbox", name="Name").fill("seminar")
     form.get_by_role("textbox", name="How many").fill("99")
     form.get_by_role("button", name="Create").click()
     expect(form.get_by_text("Name a user or a group")).to_be_visible()
@@ -68,28 +68,28 @@ def test_gpus_are_reserved_refused_drawn_and_given_up(visit: Visit, server: Corr
     expect(form.get_by_role("textbox", name="How many")).to_have_attribute("aria-invalid", "true")
     form.get_by_role("textbox", name="How many").fill("3")
     form.get_by_role("button", name="Create").click()
-    expect(row(page, "course")).to_contain_text("3 × A10")
+    expect(row(page, "seminar")).to_contain_text("3 × A10")
     bar = page.get_by_role("list", name="Reservations of pool default in this time").get_by_role("button")
-    expect(bar).to_have_accessible_name(re.compile(r"^course\s*3 × A10\s*ann\s*in pool default, .*, active$"))
+    expect(bar).to_have_accessible_name(re.compile(r"^seminar\s*3 × A10\s*ann\s*in pool default, .*, active$"))
     expect(page.get_by_text("at most 3 of 8 GPUs set aside")).to_be_visible()
 
     bar.click()
-    drawer = page.get_by_role("dialog", name="course")
+    drawer = page.get_by_role("dialog", name="seminar")
     expect(drawer).to_contain_text("ann")
     drawer.get_by_role("button", name="Edit").click()
-    form = page.get_by_role("dialog", name="Reservation course")
+    form = page.get_by_role("dialog", name="Reservation seminar")
     form.get_by_role("textbox", name="Note").fill("room 4")
     form.get_by_role("button", name="Save").click()
-    expect(row(page, "course")).to_contain_text("room 4")
+    expect(row(page, "seminar")).to_contain_text("room 4")
 
-    # Somebody without the operator's role reads it, live.
+    # A user who is no operator sees it at once.
     ann = visit("ann").open("/reservations", "Reservations")
-    expect(row(ann, "course")).to_be_visible()
+    expect(row(ann, "seminar")).to_be_visible()
     expect(ann.get_by_role("button", name="New reservation")).to_have_count(0)
-    page.get_by_role("button", name="Actions for course").click()
+    page.get_by_role("button", name="Actions for seminar").click()
     page.get_by_role("menuitem", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete the reservation").click()
-    expect(row(page, "course")).to_have_count(0)
+    expect(row(page, "seminar")).to_have_count(0)
     with server.http() as http:
         assert http.get("/reservations").json()["items"] == []
 
@@ -123,7 +123,7 @@ def test_a_preemption_is_shown_on_the_pages_of_both_jobs(visit: Visit, server: C
         for number in range(2):
             running(bob, f"fills-{number}", gpus=4, queue="urgent", priority=50)
         first = submitted(bob, "first-one", gpus=4, queue="urgent", priority=1)
-        wait_until(lambda: bob.get(f"/jobs/{first}").json()["state"] == "running", "somebody gave way")
+        wait_until(lambda: bob.get(f"/jobs/{first}").json()["state"] == "running", "a job was preempted")
         receipt = bob.get(f"/jobs/{first}/receipts").json()["items"][0]
     page = visit("bob").open(f"/jobs/{first}", "first-one")
     reported = page.get_by_role("region", name="Preemption")

@@ -63,7 +63,7 @@ def test_a_volume_is_made_grown_shared_and_deleted(visit: Visit, server: CorralS
     drawer.get_by_label("Size").fill("4GiB")
     expect(drawer.get_by_text("0 B held + 4 GiB of 10 GiB")).to_be_visible()
     drawer.get_by_role("button", name="Create").click()
-    expect(page.get_by_text("weights is created")).to_be_visible()
+    expect(page.get_by_text("weights created")).to_be_visible()
     expect(row(page, "weights")).to_contain_text("ready", timeout=30_000)
     page.get_by_role("button", name="Actions for weights").click()
     page.get_by_role("menuitem", name="Make larger").click()
@@ -82,7 +82,7 @@ def test_a_volume_is_made_grown_shared_and_deleted(visit: Visit, server: CorralS
     drawer.get_by_label("Name of share 1").fill("bob")
     drawer.get_by_role("button", name="Save").click()
     expect(row(page, "weights")).to_contain_text("shared")
-    # Bob reads it, and is told that no more is his to do.
+    # Bob reads it, and the page says that he may not change it.
     theirs = visit("bob").open("/volumes", "Volumes")
     theirs.get_by_role("link", name="weights").click()
     expect(theirs.get_by_role("heading", name="weights", level=1)).to_be_visible()
@@ -165,7 +165,7 @@ def test_a_job_mounts_and_the_one_writer_is_named_everywhere(visit: Visit, serve
     expect(page.get_by_role("tooltip")).to_contain_text(f"first-writer ({job})")
     page.get_by_role("tab", name="Files").click()
     expect(page.get_by_role("button", name="Upload files")).to_have_attribute("aria-disabled", "true")
-    # The next one is told before it waits, and while it waits.
+    # The next job shows the reason before it waits, and while it waits.
     page.goto("/jobs/new?volume=runs&step=storage", wait_until="domcontentloaded")
     expect(page.get_by_text(f"first-writer ({job}) writes runs now")).to_be_visible()
     with server.http("ann") as http:
@@ -198,7 +198,7 @@ def test_operators_open_buckets_and_secrets_stay_inside(visit: Visit, server: Co
     page.get_by_role("button", name="Edit minio").click()
     drawer = page.get_by_role("dialog", name="Object store minio")
     expect(drawer.get_by_role("textbox", name="Secret")).to_have_value("")
-    expect(drawer.get_by_text("One is kept.")).to_be_visible()
+    expect(drawer.get_by_text("A secret is stored.")).to_be_visible()
     assert "a-secret-of-minio" not in page.content()
     drawer.get_by_role("button", name="Cancel").click()
     with server.http("ann") as http:

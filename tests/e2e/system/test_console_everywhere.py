@@ -40,7 +40,13 @@ def places(server: CorralServer) -> dict[str, str]:
     """Something real for the pages of one thing."""
     with server.http() as http:
         jobs, gpus = http.get("/jobs?state=running").json()["items"], http.get("/gpus").json()["items"]
-        reservation = {"name": "course", "pool": gpus[0]["pool"], "gpus": 1, "users": ["zoe"], "note": "for the course"}
+        reservation = {
+            "name": "seminar",
+            "pool": gpus[0]["pool"],
+            "gpus": 1,
+            "users": ["zoe"],
+            "note": "for the seminar",
+        }
         http.post("/reservations", json={**reservation, "until": "2100-01-01T00:00:00Z"}).raise_for_status()
         question = {"days": 1, "candidate": {"queues": {"*": {"policy": "shortest"}}}}
         asked = http.post("/simulations", json=question).raise_for_status().json()

@@ -42,7 +42,7 @@ def test_a_profile_is_changed_and_a_wrong_address_refused(visit: Visit, server: 
     expect(page.get_by_text("An address such as")).to_be_visible()
     page.get_by_label("E-mail").fill("bob@example.org")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Your profile is saved.")).to_be_visible()
+    expect(page.get_by_text("Profile saved.")).to_be_visible()
     with server.http("bob") as http:
         me = http.get("/me").json()
     assert (me["display_name"], me["email"]) == ("Bob the Builder", "bob@example.org")
@@ -67,7 +67,7 @@ def test_a_new_password_keeps_the_session(visit: Visit, server: CorralServer) ->
     # The session goes on, for changes too.
     page.get_by_label("Display name").fill("Carl")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Your profile is saved.")).to_be_visible()
+    expect(page.get_by_text("Profile saved.")).to_be_visible()
     with server.http("carl") as program:
         assert program.get("/me").status_code == 401, "the token that a program had is revoked"
     login = {"user": "carl", "password": "a-new-password-of-carl"}
@@ -174,7 +174,7 @@ def test_a_provider_with_a_wrong_address_shows_why(visit: Visit, server: CorralS
     renamed.get_by_role("button").first.click()
     page.get_by_role("dialog", name="Provider company").get_by_role("button", name="Delete").click()
     confirm(page, "Delete the provider")
-    expect(page.get_by_text("Only local accounts so far")).to_be_visible()
+    expect(page.get_by_text("Only local accounts")).to_be_visible()
 
 
 def test_about_shows_the_state_of_the_server(visit: Visit, server: CorralServer) -> None:

@@ -50,7 +50,7 @@ def test_a_question_is_asked_and_answered_side_by_side(visit: Visit, server: Cor
     form.get_by_role("textbox", name="So many times the nodes").fill("2")
     form.get_by_role("button", name="Work it out").click()
 
-    # The page of the answer, as soon as it is there: nobody loads anything anew.
+    # The page shows the answer as soon as it is there, without a reload.
     expect(page.get_by_role("heading", name="half the fleet", level=1)).to_be_visible()
     numbers = page.get_by_role("table", name="All numbers")
     expect(numbers.get_by_role("row").filter(has_text="Waiting, mean")).to_be_visible(timeout=60_000)
@@ -58,7 +58,7 @@ def test_a_question_is_asked_and_answered_side_by_side(visit: Visit, server: Cor
     expect(page.get_by_role("img", name=re.compile("Part of the jobs that waited at most so long"))).to_be_visible()
     page.get_by_role("radiogroup", name="Grouped by").get_by_text("Users").click()
     expect(
-        page.get_by_role("table", name="Who gets what: Users").get_by_role("row").filter(has_text="ann")
+        page.get_by_role("table", name="Distribution: Users").get_by_role("row").filter(has_text="ann")
     ).to_be_visible()
     expect(page).to_have_url(re.compile("by=users"))
 
@@ -83,7 +83,7 @@ def test_a_shadow_is_started_and_stopped(visit: Visit, server: CorralServer) -> 
     expect(page.get_by_role("status", name="every queue: policy shortest")).to_be_visible()
     with server.http("ann") as ann:
         ann.post("/jobs", json={"name": "seen-by-both", "command": ["true"], "gpus": 1}).raise_for_status()
-    # Nobody loads the page anew.
+    # Without a reload.
     expect(page.get_by_role("group", name="Rounds seen")).not_to_contain_text("Rounds seen0", timeout=20_000)
     page.get_by_role("button", name="Stop the shadow").click()
     expect(page.get_by_text("No shadow runs")).to_be_visible()

@@ -48,7 +48,7 @@ def test_one_is_created_and_runs_a_cell_in_jupyter(visit: Visit) -> None:
     expect(drawer.get_by_test_id("plan")).to_contain_text("Would start now")
     drawer.get_by_label("Stop when unused for").fill("2h")
     drawer.get_by_role("button", name="Create and start").click()
-    expect(page.get_by_text("Workbench bench is created")).to_be_visible()
+    expect(page.get_by_text("Workbench bench created")).to_be_visible()
     expect(card(page, "bench").get_by_role("status")).to_be_visible()
     opener = card(page, "bench").get_by_role("link", name="Open Jupyter of bench")
     expect(opener).to_be_visible(timeout=JUPYTER_SECONDS * 1000)

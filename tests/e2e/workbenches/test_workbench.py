@@ -128,7 +128,7 @@ def test_a_token_that_may_only_look_does_not_reach_it(server: CorralServer, benc
 
 
 def test_the_program_in_it_learns_nothing_of_who_comes(server: CorralServer, tmp_path: Path) -> None:
-    """An owner's program is not corral's: it must not get anybody's session or token, nor plant one."""
+    """An owner's program is not corral's: it must not get the session or the token of a user, nor plant one."""
     program = tmp_path / "venv" / "bin" / "jupyter-lab"
     program.parent.mkdir(parents=True)
     program.write_text(ECHO)

@@ -39,7 +39,7 @@ pytestmark = [
 
 
 def login_account() -> str | None:
-    """Somebody on this machine who is not root and may log in."""
+    """An account of this machine that is not root and may log in."""
     shells = ("/bin/bash", "/bin/sh", "/usr/bin/bash")
     return next((entry.pw_name for entry in pwd.getpwall() if entry.pw_uid and entry.pw_shell in shells), None)
 
@@ -72,7 +72,7 @@ def test_jupyter_runs_as_an_account_without_a_home(server: CorralServer) -> None
 
 
 def test_a_link_to_a_socket_of_roots_leads_nowhere(server: CorralServer) -> None:
-    """Whoever runs a workbench could have the server speak to any socket of root's; so it looks who answers."""
+    """The owner of a workbench could make the server connect to any socket of root; so the server checks the peer."""
     view = create(server, "bob", "sly-one")
     kernel = Kernel(view["jupyter"]["address"], token(server, "bob"))
     with tempfile.TemporaryDirectory() as name:

@@ -1,5 +1,5 @@
 """A workbench from its making to its end: SSH with a real client, restarts of the workbench and of the server, the
-command line. And what is missing is told."""
+command line. And what is missing is reported."""
 
 from __future__ import annotations
 
@@ -76,16 +76,16 @@ def test_a_key_that_is_removed_opens_nothing_any_more(server: CorralServer, keys
 
 def test_a_restart_keeps_settings_files_port_and_host_key(server: CorralServer, keys: Path, tmp_path: Path) -> None:
     known = tmp_path / "known_hosts"
-    before = create(server, "ann", "lasting", gpus=1, ssh=True, env={"COLOUR": "blue"}, idle_stop="2h")
+    before = create(server, "ann", "survivor-2", gpus=1, ssh=True, env={"COLOUR": "blue"}, idle_stop="2h")
     kernel = Kernel(before["jupyter"]["address"], token(server, "ann"))
     kernel.run("open('kept.txt', 'w').write('kept')")
     with server.http("ann") as http:
-        http.post("/workbenches/lasting/stop").raise_for_status()
-        stopped = until_state(server, "ann", "lasting", "stopped")
+        http.post("/workbenches/survivor-2/stop").raise_for_status()
+        stopped = until_state(server, "ann", "survivor-2", "stopped")
         assert stopped["idle_seconds"] is None
         problem(httpx.get(f"{before['jupyter']['address']}lab", headers=token(server, "ann")), 409)
-        http.post("/workbenches/lasting/start").raise_for_status()
-    after = until_ready(server, "ann", "lasting")
+        http.post("/workbenches/survivor-2/start").raise_for_status()
+    after = until_ready(server, "ann", "survivor-2")
     assert after["job"]["attempt"] == before["job"]["attempt"] + 1
     for same in ("id", "idle_stop_seconds", "image", "venv"):
         assert after[same] == before[same]
@@ -94,7 +94,7 @@ def test_a_restart_keeps_settings_files_port_and_host_key(server: CorralServer, 
     assert ssh(before, keys, "echo $COLOUR", known_hosts=known).stdout == "blue\n", "nor does the host key alarm them"
     kernel = Kernel(after["jupyter"]["address"], token(server, "ann"))
     assert kernel.run("print(open('kept.txt').read())") == "kept\n"
-    reported = problem(httpx.delete(f"{server.url}/api/v1/workbenches/lasting", headers=token(server, "ann")), 409)
+    reported = problem(httpx.delete(f"{server.url}/api/v1/workbenches/survivor-2", headers=token(server, "ann")), 409)
     assert "stop it first" in reported["detail"]
 
 
@@ -107,7 +107,7 @@ def test_it_outlives_the_server(server: CorralServer) -> None:
     wait_until(lambda: look(server, "carl", "survivor")["state"] == "running", "the next server knows it")
     again = look(server, "carl", "survivor")
     assert again["job"]["attempt"] == view["job"]["attempt"]
-    wait_until(lambda: bool(look(server, "carl", "survivor")["jupyter"]["ready"]), "it is told to be ready")
+    wait_until(lambda: bool(look(server, "carl", "survivor")["jupyter"]["ready"]), "it is reported as ready")
     assert kernel.run("print(answer)") == "42\n", "the same kernel, through the next server"
 
 

@@ -52,8 +52,8 @@ def relay_port(server: CorralServer, job_id: str) -> int:
     return int(json.loads(status.read_text())["relay_port"])
 
 
-def told_to_strangers(port: int) -> bytes:
-    """What somebody without the key hears who does not mind whom they speak to."""
+def answer_to_strangers(port: int) -> bytes:
+    """The answer to a client without the key that does not verify the server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -91,8 +91,8 @@ def test_the_whole_life_of_one(
     done = ssh(view, key, "echo $SLURMD_NODENAME $CORRAL_JOB_ID", known_hosts=tmp_path / "known_hosts")
     assert done.stdout.split() == [node, view["id"]], done.stderr
 
-    # The port alone opens nothing: without the workbench's own key nobody is let in.
-    assert told_to_strangers(relay_port(server, view["id"])) == b""
+    # The port alone opens nothing: without the key of the workbench no client is let in.
+    assert answer_to_strangers(relay_port(server, view["id"])) == b""
 
     # It goes on without the server, and the next one finds it.
     server.kill()

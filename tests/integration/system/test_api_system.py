@@ -50,6 +50,26 @@ def test_a_port_in_use_is_named(server: CorralServer, tmp_path: Path) -> None:
     assert f"port {server.port} on 127.0.0.1 is in use" in second.stderr
 
 
+def test_the_options_are_described_and_every_one_is_accepted(server: CorralServer) -> None:
+    with server.http("ann") as http:
+        options = http.get("/options").raise_for_status().json()
+    assert options["ordering_policies"][0]["name"] == "fair-share"
+    assert all(option["description"] for kind in options.values() for option in kind)
+    with server.http() as http:
+        http.post("/queues", json={"name": "any"}).raise_for_status()
+        for policy in options["ordering_policies"]:
+            # An order without ranks cannot preempt, and the server says so.
+            edit = http.patch("/queues/any", json={"policy": policy["name"], "preempts": True})
+            assert edit.status_code == (200 if policy["ranks_jobs"] else 422), policy
+            http.patch("/queues/any", json={"policy": policy["name"], "preempts": False}).raise_for_status()
+        for placement in options["placement_policies"]:
+            changed = http.patch("/queues/any", json={"placement": placement["name"]}).raise_for_status().json()
+            assert changed["placement"] == placement["name"]
+        functions = [function["name"] for function in options["functions"]]
+        group = http.post("/permission-groups", json={"name": "all", "functions": functions}).raise_for_status().json()
+        assert group["functions"] == functions
+
+
 def test_health_needs_no_sign_in_and_metrics_do(server: CorralServer) -> None:
     with anonymous(server) as client:
         for path in ("/healthz", "/readyz", f"{API}/healthz", f"{API}/readyz"):

@@ -31,7 +31,7 @@ export const texts = defineTexts({
   operator: ["operator", "管理员"],
   scientist: ["scientist", "研究人员"],
   notFound: ["There is no such page", "页面不存在"],
-  notFoundHint: ["The address may be mistyped, or what it showed is gone.", "地址可能有误，或内容已被移除。"],
+  notFoundHint: ["The address may be mistyped, or the page was removed.", "地址可能有误，或内容已被移除。"],
   toOverview: ["To the overview", "返回概览"],
   broken: ["This page failed", "页面出错"],
 });

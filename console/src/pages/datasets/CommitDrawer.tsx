@@ -1,5 +1,6 @@
-/** A new version out of what the server can read: a folder of a volume, or of a job's output. It shows how far it has come. */
+/** Creates a version from a folder that the server can read, of a volume or of a job's output, and shows the progress. */
 import { Progress, SegmentedControl, Select, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { useForm, type UseFormReturnType } from "@mantine/form";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 
@@ -13,7 +14,7 @@ import { refOf as volumeRef } from "@/pages/storage/volumes/volume";
 import { CopyText } from "@/parts/CopyText";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { toastDone } from "@/parts/toasts";
-import { textField, useFields } from "@/parts/useFields";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
@@ -28,10 +29,13 @@ const LOOK_AGAIN_MS = 1_000;
 export function CommitDrawer({ dataset, onClose }: { dataset: Dataset; onClose: () => void }) {
   const t = useTexts(texts);
   const [operation, setOperation] = useState<Operation | undefined>(undefined);
-  const form = useFields<Fields, Operation>({
-    start: () => NEW,
-    wrong: (fields) =>
-      fields[fields.from].trim() === "" ? { [fields.from]: { text: t("needed"), isMissing: true } } : {},
+  const c = useTexts(common);
+  const form = useForm<Fields>({
+    initialValues: NEW,
+    validateInputOnChange: true,
+    validate: (fields) => (fields[fields.from].trim() === "" ? { [fields.from]: c("required") } : {}),
+  });
+  const save = useFormAction(form, {
     run: (fields) => commit(dataset.id, fields),
     touches: ["/datasets"],
     onDone: setOperation,
@@ -39,23 +43,23 @@ export function CommitDrawer({ dataset, onClose }: { dataset: Dataset; onClose: 
   const now = useOperation(dataset, operation, onClose);
   const isWorking = now !== undefined && now.state !== "failed";
   const failed =
-    now?.state === "failed" ? new Problem(0, t("commit"), t("commitFailed", { error: now.error })) : form.problem;
+    now?.state === "failed" ? new Problem(0, t("commit"), t("commitFailed", { error: now.error })) : save.problem;
   return (
     <FormDrawer
       opened
       title={t("commitTitle", { name: dataset.name })}
       onClose={onClose}
-      onSubmit={form.submit}
+      {...save}
       submitLabel={t("commit")}
-      busy={form.busy || isWorking}
+      busy={save.busy || isWorking}
       problem={failed}
     >
       <Text size="sm" c="dimmed">
         {t("commitHint")}
       </Text>
       <SourceFields form={form} />
-      <Textarea label={t("message")} autosize minRows={2} maxLength={4000} {...textField(form, "message")} />
-      {isWorking && <Standing operation={now} />}
+      <Textarea label={t("message")} autosize minRows={2} maxLength={4000} {...form.getInputProps("message")} />
+      {isWorking && <CommitProgress operation={now} />}
       <Stack gap={4}>
         <Text size="xs" c="dimmed">
           {t("fromLaptop")}
@@ -66,35 +70,32 @@ export function CommitDrawer({ dataset, onClose }: { dataset: Dataset; onClose: 
   );
 }
 
-function SourceFields({
-  form,
-}: {
-  form: Pick<ReturnType<typeof useFields<Fields, Operation>>, "fields" | "set" | "errorOf">;
-}) {
+function SourceFields({ form }: { form: UseFormReturnType<Fields> }) {
   const t = useTexts(texts);
-  // A bucket is not read by the server for this: it would be fetched whole.
+  // Not from object volumes: the server would have to fetch the whole bucket.
   const volumes = (useAll("/volumes").data ?? []).filter((one) => one.type !== "object" && one.state === "ready");
   return (
     <>
       <SegmentedControl
         fullWidth
         aria-label={t("from")}
-        value={form.fields.from}
-        onChange={(from) => form.set({ from: from === "job" ? "job" : "volume" })}
+        value={form.values.from}
+        onChange={(from) => form.setFieldValue("from", from === "job" ? "job" : "volume")}
         data={[
           { value: "volume", label: t("fromVolume") },
           { value: "job", label: t("fromJob") },
         ]}
       />
-      {form.fields.from === "volume" ? (
+      {form.values.from === "volume" ? (
         <Select
           label={t("volume")}
           withAsterisk
           searchable
           data={volumes.map(volumeRef)}
-          value={form.fields.volume === "" ? null : form.fields.volume}
-          error={form.errorOf("volume") ?? form.errorOf("from")}
-          onChange={(volume) => form.set({ volume: volume ?? "" })}
+          {...form.getInputProps("volume")}
+          value={form.values.volume === "" ? null : form.values.volume}
+          error={form.errors.volume ?? form.errors.from}
+          onChange={(volume) => form.setFieldValue("volume", volume ?? "")}
         />
       ) : (
         <TextInput
@@ -102,15 +103,15 @@ function SourceFields({
           description={t("jobHint")}
           withAsterisk
           placeholder="j-12"
-          {...textField(form, "job")}
+          {...form.getInputProps("job")}
         />
       )}
-      <TextInput label={t("folder")} description={t("folderHint")} {...textField(form, "path")} />
+      <TextInput label={t("folder")} description={t("folderHint")} {...form.getInputProps("path")} />
     </>
   );
 }
 
-function Standing({ operation }: { operation: Operation }) {
+function CommitProgress({ operation }: { operation: Operation }) {
   const t = useTexts(texts);
   const c = useTexts(common);
   const format = useFormat();

@@ -1,4 +1,5 @@
 import { Select, Text, Textarea, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
 import { DATASET_NAME } from "@/api/names";
@@ -7,7 +8,7 @@ import { useAll } from "@/api/useAll";
 import { useWhyNotCreate, type Dataset } from "@/pages/datasets/dataset";
 import { texts } from "@/pages/datasets/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { textField, useFields, type Wrongs } from "@/parts/useFields";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -17,7 +18,7 @@ interface Fields {
   readonly description: string;
 }
 
-/** A new dataset, or another description for one that there is. */
+/** Creates a dataset, or changes the description of an existing one. */
 export function DatasetForm({
   dataset,
   opened,
@@ -34,13 +35,17 @@ export function DatasetForm({
   const targets = useAll("/dataset-targets", {}, opened && dataset === undefined).data?.map((one) => one.name) ?? [];
   const whyNot = useWhyNotCreate();
   const isNew = dataset === undefined;
-  const form = useFields<Fields, Dataset>({
-    start: () => ({
+  const nameError = useNameError();
+  const form = useForm<Fields>({
+    initialValues: {
       name: dataset?.name ?? "",
       target: dataset?.target ?? "default",
       description: dataset?.description ?? "",
-    }),
-    wrong: useWrong(dataset),
+    },
+    validateInputOnChange: true,
+    validate: { name: (name) => (isNew ? nameError(name) : null) },
+  });
+  const save = useFormAction(form, {
     run: (fields) => (dataset === undefined ? create(fields) : change(dataset.id, fields)),
     touches: ["/datasets"],
     done: ({ name }) => t(isNew ? "created" : "saved", { name }),
@@ -54,11 +59,9 @@ export function DatasetForm({
       opened={opened}
       title={isNew ? t("createTitle") : t("editTitle", { name: dataset.name })}
       onClose={onClose}
-      onSubmit={form.submit}
+      {...save}
       submitLabel={isNew ? c("create") : c("save")}
-      busy={form.busy}
       disabled={isNew && whyNot !== undefined}
-      problem={form.problem}
     >
       {isNew && whyNot !== undefined && <Text size="sm">{whyNot}</Text>}
       <TextInput
@@ -67,7 +70,7 @@ export function DatasetForm({
         withAsterisk
         disabled={!isNew}
         data-autofocus={isNew || undefined}
-        {...textField(form, "name")}
+        {...form.getInputProps("name")}
       />
       <Textarea
         label={c("description")}
@@ -75,32 +78,29 @@ export function DatasetForm({
         minRows={2}
         maxLength={1000}
         data-autofocus={!isNew || undefined}
-        {...textField(form, "description")}
+        {...form.getInputProps("description")}
       />
       {isNew && (
         <Select
           label={t("target")}
           description={t("targetHint")}
           data={targets}
-          value={form.fields.target}
-          error={form.errorOf("target")}
           allowDeselect={false}
-          onChange={(target) => form.set({ target: target ?? "default" })}
+          {...form.getInputProps("target")}
         />
       )}
     </FormDrawer>
   );
 }
 
-function useWrong(dataset: Dataset | undefined): (fields: Fields) => Wrongs {
+function useNameError(): (name: string) => string | null {
   const t = useTexts(texts);
+  const c = useTexts(common);
   const datasets = useAll("/datasets").data ?? [];
-  return ({ name }) => {
-    if (dataset !== undefined) return {};
-    if (name === "") return { name: { text: t("needed"), isMissing: true } };
-    if (!DATASET_NAME.test(name))
-      return { name: { text: t("nameBad", { n: name.length }), isMissing: name.length < 2 } };
-    return datasets.some((one) => one.mine && one.name === name) ? { name: { text: t("nameTaken") } } : {};
+  return (name) => {
+    if (name === "") return c("required");
+    if (!DATASET_NAME.test(name)) return t("nameBad", { n: name.length });
+    return datasets.some((one) => one.mine && one.name === name) ? t("nameTaken") : null;
   };
 }
 

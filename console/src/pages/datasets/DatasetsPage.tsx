@@ -2,7 +2,7 @@ import { Database, FolderGit2 } from "lucide-react";
 
 import { useIsOperator } from "@/app/session";
 import { DatasetList } from "@/pages/datasets/DatasetList";
-import { Targets } from "@/pages/datasets/Targets";
+import { Targets } from "@/pages/datasets/targets/Targets";
 import { texts } from "@/pages/datasets/texts";
 import { PageHeader } from "@/parts/PageHeader";
 import { PageTabs } from "@/parts/PageTabs";

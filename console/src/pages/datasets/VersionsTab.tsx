@@ -1,5 +1,6 @@
 /** The history of a dataset, newest first: what came with each version, and its tags. */
 import { ActionIcon, Badge, Box, Button, Code, Group, Text, TextInput, Tooltip } from "@mantine/core";
+import { useForm } from "@mantine/form";
 import { useNavigate } from "@tanstack/react-router";
 import { FolderOpen, GitCompare, History, Tag, X } from "lucide-react";
 import { useMemo, useState } from "react";
@@ -20,7 +21,7 @@ import { IconActions } from "@/parts/IconActions";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { textField, useFields } from "@/parts/useFields";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
@@ -197,11 +198,13 @@ function Tags({ dataset, version }: { dataset: Dataset; version: Version }) {
 
 function TagDrawer({ dataset, version, onClose }: { dataset: Dataset; version: Version; onClose: () => void }) {
   const t = useTexts(texts);
-  const form = useFields<{ tag: string }, { tag: string }>({
-    start: () => ({ tag: "" }),
-    wrong: ({ tag }) => ({
-      tag: tag === "" ? { text: t("needed"), isMissing: true } : TAG_NAME.test(tag) ? undefined : { text: t("tagBad") },
-    }),
+  const c = useTexts(common);
+  const form = useForm({
+    initialValues: { tag: "" },
+    validateInputOnChange: true,
+    validate: { tag: (tag) => (tag === "" ? c("required") : TAG_NAME.test(tag) ? null : t("tagBad")) },
+  });
+  const save = useFormAction(form, {
     run: ({ tag }) =>
       sent(
         api.PUT("/datasets/{dataset}/tags/{tag}", {
@@ -213,23 +216,16 @@ function TagDrawer({ dataset, version, onClose }: { dataset: Dataset; version: V
     done: ({ tag }) => t("tagged", { tag }),
     onDone: onClose,
   });
-  const holder = dataset.tags[form.fields.tag];
+  const holder = dataset.tags[form.values.tag];
   return (
-    <FormDrawer
-      opened
-      title={t("tagTitle", { version: version.short })}
-      onClose={onClose}
-      onSubmit={form.submit}
-      busy={form.busy}
-      problem={form.problem}
-    >
+    <FormDrawer opened title={t("tagTitle", { version: version.short })} onClose={onClose} {...save}>
       <TextInput
         label={t("tag")}
         description={holder === undefined ? t("tagHint") : t("tagMoves", { version: holder.slice(0, 12) })}
         withAsterisk
         data-autofocus
         placeholder="v2"
-        {...textField(form, "tag")}
+        {...form.getInputProps("tag")}
       />
     </FormDrawer>
   );

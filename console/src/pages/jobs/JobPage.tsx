@@ -4,12 +4,12 @@ import { useParams } from "@tanstack/react-router";
 import { CircuitBoard, FileCode2, FolderOpen, LayoutDashboard, ListTree, Save, ScrollText } from "lucide-react";
 
 import { $api } from "@/api/client";
-import { CheckpointsTab } from "@/pages/jobs/job/CheckpointsTab";
-import { EventsTab } from "@/pages/jobs/job/EventsTab";
-import { FilesTab } from "@/pages/jobs/job/FilesTab";
-import { GpusTab } from "@/pages/jobs/job/GpusTab";
+import { CheckpointsTab } from "@/pages/jobs/job/tabs/CheckpointsTab";
+import { EventsTab } from "@/pages/jobs/job/tabs/EventsTab";
+import { FilesTab } from "@/pages/jobs/job/tabs/FilesTab";
+import { GpusTab } from "@/pages/jobs/job/tabs/GpusTab";
 import { JobHead } from "@/pages/jobs/job/JobHead";
-import { SummaryTab } from "@/pages/jobs/job/SummaryTab";
+import { SummaryTab } from "@/pages/jobs/job/tabs/SummaryTab";
 import { texts } from "@/pages/jobs/job/texts";
 import { LogsTab } from "@/pages/jobs/logs/LogsTab";
 import { SpecTab } from "@/pages/jobs/spec/SpecTab";

@@ -1,4 +1,4 @@
-/** A question: which window is replayed, and what is different in it. */
+/** The form of a simulation: the time window that is replayed, and the changes to try in it. */
 import { SegmentedControl, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { useState, type FormEvent } from "react";
@@ -28,13 +28,13 @@ export function AskForm({ onClose }: { onClose: () => void }) {
   const [span, setSpan] = useState<Window>({ days: "7", since: "", until: "" });
   const [draft, setDraft] = useState<ChangesDraft>(NO_CHANGES);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const [isTold, setTold] = useState(false);
+  const [isAttempted, setAttempted] = useState(false);
   const ask = useAsk((asked) => void navigate({ to: `/what-if/${asked.id}` }), setProblem);
   const candidate = changesOf(draft);
   const isRight = Object.keys(wrongOf(draft)).length === 0 && draft.add.every((one) => one.model !== "");
   function submit(event: FormEvent) {
     event.preventDefault();
-    setTold(true);
+    setAttempted(true);
     if (isEmpty(candidate) || !isRight || isWrong(span)) return;
     ask.mutate({ ...(name.trim() === "" ? {} : { name: name.trim() }), ...windowOf(span), candidate });
   }
@@ -62,7 +62,7 @@ export function AskForm({ onClose }: { onClose: () => void }) {
       />
       <WindowFields span={span} onChange={(change) => setSpan({ ...span, ...change })} />
       <ChangesFields draft={draft} onChange={(change) => setDraft({ ...draft, ...change })} />
-      {isTold && isEmpty(candidate) && (
+      {isAttempted && isEmpty(candidate) && (
         <Text size="sm" c="red" role="alert">
           {t("nothingChanged")}
         </Text>

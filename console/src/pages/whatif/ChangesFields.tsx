@@ -13,8 +13,8 @@ import {
 } from "@mantine/core";
 import { Plus, X } from "lucide-react";
 
+import { useOptions } from "@/api/options";
 import { useAll } from "@/api/useAll";
-import { PLACEMENTS, POLICIES } from "@/pages/scheduling/queues/draft";
 import { usePolicyText } from "@/pages/scheduling/queues/useQueueTexts";
 import { texts as queueTexts } from "@/pages/scheduling/queues/texts";
 import {
@@ -116,6 +116,7 @@ function QueueFields({
 }) {
   const t = useTexts(texts);
   const tq = useTexts(queueTexts);
+  const options = useOptions();
   const policyText = usePolicyText();
   const error = useError(draft);
   const { data: queues } = useAll("/queues");
@@ -140,7 +141,7 @@ function QueueFields({
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="xs">
         <Choice
           label={t("policy")}
-          options={POLICIES.map((value) => ({ value, label: policyText(value) }))}
+          options={options.ordering_policies.map(({ name }) => ({ value: name, label: policyText(name) }))}
           value={queue.policy}
           onChange={(policy) => onChange({ policy })}
         />
@@ -152,7 +153,7 @@ function QueueFields({
         />
         <Choice
           label={t("placement")}
-          options={PLACEMENTS.map((value) => ({ value, label: value }))}
+          options={options.placement_policies.map(({ name }) => ({ value: name, label: name }))}
           value={queue.placement}
           onChange={(placement) => onChange({ placement })}
         />

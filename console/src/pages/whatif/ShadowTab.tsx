@@ -154,7 +154,7 @@ function ShadowForm({ isRunning, onClose }: { isRunning: boolean; onClose: () =>
   const t = useTexts(texts);
   const [draft, setDraft] = useState(NO_CHANGES);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const [isTold, setTold] = useState(false);
+  const [isAttempted, setAttempted] = useState(false);
   const changes = shadowChangesOf(draft);
   const start = useAction<Changes, Shadow>({
     run: (body) => sent(api.PUT("/shadow", { body })),
@@ -165,7 +165,7 @@ function ShadowForm({ isRunning, onClose }: { isRunning: boolean; onClose: () =>
   });
   function submit(event: FormEvent) {
     event.preventDefault();
-    setTold(true);
+    setAttempted(true);
     if (!isEmpty(changes) && Object.keys(wrongOf(draft)).length === 0) start.mutate(changes);
   }
   return (
@@ -183,7 +183,7 @@ function ShadowForm({ isRunning, onClose }: { isRunning: boolean; onClose: () =>
         {t("shadowHint")} {isRunning && t("shadowReplace")}
       </Text>
       <ChangesFields draft={draft} onChange={(change) => setDraft({ ...draft, ...change })} onlyRules />
-      {isTold && isEmpty(changes) && (
+      {isAttempted && isEmpty(changes) && (
         <Text size="sm" c="red" role="alert">
           {t("nothingChanged")}
         </Text>

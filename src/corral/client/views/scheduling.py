@@ -19,7 +19,7 @@ class HorizonAccuracyView(TypedDict):
     horizon: str
 
 
-class ToldView(TypedDict):
+class PastEstimateView(TypedDict):
     job: str
     made_at: str
     p50: str
@@ -39,7 +39,7 @@ class EstimateAccuracyView(TypedDict):
     estimates: int
     by_horizon: list[HorizonAccuracyView]
     #: Estimates for jobs that the caller may see, the latest first.
-    recent: list[ToldView]
+    recent: list[PastEstimateView]
 
 
 class ExpectedBackView(TypedDict):

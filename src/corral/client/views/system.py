@@ -5,6 +5,8 @@ Generated from docs/reference/openapi.json by `make openapi`: do not edit.
 
 from typing import Any, Literal, TypedDict
 
+from corral.client.views.people import Function
+
 #: How jobs of different users are isolated from each other and from the server.
 Separation = Literal["accounts", "shared_accounts", "single_user"]
 
@@ -54,6 +56,41 @@ class HealthView(TypedDict):
 
 class LicencePut(TypedDict):
     token: str
+
+
+class FunctionView(TypedDict):
+    name: Function
+    #: What its users may do, in English.
+    description: str
+
+
+class OptionView(TypedDict):
+    #: The value in requests and answers.
+    name: str
+    #: In English, for users.
+    description: str
+
+
+class OrderingPolicyView(TypedDict):
+    #: The value in requests and answers.
+    name: str
+    #: In English, for users.
+    description: str
+    #: Queues with this policy can preempt by their order (`preempts`).
+    ranks_jobs: bool
+    #: Users can order their own waiting jobs.
+    uses_own_order: bool
+    #: The order depends on the scores of the users.
+    uses_score: bool
+
+
+class OptionsView(TypedDict):
+    """Each list in the order in which the options are shown, the default one first."""
+
+    ordering_policies: list[OrderingPolicyView]
+    placement_policies: list[OptionView]
+    #: What a permission group can allow.
+    functions: list[FunctionView]
 
 
 #: What was found, in the order in which things are shown.

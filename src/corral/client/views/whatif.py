@@ -57,7 +57,7 @@ class LeftOutView(TypedDict):
     jobs: int
 
 
-class CourseView(TypedDict):
+class TimeSeriesView(TypedDict):
     """Means within steps of the same length; each begins at its time."""
 
     times: list[str]
@@ -84,7 +84,7 @@ class RunView(TypedDict):
     resizes: int
     jain: float
     jain_slowdown: float
-    course: CourseView
+    course: TimeSeriesView
     waiting_cdf: list[list[float]]
 
 
@@ -122,15 +122,15 @@ class ResultView(TypedDict):
     seconds: float
 
 
+class ScenarioTextsView(TypedDict):
+    base: str
+    candidate: str
+
+
 SimulationSource = Literal["history", "trace"]
 
 
 SimulationState = Literal["waiting", "working", "ready", "failed", "cancelled", "interrupted"]
-
-
-class WordsView(TypedDict):
-    base: str
-    candidate: str
 
 
 class SimulationView(TypedDict):
@@ -147,7 +147,7 @@ class SimulationView(TypedDict):
     until: str
     base: dict[str, Any]
     candidate: dict[str, Any]
-    words: WordsView
+    words: ScenarioTextsView
     progress: ProgressView
     headline: HeadlineView | None
     #: Only set for a single simulation that is ready.

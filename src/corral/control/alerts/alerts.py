@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,8 +18,8 @@ from corral.core.alerts.defaults import builtin_rules
 from corral.core.alerts.evaluation import Evaluation
 from corral.core.alerts.model import Alert, AlertRule, AlertState, Silence
 from corral.core.alerts.signals import SIGNALS
+from corral.core.names import RULE_NAME
 
-RULE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 #: where the store keeps the settings that the built-in rules have followed already
 FOLLOWED = "alert-rule-settings"
 MAX_NOTE = 1000

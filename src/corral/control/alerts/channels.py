@@ -7,7 +7,6 @@ counts as tried, so that a server that dies over it tries again later, and never
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,8 +16,8 @@ from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
 from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import ChannelRecord, DeliveryRecord, DeliveryState
+from corral.core.names import RULE_NAME
 
-CHANNEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 #: Channels of the configuration file are config-1, config-2, …
 CONFIG_PREFIX = "config-"
 MAX_DESCRIPTION = 500
@@ -42,7 +41,7 @@ class Begun:
 
 def create(work: Work, caller: Caller, channel: ChannelRecord) -> ChannelRecord:
     require_operator(caller, "manage channels")
-    if not CHANNEL_NAME.fullmatch(channel.name) or channel.name.startswith(CONFIG_PREFIX):
+    if not RULE_NAME.fullmatch(channel.name) or channel.name.startswith(CONFIG_PREFIX):
         raise Invalid(
             f"the channel name {channel.name!r} is not allowed: up to 63 small letters, digits and -, "
             f"and not {CONFIG_PREFIX}…, which are those of the configuration file",

@@ -28,9 +28,8 @@ from corral.control.records import (
     VersionRecord,
 )
 from corral.control.storage.sharing import Circle, check_shares
+from corral.core.names import DATASET_NAME, TAG_NAME
 
-DATASET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,62}")
-TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 #: The fewest letters of an id that may stand for it.
 LEAST_DIGITS = 4
 _DIGITS = re.compile(r"[0-9a-f]{4,64}")
@@ -237,7 +236,7 @@ def tag(work: Work, caller: Caller, ref: str, name: str, version: str) -> TagRec
 
 
 def check_tag(name: str) -> None:
-    if not TAG.fullmatch(name) or name.endswith(".lock") or ".." in name or name.endswith("."):
+    if not TAG_NAME.fullmatch(name) or name.endswith(".lock") or ".." in name or name.endswith("."):
         raise Invalid(f"the tag {name[:80]!r} is not allowed: up to 63 letters, digits, '.', '_' and '-'", field="tag")
     if name == LATEST:
         raise Invalid(f"{LATEST} always means the newest version: choose another tag", field="tag")

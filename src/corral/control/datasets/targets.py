@@ -19,8 +19,8 @@ from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import DEFAULT_TARGET, ByteStorage, DatasetTargetRecord, MetadataKind
 from corral.control.storage import object_stores
+from corral.core.names import IMAGE_NAME
 
-TARGET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 MAX_TARGETS = 100
 BUILT_IN = DatasetTargetRecord(name=DEFAULT_TARGET)
 #: May change while there are datasets. Not the address: a storage belongs to one repository, for good.
@@ -51,7 +51,7 @@ def dataset_counts(tx: Transaction) -> dict[str, int]:
 
 def create(work: Work, caller: Caller, target: DatasetTargetRecord) -> DatasetTargetRecord:
     require_operator(caller, "manage dataset targets")
-    if not TARGET_NAME.fullmatch(target.name):
+    if not IMAGE_NAME.fullmatch(target.name):
         raise Invalid(
             f"the name {target.name!r} is not allowed: up to 63 small letters, digits, '.', '_' and '-'", field="name"
         )

@@ -6,7 +6,6 @@ jobs. What can be had right now is decided in `offers`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,8 +15,8 @@ from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import FlavorRecord, PackageRecord
 from corral.core.model import JobKind, Node, Request
+from corral.core.names import SETTING_NAME
 
-NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
 #: What a node with a network for direct memory access is labelled with.
 RDMA = ("rdma", "true")
 #: Where a job's spec keeps what it was picked from; no node label begins like this.
@@ -275,7 +274,7 @@ def _packages(names: Sequence[str]) -> str:
 
 
 def _check_name(name: str) -> None:
-    if not NAME.fullmatch(name):
+    if not SETTING_NAME.fullmatch(name):
         raise Invalid(
             f"the name {name!r} is not allowed: up to 63 letters, digits, - and _", field="name", length=len(name)
         )

@@ -13,12 +13,11 @@ from corral.control.scheduling import queue_choice
 from corral.control.system.policies import ScalingPolicy
 from corral.core.fleet.resources import NOTHING, Amount, asked_by, gpus_text
 from corral.core.model import WHOLE, Elastic, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue, Request, Taken
+from corral.core.names import JOB_NAME, SETTING_NAME
 from corral.core.quantities import format_bytes, format_duration
 from corral.core.scheduling.placement.search import could_ever_fit, domains_for
 from corral.core.snapshot.node_index import Fleet
 
-NAME = re.compile(r"[A-Za-z0-9_-]{4,63}")
-QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
 #: The names of jobs that were submitted without a name. No user may choose such a name, so that they are always free.
 GIVEN_NAME = re.compile(r"job-\d+")
 
@@ -30,7 +29,7 @@ def given_name(job_id: str) -> str:
 def check_name(name: str) -> None:
     if GIVEN_NAME.fullmatch(name):
         raise Invalid(f"names like {name!r} are given to jobs without a name: choose another", field="name")
-    if not NAME.fullmatch(name):
+    if not JOB_NAME.fullmatch(name):
         raise Invalid(
             f"the name {name!r} is not allowed: 4 to 63 letters, digits, - and _", field="name", length=len(name)
         )
@@ -38,7 +37,7 @@ def check_name(name: str) -> None:
 
 def check_queue_name(name: str) -> None:
     """Queues are few and named by operators: short names are fine."""
-    if not QUEUE_NAME.fullmatch(name):
+    if not SETTING_NAME.fullmatch(name):
         raise Invalid(
             f"the name {name!r} is not allowed: up to 63 letters, digits, - and _", field="name", length=len(name)
         )

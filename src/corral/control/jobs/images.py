@@ -16,8 +16,8 @@ from corral.control.errors import Forbidden, InUse, Invalid, NotFound, OverLimit
 from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
 from corral.control.ports import Transaction
 from corral.control.records import ImageRecord, RegistryCredentialRecord, Visibility
+from corral.core.names import IMAGE_NAME
 
-IMAGE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 #: Whose the platform's own images and logins are.
 PUBLIC_OWNER = ""
 MAX_IMAGES = 500

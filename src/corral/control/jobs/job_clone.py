@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 from corral.control.errors import Forbidden, Invalid
 from corral.control.fleet.catalog import FLAVOR_LABEL, PACKAGE_LABEL
-from corral.control.jobs.admission import GIVEN_NAME, NAME, queue_refusal
+from corral.control.jobs.admission import GIVEN_NAME, queue_refusal
 from corral.control.jobs.job_kinds import check_declared
 from corral.control.jobs.jobs import JobChange, JobDraft, make_job, own_job, submit
 from corral.control.live.unit_of_work import Caller, Work
@@ -16,6 +16,7 @@ from corral.control.storage.mount_text import requested_again
 from corral.control.storage.mounts import in_cluster
 from corral.core.jobs.job_fields import KEPT_BY_JOB, KEPT_BY_SPEC
 from corral.core.model import CLUSTER_LABEL, Job, Request
+from corral.core.names import JOB_NAME
 
 #: Fields of the API that are replaced in the spec as a whole, with the names of the spec's fields.
 SPEC_FIELDS = {
@@ -131,6 +132,6 @@ def _free_name(work: Work, job: Job) -> str | None:
     """NAME-2, NAME-3 and so on; None means one that is given."""
     if GIVEN_NAME.fullmatch(job.name):
         return None
-    names = [name for number in range(2, _TRIED_NAMES) if NAME.fullmatch(name := f"{job.name}-{number}")]
+    names = [name for number in range(2, _TRIED_NAMES) if JOB_NAME.fullmatch(name := f"{job.name}-{number}")]
     taken = work.tx.jobs.names_taken(job.user, names)
     return next((name for name in names if name not in taken and not work.jobs.is_new_name(job.user, name)), None)

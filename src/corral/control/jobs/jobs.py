@@ -224,7 +224,8 @@ def move(work: Work, caller: Caller, ref: str, *, before: str | None = None, aft
     queue = work.state.snapshot.queues.get(job.queue)
     if queue is not None and not POLICIES[queue.policy].uses_own_order:
         raise WrongState(
-            f"queue {queue.name} goes by {POLICIES[queue.policy].description}: there is no own order to change"
+            f"queue {queue.name} orders its jobs by {queue.policy} ({POLICIES[queue.policy].description}):"
+            " users cannot change that order"
         )
     sequence = [item for item in work.state.snapshot.lines[line_of(job)].own_sequence(job.user) if item.id != job.id]
     place = next((n for n, item in enumerate(sequence) if item.id == target.id), None)

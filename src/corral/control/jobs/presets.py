@@ -15,8 +15,8 @@ from corral.control.errors import Invalid, NotFound, Taken
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.operators import require_operator
 from corral.control.records import PresetRecord
+from corral.core.names import SETTING_NAME
 
-NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
 PARAMETER_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 #: Known only when a job starts, so a command keeps them as they are until then.
 LATER = frozenset({"gpu_list", "gpu_count"})
@@ -89,7 +89,7 @@ class Rendered:
 
 def problems_of(preset: Preset) -> Iterator[tuple[Place, str]]:
     """What is wrong with a template, and where."""
-    if NAME.fullmatch(preset.name) is None:
+    if SETTING_NAME.fullmatch(preset.name) is None:
         yield ("name",), f"the name {preset.name!r} is not allowed: up to 63 letters, digits, - and _"
     if preset.image is not None and preset.venv is not None:
         yield ("request", "venv"), "an image brings its own environment: give one of the two"

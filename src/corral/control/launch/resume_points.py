@@ -16,7 +16,7 @@ from corral.core.model import job_of_attempt
 log = logging.getLogger("corral.control")
 
 
-class Resuming:
+class ResumePoints:
     def __init__(self, checkpoints: Checkpoints, found: Callable[[LaunchOrder], None]) -> None:
         """`found` gets the order with what it resumes from, from any thread."""
         self._checkpoints = checkpoints

@@ -6,7 +6,7 @@ database; it must be idempotent, because a launch that the engine cannot take no
 
 To add a step: add a stage here, at its place in the order, and give the step that implements it to the controller
 (`corral.server.wiring.foundation`). Two things happen before these steps: `launch_order` makes the order when the plan
-is committed, and `Resuming` finds the checkpoint that the attempt resumes from.
+is committed, and `ResumePoints` finds the checkpoint that the attempt resumes from.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from functools import partial
 from typing import assert_never
 
 from corral.control.fleet.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
-from corral.control.launch.resume_points import Resuming
+from corral.control.launch.resume_points import ResumePoints
 from corral.control.live.outbox_retries import PutBack
 from corral.control.live.worker import Worker
 from corral.control.ports import (
@@ -119,7 +119,7 @@ class Outbox:
         self._not_taken = not_taken
         self._failed = failed or refused
         self._effects: queue.SimpleQueue[Effect | _Sign] = queue.SimpleQueue()
-        self._resuming = Resuming(checkpoints, self._looked_up) if checkpoints is not None else None
+        self._resume_points = ResumePoints(checkpoints, self._looked_up) if checkpoints is not None else None
         #: attempts that the engine has taken, and attempts that are refused, with the reason, until their end is
         #: recorded. No attempt is both: a refused attempt gives back its GPUs, and must not be launched after that
         self._launched: set[str] = set()
@@ -149,8 +149,8 @@ class Outbox:
             self._round.cancel()
 
     def _interrupt(self) -> None:
-        if self._resuming is not None:
-            self._resuming.close()
+        if self._resume_points is not None:
+            self._resume_points.close()
         self._effects.put(_Sign.CLOSE)
 
     def _step(self) -> None:
@@ -205,11 +205,11 @@ class Outbox:
                     self._refusals.pop(attempt_id, None)
             case LaunchEffect(order=order, is_looked_up=False) if order.attempt_id in self._awaited:
                 return None  # reconciling has found it missing, and its checkpoint is being looked up
-            case LaunchEffect(order=order, is_looked_up=False) if self._resuming is not None:
-                if not self._resuming.is_needed(order):
+            case LaunchEffect(order=order, is_looked_up=False) if self._resume_points is not None:
+                if not self._resume_points.is_needed(order):
                     return effect
                 self._awaited.add(order.attempt_id)
-                self._resuming.look_up(order)
+                self._resume_points.look_up(order)
                 return None
             case LaunchEffect(order=order, is_looked_up=True):
                 if order.attempt_id not in self._awaited:
@@ -226,8 +226,8 @@ class Outbox:
         return effect
 
     def _end_lookup(self, attempt_id: str) -> None:
-        if self._resuming is not None:
-            self._resuming.end(attempt_id)
+        if self._resume_points is not None:
+            self._resume_points.end(attempt_id)
 
     def _is_waited_for(self, effect: Effect) -> bool:
         """Whether the same effect waits for a retry already. If not, the new effect replaces a waiting one on the same

@@ -22,7 +22,8 @@ _OF_KIND = {
     JobKind.DISTRIBUTED: Function.DISTRIBUTE,
     JobKind.WORKBENCH: Function.WORKBENCH,
 }
-_WORDS = {
+#: by function, what its users may do
+ALLOWS = {
     Function.TRAIN: "submit training jobs",
     Function.DISTRIBUTE: "submit distributed jobs",
     Function.WORKBENCH: "open workbenches",
@@ -42,7 +43,7 @@ def require(caller: Caller, function: Function) -> None:
     """Refuse unless the caller's permission group has the function."""
     if not caller.may(function):
         raise NotPermitted(
-            f"you may not {_WORDS[function]}: your permission group lacks the function {function.value!r}",
+            f"you may not {ALLOWS[function]}: your permission group lacks the function {function.value!r}",
             function=function.value,
         )
 

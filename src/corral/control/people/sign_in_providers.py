@@ -26,6 +26,7 @@ from corral.control.records import (
     ProviderRecord,
     UserRecord,
 )
+from corral.core.names import USER_NAME
 
 PROVIDER_ID = re.compile(r"[a-z][a-z0-9-]{0,31}")
 #: Words that mean something else in the same place of an address.
@@ -305,7 +306,7 @@ def name_for(login: str, is_free: Callable[[str], bool]) -> str:
     for number in range(1, 1000):
         suffix = "" if number == 1 else f"-{number}"
         name = base[: _NAME_LENGTH - len(suffix)] + suffix
-        if user_accounts.USER_NAME.fullmatch(name) and name != PLATFORM and is_free(name):
+        if USER_NAME.fullmatch(name) and name != PLATFORM and is_free(name):
             return name
     raise Taken(f"no user name is left for the login {login!r}: create the user by hand", field="subjects", login=login)
 

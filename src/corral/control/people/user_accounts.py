@@ -28,11 +28,11 @@ from corral.control.records import (
 )
 from corral.control.scheduling import reservations
 from corral.control.storage import volumes
+from corral.core.names import USER_NAME
 from corral.core.people.membership import Membership
 from corral.core.people.quota import Quota
 from corral.core.snapshot.changes import DropMembership, PutMembership, PutQuota
 
-USER_NAME = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 MAX_EMAIL = 254
 MAX_DISPLAY_NAME = 100

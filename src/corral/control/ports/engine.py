@@ -210,15 +210,6 @@ class NodesElsewhere(Protocol):
 
 
 @runtime_checkable
-class FoldsAttempts(Protocol):
-    """An engine that leaves few files of attempts that are over."""
-
-    def fold_homes_with(self, fold_homes: Callable[[Sequence[str]], None]) -> None:
-        """Call this, from any thread, with jobs of which attempts were folded: their directories may be empty. What
-        it raises is tried again later."""
-
-
-@runtime_checkable
 class OnThisDisk(Protocol):
     """An engine whose attempts write to disks of the server's own machine."""
 

@@ -6,7 +6,6 @@ that dies over one finds it working at the next start and makes it again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,8 +20,8 @@ from corral.control.records import ReportPeriod, ReportRecord, ReportSchedule, R
 from corral.control.reports import report_texts
 from corral.control.reports.report_data import DAY, Span
 from corral.control.reports.report_schedules import due
+from corral.core.names import RULE_NAME
 
-SCHEDULE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 SHORTEST_SECONDS, LONGEST_SECONDS = 60.0, 366 * DAY
 #: Reports that may wait to be made at a time; each costs the server a moment.
 MAX_WORKING = 20
@@ -209,7 +208,7 @@ def _report(
 
 def _check(work: Work, caller: Caller, schedule: ReportSchedule) -> None:
     require_operator(caller, "make reports")
-    if not SCHEDULE_NAME.fullmatch(schedule.name):
+    if not RULE_NAME.fullmatch(schedule.name):
         raise Invalid(
             f"the schedule name {schedule.name!r} is not allowed: up to 63 small letters, digits and -", field="name"
         )

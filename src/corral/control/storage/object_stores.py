@@ -16,8 +16,8 @@ from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
 from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import ObjectStoreKind, ObjectStoreRecord
+from corral.core.names import IMAGE_NAME
 
-STORE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 MAX_PREFIX = 512
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -43,7 +43,7 @@ def volumes_of(tx: Transaction) -> dict[str, int]:
 
 def create(work: Work, caller: Caller, store: ObjectStoreRecord) -> ObjectStoreRecord:
     require_operator(caller, "manage object stores")
-    if not STORE_NAME.fullmatch(store.name):
+    if not IMAGE_NAME.fullmatch(store.name):
         raise Invalid(
             f"the name {store.name!r} is not allowed: up to 63 small letters, digits, '.', '_' and '-'", field="name"
         )

@@ -1,7 +1,7 @@
 """Volumes: storage that outlives jobs. Making, enlarging, sharing and deleting them, within what their owners may hold.
 
-A volume is a row first: who really makes and removes directories (`server/storing`) sees the row and reports here what
-became of it. How jobs mount them is in `mounts`, the buckets behind some of them in `object_stores`.
+A volume is a row first: `server/storage/volume_upkeep.py` reads the row, makes or removes the directory and reports the
+result here. `mounts` has the rules for mounts, `object_stores` the stores of object volumes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from corral.control.records import Function, Share, ShareKind, ShareMode, Volume
 from corral.control.storage import object_stores
 from corral.control.storage.sharing import Circle, check_shares
 from corral.core.model import Job
+from corral.core.names import VOLUME_NAME
 from corral.core.quantities import format_bytes
 from corral.core.snapshot.changes import DropVolume, PutVolume
 from corral.core.storage.volumes import VolumeType
 
-NAME = re.compile(r"[A-Za-z0-9_-]{2,63}")
 VOLUME_ID = re.compile(r"v-[1-9][0-9]{0,17}")
 #: The types that are made and kept; a local one comes and goes with its attempt.
 KEPT = (VolumeType.BLOCK, VolumeType.FILESYSTEM, VolumeType.OBJECT)
@@ -291,7 +291,7 @@ def keep(work: Work, volume: VolumeRecord) -> None:
 
 
 def check_name(name: str) -> None:
-    if not NAME.fullmatch(name) or VOLUME_ID.fullmatch(name):
+    if not VOLUME_NAME.fullmatch(name) or VOLUME_ID.fullmatch(name):
         raise Invalid(
             f"the volume name {name!r} is not allowed: 2 to 63 letters, digits, - and _, and not like v-12",
             field="name",

@@ -41,12 +41,21 @@ class Folds(Protocol):
         """Marks the attempt as folded."""
 
 
+#: Called with the jobs whose attempts were folded: their directories may be empty. If it raises, it is called again.
+FoldHomes = Callable[[Sequence[str]], None]
+
+
+def keep_homes(job_ids: Sequence[str]) -> None:
+    """Keeps the directories of the jobs."""
+
+
 class FoldWorker:
-    def __init__(self, files: Folds, *, quiet_seconds: float = QUIET_SECONDS) -> None:
+    def __init__(
+        self, files: Folds, *, quiet_seconds: float = QUIET_SECONDS, fold_homes: FoldHomes = keep_homes
+    ) -> None:
         self._files = files
         self._quiet_seconds = quiet_seconds
-        #: called with the jobs whose attempts were folded
-        self.fold_homes: Callable[[Sequence[str]], None] = lambda job_ids: None
+        self._fold_homes = fold_homes
         self._launched_at = self._last = time.monotonic()
         pause = min(POLL_SECONDS, max(0.05, quiet_seconds))
         self._worker = Worker("fold", self._fold_if_due, every_seconds=pause, first_after=pause)
@@ -74,7 +83,7 @@ class FoldWorker:
                 self._files.fold(attempt_id)
             except OSError as error:
                 log.warning("the files of attempt %s cannot be folded: %s", attempt_id, error)
-        self.fold_homes(sorted({attempt_id.rpartition(".")[0] for attempt_id in attempt_ids}))
+        self._fold_homes(sorted({attempt_id.rpartition(".")[0] for attempt_id in attempt_ids}))
         for attempt_id in attempt_ids:
             self._files.note_folded(attempt_id)
 

@@ -38,7 +38,7 @@ from corral.control.ports import (
 from corral.core.model import EndReason, Node, NodeState
 from corral.engines.attempts.aggregation import aggregate, must_stop
 from corral.engines.attempts.environment import MASTER_ADDR, base_environment
-from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldWorker
+from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
 from corral.engines.attempts.instance_messages import encode
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.attempts.job_places import remove_tree
@@ -80,6 +80,7 @@ class LocalEngine:
         runtime: ContainerRuntime | None = None,
         storage: StoragePlaces | None = None,
         fold_after_seconds: float = QUIET_SECONDS,
+        fold_homes: FoldHomes = keep_homes,
     ) -> None:
         """Without `runtime` the engine searches for Podman or Docker itself; without `storage` all storage is below
         the root."""
@@ -107,7 +108,7 @@ class LocalEngine:
             environ=environ,
         )
         self._folds = LocalFolds(self._layout)
-        self._fold_worker = FoldWorker(self._folds, quiet_seconds=fold_after_seconds)
+        self._fold_worker = FoldWorker(self._folds, quiet_seconds=fold_after_seconds, fold_homes=fold_homes)
         self._lock = threading.RLock()
         self._tracked: dict[str, Tracked] = {}
         self._closed = False
@@ -220,9 +221,6 @@ class LocalEngine:
 
     def has(self, attempt_id: str) -> bool:
         return is_safe_id(attempt_id) and os.path.isdir(self._layout.attempt_dir(attempt_id))
-
-    def fold_homes_with(self, fold_homes: Callable[[Sequence[str]], None]) -> None:
-        self._fold_worker.fold_homes = fold_homes
 
     def directories(self, attempt_id: str) -> Sequence[str]:
         with self._lock:

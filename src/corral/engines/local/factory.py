@@ -28,6 +28,7 @@ def open_engine(setup: EngineSetup) -> LocalEngine:
         isolation=setup.isolation,
         storage=setup.storage,
         fold_after_seconds=setup.fold_after_seconds,
+        fold_homes=setup.fold_homes,
     )
 
 

@@ -36,7 +36,7 @@ from corral.control.ports import (
 )
 from corral.core.model import EndReason
 from corral.engines.attempts.aggregation import must_stop
-from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldWorker
+from corral.engines.attempts.fold_worker import QUIET_SECONDS, FoldHomes, FoldWorker, keep_homes
 from corral.engines.attempts.instance_messages import StorageSpec
 from corral.engines.attempts.terms import TERM, read_term, write_term
 from corral.engines.slurm.attempts import run_directory, slurm_attempt
@@ -85,6 +85,7 @@ class SlurmEngine:
         look_seconds: float = 0.02,
         rescan_seconds: float = 2.0,
         fold_after_seconds: float = QUIET_SECONDS,
+        fold_homes: FoldHomes = keep_homes,
     ) -> None:
         """`account_of` returns the submitter of an attempt's Slurm job; None means the server's own account. Below
         `top`, the path to a job's directories may be opened for its account."""
@@ -129,7 +130,7 @@ class SlurmEngine:
         self._preparations = Preparations(self._mark, self._layout, storage, os.environ, self._take_prepared)
         self._watcher = Watcher(self, look_seconds=look_seconds, rescan_seconds=rescan_seconds)
         self._watcher.start()
-        self._fold_worker = FoldWorker(self._layout, quiet_seconds=fold_after_seconds)
+        self._fold_worker = FoldWorker(self._layout, quiet_seconds=fold_after_seconds, fold_homes=fold_homes)
         self._fold_worker.start()
 
     # -------------------------------------------------------------------------------------------- Fenced
@@ -267,9 +268,6 @@ class SlurmEngine:
             or run_directory.has_folded_log(self._layout.place(attempt_id, 0))
             or self._preparations.has(attempt_id)
         )
-
-    def fold_homes_with(self, fold_homes: Callable[[Sequence[str]], None]) -> None:
-        self._fold_worker.fold_homes = fold_homes
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         self._watcher.subscribe(sink)

@@ -79,6 +79,7 @@ def open_engine(setup: EngineSetup) -> SlurmEngine:
         storage=setup.storage,
         top=str(setup.home),
         fold_after_seconds=setup.fold_after_seconds,
+        fold_homes=setup.fold_homes,
     )
 
 

@@ -14,7 +14,7 @@ from corral.server.datasets.dataset_access import dataset_key, storage_access
 from corral.server.settings.settings import Settings
 
 
-class DatasetMounting:
+class DatasetOrders:
     def __init__(self, *, store: Store, settings: Settings, box: SecretBox) -> None:
         self._store = store
         self._settings = settings

@@ -34,7 +34,7 @@ from corral.server.routes.people import (
 from corral.server.routes.reports import analysis, reports
 from corral.server.routes.scheduling import estimates, queues, receipts, reservations
 from corral.server.routes.storage import object_stores, volume_files, volume_uploads, volumes
-from corral.server.routes.system import home, pages, search, settings, system
+from corral.server.routes.system import home, options, pages, search, settings, system
 from corral.server.routes.whatif import shadow, simulations
 from corral.server.routes.workbenches import jupyter, workbenches
 from corral.server.system.licences import watch_licence
@@ -91,6 +91,7 @@ ROUTERS = (
     simulations.router,
     shadow.router,
     search.router,
+    options.router,
     settings.router,
     system.router,
     pages.router,

@@ -45,7 +45,6 @@ from corral.server.settings.disk_limits import DiskLimits
 from corral.server.settings.settings import Settings
 from corral.server.storage.readers import Readers
 from corral.server.storage.volume_storage import VolumeStorage
-from corral.server.storage.volume_upkeep import Storing
 from corral.server.system.disk_guard import DiskGuard
 from corral.server.system.isolation import Separated
 from corral.server.system.write_proof import WriteProof
@@ -55,7 +54,7 @@ from corral.server.whatif.time_travel import TimeTravel
 from corral.server.workbenches.proxy import JupyterProxy
 from corral.server.workbenches.workbench_origins import WorkbenchOrigins
 from corral.server.workbenches.workbench_passes import WorkbenchPasses
-from corral.server.workbenches.workbench_watch import Workbenching
+from corral.server.workbenches.workbench_watch import WorkbenchWatch
 from corral.telemetry.readings import LatestReadings
 from corral.telemetry.scraper import ScrapingCollector
 
@@ -101,7 +100,7 @@ class ServerContext:
     #: checkpoints of jobs
     checkpoints: Checkpoints
     #: state and use of workbenches
-    workbenches: Workbenching
+    workbenches: WorkbenchWatch
     jupyter: JupyterProxy
     #: origins of workbenches' pages, and tickets for browsers
     origins: WorkbenchOrigins
@@ -139,7 +138,6 @@ class ServerContext:
     shadow_runner: ShadowRunner
     #: files of volumes from outside of jobs
     volume_storage: VolumeStorage
-    storing: Storing
     #: heavy reading for requests
     readers: Readers
     #: limits on the jobs' use of the disk, and its free space

@@ -14,7 +14,7 @@ from corral.server.auth.secret_box import SecretBox, SecretUnreadable
 log = logging.getLogger("corral.server.images")
 
 
-class Imaging:
+class ImageOrders:
     def __init__(self, *, store: Store, box: SecretBox) -> None:
         self._store = store
         self._box = box

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from corral.core.names import VARIABLE_NAME
 from corral.core.quantities import parse_bytes, parse_duration
 from corral.core.visible_text import visible
 
 Item = TypeVar("Item")
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Body(BaseModel):
@@ -106,6 +105,6 @@ def number(value: float) -> int | float:
 def environment(values: dict[str, str]) -> dict[str, str]:
     """The rule for variables of jobs, and for those that the configuration sets for all jobs. Raises ValueError."""
     for name in values:
-        if _ENV_NAME.fullmatch(name) is None:
+        if VARIABLE_NAME.fullmatch(name) is None:
             raise ValueError(f"{name!r} is not a name of an environment variable: letters, digits and _")
     return values

@@ -14,7 +14,7 @@ from corral.server.auth.secret_box import SecretBox, SecretUnreadable
 
 log = logging.getLogger("corral.server.storage")
 
-#: How long somebody waits who tests a bucket.
+#: The longest time that a test of a bucket takes.
 LOOK_SECONDS = 20.0
 
 
@@ -45,7 +45,7 @@ def access_to_volume(tables: Transaction, volume: VolumeRecord, box: SecretBox) 
         ) from None
 
 
-class Mounting:
+class MountOrders:
     def __init__(self, *, store: Store, box: SecretBox) -> None:
         self._store = store
         self._box = box

@@ -66,7 +66,7 @@ class _Known:
     left: set[str] = field(default_factory=set)
 
 
-class Storing:
+class VolumeUpkeep:
     def __init__(
         self,
         *,

@@ -35,9 +35,9 @@ from corral.server.events.audit_notes import AuditNotes, written_by
 from corral.server.events.event_texts import EventTexts
 from corral.server.http.app import VERSION, build_app
 from corral.server.http.context import ServerContext
-from corral.server.jobs.image_orders import Imaging
+from corral.server.jobs.image_orders import ImageOrders
 from corral.server.settings.settings import FIRST_USER, Settings
-from corral.server.storage.mount_orders import Mounting
+from corral.server.storage.mount_orders import MountOrders
 from corral.server.storage.readers import Readers
 from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.system.write_proof import WriteProof
@@ -75,7 +75,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None, take_ov
         parts.callback(context.passwords.close)
         parts.callback(context.readers.close)
         _compare_gpus(settings, base.controller)
-        _renew_secrets(context, base.imaging, base.mounting)
+        _renew_secrets(context, base.image_orders, base.mount_orders)
         yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
 
 
@@ -92,7 +92,7 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         outputs=DirectoryOutputs(base.workspace),
         checkpoints=base.checkpoints,
         workbenches=base.workbenches,
-        jupyter=JupyterProxy(base.workbenches.reaching.way),
+        jupyter=JupyterProxy(base.workbenches.routes.way),
         origins=_origins(base),
         passes=WorkbenchPasses(box),
         task_holder=(sys.executable, "-u", holder.__file__),
@@ -111,13 +111,12 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         report_worker=workers.report_worker,
         simulation_runner=workers.simulation_runner,
         shadow_runner=workers.shadow_runner,
-        storing=base.storing,
         operation_runner=workers.operation_runner,
         library=DatasetLibrary(store=store, settings=settings, box=box),
         time_travel=TimeTravel(store, controller),
         volume_storage=VolumeStorage(
-            driver=base.storing.driver,
-            changed=base.storing.changed,
+            driver=base.volume_upkeep.driver,
+            changed=base.volume_upkeep.changed,
             box=box,
             staging=settings.home / "uploads",
             now=clock.now,
@@ -179,17 +178,17 @@ def _count_gpus(state: State, cluster: str) -> int:
     return sum(len(node.gpus) for node in state.snapshot.nodes.values() if node.cluster == cluster)
 
 
-def _renew_secrets(context: ServerContext, imaging: Imaging, mounting: Mounting) -> None:
+def _renew_secrets(context: ServerContext, image_orders: ImageOrders, mount_orders: MountOrders) -> None:
     """Encrypt secrets with the present key that were encrypted with an older one."""
     with context.store.read() as tables:
         renewed = secret_box.renewed(tables.providers.all(), context.box)
     if renewed:
         context.controller.execute(sign_in_providers.renew_secrets, renewed).result(_START_SECONDS)
-    if logins := imaging.renewed():
+    if logins := image_orders.renewed():
         context.controller.execute(images.renew_secrets, logins).result(_START_SECONDS)
     if tokens := renewed_tokens(context.store, context.box):
         context.controller.execute(targets.renew_tokens, tokens).result(_START_SECONDS)
-    if stores := mounting.renewed():
+    if stores := mount_orders.renewed():
         context.controller.execute(object_stores.renew_secrets, stores).result(_START_SECONDS)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corral.control.ports import Engine, LogChunk
+from corral.engines.attempts.fold_worker import FoldHomes
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.engine_setup import EngineSetup
 from corral.engines.local.engine import LocalEngine
@@ -40,7 +41,11 @@ class Clusters:
 
 @contextmanager
 def opened(
-    settings: Settings, isolated: Isolation, places: StoragePlaces, roots: Mapping[str, Path]
+    settings: Settings,
+    isolated: Isolation,
+    places: StoragePlaces,
+    roots: Mapping[str, Path],
+    fold_homes: FoldHomes,
 ) -> Iterator[Clusters]:
     """`roots`: the directory in which the engine of each cluster keeps its attempts."""
     with ExitStack() as parts:
@@ -54,6 +59,7 @@ def opened(
                 storage=places,
                 log_limit_bytes=settings.local.log_limit_bytes,
                 fold_after_seconds=settings.retention.fold_seconds,
+                fold_homes=fold_homes,
                 section=_section(settings, cluster),
             )
             engines[cluster.name] = open_engine(cluster.engine, setup)

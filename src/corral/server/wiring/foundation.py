@@ -14,32 +14,32 @@ from typing import Any
 from corral.control.launch.steps import LaunchStage, LaunchStep
 from corral.control.live import restored_store
 from corral.control.live.controller import Controller
-from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM
-from corral.control.ports import Clock, FoldsAttempts, Store, StoreHolder
+from corral.control.ports import Clock, Store, StoreHolder
 from corral.control.records import EventRecord
+from corral.core.model import ENDED
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.storage.driver import DirectoryVolumes
 from corral.engines.workbenches import workbench_host, workbench_relay, workbench_start
 from corral.engines.workbenches.tool_probe import LocalTools
 from corral.server.auth.secret_box import SecretBox
-from corral.server.datasets.dataset_orders import DatasetMounting
+from corral.server.datasets.dataset_orders import DatasetOrders
 from corral.server.events.stream import EventFeed
 from corral.server.http.app import VERSION
-from corral.server.jobs.image_orders import Imaging
+from corral.server.jobs.image_orders import ImageOrders
 from corral.server.jobs.preset_files import install_helpers
 from corral.server.monitoring.server_metrics import ServerMetrics
 from corral.server.settings.disk_limits import DiskLimits, disk_limits
 from corral.server.settings.settings import Settings
 from corral.server.settings.storage_places import storage_places
-from corral.server.storage.mount_orders import Mounting
-from corral.server.storage.volume_upkeep import Storing
+from corral.server.storage.mount_orders import MountOrders
+from corral.server.storage.volume_upkeep import VolumeUpkeep
 from corral.server.system import isolation
 from corral.server.system.disk_guard import DiskGuard
 from corral.server.system.isolation import Separated, Separation
 from corral.server.wiring import clusters, home_ownership
 from corral.server.wiring.clusters import Clusters
-from corral.server.workbenches.workbench_watch import Workbenching
+from corral.server.workbenches.workbench_watch import WorkbenchWatch
 from corral.stores import open_store
 from corral.stores.jobs.checkpoints import DirectoryCheckpoints
 from corral.stores.jobs.job_directories import DirectoryWorkspace
@@ -47,8 +47,6 @@ from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches
 from corral.stores.workbenches.workbench_keys import WorkbenchKeys
 
 log = logging.getLogger("corral.server")
-
-_ASK_SECONDS = 10.0
 
 #: By the names that they have in a workbench's directory.
 _WORKBENCH_PROGRAMS = {
@@ -76,10 +74,10 @@ class Foundation:
     controller: Controller
     workspace: DirectoryWorkspace
     checkpoints: DirectoryCheckpoints
-    workbenches: Workbenching
-    storing: Storing
-    imaging: Imaging
-    mounting: Mounting
+    workbenches: WorkbenchWatch
+    volume_upkeep: VolumeUpkeep
+    image_orders: ImageOrders
+    mount_orders: MountOrders
     box: SecretBox
     feed: EventFeed
     metrics: ServerMetrics
@@ -88,7 +86,7 @@ class Foundation:
 
 
 def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Foundation:
-    """With a controller that runs. Whoever leaves `parts` stops it; jobs keep running.
+    """Start the controller; closing `parts` stops it. Jobs keep running.
 
     `take_over` lets this home have a store that is another's. Raises StoreHeld, or LivingElsewhere.
     """
@@ -107,10 +105,11 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
     guard.start()
     parts.callback(guard.stop)
     places = storage_places(settings)
-    here = parts.enter_context(clusters.opened(settings, isolated, places, roots))
+    workspace = DirectoryWorkspace(settings.home / "jobs")
+    fold_homes = partial(_fold_homes, store, workspace)
+    here = parts.enter_context(clusters.opened(settings, isolated, places, roots, fold_homes))
     _let_jobs_in(settings, isolated)
     feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
-    workspace = DirectoryWorkspace(settings.home / "jobs")
     checkpoints = DirectoryCheckpoints(workspace, verify_seconds=settings.reading.checkpoint_seconds)
     metrics = ServerMetrics(VERSION)
     controller = Controller(
@@ -134,15 +133,15 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
         workspace=workspace,
         checkpoints=checkpoints,
         workbenches=_workbenches(settings, isolated, controller, store, workspace, clock),
-        storing=Storing(
+        volume_upkeep=VolumeUpkeep(
             controller=controller,
             store=store,
             driver=DirectoryVolumes(places.volumes),
             # Nodes of a Slurm cluster share this file system, so one driver makes the volumes of all.
             clusters=[cluster.name for cluster in settings.cluster],
         ),
-        imaging=Imaging(store=store, box=box),
-        mounting=Mounting(store=store, box=box),
+        image_orders=ImageOrders(store=store, box=box),
+        mount_orders=MountOrders(store=store, box=box),
         box=box,
         feed=feed,
         metrics=metrics,
@@ -177,9 +176,6 @@ def _tell_of_former(foundation: Foundation, former: StoreHolder | None, claim: S
 def _start(foundation: Foundation, parts: ExitStack) -> None:
     """Start the controller with the steps that prepare a launch."""
     controller = foundation.controller
-    for engine in foundation.clusters.engines.values():
-        if isinstance(engine, FoldsAttempts):
-            engine.fold_homes_with(partial(_fold_homes, foundation))
     controller.start(_launch_steps(foundation))
     parts.callback(controller.stop)
 
@@ -189,22 +185,19 @@ def _launch_steps(foundation: Foundation) -> dict[LaunchStage, LaunchStep]:
     return {
         LaunchStage.DISK_ROOM: foundation.disk_guard,
         LaunchStage.WORKBENCH: foundation.workbenches,
-        LaunchStage.IMAGE: foundation.imaging,
-        LaunchStage.VOLUMES: foundation.mounting,
-        LaunchStage.DATASETS: DatasetMounting(store=foundation.store, settings=foundation.settings, box=foundation.box),
-        LaunchStage.VOLUME_USE: foundation.storing,
+        LaunchStage.IMAGE: foundation.image_orders,
+        LaunchStage.VOLUMES: foundation.mount_orders,
+        LaunchStage.DATASETS: DatasetOrders(store=foundation.store, settings=foundation.settings, box=foundation.box),
+        LaunchStage.VOLUME_USE: foundation.volume_upkeep,
     }
 
 
-def _fold_homes(foundation: Foundation, job_ids: Sequence[str]) -> None:
-    """Remove directories of jobs that are over and left nothing."""
-    launches = foundation.workspace.launches(job_ids)
-    live = foundation.controller.inspect(_live_of, job_ids).result(_ASK_SECONDS)
-    foundation.workspace.fold({job_id: count for job_id, count in launches.items() if job_id not in live})
-
-
-def _live_of(state: State, job_ids: Sequence[str]) -> set[str]:
-    return {job_id for job_id in job_ids if job_id in state.snapshot.jobs}
+def _fold_homes(store: Store, workspace: DirectoryWorkspace, job_ids: Sequence[str]) -> None:
+    """Remove the empty directories of ended jobs."""
+    launches = workspace.launches(job_ids)
+    with store.read() as tables:
+        live = {job_id for job_id, job in tables.jobs.some(job_ids).items() if job.state not in ENDED}
+    workspace.fold({job_id: count for job_id, count in launches.items() if job_id not in live})
 
 
 def _prepared_home(settings: Settings) -> Isolation:
@@ -243,8 +236,8 @@ def _workbenches(
     store: Store,
     workspace: DirectoryWorkspace,
     clock: Clock,
-) -> Workbenching:
-    return Workbenching(
+) -> WorkbenchWatch:
+    return WorkbenchWatch(
         controller=controller,
         store=store,
         files=DirectoryWorkbenches(workspace.home, _WORKBENCH_PROGRAMS),

@@ -87,7 +87,7 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
         shadow_runner=_run(parts, ShadowRunner(controller=controller, store=store, notify=feed.notify)),
         operation_runner=_operation_runner(base),
     )
-    _run(parts, base.storing)
+    _run(parts, base.volume_upkeep)
     _run(
         parts,
         DiskWatch(
@@ -120,7 +120,7 @@ def _operation_runner(base: Foundation) -> OperationRunner:
         store=base.store,
         settings=base.settings,
         box=base.box,
-        volume_path=base.storing.driver.path_of,
+        volume_path=base.volume_upkeep.driver.path_of,
         workspace=base.workspace,
         notify=base.feed.notify,
     )

@@ -68,7 +68,7 @@ class Place:
     node: str
 
 
-class Reaching:
+class WorkbenchRoutes:
     def __init__(self, *, controller: Controller, files: DirectoryWorkbenches, keys: WorkbenchKeys) -> None:
         self._controller = controller
         self._files = files

@@ -1,7 +1,8 @@
-"""Workbenches that run: what they find when they start, whose keys let in, how idle they are.
+"""Prepares workbenches and watches those that run.
 
-Reads what the programs in the workbenches write down, hands those that nobody uses to the controller, and keeps the SSH
-keys that let in those of the owners. Everything is on disk or in the store: a new server goes on where this one was.
+Before a launch it writes the files that the workbench's programs read. Then it reads their status files, reports idle
+workbenches to the controller, and keeps the authorized SSH keys equal to those of the owner. All state is on disk or in
+the store, so that a new server continues where the former one stopped.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from corral.control.workbenches import workbenches
 from corral.control.workbenches.workbenches import Idle, idle_seconds
 from corral.core.model import CLUSTER_LABEL, Job, JobKind, JobState, Request
 from corral.engines.attempts.accounts import Account, AccountRules
-from corral.server.workbenches.workbench_routes import Reaching, listen_address
+from corral.server.workbenches.workbench_routes import WorkbenchRoutes, listen_address
 from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches
 from corral.stores.workbenches.workbench_keys import WorkbenchKeys
 
@@ -31,7 +32,7 @@ EVERY_SECONDS = 3.0
 _ASK_SECONDS = 10.0
 
 
-class Workbenching:
+class WorkbenchWatch:
     def __init__(
         self,
         *,
@@ -46,7 +47,7 @@ class Workbenching:
         ssh_ports: tuple[int, int],
     ) -> None:
         self.files = files
-        self.reaching = Reaching(controller=controller, files=files, keys=keys)
+        self.routes = WorkbenchRoutes(controller=controller, files=files, keys=keys)
         self._keys = keys
         self._controller = controller
         self._store = store
@@ -55,7 +56,7 @@ class Workbenching:
         self._clock = clock
         self._ssh_listen = ssh_listen
         self._ssh_ports = ssh_ports
-        #: when a person last changed something through the proxy, by job; what happens inside is told by the status
+        #: by job, when a user last changed something through the proxy; the status file reports activity inside
         self._used_at: dict[str, float] = {}
         self._worker = Worker("workbenches", self._look, every_seconds=EVERY_SECONDS)
 
@@ -75,7 +76,7 @@ class Workbenching:
         if shared is not None:
             raise Missing(shared, field="name")
         cluster = dict(request.labels).get(CLUSTER_LABEL)
-        if self.reaching.is_elsewhere(cluster) if cluster else self.reaching.has_elsewhere():
+        if self.routes.is_elsewhere(cluster) if cluster else self.routes.has_elsewhere():
             return []
         return self._tools.missing(workbenches.needed_tools(spec), venv=spec.venv, env=spec.env)
 
@@ -92,7 +93,7 @@ class Workbenching:
             return order
         if shared is not None:
             raise LaunchRefused(shared)
-        address = self.reaching.node_address(cluster, order.instances[0].node)
+        address = self.routes.node_address(cluster, order.instances[0].node)
         settings = workbenches.host_settings(
             record,
             listen=self._ssh_listen if address is None else listen_address(address),

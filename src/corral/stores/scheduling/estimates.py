@@ -54,7 +54,7 @@ class SqlEstimateTable:
         _ADD.run(self._connection, [_row(one) for one in made])
 
     def open(self) -> list[PastEstimate]:
-        return [_told_of(row) for row in self._connection.execute(_OPEN)]
+        return [_estimate_of(row) for row in self._connection.execute(_OPEN)]
 
     def settle(self, started: Mapping[tuple[str, int], float]) -> None:
         rows = [(at, row_codec.required_job_number(job), attempt) for (job, attempt), at in started.items()]
@@ -65,7 +65,7 @@ class SqlEstimateTable:
 
     def latest(self, limit: int, since: float = 0.0) -> list[PastEstimate]:
         rows = self._connection.execute(_LATEST, {"since": since, "most": check_limit(limit)}).all()
-        return [_told_of(row) for row in rows][::-1]
+        return [_estimate_of(row) for row in rows][::-1]
 
     def prune(self, before: float) -> int:
         return self._connection.execute(delete(estimate_rows).where(estimate_rows.c.made_at < before)).rowcount
@@ -86,7 +86,7 @@ def _row(one: PastEstimate) -> tuple[Any, ...]:
     )
 
 
-def _told_of(row: Any) -> PastEstimate:
+def _estimate_of(row: Any) -> PastEstimate:
     return PastEstimate(
         job_id=row_codec.job_id(row.job_id),
         attempt=row.attempt,

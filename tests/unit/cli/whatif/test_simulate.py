@@ -120,7 +120,7 @@ def test_the_server_s_own_history() -> None:
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        (["--policy", "fifo"], "--policy: 'fifo' is not one of fcfs, "),
+        (["--policy", "fifo"], "--policy: 'fifo' is not one of fair-share, "),
         (["--policy", " , "], "--policy names nothing"),
         (["--placement", "tetris"], "--placement: 'tetris' is not one of "),
         (["--blocking", "maybe"], "--blocking: 'maybe' is not one of strict, backfill"),

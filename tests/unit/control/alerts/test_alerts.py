@@ -1,4 +1,4 @@
-"""What an evaluation changes, who is told, what corral does by itself, and what operators do."""
+"""What an evaluation changes, which channels are notified, which actions follow, and what operators do."""
 
 from __future__ import annotations
 

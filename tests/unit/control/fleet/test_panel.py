@@ -1,4 +1,4 @@
-"""The resource panel, recounted by hand, and the course of scores."""
+"""The resource panel, recounted by hand, and the history of scores."""
 
 from __future__ import annotations
 
@@ -108,26 +108,26 @@ def test_the_history_is_exact_at_every_point() -> None:
     """Two GPUs from 0 h to 6 h, none after."""
     constant = 6 * HOUR
     peak = 2 * (1 - math.exp(-1))
-    course = score_history([point(0, 0, 2), point(6 * HOUR, peak, 0)], 0, 12 * HOUR, constant, 25)
-    assert 20 < len(course) <= 25
-    assert (course[0].at, course[-1].at) == (0, 12 * HOUR)
-    for item in course:
+    history = score_history([point(0, 0, 2), point(6 * HOUR, peak, 0)], 0, 12 * HOUR, constant, 25)
+    assert 20 < len(history) <= 25
+    assert (history[0].at, history[-1].at) == (0, 12 * HOUR)
+    for item in history:
         early = item.at < 6 * HOUR
         exact = 2 * (1 - math.exp(-item.at / constant)) if early else peak * math.exp(-(item.at / constant - 1))
         assert item.value == pytest.approx(exact)
         assert item.usage == (2 if early else 0)
-    assert 6 * HOUR in {item.at for item in course}, "changes are points of their own"
+    assert 6 * HOUR in {item.at for item in history}, "changes are points of their own"
 
 
-def test_the_course_begins_where_it_was_asked_to() -> None:
-    course = score_history([point(0, 0, 1), point(100, 0.5, 0)], 50, 200, 100.0, 10)
-    assert course[0].at == 50
-    assert course[0].value == pytest.approx(1 - math.exp(-0.5))
+def test_the_history_begins_at_the_time_that_was_asked_for() -> None:
+    history = score_history([point(0, 0, 1), point(100, 0.5, 0)], 50, 200, 100.0, 10)
+    assert history[0].at == 50
+    assert history[0].value == pytest.approx(1 - math.exp(-0.5))
 
 
 def test_many_changes_are_sampled() -> None:
     points = [point(float(n), n / 1000, 1.0) for n in range(1000)]
-    course = score_history(points, 0, 1000, 1e9, 50)
-    assert len(course) == 50
-    assert all(item.value == pytest.approx(math.floor(item.at) / 1000, abs=2e-3) for item in course)
+    history = score_history(points, 0, 1000, 1e9, 50)
+    assert len(history) == 50
+    assert all(item.value == pytest.approx(math.floor(item.at) / 1000, abs=2e-3) for item in history)
     assert score_history([], 0, 10, 1.0, 5) == []

@@ -1,4 +1,4 @@
-"""Pools: a GPU is in one, a pool has one model, and nobody's GPU is pulled away."""
+"""Pools: a GPU is in one, a pool has one model, and no GPU that a job holds is moved."""
 
 from __future__ import annotations
 

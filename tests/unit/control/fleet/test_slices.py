@@ -1,4 +1,4 @@
-"""Slices of GPUs, from the hardware that an engine tells of to the job that has one: stories in data."""
+"""Slices of GPUs, from the hardware that an engine reports to the job that holds one: stories in data."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ REFUSED: list[tuple[str, tuple[Node, ...], Request, str]] = [
     ("a share where there are slices only", CUT, Request(gpu_milli=500), "a slice of a GPU is not shared"),
     ("more whole GPUs than there are", MIXED, Request(gpus=2), "no node in pool default has 2 GPUs, the largest has 1"),
     (
-        "a profile that nobody has cut",
+        "a profile without slices",
         MIXED,
         Request(gpus=1, models=("H200-MIG-7g.141gb",)),
         "there is no GPU of model",

@@ -1,4 +1,4 @@
-"""Who may say that a node takes nothing new: an operator here, or somebody at the engine; the last word is right."""
+"""A node that takes no new jobs: by an operator here, or by an administrator of the engine; the last decision holds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Checkpoints in a job's life: what programs are told, when they saved, what the next attempt resumes from, and that
-nobody's work ends without a warning."""
+"""Checkpoints in a job's life: the variables of programs, when they saved, what the next attempt resumes from, and
+that no work ends without a warning."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ RUNNING, ENDED = AttemptPhase.RUNNING, AttemptPhase.ENDED
 LIBRARY = CheckpointPolicy(library="/home/helper")
 
 
-# -------------------------------------------------------------------------------------------- told at the launch
+# -------------------------------------------------------------------------------------------- variables at the launch
 
 
 @pytest.mark.parametrize(
-    ("policy", "spec", "told"),
+    ("policy", "spec", "variables"),
     [
         (CheckpointPolicy(), {}, {"INTERVAL_SECONDS": "600", "KEEP": "3"}),
         (CheckpointPolicy(interval_seconds=90.0, keep=5), {}, {"INTERVAL_SECONDS": "90", "KEEP": "5"}),
@@ -73,8 +73,10 @@ LIBRARY = CheckpointPolicy(library="/home/helper")
         (CheckpointPolicy(enabled=False, library="/home/helper"), {"checkpoint_interval_seconds": 5.0}, {}),
     ],
 )
-def test_what_a_program_is_told(policy: CheckpointPolicy, spec: dict[str, object], told: dict[str, str]) -> None:
-    names = {name if name == "PYTHONPATH" else f"CORRAL_CHECKPOINT_{name}": value for name, value in told.items()}
+def test_the_checkpoint_variables_of_a_program(
+    policy: CheckpointPolicy, spec: dict[str, object], variables: dict[str, str]
+) -> None:
+    names = {name if name == "PYTHONPATH" else f"CORRAL_CHECKPOINT_{name}": value for name, value in variables.items()}
     assert checkpoint_env(policy, JobSpec(**{"command": ("train",), **spec})) == names  # type: ignore[arg-type]
 
 
@@ -348,7 +350,7 @@ def test_with_nothing_good_it_begins_anew(house: House) -> None:
     assert house.shelf.looks == [job_id], "where nothing lies, nothing is read"
 
 
-def test_a_disk_that_fails_keeps_nobody_from_running(house: House) -> None:
+def test_a_disk_that_fails_keeps_no_job_from_running(house: House) -> None:
     house.shelf.saved = [saved(3)]
     house.shelf.error = OSError(5, "Input/output error")
     job_id = house.submit("training")
@@ -356,7 +358,7 @@ def test_a_disk_that_fails_keeps_nobody_from_running(house: House) -> None:
     assert "CORRAL_RESUME_FROM" not in house.env(f"{job_id}.2")
 
 
-def test_reading_a_large_one_holds_up_nobody_else(house: House) -> None:
+def test_reading_a_large_checkpoint_delays_no_other_job(house: House) -> None:
     house.shelf.saved = [saved(3)]
     slow, other = house.submit("slow-one"), house.submit("other")
     house.env(f"{other}.1")

@@ -221,7 +221,7 @@ def test_after_a_restart_everybody_still_knows_whom_they_wait_for(desk: Desk) ->
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_nobody_waits_for_what_is_over(store: Store, data: st.DataObject) -> None:
+def test_no_job_waits_for_a_dependency_that_is_over(store: Store, data: st.DataObject) -> None:
     """Random submissions, ends, stops, starts and deletions. Afterwards, also after a restart, every open dependency of
     a queued job can still complete, nothing ran before what it came after, and the index is that of a fresh start."""
     desk = Desk(store)

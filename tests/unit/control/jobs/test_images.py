@@ -100,7 +100,7 @@ def test_the_login_is_the_named_one_or_the_users_own_for_that_registry(staffed: 
     assert source(staffed, "eve", f"{HOST}/other:2")[1] is None
     # the platform's login is for the platform's images only
     assert source(staffed, "eve", "pytorch")[1] == "hub"
-    assert source(staffed, "eve", "docker.io/somebody/private:1")[1] is None
+    assert source(staffed, "eve", "docker.io/another/private:1")[1] is None
     # shared with a login, it is pulled on the owner's behalf; without, with one's own
     shared = {"visibility": Visibility.SHARED, "shared_users": ("bob",)}
     staffed.do(images.edit, ANN, "train", None, shared)

@@ -112,24 +112,24 @@ def test_a_held_job_may_be_made_larger_than_its_quota_and_is_refused_when_it_sta
 
 
 def test_preemptible_can_be_set_until_the_first_start(full: Desk) -> None:
-    def giving_way(preemptible: bool | None) -> jobs.JobChange:
+    def preemptible_change(preemptible: bool | None) -> jobs.JobChange:
         return changed(preemptible=preemptible)
 
     [job] = full.submit(draft("mine", gpus=4))
     assert job.preemptible
-    assert not full.do(job_edit.edit, ANN, "mine", giving_way(False)).preemptible
+    assert not full.do(job_edit.edit, ANN, "mine", preemptible_change(False)).preemptible
     [event] = [event for event in full.events() if event.action == "job.edited"]
     assert event.detail == {"preemptible": {"was": True, "is": False}}
-    assert full.do(job_edit.edit, ANN, "mine", giving_way(None)).preemptible
+    assert full.do(job_edit.edit, ANN, "mine", preemptible_change(None)).preemptible
     full.do(jobs.requeue, BOB, "one-node")
     full.hear(full.job("j-1"), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
     with pytest.raises(WrongState, match="whether it may be preempted stays"):
-        full.do(job_edit.edit, BOB, "one-node", giving_way(False))
-    assert full.do(job_edit.edit, BOB, "one-node", giving_way(True)).preemptible, "as it was"
+        full.do(job_edit.edit, BOB, "one-node", preemptible_change(False))
+    assert full.do(job_edit.edit, BOB, "one-node", preemptible_change(True)).preemptible, "as it was"
 
 
 @pytest.mark.parametrize(
-    ("kind", "asked", "gives_way"),
+    ("kind", "asked", "expected"),
     [
         (JobKind.TRAINING, None, True),
         (JobKind.TRAINING, False, False),
@@ -137,7 +137,7 @@ def test_preemptible_can_be_set_until_the_first_start(full: Desk) -> None:
         (JobKind.WORKBENCH, True, True),
     ],
 )
-def test_which_jobs_are_preemptible(desk: Desk, kind: JobKind, asked: bool | None, gives_way: bool) -> None:
+def test_which_jobs_are_preemptible(desk: Desk, kind: JobKind, asked: bool | None, expected: bool) -> None:
     [job] = desk.submit(draft("mine", kind=kind, preemptible=asked))
-    assert job.preemptible is gives_way
-    assert desk.job(job.id).preemptible is gives_way
+    assert job.preemptible is expected
+    assert desk.job(job.id).preemptible is expected

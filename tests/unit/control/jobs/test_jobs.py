@@ -89,7 +89,7 @@ def test_a_name_is_unique_per_user_also_after_the_end(desk: Desk) -> None:
     assert desk.submit(draft("training-1"))
 
 
-def test_over_quota_the_numbers_are_told_and_nothing_changes(desk: Desk) -> None:
+def test_over_quota_the_refusal_has_the_numbers_and_nothing_changes(desk: Desk) -> None:
     desk.do(create_user, ROOT, "root")
     desk.do(create_user, ROOT, "ann")
     desk.do(set_quota, ROOT, "ann", {JobKind.TRAINING: Quota(gpu_milli=3000)})

@@ -1,5 +1,5 @@
-"""The controller's turns: requests share a commit and never harm each other, engines are told after it, and a restart
-finds everything again."""
+"""Turns of the controller: requests share a commit and never harm each other, engines get their orders after it, and a
+restart finds everything again."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_refusal_without_a_change_loads_nothing_again(house: House) -> None:
     assert house.controller.inspect(lambda state: state).result(10) is before
 
 
-def test_a_failing_read_belongs_to_whoever_asked(house: House) -> None:
+def test_a_failing_read_fails_its_caller_only(house: House) -> None:
     with pytest.raises(ZeroDivisionError):
         house.controller.inspect(lambda state: 1 // 0).result(10)
     assert house.controller.is_alive
@@ -187,12 +187,12 @@ def test_a_launch_waits_for_an_engine_that_is_away(house: House, monkeypatch: py
     monkeypatch.setattr("corral.control.live.outbox.RETRY_SECONDS", 0.01)
     house.engine.is_away = True
     house.submit("training")
-    told = "its cluster does not take it yet: it is away"
-    eventually(lambda: house.job("j-1").message == told)
+    message = "its cluster does not take it yet: it is away"
+    eventually(lambda: house.job("j-1").message == message)
     why = house.controller.inspect(
         lambda state: explain(state.snapshot, state.plan, state.snapshot.jobs["j-1"], 1000.0)
     )
-    assert told in why.result(10).summary
+    assert message in why.result(10).summary
     assert house.launched() == []
     house.engine.is_away = False
     eventually(lambda: house.launched() == ["j-1.1"])
@@ -248,9 +248,7 @@ def test_an_engine_that_cannot_be_observed_keeps_no_server_from_starting_and_is_
         house.controller.stop()
 
 
-def test_what_an_engine_reports_and_nobody_can_take_is_not_healthy(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_whose_reports_cannot_be_taken_is_not_healthy(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(work: Work, *args: Any) -> None:
         raise ZeroDivisionError("a bug in reconciling")
 
@@ -352,7 +350,7 @@ def test_a_server_that_was_replaced_stops_and_says_so(house: House, store: Store
     replacement.close()
 
 
-def test_nobody_waits_for_ever_when_the_controller_stops(house: House) -> None:
+def test_no_caller_waits_for_ever_when_the_controller_stops(house: House) -> None:
     go_on, busy = threading.Event(), threading.Event()
 
     def wait(state: State) -> None:

@@ -125,7 +125,7 @@ def test_the_score_follows_what_is_held(desk: Desk) -> None:
 
 
 def test_two_servers_cannot_both_write(desk: Desk, store: Store) -> None:
-    """A picture that the other one has changed since is never written over."""
+    """A snapshot that the other side has changed since is never overwritten."""
     (job,) = desk.submit(draft("training"))
     with store.read() as tx:
         stale = load_state(tx, desk.policies)

@@ -117,7 +117,7 @@ def test_a_missing_entry_is_noticed() -> None:
 
 
 def test_preemptions_resizes_and_reservations_are_kept_and_decided_again() -> None:
-    """A queue takes back what it is guaranteed, an elastic job gives way, and an owner gets what is reserved."""
+    """A queue reclaims its guarantee, an elastic job shrinks, and the owner of a reservation gets its GPUs."""
     cluster: tuple[Change, ...] = (
         PutRules(
             limits=Limits(),

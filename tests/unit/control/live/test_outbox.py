@@ -31,11 +31,11 @@ JOBS = [f"j-{number}" for number in range(12)]
 
 
 class SlowEngine(RecordingEngine):
-    """Writes down what it was told, and by which thread."""
+    """Records its orders, and the threads that sent them."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[tuple[str, str, str]] = []
+        self.orders: list[tuple[str, str, str]] = []
         #: what it cannot take now, as it would be written down
         self.trouble: dict[tuple[str, str], Exception] = {}
         self.tried: list[tuple[str, str]] = []
@@ -63,11 +63,11 @@ class SlowEngine(RecordingEngine):
             self.tried.append((what, attempt_id))
             if (what, attempt_id) in self.trouble:
                 raise self.trouble[what, attempt_id]
-            self.told.append((what, attempt_id, threading.current_thread().name))
+            self.orders.append((what, attempt_id, threading.current_thread().name))
 
 
 class MoodyEngine(SlowEngine):
-    """Cannot take the first few of what it is told about each attempt."""
+    """Refuses the first few orders about each attempt."""
 
     def __init__(self, moods: dict[tuple[str, str], int]) -> None:
         super().__init__()
@@ -116,9 +116,9 @@ def test_each_job_stays_in_its_lane_and_in_order() -> None:
     lanes.close()
 
     assert sorted(places.removed) == sorted(JOBS)
-    by_job = {job: [entry for entry in engine.told if entry[1] == f"{job}.1"] for job in JOBS}
-    assert all([what for what, _, _ in told] == ["launch", "stop", "forget", "delete"] for told in by_job.values())
-    threads = {job: {thread for _, _, thread in told} for job, told in by_job.items()}
+    by_job = {job: [entry for entry in engine.orders if entry[1] == f"{job}.1"] for job in JOBS}
+    assert all([what for what, _, _ in orders] == ["launch", "stop", "forget", "delete"] for orders in by_job.values())
+    threads = {job: {thread for _, _, thread in orders} for job, orders in by_job.items()}
     assert all(len(names) == 1 for names in threads.values())
     assert len(set.union(*threads.values())) == 3
 
@@ -142,15 +142,15 @@ def test_directories_that_cannot_be_made_end_that_attempt_and_a_full_disk_only_d
     for job in ("j-1", "j-2", "j-3"):
         outbox.put(LaunchEffect(order=order(job)))
     outbox.start()
-    eventually(lambda: any(what == "launch" for what, _, _ in engine.told) and bool(waits))
-    assert [entry[:2] for entry in engine.told] == [("launch", "j-3.1")]
+    eventually(lambda: any(what == "launch" for what, _, _ in engine.orders) and bool(waits))
+    assert [entry[:2] for entry in engine.orders] == [("launch", "j-3.1")]
     why = "its directories cannot be prepared: /jobs/j-1/checkpoints: a link is in the way"
     assert refused == [("j-1.1", why)]
     assert waits[0][0] == "j-2.1"
     assert "No space left on device" in waits[0][1]
     del places.trouble["j-2"]
     outbox.hurry()
-    eventually(lambda: ("launch", "j-2.1") in [entry[:2] for entry in engine.told])
+    eventually(lambda: ("launch", "j-2.1") in [entry[:2] for entry in engine.orders])
     outbox.close()
     assert len(refused) == 1
 
@@ -163,12 +163,12 @@ def test_words_about_a_node_go_through_in_order() -> None:
         lanes.put(ReleaseEffect(node=node, force=False))
     lanes.start()
     deadline = time.monotonic() + 10
-    while len(engine.told) < 8 and time.monotonic() < deadline:
+    while len(engine.orders) < 8 and time.monotonic() < deadline:
         time.sleep(0.01)
     lanes.close()
-    told = [(what, node) for what, node, _ in engine.told]
-    assert sorted(told) == sorted((what, f"n{n}") for what in ("withhold", "release") for n in range(1, 5))
-    assert all(told.index(("withhold", f"n{n}")) < told.index(("release", f"n{n}")) for n in range(1, 5))
+    orders = [(what, node) for what, node, _ in engine.orders]
+    assert sorted(orders) == sorted((what, f"n{n}") for what in ("withhold", "release") for n in range(1, 5))
+    assert all(orders.index(("withhold", f"n{n}")) < orders.index(("release", f"n{n}")) for n in range(1, 5))
 
 
 # -------------------------------------------------------------------------------------------- what it cannot take now
@@ -196,7 +196,7 @@ class Lane:
             self.outbox.put(effect)
 
     def done(self) -> list[tuple[str, str]]:
-        return [(what, whose) for what, whose, _ in self.engine.told]
+        return [(what, whose) for what, whose, _ in self.engine.orders]
 
     def settle(self, job: str) -> None:
         """Everything before this is taken, and everything that waits was tried once more."""
@@ -216,7 +216,7 @@ def lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lane]:
     lane.outbox.close()
 
 
-def test_what_the_engine_cannot_take_holds_up_nobody_and_is_tried_until_it_can(lane: Lane) -> None:
+def test_an_order_that_the_engine_refuses_delays_no_other_and_is_retried(lane: Lane) -> None:
     lane.engine.trouble["launch", "j-1.1"] = AWAY
     lane.put(*(LaunchEffect(order=order(job)) for job in ("j-1", "j-2", "j-3")))
     lane.put(StopEffect(attempt_id="j-2.1", grace_seconds=0))
@@ -229,7 +229,7 @@ def test_what_the_engine_cannot_take_holds_up_nobody_and_is_tried_until_it_can(l
     tried = lane.engine.tried.count(("launch", "j-1.1"))
     lane.settle("j-4")
     assert lane.engine.tried.count(("launch", "j-1.1")) == tried, "what was taken is not tried again"
-    assert {attempt for attempt, _ in lane.words} == {"j-1.1"}, "nobody is told of what went well"
+    assert {attempt for attempt, _ in lane.words} == {"j-1.1"}, "success is not reported"
 
 
 def test_reconciling_that_finds_it_missing_does_not_shorten_its_pause(
@@ -257,7 +257,7 @@ def test_a_stop_overtakes_a_launch_that_was_not_taken(lane: Lane, monkeypatch: p
 
 
 @pytest.mark.parametrize("trouble", [AWAY, UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")])
-def test_a_stop_is_told_until_the_engine_takes_it_and_comes_after_nothing(lane: Lane, trouble: Exception) -> None:
+def test_a_stop_is_sent_until_the_engine_takes_it_and_waits_for_nothing(lane: Lane, trouble: Exception) -> None:
     lane.engine.trouble = {("launch", "j-1.1"): AWAY, ("stop", "j-1.1"): trouble}
     stop = StopEffect(attempt_id="j-1.1", grace_seconds=5)
     lane.put(LaunchEffect(order=order("j-1")), stop, stop, LaunchEffect(order=order("j-1")))
@@ -319,9 +319,9 @@ def test_whatever_fails_in_between_everything_is_done_once_and_in_order(
     eventually(lambda: sum(what == "forget" for what, _ in lane.done()) == 4)
     lane.outbox.close()
     for job in JOBS[:4]:
-        told = [what for what, whose in lane.done() if whose == f"{job}.1"]
+        orders = [what for what, whose in lane.done() if whose == f"{job}.1"]
         launch = [] if job in stopped and moods.get(("launch", f"{job}.1")) else ["launch"]
-        assert told == [*launch, *(["stop"] if job in stopped else []), "forget"]
+        assert orders == [*launch, *(["stop"] if job in stopped else []), "forget"]
 
 
 def test_pauses_grow_up_to_the_longest_and_begin_anew_with_something_else() -> None:

@@ -28,7 +28,7 @@ RUNNING, ENDED = AttemptPhase.RUNNING, AttemptPhase.ENDED
 
 
 def planned(desk: Desk, *names: str) -> list[str]:
-    """Jobs that were planned; the engine was not told yet."""
+    """Jobs that were planned; the engine has no order yet."""
     submitted = desk.submit(*(draft(name) for name in names))
     assert desk.cycle() == [job.id for job in submitted]
     desk.now += 10.0
@@ -96,7 +96,7 @@ def test_an_attempt_that_is_still_starting_is_neither_up_nor_missing(desk: Desk)
     desk.observe(*TWO_NODES, attempts=[starting], at=desk.now)
     assert desk.job(job_id).state is JobState.STOPPING, "its end is the engine's to tell"
     desk.observe(*TWO_NODES, attempts=[replace(starting, attempt_id="j-99.1")], at=0.0)
-    assert desk.instructions == [Stop(attempt_id="j-99.1", grace_seconds=0.0, cluster="local")], "nobody holds it"
+    assert desk.instructions == [Stop(attempt_id="j-99.1", grace_seconds=0.0, cluster="local")], "no job holds it"
 
 
 def test_a_starting_job_that_the_engine_misses_is_launched_again(desk: Desk) -> None:

@@ -101,7 +101,7 @@ def broken_for(queue: str) -> Callable[[ClusterSnapshot, float], Any]:
     return broken
 
 
-def test_a_queue_that_cannot_be_planned_keeps_nobody_else_waiting(
+def test_a_queue_that_cannot_be_planned_keeps_no_other_waiting(
     house: FlakyHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.controller.execute(queues.create, ROOT, Queue(name="other")).result(10)
@@ -215,7 +215,7 @@ def test_a_request_that_waits_too_long_has_an_unknown_outcome(house: FlakyHouse)
 
 def test_an_announcement_that_fails_harms_no_job(house: FlakyHouse, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(events: list[EventRecord]) -> None:
-        raise ZeroDivisionError("a bug in whoever follows")
+        raise ZeroDivisionError("a bug in a follower")
 
     monkeypatch.setattr(house.controller, "_announce", broken)
     house.submit("one-job")
@@ -249,8 +249,8 @@ def test_a_damaged_row_is_left_out_and_named_and_its_job_runs_on(house: FlakyHou
     seen = house.controller.inspect(look, 1000.0).result(10)
     (row,) = seen.rows
     assert row.id == "jobs 1"
-    assert house.engine.stopped == [], "nobody ends a job because its row is damaged"
-    # What it holds is nobody else's: seven of the eight GPUs are left, and one of them is held.
+    assert house.engine.stopped == [], "a job does not end because its row is damaged"
+    # No other job gets its GPU: seven of the eight GPUs are left, and one of them is held.
     for number in range(8):
         house.submit(f"another-{number}")
     eventually(lambda: len(set(house.launched())) == 8)

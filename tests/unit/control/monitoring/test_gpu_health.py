@@ -1,4 +1,4 @@
-"""What is done about a GPU's health: the picture, the jobs on it, the way back."""
+"""Consequences of a GPU's health: the snapshot, its jobs, and its return."""
 
 from __future__ import annotations
 

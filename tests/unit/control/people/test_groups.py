@@ -1,4 +1,4 @@
-"""Groups: free users only, one pool each, and what becomes of jobs that wait when somebody's place changes."""
+"""Groups: free users only, one pool each, and what happens to waiting jobs when a user changes the group."""
 
 from __future__ import annotations
 

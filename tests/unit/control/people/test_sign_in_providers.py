@@ -228,7 +228,7 @@ def test_the_allow_list(entry: str, allowed: bool) -> None:
 
 def test_a_login_that_looks_like_an_address_is_none() -> None:
     boss = replace(LAB, allow=("boss@example.org", "@example.org"))
-    assert not is_allowed(boss, identity("boss@example.org")), "anybody may call themselves so"
+    assert not is_allowed(boss, identity("boss@example.org")), "the address is not verified"
     assert is_allowed(boss, identity("x", email="boss@example.org"))
 
 
@@ -333,4 +333,4 @@ def test_deleting_a_provider_leaves_its_users_outside_but_there(staffed: Desk) -
     staffed.do(create_provider, ROOT, replace(LAB, enabled=True, issuer="https://evil.example.org", allow=("*",)))
     impostor = staffed.do(sign_in, "", identity()).user
     assert impostor is not None
-    assert impostor.name == "ann-2", "the same id at another provider is somebody else"
+    assert impostor.name == "ann-2", "the same id at another provider is another person"

@@ -80,7 +80,7 @@ def test_the_last_operator_stays(staffed: Desk) -> None:
             staffed.do(act)
     staffed.do(edit_user, ROOT, "ann", role=Role.OPERATOR)
     with pytest.raises(WrongState, match="last operator"):
-        # Nobody can sign in as ann: she has no password yet.
+        # Signing in as ann is impossible: she has no password yet.
         staffed.do(edit_user, ROOT, "root", disabled=True)
     staffed.do(edit_user, ROOT, "ann", password_hash="hash")
     staffed.do(edit_user, ROOT, "root", disabled=True)

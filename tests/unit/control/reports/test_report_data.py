@@ -169,7 +169,7 @@ def test_health_counts_what_happened_in_the_period() -> None:
 
 
 def naive(usage: list[UsageRecord], span: Span) -> dict[str, float]:
-    """Minute by minute: whoever holds a GPU in a minute has it for that minute, with an equal part of what was
+    """Minute by minute: the job that holds a GPU in a minute has it for that minute, with an equal part of what was
     measured. No arithmetic of spans at all."""
     sums = {"gpu_hours": 0.0, "busy": 0.0, "idle": 0.0, "kwh": 0.0}
     for record in usage:

@@ -71,7 +71,7 @@ def test_a_report_is_working_then_ready(desk: Desk) -> None:
     assert made is not None
     assert made.state is ReportState.READY
     assert desk.actions("r-1") == ["report.requested", "report.ready"]
-    assert deliveries(desk) == [], "nobody is told of what a person asked for"
+    assert deliveries(desk) == [], "a report on request sends no notice"
 
 
 def test_a_report_that_fails_says_why(desk: Desk) -> None:

@@ -71,7 +71,7 @@ def test_a_whole_life(desk: Desk) -> None:
     (job,) = desk.started(stretchy())
     assert (gpus(job), job.request.gpus, job.attempt) == ([4, 5, 6, 7], 4, 1)
 
-    # Somebody waits: it is warned, and keeps everything until it has saved.
+    # A job waits: the elastic one is warned, and keeps everything until it has saved.
     desk.now += HOUR
     (other,) = desk.submit(draft("other", gpus=2), caller=BOB)
     assert desk.cycle() == []
@@ -195,7 +195,7 @@ def test_a_resize_by_hand(desk: Desk) -> None:
     assert gpus(job) == [3, 4, 5, 6]
     with pytest.raises(WrongState, match="1 GPUs are idle"):
         desk.do(elastic_jobs.resize, ANN, job.id, gpus=6)
-    # What is kept for somebody who waits is not idle.
+    # GPUs that are reserved for a waiting job are not idle.
     desk.do(elastic_jobs.resize, ANN, job.id, gpus=2)
     job = up(desk, ended(desk, job))
     desk.submit(draft("large", gpus=8), caller=BOB)

@@ -72,7 +72,7 @@ def test_gpus_do_not_leave_a_pool_that_has_promised_them(store: Store) -> None:
 def test_what_is_held_borrowed_and_owed(desk: Desk) -> None:
     desk.do(queues.create, ROOT, Queue(name="night"))
     desk.started(draft("first", gpus=2), draft("second", gpus=2, queue="night"))
-    assert standings(desk) == {"default": (2, 0, 0), "night": (2, 0, 0)}, "nobody is owed anything here"
+    assert standings(desk) == {"default": (2, 0, 0), "night": (2, 0, 0)}, "no queue is owed GPUs"
     desk.do(queues.edit, ROOT, Queue(name="night", guaranteed_gpus=3))
     assert standings(desk) == {"default": (2, 2, 0), "night": (2, 0, 1)}
     desk.started(draft("more", gpus=4, queue="night"))

@@ -1,6 +1,6 @@
-"""Preemptions in the live system: who is told, what is kept, and that a crash loses none of it.
+"""Preemptions in the live system: which jobs are warned, what is kept, and that a crash loses none of it.
 
-The decision is handmade here: who gives way to whom is the core's business and tested there.
+The decision is handmade here: the core chooses victims, and its tests cover that.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def test_from_the_warning_to_the_next_attempt(desk: Desk, decisions: Decisions) 
 
 
 def test_what_was_saved_is_found_out_after_the_end(desk: Desk, decisions: Decisions) -> None:
-    """Many save at the very end, and nobody has looked yet when the end is heard of."""
+    """Many programs save at the very end, before the checkpoint was looked for."""
     victim, waiting = borrowing(desk)
     preempted(desk, decisions, victim, for_job=waiting)
     warned_at = desk.now
@@ -240,8 +240,8 @@ def test_a_stop_that_was_never_sent_is_sent_after_the_restart_once(desk: Desk, d
     preempted(desk, decisions, victim, for_job=waiting)
     runs = [status(job.attempt_id, RUNNING, desk.now) for job in desk.state.snapshot.jobs.values() if job.allocation]
     desk.observe(*TWO_NODES, attempts=runs)
-    assert desk.instructions == [], "this server has told the engine already"
-    desk.state = desk.loaded()  # killed before it told the engine
+    assert desk.instructions == [], "this server has sent the order already"
+    desk.state = desk.loaded()  # killed before it sent the order
     assert desk.state.snapshot.victims_stopping == {waiting.id: {victim.id}}
     desk.observe(*TWO_NODES, attempts=runs)
     assert desk.instructions == [Stop(attempt_id=victim.attempt_id, grace_seconds=victim.grace_seconds)]
@@ -262,7 +262,7 @@ def test_it_ended_while_no_server_was_there(desk: Desk, decisions: Decisions) ->
     assert desk.job(victim.id).state is JobState.QUEUED
     (receipt,) = receipts(desk, victim)
     assert (receipt.ended_at, receipt.saved) == (desk.now - 5.0, None)
-    assert undecided(desk.state) == [receipt], "what it saved is looked for by whoever comes next"
+    assert undecided(desk.state) == [receipt], "the next server looks for what it saved"
     assert desk.cycle() == [waiting.id]
 
 
@@ -345,7 +345,7 @@ def test_a_receipt_minds_only_its_own_attempt() -> None:
     assert followed(receipt, later, later, Ended(at=200.0, reason=EndReason.LOST)) == receipt
     assert saw_saved(receipt, later, 150.0) == receipt, "it has not ended yet"
     ended = replace(receipt, ended_at=110.0)
-    # What was saved after its end is not its own, and loses nobody less than nothing.
+    # What was saved after its end is not its own, and the lost work is not negative.
     assert saw_saved(ended, later, 115.0).lost_gpu_seconds == 0.0
     assert saw_saved(ended, later, 30.0).lost_gpu_seconds == 35.0
 

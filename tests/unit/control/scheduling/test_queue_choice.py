@@ -1,4 +1,4 @@
-"""Where a job goes when nobody names a queue, and how a waiting one is changed."""
+"""The queue of a job that names none, and how a waiting job is changed."""
 
 from __future__ import annotations
 

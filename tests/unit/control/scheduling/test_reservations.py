@@ -165,7 +165,7 @@ def test_only_operators_reserve(desk: Desk) -> None:
     ("wanted", "words"),
     [
         (window(users=(), groups=()), "say for which users or groups"),
-        (window(users=("nobody",)), "there is no user nobody"),
+        (window(users=("unknown",)), "there is no user unknown"),
         (window(groups=("nobodies",)), "there is no group nobodies"),
         (window(until=2000.0), "until must be later than since"),
         (window(since=10.0, until=900.0), "until must be later than since"),
@@ -218,7 +218,7 @@ def test_too_few_are_free_in_the_window(desk: Desk) -> None:
     ) or refusal.detail.endswith(f"In the way: reservation other has 2, job {long.id} has 4")
     assert (refusal.numbers["asked"], refusal.numbers["free"]) == (4, 2)
     assert short.id not in str(refusal.numbers["jobs"])
-    # The owner's own jobs are in nobody's way.
+    # The owner's own jobs block no other job.
     reserve(desk, "mine", window(4, model=on.model, users=("root",)))
 
 

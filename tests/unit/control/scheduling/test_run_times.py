@@ -1,4 +1,4 @@
-"""What the live system knows of run times: taught by every completed job, told to every job that is queued, and there
+"""Run times in the live system: learned from every completed job, predicted for every queued job, and present
 again after a restart."""
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ def ran(desk: Desk, name: str, seconds: float, gpus: int = 2) -> Job:
     return desk.job(job.id)
 
 
-def told(desk: Desk, job: Job) -> tuple[float, float, int, str] | None:
-    """What is stored of it, which is what the picture has."""
+def stored_prediction(desk: Desk, job: Job) -> tuple[float, float, int, str] | None:
+    """The stored prediction, which is the one in the snapshot."""
     stored = desk.job(job.id).predicted
     assert desk.state.snapshot.jobs[job.id].predicted == stored
     return None if stored is None else (stored.p50_seconds, stored.p90_seconds, stored.samples, stored.like)
 
 
-def test_a_new_job_is_told_how_long_its_like_ran(desk: Desk) -> None:
+def test_a_new_job_gets_the_run_time_of_similar_jobs(desk: Desk) -> None:
     (first,) = desk.submit(draft("sweep-1", gpus=2))
-    assert told(desk, first) is None
+    assert stored_prediction(desk, first) is None
     desk.do(jobs.stop, ANN, first.id)
     for number, seconds in enumerate((100.0, 120.0, 110.0), start=2):
         ran(desk, f"sweep-{number}", seconds)
     (next_one,) = desk.submit(draft("sweep-9", gpus=2))
-    assert told(desk, next_one) == (110.0, 120.0, 3, "ann's sweep-# on 2 GPUs")
+    assert stored_prediction(desk, next_one) == (110.0, 120.0, 3, "ann's sweep-# on 2 GPUs")
     (bobs,) = desk.submit(draft("sweep-9", gpus=2), caller=BOB)
-    assert told(desk, bobs) == (110.0, 120.0, 3, "all training jobs on 2 GPUs")
+    assert stored_prediction(desk, bobs) == (110.0, 120.0, 3, "all training jobs on 2 GPUs")
 
 
 def test_a_restart_forgets_nothing_of_it_not_even_of_deleted_jobs(desk: Desk) -> None:
@@ -47,9 +47,9 @@ def test_a_restart_forgets_nothing_of_it_not_even_of_deleted_jobs(desk: Desk) ->
     desk.do(jobs.delete, ANN, over[0].id)
     desk.state = desk.loaded()
     (job,) = desk.submit(draft("sweep-9", gpus=2))
-    assert told(desk, job) == (60.0, 60.0, 3, "ann's sweep-# on 2 GPUs")
+    assert stored_prediction(desk, job) == (60.0, 60.0, 3, "ann's sweep-# on 2 GPUs")
     desk.state = desk.loaded()
-    assert told(desk, job) == (60.0, 60.0, 3, "ann's sweep-# on 2 GPUs")
+    assert stored_prediction(desk, job) == (60.0, 60.0, 3, "ann's sweep-# on 2 GPUs")
 
 
 def test_failed_and_stopped_runs_teach_nothing(desk: Desk) -> None:
@@ -73,23 +73,23 @@ def test_a_preempted_job_has_the_rest_before_it(desk: Desk) -> None:
     desk.now += 10
     stopping = desk.do(lambda work: work.jobs.advance(saved, StopRequested(at=work.now, reason=EndReason.PREEMPTED)))
     queued = desk.do(lambda work: work.jobs.advance(stopping, Ended(at=work.now, reason=EndReason.EXIT_CODE)))
-    assert told(desk, queued) == (40.0, 40.0, 3, "ann's sweep-# on 2 GPUs")
+    assert stored_prediction(desk, queued) == (40.0, 40.0, 3, "ann's sweep-# on 2 GPUs")
     # It took 60 seconds and 40: that is what its like take, and not 40.
     desk.cycle()
     desk.hear(desk.job(job.id), AttemptPhase.RUNNING)
     desk.now += 40
     desk.hear(desk.job(job.id), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
     (next_one,) = desk.submit(draft("sweep-10", gpus=2))
-    assert told(desk, next_one) == (100.0, 100.0, 4, "ann's sweep-# on 2 GPUs")
+    assert stored_prediction(desk, next_one) == (100.0, 100.0, 4, "ann's sweep-# on 2 GPUs")
 
 
 def test_a_job_that_comes_after_others_is_predicted_when_its_line_gets_it(desk: Desk) -> None:
     (first,) = desk.started(draft("sweep-1", gpus=2))
     (second,) = desk.submit(draft("sweep-2", gpus=2, after=(first.id,)))
-    assert told(desk, second) is None
+    assert stored_prediction(desk, second) is None
     desk.now += 30
     desk.hear(desk.job(first.id), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
-    assert told(desk, second) == (30.0, 30.0, 1, "ann's sweep-# of any size")
+    assert stored_prediction(desk, second) == (30.0, 30.0, 1, "ann's sweep-# of any size")
 
 
 def test_a_queue_by_shortest_says_so_for_every_place(desk: Desk) -> None:
@@ -113,6 +113,6 @@ def test_a_queue_by_shortest_says_so_for_every_place(desk: Desk) -> None:
     assert views.why(desk.state, desk.now, desk.job(long.id)).place == line.places[1].detail
 
 
-def test_the_rules_of_the_installation_are_in_the_picture(store: Store) -> None:
+def test_the_rules_of_the_installation_are_in_the_snapshot(store: Store) -> None:
     rules = OrderingRules(ageing=0.5, unknown_seconds=60.0)
     assert Desk(store, Policies(ordering_rules=rules)).state.snapshot.ordering == rules

@@ -1,4 +1,4 @@
-"""Advice that was tried: what is told to help does help, and nothing else is told."""
+"""Suggestions were tried out: each one helps, and no other one is made."""
 
 from __future__ import annotations
 

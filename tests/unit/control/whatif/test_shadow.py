@@ -1,4 +1,4 @@
-"""The shadow: the same rules decide the same, other rules are told in words, and falling behind loses no change."""
+"""The shadow: the same rules decide the same, other decisions are described, and falling behind loses no change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking back: the picture of a moment is the one that was, as far as the journal tells."""
+"""Looking back: the snapshot of a past time is the one of that time, as far as the journal has it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Recorded:
 
 @DEAR
 @given(histories(), st.sampled_from([200_000, 5]))
-def test_the_picture_of_a_cycle_is_the_one_it_decided_from(history: History, changes_per_base: int) -> None:
+def test_the_snapshot_of_a_cycle_is_the_one_it_decided_from(history: History, changes_per_base: int) -> None:
     before = journal.CHANGES_PER_BASE
     journal.CHANGES_PER_BASE = changes_per_base
     try:
@@ -75,32 +75,32 @@ def test_the_picture_of_a_cycle_is_the_one_it_decided_from(history: History, cha
     finally:
         journal.CHANGES_PER_BASE = before
     for cycle in recorded.cycles:
-        picture = snapshot_at(recorded.run_until(cycle.at), cycle.at, recorded.tail)
-        assert picture.cycle.at == cycle.at
-        assert picture.cycle.at <= picture.known_until <= cycle.at
+        past = snapshot_at(recorded.run_until(cycle.at), cycle.at, recorded.tail)
+        assert past.cycle.at == cycle.at
+        assert past.cycle.at <= past.known_until <= cycle.at
 
 
 @DEAR
 @given(histories(), st.data())
-def test_a_moment_is_told_without_what_came_later(history: History, data: st.DataObject) -> None:
-    """Every job in the picture was there with these very words at that time or before, and none of later times."""
+def test_a_past_answer_uses_nothing_of_later(history: History, data: st.DataObject) -> None:
+    """Every job in the snapshot existed in this form at that time or before; no later one is in it."""
     recorded = Recorded(history)
     if not recorded.cycles:
         return
     at = data.draw(st.floats(recorded.cycles[0].at, recorded.seen[-1][0] + 10))
-    picture = snapshot_at(recorded.run_until(at), at, recorded.tail)
-    assert picture.known_until <= at
-    for job in picture.snapshot.jobs.values():
+    past = snapshot_at(recorded.run_until(at), at, recorded.tail)
+    assert past.known_until <= at
+    for job in past.snapshot.jobs.values():
         assert job.created_at <= at
         assert job.allocated_at is None or job.allocated_at <= at
         assert job.started_at is None or job.started_at <= at
-    # whoever had arrived by then, and bears a time, is there or gone; nobody is forgotten
+    # every job that had arrived by then, and has a time, is in the snapshot or has ended
     before = [jobs for seen_at, jobs in recorded.seen if seen_at <= at]
-    if before and not picture.uncertain:
+    if before and not past.uncertain:
         last_at = max(seen_at for seen_at, _ in recorded.seen if seen_at <= at)
         waiting = {job.id for job in before[-1].values() if job.state is JobState.QUEUED and job.created_at <= last_at}
-        started = {job.id for job in picture.snapshot.jobs.values() if job.state is not JobState.QUEUED}
-        assert waiting <= picture.snapshot.jobs.keys() | started
+        started = {job.id for job in past.snapshot.jobs.values() if job.state is not JobState.QUEUED}
+        assert waiting <= past.snapshot.jobs.keys() | started
 
 
 @DEAR
@@ -124,19 +124,19 @@ def story() -> Recorded:
     return Recorded(History(cluster=(*cluster, PutQueue(queue=Queue(name="default"))), arrivals=arrivals))
 
 
-def test_an_edit_of_which_no_time_is_told_is_not_taken_for_earlier_than_it_was() -> None:
+def test_an_edit_without_a_time_is_not_taken_for_earlier_than_it_was() -> None:
     recorded = story()
     large = Job(id="j-9", name="name", user="ann", state=JobState.QUEUED, request=Request(gpus=4), created_at=310.0)
     recorded.state.apply([PutJob(job=large)])
     recorded.state.apply([PutJob(job=replace(large, request=Request(gpus=1)))])
-    picture = snapshot_at(recorded.run_until(320.0), 320.0, tail_of(recorded.state))
-    assert picture.snapshot.jobs["j-9"].request.gpus == 4
-    assert picture.uncertain == 1
-    # Once something is told that came after it, it had happened.
+    past = snapshot_at(recorded.run_until(320.0), 320.0, tail_of(recorded.state))
+    assert past.snapshot.jobs["j-9"].request.gpus == 4
+    assert past.uncertain == 1
+    # Once a later change is recorded, the edit has happened.
     recorded.state.apply([PutJob(job=replace(large, id="j-10", created_at=330.0))])
-    picture = snapshot_at(recorded.run_until(340.0), 340.0, tail_of(recorded.state))
-    assert picture.snapshot.jobs["j-9"].request.gpus == 1
-    assert picture.uncertain == 0
+    past = snapshot_at(recorded.run_until(340.0), 340.0, tail_of(recorded.state))
+    assert past.snapshot.jobs["j-9"].request.gpus == 1
+    assert past.uncertain == 0
 
 
 def asked(recorded: Recorded, at: float, job_id: str) -> tuple[str, str]:
@@ -158,14 +158,14 @@ def test_the_story_can_be_asked_at_every_moment() -> None:
     assert state == "queued"
     assert words == "needs 1 GPU on one node; 0 GPUs are free in pool default, at most 0 on one node"
     assert asked(recorded, 150.0, "j-1") == ("completed", "it did not wait then: it had ended (exit_code)")
-    # it came after the last entry, and is told by the next one
+    # it came after the last entry, and the next entry has it
     state, words = asked(recorded, 150.0, "j-3")
     assert (state, words[:11]) == ("queued", "needs 1 GPU")
     with pytest.raises(NotFound, match="did not exist then: it was created at 1970-01-01 00:02:10 UTC"):
         asked(recorded, 129.0, "j-3")
 
 
-def test_what_no_entry_has_yet_is_told_from_memory() -> None:
+def test_changes_without_an_entry_are_read_from_memory() -> None:
     recorded = story()
     recorded.cycles = recorded.cycles[:2]
     later = Job(
@@ -177,9 +177,9 @@ def test_what_no_entry_has_yet_is_told_from_memory() -> None:
     digest.add(condensed(cycle.changes for cycle in recorded.cycles))
     digest.add([*after, PutJob(job=later)])
     tail = Tail(changes=(*after, PutJob(job=later)), digest=digest.hex())
-    picture = snapshot_at(recorded.run_until(145.0), 145.0, tail)
-    assert picture.snapshot.jobs["j-9"] == later
-    assert picture.known_until == 140.0
+    past = snapshot_at(recorded.run_until(145.0), 145.0, tail)
+    assert past.snapshot.jobs["j-9"] == later
+    assert past.known_until == 140.0
     # an entry was written meanwhile: what is in memory does not follow on this one
     stale = snapshot_at(recorded.run_until(145.0), 145.0, replace(tail, digest="0" * 32))
     assert "j-9" not in stale.snapshot.jobs
@@ -211,7 +211,7 @@ def test_it_agrees_with_what_was_explained_then() -> None:
     state, writer = State(Policies()), JournalWriter()
     cycles: list[CycleRecord] = []
     state.apply(cluster)
-    told: list[tuple[float, str, str]] = []
+    answers: list[tuple[float, str, str]] = []
 
     def observe(changes: list[Change]) -> None:
         state.digest.add(changes)
@@ -220,20 +220,20 @@ def test_it_agrees_with_what_was_explained_then() -> None:
 
     simulation = Simulation(snapshot=state.snapshot, arrivals=arrivals, observer=observe)
     for step in simulation:
-        told += [
+        answers += [
             (step.at, job.id, explain(state.snapshot, step.plan, job, step.at).summary)
             for job in list(state.snapshot.jobs.values())
             if job.state is JobState.QUEUED and not any(start.job_id == job.id for start in step.plan.starts)
         ]
         if step.plan.starts:
             cycles.append(replace(writer.entry(state, step.plan), id=len(cycles) + 1))
-    assert len(told) > 10
-    for at, job_id, summary in told:
+    assert len(answers) > 10
+    for at, job_id, summary in answers:
         kept = Recorded.__new__(Recorded)
         kept.cycles = cycles
         run = kept.run_until(at)
-        picture = snapshot_at(run, at, tail_of(state))
-        assert why_then(picture, at, picture.snapshot.jobs[job_id]).explanation.summary == summary
+        past = snapshot_at(run, at, tail_of(state))
+        assert why_then(past, at, past.snapshot.jobs[job_id]).explanation.summary == summary
 
 
 def test_a_broken_journal_says_so() -> None:
@@ -262,7 +262,7 @@ class FakeTables:
         self.cycles = FakeCycles(first)
 
 
-def test_moments_that_cannot_be_told_are_refused_in_words() -> None:
+def test_times_without_an_answer_are_refused_with_the_reason() -> None:
     with pytest.raises(Invalid, match="in the future"):
         read_run(FakeTables(0.0), at=11.0, now=10.0)  # type: ignore[arg-type]
     with pytest.raises(NotFound, match="the journal begins at 1970-01-01 00:01:00 UTC"):

@@ -1,4 +1,4 @@
-"""Workbenches as use cases: what is refused before anything waits, and when one that nobody uses is stopped."""
+"""Workbenches as use cases: what is refused before anything waits, and when an idle one is stopped."""
 
 from __future__ import annotations
 

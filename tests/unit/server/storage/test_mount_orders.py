@@ -15,7 +15,7 @@ from corral.control.storage.volumes import VolumeDraft
 from corral.core.storage.volumes import VolumeType
 from corral.objects.access import ObjectAccess
 from corral.server.auth.secret_box import SecretBox
-from corral.server.storage.mount_orders import Mounting
+from corral.server.storage.mount_orders import MountOrders
 from tests.unit.control.world import ANN, ROOT, Desk
 
 SECRET = "a-great-secret"
@@ -61,30 +61,30 @@ def mount(volume: str, kind: StorageKind = StorageKind.OBJECT, *, read_only: boo
 
 def test_a_bucket_is_passed_with_its_secret_and_nothing_shows_it(desk: Desk, box: SecretBox, bucket: str) -> None:
     local = StorageOrder(kind=StorageKind.LOCAL, name="local", path="/scratch", read_only=False, size_bytes=5)
-    done = Mounting(store=desk.store, box=box).prepare("local", order("ann", mount(bucket), local))
+    done = MountOrders(store=desk.store, box=box).prepare("local", order("ann", mount(bucket), local))
     assert done.storage[1] is local
     access = ObjectAccess.from_dict(done.storage[0].access)
     assert (access.bucket, access.prefix, access.secret) == ("lab-data", "public/train", SECRET)
     assert SECRET not in repr(done)
-    assert Mounting(store=desk.store, box=box).renewed() == {}
+    assert MountOrders(store=desk.store, box=box).renewed() == {}
 
 
 def test_who_may_not_have_it_any_more_is_refused_in_words(desk: Desk, box: SecretBox, bucket: str) -> None:
-    mounting = Mounting(store=desk.store, box=box)
+    orders = MountOrders(store=desk.store, box=box)
     with pytest.raises(LaunchRefused, match="not shared with bob"):
-        mounting.prepare("local", order("bob", mount(bucket)))
+        orders.prepare("local", order("bob", mount(bucket)))
     desk.do(volumes.share, ANN, "images", [Share(kind=ShareKind.USER, name="bob")])
-    assert mounting.prepare("local", order("bob", mount(bucket))).storage[0].access["bucket"] == "lab-data"
+    assert orders.prepare("local", order("bob", mount(bucket))).storage[0].access["bucket"] == "lab-data"
     with pytest.raises(LaunchRefused, match="does not allow writing"):
-        mounting.prepare("local", order("ann", mount(bucket, read_only=False)))
+        orders.prepare("local", order("ann", mount(bucket, read_only=False)))
     data = desk.do(volumes.create, ANN, VolumeDraft(name="data", type=VolumeType.BLOCK, size_bytes=1 << 20))
     assert (
-        mounting.prepare("local", order("ann", mount(data.id, StorageKind.VOLUME, read_only=False))).storage[0].access
+        orders.prepare("local", order("ann", mount(data.id, StorageKind.VOLUME, read_only=False))).storage[0].access
         == {}
     )
     desk.do(volumes.delete, ANN, "data")
     with pytest.raises(LaunchRefused, match="does not exist any more"):
-        mounting.prepare("local", order("ann", mount(data.id, StorageKind.VOLUME)))
+        orders.prepare("local", order("ann", mount(data.id, StorageKind.VOLUME)))
 
 
 def test_a_secret_that_cannot_be_read_any_more_is_reported_to_the_operator(
@@ -92,4 +92,4 @@ def test_a_secret_that_cannot_be_read_any_more_is_reported_to_the_operator(
 ) -> None:
     box.path.unlink()
     with pytest.raises(LaunchRefused, match="an operator has to give it again"):
-        Mounting(store=desk.store, box=box).prepare("local", order("ann", mount(bucket)))
+        MountOrders(store=desk.store, box=box).prepare("local", order("ann", mount(bucket)))

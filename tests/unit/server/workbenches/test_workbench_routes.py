@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from corral.control.live.controller import Controller
-from corral.server.workbenches.workbench_routes import Place, Reaching, listen_address, place_of
+from corral.server.workbenches.workbench_routes import Place, WorkbenchRoutes, listen_address, place_of
 from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches
 from corral.stores.workbenches.workbench_keys import WorkbenchKeys
 from tests.unit.server.far_nodes import Desk
@@ -38,7 +38,7 @@ class World:
         files = DirectoryWorkbenches(lambda job_id: directory / job_id, {})
         keys = WorkbenchKeys(lambda job_id: directory / f"{job_id}.key")
         files.prepare("j-1", {}, [], keys.of("j-1"))
-        self.reaching = Reaching(controller=cast("Controller", self.desk), files=files, keys=keys)
+        self.routes = WorkbenchRoutes(controller=cast("Controller", self.desk), files=files, keys=keys)
 
     def report(self, **reported: object) -> None:
         (self.run / "status.json").write_text(json.dumps({**REPORTED, **reported}))
@@ -57,7 +57,7 @@ def port() -> Iterator[int]:
 
 def test_on_another_machine_it_is_reached_at_its_nodes_address(world: World, port: int) -> None:
     world.report(relay_port=port, host="192.0.2.1", relay_host="192.0.2.1", address="192.0.2.1")
-    way = asyncio.run(world.reaching.way("j-1").open())
+    way = asyncio.run(world.routes.way("j-1").open())
     with way.connection:
         assert way.connection.getpeername() == ("127.0.0.1", port), "no host that it names counts"
         assert way.connection.gettimeout() == 0.0
@@ -80,7 +80,7 @@ def test_on_another_machine_it_is_reached_at_its_nodes_address(world: World, por
 def test_what_it_says_leads_nowhere_else(world: World, reported: dict[str, object]) -> None:
     world.report(**reported)
     with pytest.raises(ConnectionError, match="does not say where"):
-        world.reaching.way("j-1")
+        world.routes.way("j-1")
     assert world.desk.far.asked == []
 
 
@@ -88,7 +88,7 @@ def test_a_port_at_which_no_program_listens_is_reported(world: World) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     world.report(relay_port=port)
-    way = world.reaching.way("j-1")
+    way = world.routes.way("j-1")
     with pytest.raises(ConnectionError, match=f"127.0.0.1 port {port} cannot be reached"):
         asyncio.run(way.open())
     assert way.connection.fileno() == -1
@@ -98,11 +98,11 @@ def test_a_workbench_at_an_unknown_address_is_not_reached(world: World, port: in
     world.report(relay_port=port)
     world.desk.far.is_there = False
     with pytest.raises(ConnectionError, match="no answer"):
-        world.reaching.way("j-1")
-    assert world.reaching.address(Place(attempt=2, cluster="hpc", node="node7")) == "node7", "as people may know it"
+        world.routes.way("j-1")
+    assert world.routes.address(Place(attempt=2, cluster="hpc", node="node7")) == "node7", "as people may know it"
     world.desk.is_stopped = True
     with pytest.raises(ConnectionError, match="stopping"):
-        world.reaching.way("j-1")
+        world.routes.way("j-1")
 
 
 def test_on_this_machine_it_is_reached_by_its_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,11 +111,11 @@ def test_on_this_machine_it_is_reached_by_its_socket(tmp_path: Path, monkeypatch
     with socket.socket(socket.AF_UNIX) as jupyter:
         jupyter.bind("jupyter.sock")
         jupyter.listen()
-        way = world.reaching.way("j-1")
+        way = world.routes.way("j-1")
         with way.connection:
             assert way.connection.family == socket.AF_UNIX
         assert way.tls is None
-    assert world.reaching.address(Place(attempt=2, cluster="local", node="node7")) is None
+    assert world.routes.address(Place(attempt=2, cluster="local", node="node7")) is None
 
 
 def test_places_are_those_of_the_plan(world: World) -> None:

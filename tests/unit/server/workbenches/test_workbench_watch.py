@@ -18,7 +18,7 @@ from corral.control.ports import Clock, EngineUnavailable, Instance, LaunchOrder
 from corral.control.records import JobRecord, JobSpec, Role, UserRecord
 from corral.core.model import Job, Request
 from corral.engines.attempts.accounts import Account, AccountRules
-from corral.server.workbenches.workbench_watch import Workbenching
+from corral.server.workbenches.workbench_watch import WorkbenchWatch
 from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches
 from corral.stores.workbenches.workbench_keys import WorkbenchKeys
 from tests.unit.server.far_nodes import Desk
@@ -53,7 +53,7 @@ class World:
         self.store = OneWorkbench()
         self.desk = Desk("hpc")
         self.home = directory / "j-1" / "workbench"
-        self.workbenching = Workbenching(
+        self.watch = WorkbenchWatch(
             controller=cast("Controller", self.desk),
             store=cast("Store", self.store),
             files=DirectoryWorkbenches(lambda job_id: directory / job_id, {}),
@@ -76,27 +76,27 @@ def world(tmp_path: Path) -> World:
 
 
 def test_on_this_machine_nothing_listens_but_ssh(world: World) -> None:
-    world.workbenching.prepare("local", ORDER)
+    world.watch.prepare("local", ORDER)
     assert (world.settings()["relay"], world.settings()["ssh_listen"]) == (None, "192.0.2.9")
     assert not (world.home / "relay.pem").exists()
 
 
 def test_on_another_machine_it_listens_there_and_has_a_key(world: World, tmp_path: Path) -> None:
-    world.workbenching.prepare("hpc", ORDER)
+    world.watch.prepare("hpc", ORDER)
     assert world.settings()["relay"] == {"listen": "127.0.0.1", "ports": [40_000, 49_999]}
     assert world.settings()["ssh_listen"] == "127.0.0.1"
     key = world.home / "relay.pem"
     assert key.stat().st_mode & 0o777 == 0o600
     # Prepared once more, as after a launch with an unknown outcome: it may be running already.
     before = key.read_bytes()
-    world.workbenching.prepare("hpc", ORDER)
+    world.watch.prepare("hpc", ORDER)
     assert key.read_bytes() == before == (tmp_path / "j-1.key").read_bytes()
 
 
 def test_where_its_node_is_must_be_known_before_it_starts(world: World) -> None:
     world.desk.far.is_there = False
     with pytest.raises(EngineUnavailable):
-        world.workbenching.prepare("hpc", ORDER)
+        world.watch.prepare("hpc", ORDER)
     assert not world.home.exists()
 
 
@@ -115,7 +115,7 @@ def test_what_is_missing_is_looked_for_where_this_machine_can_look(
 ) -> None:
     world.desk.engines = {name: world.desk.engines[name] for name in clusters}
     request = Request(labels=(("corral.cluster", label),) if label else ())
-    assert world.workbenching.missing("ann", SPEC, request) == missing
+    assert world.watch.missing("ann", SPEC, request) == missing
 
 
 ACCOUNTS = {
@@ -144,11 +144,11 @@ def test_an_operators_workbench_runs_as_no_account_that_others_have(
     world.store.users = [UserRecord(name="ann", role=role, created_at=0.0)]
     world.store.users += [UserRecord(name=name, role=Role.SCIENTIST, created_at=0.0) for name in others]
     if shared_with is None:
-        world.workbenching.missing("ann", SPEC, Request())
-        world.workbenching.prepare("local", ORDER)
+        world.watch.missing("ann", SPEC, Request())
+        world.watch.prepare("local", ORDER)
         return
     with pytest.raises(Missing, match=f"the account of {shared_with}, too"):
-        world.workbenching.missing("ann", SPEC, Request())
+        world.watch.missing("ann", SPEC, Request())
     # Also for one who has become an operator while it waited.
     with pytest.raises(LaunchRefused, match=r"local\.run_as\.users"):
-        world.workbenching.prepare("local", ORDER)
+        world.watch.prepare("local", ORDER)

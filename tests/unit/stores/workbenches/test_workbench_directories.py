@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from corral.stores.workbenches.workbench_directories import DirectoryWorkbenches, NotTheWorkbench, parse_status
 
-TOLD = {
+STATUS = {
     "attempt": 2,
     "at": 100.0,
     "account": "ann",
@@ -82,7 +82,7 @@ def test_a_directory_that_is_a_link_is_refused(files: DirectoryWorkbenches, home
 
 def test_what_it_says_of_itself_is_read(files: DirectoryWorkbenches, home: Path) -> None:
     assert files.status("j-1") is None
-    (home / "run" / "status.json").write_text(json.dumps(TOLD))
+    (home / "run" / "status.json").write_text(json.dumps(STATUS))
     status = files.status("j-1")
     assert status is not None
     assert (status.attempt, status.account, status.ssh_port, status.used_at) == (2, "ann", 40001, 90.0)
@@ -113,13 +113,13 @@ def test_a_pipe_or_a_link_in_its_place_says_nothing(files: DirectoryWorkbenches,
     ],
 )
 def test_nonsense_is_nothing(wrong: dict[str, Any]) -> None:
-    assert parse_status(json.dumps(TOLD).encode()) is not None
-    assert parse_status(json.dumps({**TOLD, **wrong}).encode()) is None
+    assert parse_status(json.dumps(STATUS).encode()) is not None
+    assert parse_status(json.dumps({**STATUS, **wrong}).encode()) is None
 
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*TOLD]), inner, max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*STATUS]), inner, max_size=10),
     max_leaves=20,
 )
 

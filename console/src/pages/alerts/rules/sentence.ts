@@ -4,14 +4,14 @@ import { useQuantity } from "@/pages/alerts/alert";
 import { signals, texts } from "@/pages/alerts/rules/texts";
 import { states } from "@/texts/common";
 import { useFormat } from "@/texts/format";
-import { useTexts } from "@/texts/texts";
+import { useTextOr, useTexts } from "@/texts/texts";
 
 export type RuleView = Schema<"RuleView">;
 export type RuleSettings = Omit<RuleView, "name" | "builtin" | "scope" | "description">;
 
-export function useSignalText(): (name: string, usual?: string) => string {
-  const t = useTexts(signals);
-  return (name, usual) => (name in signals ? t(name as keyof typeof signals) : (usual ?? name));
+/** A signal that has no text here is described by the server. */
+export function useSignalText(): (name: string, description?: string) => string {
+  return useTextOr(signals);
 }
 
 /** The condition alone: "above 85 °C for 15s". */

@@ -10,7 +10,7 @@ export const texts = defineTexts({
   menuOf: ["Actions for {name}", "{name} 的操作"],
   empty: ["No flavors yet", "还没有规格"],
   emptyHint: [
-    "A flavor names a GPU model and node labels, so that people need not know them.",
+    "A flavor names a GPU model and node labels, so that users need not know them.",
     "规格为 GPU 型号和节点标签命名，用户无需了解细节。",
   ],
   models: ["GPU models", "GPU 型号"],
@@ -38,17 +38,14 @@ export const texts = defineTexts({
   ],
   nameWrong: ["Up to 63 letters, digits, - and _", "最多 63 个字母、数字、- 和 _"],
   nameTaken: ["There is a flavor of this name", "已有同名规格"],
-  editHint: [
-    "Jobs that were submitted with it keep what they asked for: changes hold for later jobs.",
-    "已提交的作业保持原有要求，修改只对之后的作业生效。",
-  ],
+  editHint: ["Changes apply to jobs that are submitted later.", "已提交的作业保持原有要求，修改只对之后的作业生效。"],
   modelsHint: [
-    "Those of the fleet are offered; any of them will do. None: any model.",
+    "A job gets one of these models. None: any model.",
     "可从集群现有型号中选择，任一型号均可；不选表示任意型号。",
   ],
   labelsHint: ["Written key=value. A node must have all of them.", "写作 key=value；节点须具备全部标签。"],
   labelWrong: ["Write key=value: {label}", "请写作 key=value：{label}"],
-  labelTwice: ["{key} is there twice", "{key} 重复"],
+  labelTwice: ["{key} is given twice", "{key} 重复"],
   preview: ["What it means", "规格含义"],
   matches: [
     "{gpus} {gpus|GPU|GPUs} on {nodes} {nodes|node|nodes} are of this kind.",

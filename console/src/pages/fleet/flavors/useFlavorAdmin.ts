@@ -23,7 +23,7 @@ export function useSaveFlavor(form: UseFormReturnType<Draft>, flavor: Flavor | u
   });
 }
 
-export function useDeleteFlavors(): (names: readonly string[]) => void {
+export function useDeleteFlavors() {
   const run = (names: string[]) => sent(api.POST("/flavors:delete", { body: { names } }));
   return useDeleteMany({ list: "/flavors", texts, touches: TOUCHES, run });
 }

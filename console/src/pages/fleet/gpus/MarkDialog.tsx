@@ -1,14 +1,14 @@
-/** An operator's word that GPUs are not to be trusted, with what follows from it before it is given. */
+/** Marks GPUs as suspect or failed, and shows the consequences before. */
 import { SegmentedControl, Text, Textarea } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
 import { runEach, type Outcome } from "@/api/each";
-import { useAction } from "@/api/useAction";
 import type { Gpu } from "@/pages/fleet/gpus/rules";
 import { TOUCHES } from "@/pages/fleet/gpus/useGpuActions";
 import { texts } from "@/pages/fleet/gpus/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { useFormAction } from "@/parts/useFormAction";
 import { useTexts } from "@/texts/texts";
 
 const LONGEST = 500;
@@ -30,8 +30,8 @@ export function MarkDialog({
       reason: (text) => (text.trim() === "" ? t("reasonMissing") : text.length > LONGEST ? t("reasonLong") : null),
     },
   });
-  const mark = useAction({
-    run: (body: typeof form.values) =>
+  const mark = useFormAction(form, {
+    run: (body) =>
       runEach(
         gpus.map((gpu) => gpu.id),
         (gpu) => sent(api.POST("/gpus/{gpu}/mark", { params: { path: { gpu } }, body })),
@@ -46,14 +46,7 @@ export function MarkDialog({
   const { health } = form.values;
   const jobs = new Set(gpus.flatMap((gpu) => gpu.jobs.map((job) => job.id ?? `${gpu.id}-${job.user}`))).size;
   return (
-    <FormDrawer
-      opened
-      title={t("markTitle", { n: gpus.length })}
-      onClose={onClose}
-      onSubmit={form.onSubmit((values) => mark.mutate(values))}
-      submitLabel={t("markDo")}
-      busy={mark.isPending}
-    >
+    <FormDrawer opened title={t("markTitle", { n: gpus.length })} onClose={onClose} {...mark} submitLabel={t("markDo")}>
       <Text size="sm">{gpus.map((gpu) => gpu.id).join(", ")}</Text>
       <SegmentedControl
         aria-label={t("health")}

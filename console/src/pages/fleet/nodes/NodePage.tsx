@@ -98,11 +98,11 @@ function Notes({ node }: { node: Node }) {
   const format = useFormat();
   const isSaid = node.state === "down" && node.withheld !== "ready";
   const isOld = node.host?.stale === true;
-  const isTold = node.reason !== "";
-  if (!isSaid && !isOld && !isTold) return null;
+  const hasReason = node.reason !== "";
+  if (!isSaid && !isOld && !hasReason) return null;
   return (
     <Alert color="orange" icon={<TriangleAlert size={18} />} mb="sm">
-      {isTold && t("reasonNote", { reason: node.reason })}
+      {hasReason && t("reasonNote", { reason: node.reason })}
       {isSaid && t("withheldNote", { state: stateLabel(node.withheld) })}
       {isOld && ` ${t("stale")} ${t("staleSince", { at: format.dateTime(node.host?.at ?? "") })}`}
     </Alert>

@@ -8,7 +8,7 @@ import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { kinds, volumeTypes } from "@/texts/common";
 import { useFormat } from "@/texts/format";
-import { useTexts } from "@/texts/texts";
+import { useTextOr, useTexts } from "@/texts/texts";
 
 type Held = Schema<"HeldView">;
 type TypeName = keyof typeof volumeTypes;
@@ -16,7 +16,7 @@ type TypeName = keyof typeof volumeTypes;
 /** What the viewer holds of what may be held; only where there is a limit. */
 export const Quota = memo(function Quota() {
   const t = useTexts(texts);
-  const kindLabel = useTexts(kinds);
+  const kindLabel = useTextOr(kinds);
   const typeLabel = useTexts(volumeTypes);
   const format = useFormat();
   const { data, error, refetch } = $api.useQuery("get", "/me/quota");
@@ -33,7 +33,7 @@ export const Quota = memo(function Quota() {
         : [
             {
               key: `${kind}.${what}`,
-              label: `${kind in kinds ? kindLabel(kind as keyof typeof kinds) : kind} · ${t(what)}`,
+              label: `${kindLabel(kind)} · ${t(what)}`,
               held,
               shown,
             },

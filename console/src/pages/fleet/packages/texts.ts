@@ -1,7 +1,7 @@
 import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
-  detail: ["sizes that people pick when they start a job", "启动作业时可选的规格大小"],
+  detail: ["sizes that users choose for a job", "启动作业时可选的规格大小"],
   create: ["New package", "新建套餐"],
   created: ["Package {name} created", "已创建套餐 {name}"],
   saved: ["Package {name} saved", "已保存套餐 {name}"],
@@ -10,7 +10,7 @@ export const texts = defineTexts({
   menuOf: ["Actions for {name}", "{name} 的操作"],
   empty: ["No packages yet", "还没有套餐"],
   emptyHint: [
-    "With packages people pick a size instead of counting GPUs, CPUs and memory themselves.",
+    "With packages, users choose a size instead of numbers of GPUs, CPUs and memory.",
     "有了套餐，用户只需选择大小，无需自行计算 GPU、CPU 和内存。",
   ],
   // columns
@@ -29,7 +29,7 @@ export const texts = defineTexts({
   notOffered: ["not for this kind", "不适用此类型"],
   notReachable: ["refused now", "目前会被拒绝"],
   notReachableHint: [
-    "A job of it would be refused, or would wait for hardware that is not within your reach: pool, quota or limits.",
+    "A job of this size would be refused, or would wait for hardware that your pool, quota or limits exclude.",
     "提交会被拒绝，或所需硬件不在您可用的范围内（资源池、配额或限制）。",
   ],
   fits: ["Nodes", "可运行节点"],
@@ -50,21 +50,18 @@ export const texts = defineTexts({
   ],
   nameWrong: ["Up to 63 letters, digits, - and _", "最多 63 个字母、数字、- 和 _"],
   nameTaken: ["There is a package of this name", "已有同名套餐"],
-  editHint: [
-    "Jobs that were submitted with it keep their size: changes hold for later jobs.",
-    "已提交的作业保持原有大小，修改只对之后的作业生效。",
-  ],
+  editHint: ["Changes apply to jobs that are submitted later.", "已提交的作业保持原有大小，修改只对之后的作业生效。"],
   gpusHint: [
     "Of each node: 0, a share such as 0.5, or a whole number.",
     "每个节点：0、小于 1 的份额（如 0.5）或整数。",
   ],
   gpusWrong: ["0, a share below 1 such as 0.25, or a whole number", "请填写 0、小于 1 的份额（如 0.25）或整数"],
-  cpusHint: ["Cores of each node; 0: none are set aside.", "每个节点的核数；0 表示不预留。"],
+  cpusHint: ["Cores of each node; 0: no cores are reserved.", "每个节点的核数；0 表示不预留。"],
   cpusWrong: ["A number from 0 on", "请填写不小于 0 的数"],
-  memoryHint: ["Such as 64GiB or 64G; 0: none is set aside.", "例如 64GiB 或 64G；0 表示不预留。"],
+  memoryHint: ["For example 64GiB or 64G; 0: no memory is reserved.", "例如 64GiB 或 64G；0 表示不预留。"],
   memoryWrong: ["Write a size such as 64GiB, 64G or 512M", "请填写大小，例如 64GiB、64G 或 512M"],
   memoryIs: ["= {bytes}", "= {bytes}"],
-  flavorHint: ["Which hardware it is. None: any.", "对应的硬件；不选表示任意硬件。"],
+  flavorHint: ["The hardware of the package. None: any.", "对应的硬件；不选表示任意硬件。"],
   flavorNeedsGpus: ["This flavor names GPU models: the package needs GPUs", "此规格指定了 GPU 型号，套餐必须包含 GPU"],
   rdmaLabel: ["Needs RDMA", "需要 RDMA"],
   rdmaHint: ["Only nodes with the label rdma=true.", "仅限带有标签 rdma=true 的节点。"],
@@ -83,7 +80,7 @@ export const texts = defineTexts({
     "{all} 个节点中有 {n} 个在空闲时可以运行：{names}",
   ],
   couldNever: [
-    "No node could ever run it: every job of it would be refused.",
+    "No node can run this package: every job of it would be refused.",
     "没有任何节点能运行它：提交的作业都会被拒绝。",
   ],
   noLabels: ["no node has the labels {labels}", "没有节点带有标签 {labels}"],

@@ -23,7 +23,7 @@ export function useSavePackage(form: UseFormReturnType<Draft>, one: Package | un
   });
 }
 
-export function useDeletePackages(): (names: readonly string[]) => void {
+export function useDeletePackages() {
   const run = (names: string[]) => sent(api.POST("/packages:delete", { body: { names } }));
   return useDeleteMany({ list: "/packages", texts, touches: TOUCHES, run });
 }

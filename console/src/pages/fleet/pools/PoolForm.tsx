@@ -14,7 +14,7 @@ interface Values {
   readonly description: string;
 }
 
-/** A new pool, or another description for one that is there. */
+/** Creates a pool, or changes the description of an existing one. */
 export function PoolForm({
   pool,
   taken,
@@ -24,7 +24,7 @@ export function PoolForm({
   pool: Schema<"PoolView"> | undefined;
   taken: readonly string[];
   onClose: () => void;
-  onCreated: (name: string) => void;
+  onCreated: () => void;
 }) {
   const t = useTexts(texts);
   const c = useTexts(common);
@@ -54,7 +54,7 @@ export function PoolForm({
       ),
     touches: ["/pools", "/gpus", "/queues"],
     done: (_, { name }) => t(isNew ? "created" : "saved", { name }),
-    onDone: (_, { name }) => (isNew ? onCreated(name) : onClose()),
+    onDone: isNew ? onCreated : onClose,
   });
   return (
     <FormDrawer

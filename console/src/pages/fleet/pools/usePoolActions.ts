@@ -40,7 +40,7 @@ export function useDeleteRefusal(): (pool: Pool) => string | undefined {
   };
 }
 
-export function useDeletePool(onDone: () => void): (pool: Pool) => void {
+export function useDeletePool(): (pool: Pool) => void {
   const t = useTexts(texts);
   const confirm = useConfirm();
   const remove = useAction<string, unknown>({
@@ -48,7 +48,6 @@ export function useDeletePool(onDone: () => void): (pool: Pool) => void {
     touches: TOUCHES,
     optimistic: (cache, name) => cache.dropItems<Pool>("/pools", (pool) => pool.name === name),
     done: (_, name) => t("deleted", { name }),
-    onDone,
   });
   return (pool) => {
     const losses = [

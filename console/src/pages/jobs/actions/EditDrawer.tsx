@@ -6,7 +6,7 @@ import { api, sent, type Schema } from "@/api/client";
 import { useAll } from "@/api/useAll";
 import { isWaiting, type Job } from "@/pages/jobs/actions/possible";
 import { texts } from "@/pages/jobs/actions/texts";
-import { wrongWith } from "@/pages/jobs/newjob/check";
+import { wrongWith } from "@/pages/jobs/newjob/draft/check";
 import { texts as formTexts } from "@/pages/jobs/newjob/texts";
 import { HINTS, LABELS, plainFieldsOf, typedValue } from "@/pages/jobs/spec/fields";
 import { FormDrawer } from "@/parts/FormDrawer";

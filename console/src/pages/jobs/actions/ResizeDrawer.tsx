@@ -1,44 +1,40 @@
-/** With how many GPUs an elastic job shall go on. */
+/** Changes the number of GPUs of an elastic job. */
 import { NumberInput } from "@mantine/core";
-import { useState, type FormEvent } from "react";
+import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { actions, texts } from "@/pages/jobs/actions/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { useFormAction } from "@/parts/useFormAction";
 import { useTexts } from "@/texts/texts";
 
 export function ResizeDrawer({ job, onClose }: { job: Job; onClose: () => void }) {
   const t = useTexts(texts);
   const ta = useTexts(actions);
   const [least, most] = [job.elastic?.min_gpus ?? 1, job.elastic?.max_gpus ?? 1];
-  const [gpus, setGpus] = useState<number | string>(job.gpus);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const isRight = typeof gpus === "number" && Number.isInteger(gpus) && gpus >= least && gpus <= most;
-  const resize = useAction<number, Job>({
-    run: (count) => sent(api.POST("/jobs/{job}/resize", { params: { path: { job: job.id } }, body: { gpus: count } })),
+  const form = useForm({
+    initialValues: { gpus: job.gpus },
+    validateInputOnChange: true,
+    validate: {
+      gpus: (gpus) => (Number.isInteger(gpus) && gpus >= least && gpus <= most ? null : `${least} … ${most}`),
+    },
+  });
+  const resize = useFormAction(form, {
+    run: (body) => sent(api.POST("/jobs/{job}/resize", { params: { path: { job: job.id } }, body })),
     touches: ["/jobs", "/gpus", "/overview", "/events"],
-    done: (_, count) => t("resized", { name: job.name, n: count }),
+    done: (_, { gpus }) => t("resized", { name: job.name, n: gpus }),
     onDone: onClose,
-    onProblem: setProblem,
   });
   const hint = t("resizeHint", { min: least, max: most, now: job.gpus });
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    if (isRight) resize.mutate(gpus);
-  }
   return (
     <FormDrawer
       opened
       title={t("resizeTitle", { name: job.name })}
       onClose={onClose}
-      onSubmit={submit}
+      {...resize}
       submitLabel={ta("resize")}
-      busy={resize.isPending}
-      disabled={!isRight || gpus === job.gpus}
-      problem={problem}
+      disabled={form.errors.gpus !== undefined || form.values.gpus === job.gpus}
     >
       <NumberInput
         label="GPU"
@@ -46,9 +42,7 @@ export function ResizeDrawer({ job, onClose }: { job: Job; onClose: () => void }
         min={least}
         max={most}
         allowDecimal={false}
-        value={gpus}
-        onChange={setGpus}
-        error={isRight ? undefined : `${least} … ${most}`}
+        {...form.getInputProps("gpus")}
       />
     </FormDrawer>
   );

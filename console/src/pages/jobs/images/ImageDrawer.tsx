@@ -1,5 +1,6 @@
 /** Add an image, or change one. Errors are shown while the user types. */
 import { SegmentedControl, Select, Stack, TagsInput, Text, Textarea, TextInput } from "@mantine/core";
+import { useForm, type FormErrors, type UseFormReturnType } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
 import { IMAGE_NAME } from "@/api/names";
@@ -9,7 +10,7 @@ import { useWhyNot, type Image } from "@/pages/jobs/images/ImageList";
 import { ADDRESS } from "@/pages/jobs/images/rules";
 import { texts } from "@/pages/jobs/images/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { useFields, type Wrong, type Wrongs } from "@/parts/useFields";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -39,9 +40,12 @@ export function ImageDrawer({
   const t = useTexts(texts);
   const whyNot = useWhyNot();
   const locked = image === undefined ? undefined : whyNot(image);
-  const form = useFields<Fields, Image>({
-    start: () => (image === undefined ? NEW : fieldsOf(image)),
-    wrong: useWrong(image),
+  const form = useForm<Fields>({
+    initialValues: image === undefined ? NEW : fieldsOf(image),
+    validateInputOnChange: true,
+    validate: useErrors(image),
+  });
+  const save = useFormAction(form, {
     run: (asked) => (image === undefined ? create(asked) : change(image, asked)),
     touches: ["/images"],
     done: ({ name }) => t(image === undefined ? "added" : "saved", { name }),
@@ -52,25 +56,21 @@ export function ImageDrawer({
       opened={opened}
       title={image === undefined ? t("addTitle") : t("editTitle", { name: image.name })}
       onClose={onClose}
-      onSubmit={form.submit}
-      busy={form.busy}
+      {...save}
       disabled={locked !== undefined}
-      problem={form.problem}
     >
       {locked !== undefined && <Text size="sm">{locked}</Text>}
-      <ImageFields fields={form.fields} set={form.set} errorOf={form.errorOf} image={image} />
+      <ImageFields form={form} image={image} />
     </FormDrawer>
   );
 }
 
 interface FieldsProps {
-  readonly fields: Fields;
-  readonly set: (change: Partial<Fields>) => void;
-  readonly errorOf: (field: string) => string | undefined;
+  readonly form: UseFormReturnType<Fields>;
   readonly image: Image | undefined;
 }
 
-function ImageFields({ fields, set, errorOf, image }: FieldsProps) {
+function ImageFields({ form, image }: FieldsProps) {
   const t = useTexts(texts);
   const c = useTexts(common);
   return (
@@ -80,36 +80,24 @@ function ImageFields({ fields, set, errorOf, image }: FieldsProps) {
         description={t("nameHint")}
         withAsterisk
         disabled={image !== undefined}
-        value={fields.name}
-        error={errorOf("name")}
-        onChange={(event) => set({ name: event.currentTarget.value })}
         data-autofocus={image === undefined || undefined}
+        {...form.getInputProps("name")}
       />
       <TextInput
         label={t("address")}
         description={t("addressHint")}
         withAsterisk
         placeholder="registry.example.org/team/train:1.4"
-        value={fields.address}
-        error={errorOf("address")}
-        onChange={(event) => set({ address: event.currentTarget.value })}
+        {...form.getInputProps("address")}
       />
-      <VisibilityField fields={fields} set={set} errorOf={errorOf} image={image} />
-      <Credential fields={fields} set={set} errorOf={errorOf} image={image} />
-      <Textarea
-        label={c("description")}
-        autosize
-        minRows={2}
-        maxLength={1000}
-        value={fields.description}
-        error={errorOf("description")}
-        onChange={(event) => set({ description: event.currentTarget.value })}
-      />
+      <VisibilityField form={form} image={image} />
+      <Credential form={form} image={image} />
+      <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
     </Stack>
   );
 }
 
-function VisibilityField({ fields, set, errorOf, image }: FieldsProps) {
+function VisibilityField({ form, image }: FieldsProps) {
   const t = useTexts(texts);
   const isOperator = useIsOperator();
   const wasPublic = image?.visibility === "public";
@@ -122,7 +110,7 @@ function VisibilityField({ fields, set, errorOf, image }: FieldsProps) {
   ];
   function choose(chosen: string) {
     const visibility = (["private", "shared", "public"] as const).find((one) => one === chosen);
-    if (visibility !== undefined) set({ visibility, shared_users: [], shared_groups: [], credential: null });
+    if (visibility !== undefined) form.setValues({ visibility, shared_users: [], shared_groups: [], credential: null });
   }
   return (
     <div>
@@ -132,29 +120,30 @@ function VisibilityField({ fields, set, errorOf, image }: FieldsProps) {
       <SegmentedControl
         fullWidth
         aria-label={t("visibility")}
-        value={fields.visibility}
+        value={form.values.visibility}
         onChange={choose}
         data={options}
       />
       <Text size="xs" c="dimmed" mt={4}>
         {!isOperator ? t("publicOnly") : image === undefined ? "" : t("publicFixed")}
       </Text>
-      {fields.visibility === "shared" && (
+      {form.values.visibility === "shared" && (
         <Stack gap="sm" mt="sm">
           <TagsInput
             label={t("sharedUsers")}
             description={t("sharedHint")}
             data={users}
-            value={fields.shared_users}
-            onChange={(shared_users) => set({ shared_users })}
-            error={errorOf("shared_users")}
+            {...form.getInputProps("shared_users")}
           />
           <TagsInput
             label={t("sharedGroups")}
             data={groups}
-            value={fields.shared_groups}
-            onChange={(shared_groups) => set({ shared_groups })}
-            error={errorOf("shared_groups")}
+            {...form.getInputProps("shared_groups")}
+            onChange={(shared_groups) => {
+              form.setFieldValue("shared_groups", shared_groups);
+              // A group is enough.
+              form.clearFieldError("shared_users");
+            }}
           />
         </Stack>
       )}
@@ -162,17 +151,17 @@ function VisibilityField({ fields, set, errorOf, image }: FieldsProps) {
   );
 }
 
-function Credential({ fields, set, errorOf, image }: FieldsProps) {
+function Credential({ form, image }: FieldsProps) {
   const t = useTexts(texts);
   const me = useMe();
   const logins = useAll("/registry-logins").data ?? [];
   // Logins of other users are not listed: the chosen one stays, or is removed.
   const isOwn = image === undefined || image.owner === me.name || image.owner === "";
   const fitting = isOwn
-    ? logins.filter((login) => login.platform === (fields.visibility === "public")).map((login) => login.name)
+    ? logins.filter((login) => login.platform === (form.values.visibility === "public")).map((login) => login.name)
     : [];
-  const names =
-    fields.credential === null || fitting.includes(fields.credential) ? fitting : [...fitting, fields.credential];
+  const { credential } = form.values;
+  const names = credential === null || fitting.includes(credential) ? fitting : [...fitting, credential];
   if (names.length === 0) return null;
   return (
     <Select
@@ -180,31 +169,29 @@ function Credential({ fields, set, errorOf, image }: FieldsProps) {
       clearable
       placeholder={t("credentialAny")}
       data={names}
-      value={fields.credential}
-      onChange={(credential) => set({ credential })}
-      error={errorOf("credential")}
+      {...form.getInputProps("credential")}
     />
   );
 }
 
-function useWrong(image: Image | undefined): (fields: Fields) => Wrongs {
+function useErrors(image: Image | undefined): (fields: Fields) => FormErrors {
   const t = useTexts(texts);
+  const c = useTexts(common);
   const me = useMe();
   const images = useAll("/images").data ?? [];
   return (fields) => {
-    const wrong: Record<string, Wrong> = {};
+    const errors: FormErrors = {};
     const owner = fields.visibility === "public" ? "" : me.name;
     if (image === undefined) {
-      if (fields.name === "") wrong.name = { text: t("needed"), isMissing: true };
-      else if (!IMAGE_NAME.test(fields.name)) wrong.name = { text: t("nameBad") };
-      else if (images.some((one) => one.name === fields.name && one.owner === owner))
-        wrong.name = { text: t("nameTaken") };
+      if (fields.name === "") errors.name = c("required");
+      else if (!IMAGE_NAME.test(fields.name)) errors.name = t("nameBad");
+      else if (images.some((one) => one.name === fields.name && one.owner === owner)) errors.name = t("nameTaken");
     }
-    if (fields.address.trim() === "") wrong.address = { text: t("needed"), isMissing: true };
-    else if (!ADDRESS.test(fields.address.trim())) wrong.address = { text: t("addressBad") };
+    if (fields.address.trim() === "") errors.address = c("required");
+    else if (!ADDRESS.test(fields.address.trim())) errors.address = t("addressBad");
     if (fields.visibility === "shared" && fields.shared_users.length + fields.shared_groups.length === 0)
-      wrong.shared_users = { text: t("sharedNobody"), isMissing: true };
-    return wrong;
+      errors.shared_users = t("sharedMissing");
+    return errors;
   };
 }
 

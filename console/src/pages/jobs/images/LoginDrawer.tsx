@@ -1,4 +1,5 @@
 import { PasswordInput, Switch, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
 import { IMAGE_NAME } from "@/api/names";
@@ -7,13 +8,13 @@ import type { Login } from "@/pages/jobs/images/LoginList";
 import { REGISTRY } from "@/pages/jobs/images/rules";
 import { texts } from "@/pages/jobs/images/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { textField, useFields } from "@/parts/useFields";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
 const NEW = { name: "", registry: "", username: "", secret: "", platform: false };
 
-/** A new login, or another secret for one that there is. */
+/** Creates a login, or replaces the secret of an existing one. */
 export function LoginDrawer({
   login,
   opened,
@@ -26,28 +27,28 @@ export function LoginDrawer({
   const t = useTexts(texts);
   const c = useTexts(common);
   const isOperator = useIsOperator();
-  const form = useFields<typeof NEW, Login>({
-    start: () =>
+  const given = (text: string) => (text === "" ? c("required") : null);
+  const form = useForm({
+    initialValues:
       login === undefined
         ? NEW
         : { ...NEW, name: login.name, registry: login.registry, username: login.username, platform: login.platform },
-    wrong: (fields) => {
-      const missing = (["name", "registry", "username", "secret"] as const)
-        .filter((name) => fields[name] === "")
-        .map((name) => [name, { text: t("needed"), isMissing: true }]);
-      return {
-        name: IMAGE_NAME.test(fields.name) ? undefined : { text: t("nameBad") },
-        registry: REGISTRY.test(fields.registry) ? undefined : { text: t("registryBad") },
-        ...Object.fromEntries(missing),
-      };
+    validateInputOnChange: true,
+    validate: {
+      name: (name) => given(name) ?? (IMAGE_NAME.test(name) ? null : t("nameBad")),
+      registry: (registry) => given(registry) ?? (REGISTRY.test(registry) ? null : t("registryBad")),
+      username: given,
+      secret: given,
     },
+  });
+  const save = useFormAction(form, {
     run: ({ name, ...body }) => sent(api.PUT("/registry-logins/{login}", { params: { path: { login: name } }, body })),
     touches: ["/registry-logins"],
     done: ({ name }) => t("saved", { name }),
     onDone: onClose,
   });
   const field = (name: "name" | "registry" | "username" | "secret") => ({
-    ...textField(form, name),
+    ...form.getInputProps(name),
     withAsterisk: true,
   });
   return (
@@ -55,9 +56,7 @@ export function LoginDrawer({
       opened={opened}
       title={login === undefined ? t("loginTitle") : t("loginReplaceTitle", { name: login.name })}
       onClose={onClose}
-      onSubmit={form.submit}
-      busy={form.busy}
-      problem={form.problem}
+      {...save}
     >
       <TextInput
         label={c("name")}
@@ -76,9 +75,8 @@ export function LoginDrawer({
       {isOperator && (
         <Switch
           label={t("forPlatform")}
-          checked={form.fields.platform}
           disabled={login !== undefined}
-          onChange={(event) => form.set({ platform: event.currentTarget.checked })}
+          {...form.getInputProps("platform", { type: "checkbox" })}
         />
       )}
     </FormDrawer>

@@ -167,7 +167,7 @@ export const texts = defineTexts({
     "使用 corral.checkpoint 的程序会在此保存，重启后从这里继续。",
   ],
   when: ["When", "时间"],
-  who: ["Who", "操作者"],
+  who: ["Actor", "操作者"],
   what: ["What", "事件"],
   detail: ["Detail", "详情"],
   noEvents: ["No events", "没有事件"],

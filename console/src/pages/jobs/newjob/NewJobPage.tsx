@@ -5,13 +5,13 @@ import { useCallback, useState } from "react";
 
 import type { Problem } from "@/api/problem";
 import { useMe } from "@/app/session";
-import { dropDraft } from "@/pages/jobs/newjob/draft";
+import { dropDraft } from "@/pages/jobs/newjob/draft/draft";
 import { FormContext } from "@/pages/jobs/newjob/form";
 import { PlanPanel } from "@/pages/jobs/newjob/PlanPanel";
 import { QuotaPanel } from "@/pages/jobs/newjob/QuotaPanel";
 import { STEPS, stepOf } from "@/pages/jobs/newjob/steps";
 import { useAllowedKinds } from "@/pages/jobs/newjob/steps/KindStep";
-import { useDraft } from "@/pages/jobs/newjob/useDraft";
+import { useDraft } from "@/pages/jobs/newjob/draft/useDraft";
 import { useJobForm } from "@/pages/jobs/newjob/useJobForm";
 import { useSubmit } from "@/pages/jobs/newjob/useSubmit";
 import { Wizard } from "@/pages/jobs/newjob/Wizard";

@@ -2,8 +2,8 @@
 import { Button, Code, CopyButton, Group, Stack, Tabs, Text } from "@mantine/core";
 import { Check, Copy } from "lucide-react";
 
-import { jobBody, workbenchBody } from "@/pages/jobs/newjob/body";
-import type { Draft } from "@/pages/jobs/newjob/draft";
+import { jobBody, workbenchBody } from "@/pages/jobs/newjob/draft/body";
+import type { Draft } from "@/pages/jobs/newjob/draft/draft";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { commandLineOf, workbenchLineOf, yamlOf } from "@/pages/jobs/spec/jobText";
 import { common } from "@/texts/common";

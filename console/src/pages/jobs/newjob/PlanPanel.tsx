@@ -5,7 +5,7 @@ import { CircleCheck, CircleX, Clock, Hourglass, type LucideIcon } from "lucide-
 import type { Schema } from "@/api/client";
 import { Panel } from "@/parts/Panel";
 import { useForm } from "@/pages/jobs/newjob/form";
-import { arraySizeOf } from "@/pages/jobs/newjob/quantities";
+import { arraySizeOf } from "@/pages/jobs/newjob/draft/quantities";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";

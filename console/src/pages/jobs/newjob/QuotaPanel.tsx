@@ -3,7 +3,7 @@ import { Stack, Text } from "@mantine/core";
 
 import { HeldBar } from "@/parts/HeldBar";
 import { Panel } from "@/parts/Panel";
-import { askedBy } from "@/pages/jobs/newjob/asked";
+import { askedBy } from "@/pages/jobs/newjob/draft/asked";
 import { useForm } from "@/pages/jobs/newjob/form";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { common, kinds } from "@/texts/common";

@@ -9,9 +9,9 @@ import type { Problem } from "@/api/problem";
 import { useAll } from "@/api/useAll";
 import { useEvery } from "@/api/useEvery";
 import { useMe, type Me } from "@/app/session";
-import { type Facts } from "@/pages/jobs/newjob/check";
-import type { Draft } from "@/pages/jobs/newjob/draft";
-import { wholeOf } from "@/pages/jobs/newjob/quantities";
+import { type Facts } from "@/pages/jobs/newjob/draft/check";
+import type { Draft } from "@/pages/jobs/newjob/draft/draft";
+import { wholeOf } from "@/pages/jobs/newjob/draft/quantities";
 
 const PAUSE_MS = 300;
 const OFFERS_MS = 15_000;

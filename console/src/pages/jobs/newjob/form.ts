@@ -1,8 +1,8 @@
 /** What the steps of the form share: the draft, how to change it, what is wrong with it. */
 import { createContext, useContext } from "react";
 
-import type { Facts } from "@/pages/jobs/newjob/check";
-import type { Change, Draft } from "@/pages/jobs/newjob/draft";
+import type { Facts } from "@/pages/jobs/newjob/draft/check";
+import type { Change, Draft } from "@/pages/jobs/newjob/draft/draft";
 import type { Planned } from "@/pages/jobs/newjob/usePlan";
 
 export interface Form {

@@ -2,9 +2,9 @@
 import { useCallback, useEffect, useMemo } from "react";
 
 import type { Problem } from "@/api/problem";
-import { planBody } from "@/pages/jobs/newjob/body";
-import { check, type Findings } from "@/pages/jobs/newjob/check";
-import type { Change, Draft } from "@/pages/jobs/newjob/draft";
+import { planBody } from "@/pages/jobs/newjob/draft/body";
+import { check, type Findings } from "@/pages/jobs/newjob/draft/check";
+import type { Change, Draft } from "@/pages/jobs/newjob/draft/draft";
 import { useFacts } from "@/pages/jobs/newjob/facts";
 import type { Form } from "@/pages/jobs/newjob/form";
 import { usePlan } from "@/pages/jobs/newjob/usePlan";

@@ -5,8 +5,8 @@ import { api, sent, type Schema } from "@/api/client";
 import { complete } from "@/api/complete";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
-import { jobBody, workbenchBody } from "@/pages/jobs/newjob/body";
-import type { Draft } from "@/pages/jobs/newjob/draft";
+import { jobBody, workbenchBody } from "@/pages/jobs/newjob/draft/body";
+import type { Draft } from "@/pages/jobs/newjob/draft/draft";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { useTexts } from "@/texts/texts";
 

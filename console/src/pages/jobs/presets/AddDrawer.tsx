@@ -1,22 +1,17 @@
-/** A preset of the installation's own, as YAML. Every mistake is named by its line. */
-import { Button, Checkbox, Group, List, Text, Textarea } from "@mantine/core";
-import { useState, type FormEvent } from "react";
+/** Adds a preset of this installation, as YAML. Every error names its line. */
+import { Button, Checkbox, Group, Text, Textarea } from "@mantine/core";
+import { useForm } from "@mantine/form";
 
-import { api, sent, type Schema } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
+import { api, sent } from "@/api/client";
 import type { Preset } from "@/pages/jobs/presets/PresetCard";
 import { texts } from "@/pages/jobs/presets/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
-interface Fields {
-  readonly yaml: string;
-  readonly replace: boolean;
-}
-
 const EXAMPLE = `name: resnet
-title: ResNet on our pictures
+title: ResNet on our images
 description: Fine-tunes ResNet-50.
 parameters:
   - {name: data, type: path, help: A directory with one directory for each class.}
@@ -27,39 +22,25 @@ command: [python, train.py, --data, "{data}", --epochs, "{epochs}"]
 
 export function AddDrawer({ presets, onClose }: { presets: readonly Preset[]; onClose: () => void }) {
   const t = useTexts(texts);
-  const [fields, setFields] = useState<Fields>({ yaml: "", replace: false });
-  const [isAttempted, setAttempted] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const add = useAction<Fields, Schema<"PresetView">>({
+  const c = useTexts(common);
+  const form = useForm({
+    initialValues: { yaml: "", replace: false },
+    validate: { yaml: (text) => (text.trim() === "" ? c("required") : null) },
+  });
+  const { yaml, replace } = form.values;
+  const add = useFormAction(form, {
     run: (body) => sent(api.POST("/presets", { body })),
     touches: ["/presets"],
     done: ({ name }) => t("added", { name }),
     onDone: onClose,
-    onProblem: setProblem,
   });
-  const isEmpty = fields.yaml.trim() === "";
-  const name = /^name: *"?([\w-]+)/m.exec(fields.yaml)?.[1];
+  const name = /^name: *"?([\w-]+)/m.exec(yaml)?.[1];
   const isTaken = presets.some((preset) => preset.name === name && !preset.shipped);
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    setAttempted(true);
-    setProblem(null);
-    if (!isEmpty) add.mutate(fields);
-  }
   return (
-    <FormDrawer
-      opened
-      title={t("addTitle")}
-      size="xl"
-      onClose={onClose}
-      onSubmit={submit}
-      submitLabel={t("add")}
-      busy={add.isPending}
-      problem={problem}
-    >
+    <FormDrawer opened title={t("addTitle")} size="xl" onClose={onClose} {...add} submitLabel={t("add")}>
       <Text size="sm">{t("addHint")}</Text>
       <Group gap="xs">
-        <Button variant="default" onClick={() => setFields({ ...fields, yaml: EXAMPLE })} disabled={!isEmpty}>
+        <Button variant="default" onClick={() => form.setFieldValue("yaml", EXAMPLE)} disabled={yaml.trim() !== ""}>
           {t("addStart")}
         </Button>
       </Group>
@@ -72,25 +53,10 @@ export function AddDrawer({ presets, onClose }: { presets: readonly Preset[]; on
         spellCheck={false}
         data-autofocus
         styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
-        value={fields.yaml}
-        error={isEmpty && isAttempted ? t("needed") : undefined}
-        onChange={(event) => setFields({ ...fields, yaml: event.currentTarget.value })}
+        {...form.getInputProps("yaml")}
       />
-      {problem !== null && problem.fields.length === 1 && (
-        <List size="sm">
-          {problem.fields.map((one) => (
-            <List.Item key={one.field + one.detail}>
-              {one.field}: {one.detail}
-            </List.Item>
-          ))}
-        </List>
-      )}
-      {(isTaken || fields.replace) && (
-        <Checkbox
-          label={t("replace")}
-          checked={fields.replace}
-          onChange={(event) => setFields({ ...fields, replace: event.currentTarget.checked })}
-        />
+      {(isTaken || replace) && (
+        <Checkbox label={t("replace")} {...form.getInputProps("replace", { type: "checkbox" })} />
       )}
     </FormDrawer>
   );

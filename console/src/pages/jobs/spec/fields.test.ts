@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 
 import type { Schema } from "@/api/client";
-import { jobBody, workbenchBody } from "@/pages/jobs/newjob/body";
-import { EMPTY, ofJob, type Draft } from "@/pages/jobs/newjob/draft";
+import { jobBody, workbenchBody } from "@/pages/jobs/newjob/draft/body";
+import { EMPTY, ofJob, type Draft } from "@/pages/jobs/newjob/draft/draft";
 import { stepOf } from "@/pages/jobs/newjob/steps";
 import { plainFieldsOf, sentValue, typedValue } from "@/pages/jobs/spec/fields";
 import { submissionOf } from "@/pages/jobs/spec/submission";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { commandLineOf, yamlOf } from "@/pages/jobs/spec/jobText";
-import { commandOf, lineOf } from "@/pages/jobs/newjob/commandline";
+import { commandOf, lineOf } from "@/pages/jobs/newjob/draft/commandline";
 
 describe("a command line", () => {
   it.each([

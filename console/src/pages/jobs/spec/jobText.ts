@@ -1,6 +1,6 @@
 /** A job's request as text for the other interfaces: a job file (`job.yaml`) and a command line. */
 import type { Schema } from "@/api/client";
-import { quoted } from "@/pages/jobs/newjob/commandline";
+import { quoted } from "@/pages/jobs/newjob/draft/commandline";
 import { plainFieldsOf } from "@/pages/jobs/spec/fields";
 import type { JobBody } from "@/pages/jobs/spec/submission";
 

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 
 import type { Job } from "@/pages/jobs/actions/possible";
-import { jobBody } from "@/pages/jobs/newjob/body";
-import { EMPTY, ofJob, type Draft } from "@/pages/jobs/newjob/draft";
-import { NEW_MOUNT } from "@/pages/jobs/newjob/mounts";
+import { jobBody } from "@/pages/jobs/newjob/draft/body";
+import { EMPTY, ofJob, type Draft } from "@/pages/jobs/newjob/draft/draft";
+import { NEW_MOUNT } from "@/pages/jobs/newjob/draft/mounts";
 import { commandLineOf, yamlOf } from "@/pages/jobs/spec/jobText";
 import { HIDDEN, looksSecret, submissionOf } from "@/pages/jobs/spec/submission";
 

@@ -1,7 +1,7 @@
 /** The request that submits the same job again, made from the job that the API shows. */
 import type { Schema } from "@/api/client";
 import type { Job } from "@/pages/jobs/actions/possible";
-import { mountText, ofMount } from "@/pages/jobs/newjob/mounts";
+import { mountText, ofMount } from "@/pages/jobs/newjob/draft/mounts";
 import { eachPlain, shownValue, type PlainName } from "@/pages/jobs/spec/fields";
 import { sizeText } from "@/texts/sizes";
 

@@ -46,7 +46,7 @@ export function ReasonList({ reasons }: { reasons: readonly Reason[] }) {
   return (
     <Stack gap="sm" component="ul" p={0} m={0} aria-label={t("title")}>
       {reasons.map((reason, index) => (
-        <ReasonItem key={reason.rule + reason.detail} reason={reason} isTold={index === 0} />
+        <ReasonItem key={reason.rule + reason.detail} reason={reason} isShown={index === 0} />
       ))}
     </Stack>
   );
@@ -108,8 +108,8 @@ function Figures({ why }: { why: Why }) {
   );
 }
 
-/** `isTold`: its sentence stands above already. */
-function ReasonItem({ reason, isTold }: { reason: Reason; isTold: boolean }) {
+/** `isShown`: its sentence is shown above already. */
+function ReasonItem({ reason, isShown }: { reason: Reason; isShown: boolean }) {
   const t = useTexts(texts);
   const tn = useTexts(numbers);
   const format = useFormat();
@@ -124,7 +124,7 @@ function ReasonItem({ reason, isTold }: { reason: Reason; isTold: boolean }) {
       <Text size="sm" fw={600}>
         {title(reason)}
       </Text>
-      {!isTold && <Text size="sm">{sentence(reason)}</Text>}
+      {!isShown && <Text size="sm">{sentence(reason)}</Text>}
       {shown.length > 0 && (
         <Group gap={6} mt={4}>
           {shown.map(([name, value]) => (

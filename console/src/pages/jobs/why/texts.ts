@@ -5,7 +5,7 @@ export const titles = defineTexts({
   dependency: ["Comes after other jobs", "等待前置作业"],
   "back-off": ["Pause before the next retry", "重试前的等待"],
   "given-back": ["Its cluster gave it back", "被集群退回"],
-  "queue-missing": ["Its queue is gone", "队列已不存在"],
+  "queue-missing": ["Its queue was deleted", "队列已不存在"],
   membership: ["Pool of another group", "资源池不属于所在用户组"],
   "gpus-per-job": ["Larger than one job may be", "超过单个作业上限"],
   "gpus-per-user": ["Limit per user reached", "达到用户上限"],
@@ -172,7 +172,7 @@ export const texts = defineTexts({
     "半数情况在 {p50} 之前，九成情况在 {p90} 之前",
   ],
   // The server's words for the basis are English; what they have in common is said instead.
-  estimateBasis: ["{basis}; worked out {when}", "由调度器向前推演得出；{when}计算"],
+  estimateBasis: ["{basis}; computed {when}", "由调度器向前推演得出；{when}计算"],
   atLatest: ["at the latest {when}", "最迟 {when}"],
   about: ["about {when}", "约{when}"],
   now: ["now", "现在"],
@@ -225,7 +225,7 @@ export const changes = defineTexts({
 export const lookBack = defineTexts({
   title: ["Back in time", "回看"],
   about: [
-    "Why it waited at an earlier moment, as the scheduler's journal has it: choose one.",
+    "Choose a time: the scheduler's journal shows why the job waited then.",
     "从调度日志查看作业在过去某一时刻为何等待：请选择时刻。",
   ],
   back: ["Close", "关闭"],

@@ -2,8 +2,8 @@ import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
   at: ["When", "时间"],
-  actor: ["Who", "操作者"],
-  action: ["What", "操作"],
+  actor: ["Actor", "操作者"],
+  action: ["Action", "操作"],
   subject: ["About", "对象"],
   detail: ["Detail", "详情"],
   source: ["From", "来源地址"],
@@ -19,7 +19,7 @@ export const texts = defineTexts({
     "导出所有符合筛选条件的记录，不限于当前显示的",
   ],
   nothing: ["Nothing happened yet", "尚无记录"],
-  nothingHint: ["Whatever people and corral do is written here.", "所有用户操作和系统事件都会记录在此。"],
+  nothingHint: ["All actions of users and of corral are recorded here.", "所有用户操作和系统事件都会记录在此。"],
   event: ["Event {id}", "记录 {id}"],
   changed: ["What changed", "变更内容"],
   isChanged: ["changed", "已变更"],

@@ -23,14 +23,14 @@ interface Values {
 
 export interface GroupFormProps {
   readonly group: GroupView | undefined;
-  readonly groups: readonly GroupView[];
+  readonly taken: readonly string[];
   readonly pools: readonly Schema<"PoolView">[];
   /** Names of users who are in no group. */
   readonly free: readonly string[];
   readonly onClose: () => void;
 }
 
-export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProps) {
+export function GroupForm({ group, taken, pools, free, onClose }: GroupFormProps) {
   const t = useTexts(texts);
   const c = useTexts(common);
   const isNew = group === undefined;
@@ -50,7 +50,7 @@ export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProp
             ? c("required")
             : !SETTING_NAME.test(name)
               ? t("nameBad")
-              : groups.some((one) => one.name === name)
+              : taken.includes(name)
                 ? t("nameTaken")
                 : null,
     },

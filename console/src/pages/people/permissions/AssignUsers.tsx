@@ -1,28 +1,24 @@
 import { MultiSelect, Text } from "@mantine/core";
-import { useState } from "react";
+import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import type { PermissionGroup } from "@/pages/people/permissions/usePermissionActions";
 import { texts } from "@/pages/people/permissions/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { useFormAction } from "@/parts/useFormAction";
 import { useTexts } from "@/texts/texts";
 
 export function AssignUsers({ group, onClose }: { group: PermissionGroup; onClose: () => void }) {
   const t = useTexts(texts);
   const users = useAll("/users");
-  const [chosen, setChosen] = useState<string[]>([]);
-  const [problem, setProblem] = useState<Problem | null>(null);
+  const form = useForm<{ users: string[] }>({ initialValues: { users: [] } });
   const { name } = group;
-  const assign = useAction<string[], PermissionGroup>({
-    run: (names) =>
-      sent(api.POST("/permission-groups/{name}/users", { params: { path: { name } }, body: { users: names } })),
+  const assign = useFormAction(form, {
+    run: (body) => sent(api.POST("/permission-groups/{name}/users", { params: { path: { name } }, body })),
     touches: ["/permission-groups", "/users", "/me"],
-    done: (_, names) => t("assigned", { n: names.length, name }),
+    done: (_, chosen) => t("assigned", { n: chosen.users.length, name }),
     onDone: onClose,
-    onProblem: setProblem,
   });
   const others = users.data?.filter((user) => user.permission_group !== name) ?? [];
   return (
@@ -30,14 +26,10 @@ export function AssignUsers({ group, onClose }: { group: PermissionGroup; onClos
       opened
       title={t("assignTitle", { name })}
       onClose={onClose}
+      {...assign}
       submitLabel={t("assign")}
-      busy={assign.isPending}
-      disabled={chosen.length === 0}
-      problem={problem ?? users.error}
-      onSubmit={(event) => {
-        event.preventDefault();
-        assign.mutate(chosen);
-      }}
+      disabled={form.values.users.length === 0}
+      problem={assign.problem ?? users.error}
     >
       <Text size="sm" c="dimmed">
         {t("assignHint")}
@@ -46,8 +38,7 @@ export function AssignUsers({ group, onClose }: { group: PermissionGroup; onClos
         label={t("usersLabel")}
         searchable
         data-autofocus
-        value={chosen}
-        onChange={setChosen}
+        {...form.getInputProps("users")}
         data={others.map((user) => ({
           value: user.name,
           label: t("userIn", { name: user.name, group: user.permission_group }),

@@ -3,15 +3,13 @@ import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
 import { SETTING_NAME } from "@/api/names";
+import { useOptions } from "@/api/options";
 import type { PermissionGroup } from "@/pages/people/permissions/usePermissionActions";
 import { functions, meanings, texts } from "@/pages/people/permissions/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
-import { useTexts } from "@/texts/texts";
-
-type FunctionName = keyof typeof functions;
-export const FUNCTIONS = Object.keys(functions).filter((name): name is FunctionName => name in functions);
+import { useTextOr, useTexts } from "@/texts/texts";
 
 interface Values {
   readonly name: string;
@@ -30,8 +28,9 @@ export function PermissionForm({
 }) {
   const t = useTexts(texts);
   const c = useTexts(common);
-  const f = useTexts(functions);
-  const m = useTexts(meanings);
+  const options = useOptions();
+  const f = useTextOr(functions);
+  const m = useTextOr(meanings);
   const isNew = group === undefined;
   const form = useForm<Values>({
     initialValues: {
@@ -57,7 +56,7 @@ export function PermissionForm({
     run: (values) => {
       const body = {
         description: values.description,
-        functions: FUNCTIONS.filter((name) => values.functions.includes(name)),
+        functions: options.functions.map(({ name }) => name).filter((name) => values.functions.includes(name)),
       };
       return sent(
         isNew
@@ -89,8 +88,8 @@ export function PermissionForm({
       <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
       <Checkbox.Group label={t("functions")} description={t("functionsHint")} {...form.getInputProps("functions")}>
         <Stack gap="xs" mt="xs">
-          {FUNCTIONS.map((name) => (
-            <Checkbox key={name} value={name} label={f(name)} description={m(name)} />
+          {options.functions.map(({ name, description }) => (
+            <Checkbox key={name} value={name} label={f(name)} description={m(name, description)} />
           ))}
         </Stack>
       </Checkbox.Group>

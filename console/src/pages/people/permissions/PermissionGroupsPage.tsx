@@ -3,10 +3,11 @@ import { Link } from "@tanstack/react-router";
 import { UserPlus } from "lucide-react";
 import { useMemo } from "react";
 
+import { useOptions } from "@/api/options";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { AssignUsers } from "@/pages/people/permissions/AssignUsers";
-import { FUNCTIONS, PermissionForm } from "@/pages/people/permissions/PermissionForm";
+import { PermissionForm } from "@/pages/people/permissions/PermissionForm";
 import {
   useDeletePermissionGroup,
   useDeleteRefusal,
@@ -17,7 +18,7 @@ import { CatalogPage } from "@/parts/CatalogPage";
 import { Faint, type Column } from "@/parts/DataTable";
 import { common } from "@/texts/common";
 import { navigation } from "@/texts/navigation";
-import { useTexts } from "@/texts/texts";
+import { useTextOr, useTexts } from "@/texts/texts";
 
 /** The permission group that users are assigned to. */
 const FILTERS = { assign: "" };
@@ -40,7 +41,7 @@ export default function PermissionGroupsPage() {
         columns={useColumns()}
         menuLabel={(name) => t("actionsOf", { name })}
         actions={({ name }) => [{ label: t("assign"), icon: UserPlus, onClick: () => setFilters({ assign: name }) }]}
-        onDelete={([name]) => name !== undefined && remove(name)}
+        onDelete={([group]) => group !== undefined && remove(group.name)}
         refusal={useDeleteRefusal()}
         form={({ row, taken, onClose }) => (
           <PermissionForm key={row?.name} group={row} taken={taken} onClose={onClose} />
@@ -105,15 +106,16 @@ function useColumns(): readonly Column<PermissionGroup>[] {
 
 function Allowed({ group }: { group: PermissionGroup }) {
   const t = useTexts(texts);
-  const f = useTexts(functions);
-  const m = useTexts(meanings);
+  const options = useOptions();
+  const f = useTextOr(functions);
+  const m = useTextOr(meanings);
   if (group.functions.length === 0)
     return (
       <Text size="sm" c="dimmed">
         {t("nothing")}
       </Text>
     );
-  if (group.functions.length === FUNCTIONS.length)
+  if (group.functions.length === options.functions.length)
     return (
       <Badge variant="light" tt="none" fw={500}>
         {t("everything")}
@@ -122,7 +124,7 @@ function Allowed({ group }: { group: PermissionGroup }) {
   return (
     <Group gap={4}>
       {group.functions.map((name) => (
-        <Tooltip key={name} label={m(name)}>
+        <Tooltip key={name} label={m(name, options.functions.find((one) => one.name === name)?.description)}>
           <Badge variant="light" color="gray" tt="none" fw={500}>
             {f(name)}
           </Badge>

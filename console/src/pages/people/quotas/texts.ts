@@ -2,7 +2,7 @@ import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
   detail: [
-    "The most that a user may hold per job kind, what waits included. Click a figure to change it; lowering one never touches what runs.",
+    "Limits of a user per job kind, with waiting jobs. Click a number to change it; a lower limit does not affect running jobs.",
     "用户每种作业最多可占用的资源（含排队）。单击数字即可修改；降低配额不影响运行中的作业。",
   ],
   label: ["Quotas by user and job kind", "按用户和作业类型的配额"],
@@ -25,24 +25,27 @@ export const texts = defineTexts({
   placeholder: ["no limit", "不限"],
   notANumber: ["A number from 0, or nothing for no limit", "请输入不小于 0 的数字，留空表示不限"],
   belowHeld: [
-    "Holds {held} already: that goes on, nothing more starts.",
+    "{held} are held already: running jobs continue, and no more start.",
     "已占用 {held}：继续运行，但不能再启动更多。",
   ],
   aboveAll: ["The limit for all users, {limit}, applies as well.", "全局上限 {limit} 仍然有效。"],
-  saved: ["Quota of {user} is saved", "{user} 的配额已保存"],
+  saved: ["Quota of {user} saved", "{user} 的配额已保存"],
   setChosen: ["Set for {n} chosen", "为所选 {n} 人设置"],
   setAll: ["Set for all users", "为所有人设置"],
   batchTitle: ["Set quotas for {n} {n|user|users}", "为 {n} 个用户设置配额"],
   batchTitleAll: ["Set quotas for all users", "为所有人设置配额"],
   batchKinds: ["Job kinds", "作业类型"],
   batchHint: [
-    "Only what is ticked changes, for all of them or for none. An empty field takes the limit away.",
+    "Only selected fields change, for all users or for none. An empty field removes the limit.",
     "只修改已勾选的项，要么全部成功要么全部不变。留空表示取消上限。",
   ],
   change: ["Change {what}", "修改{what}"],
   newLimit: ["New limit: {what}", "新上限：{what}"],
-  chooseSomething: ["Tick what is to change, and at least one job kind.", "请勾选要修改的项，并至少选择一种作业类型。"],
-  batchSaved: ["Quotas of {n} {n|user|users} are set", "已设置 {n} 个用户的配额"],
+  chooseSomething: [
+    "Select the fields to change, and at least one job kind.",
+    "请勾选要修改的项，并至少选择一种作业类型。",
+  ],
+  batchSaved: ["Quotas of {n} {n|user|users} set", "已设置 {n} 个用户的配额"],
   gib: ["GiB", "GiB"],
   memoryUnit: ["Memory (GiB)", "内存（GiB）"],
 });

@@ -62,7 +62,7 @@ export function BatchBar({ chosen, onClear }: { chosen: readonly User[]; onClear
     </Menu>
   );
   return (
-    <Group gap="xs">
+    <Group gap="xs" mb="sm">
       <Text size="sm" fw={550} role="status">
         {c("selected", { n: chosen.length })}
       </Text>

@@ -36,7 +36,7 @@ export function UserFilters({
   );
   const named = (names: readonly string[]) => [...new Set(names)].sort().map((name) => ({ value: name, label: name }));
   return (
-    <Group gap="xs">
+    <Group gap="xs" mb="sm">
       <TextInput
         size="xs"
         w={230}

@@ -8,7 +8,7 @@ import { Faint } from "@/parts/DataTable";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { common, kinds } from "@/texts/common";
 import { useFormat } from "@/texts/format";
-import { useTexts } from "@/texts/texts";
+import { useTextOr, useTexts } from "@/texts/texts";
 
 interface Line {
   readonly key: string;
@@ -21,13 +21,13 @@ interface Line {
 export function UserQuota({ name }: { name: string }) {
   const t = useTexts(texts);
   const c = useTexts(common);
-  const k = useTexts(kinds);
+  const kindText = useTextOr(kinds);
   const format = useFormat();
   const quota = $api.useQuery("get", "/users/{name}/quota", { params: { path: { name } } });
   if (quota.error !== null) return <ProblemNote error={quota.error} onRetry={() => void quota.refetch()} />;
   if (quota.data === undefined) return <Skeleton h={60} />;
   const lines: Line[] = Object.entries(quota.data.kinds).flatMap(([kind, one]) => {
-    const label = kind in kinds ? k(kind as keyof typeof kinds) : kind;
+    const label = kindText(kind);
     return [
       { key: `${kind} gpus`, label: t("kindOf", { kind: label, what: c("gpus") }), held: one.gpus, isBytes: false },
       { key: `${kind} cpus`, label: t("kindOf", { kind: label, what: c("cpus") }), held: one.cpus, isBytes: false },

@@ -14,7 +14,7 @@ export const texts = defineTexts({
   energy: ["Energy", "能耗"],
   energyHint: ["of the GPUs", "GPU 能耗"],
   findings: ["What could be better", "可改进之处"],
-  noFindings: ["Nothing stands out", "未发现问题"],
+  noFindings: ["No findings", "未发现问题"],
   noFindingsHint: [
     "No idle or oversized job, no hot GPU, no starving queue in this period. A job is assessed only after a GPU-hour of measurements.",
     "此时段内没有空闲或申请过大的作业、过热的 GPU 或长期等待的队列。作业至少需要 1 GPU 时的测量数据才会被分析。",

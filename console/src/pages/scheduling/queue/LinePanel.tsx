@@ -5,11 +5,11 @@ import { Affix, Alert, Button, Group, Text } from "@mantine/core";
 import { Info, TriangleAlert } from "lucide-react";
 import { useMemo, useState } from "react";
 
+import { useOrderingPolicy } from "@/api/options";
 import { useCluster } from "@/app/cluster";
 import { useIsOperator, useMe } from "@/app/session";
 import {
   areOfOneSequence,
-  hasOwnOrder,
   mayRunOn,
   rowsOf,
   withWish,
@@ -48,6 +48,7 @@ export function LinePanel({ line, policy, onlyMine, chosen, onChoose, actions }:
   const isOperator = useIsOperator();
   const format = useFormat();
   const reasonOf = useReason(policy);
+  const hasOwnOrder = useOrderingPolicy(policy)?.uses_own_order === true;
   const [count, setCount] = useState(FIRST);
   const [wish, setWish] = useState<Wish>();
   const move = useMove();
@@ -78,7 +79,7 @@ export function LinePanel({ line, policy, onlyMine, chosen, onChoose, actions }:
 
   const dragging = useDragging(rows, send);
   const mayMove = (place: Place) =>
-    hasOwnOrder(policy) &&
+    hasOwnOrder &&
     (isOperator || place.user === me.name) &&
     rows.some((row) => row.place.id !== place.id && areOfOneSequence(place, row.place));
   const title = t("lineTitle", { model: modelName(line.model, t("anyGpu"), t("cpuOnly")), line: t(line.line) });

@@ -4,19 +4,20 @@ import { CircleStop, Crosshair, Hourglass, ListOrdered, Pin, PinOff, UserRound }
 import { useMemo, useState } from "react";
 
 import { $api, type Schema } from "@/api/client";
+import { useOrderingPolicy } from "@/api/options";
 import { useCluster } from "@/app/cluster";
 import { useIsOperator, useMe } from "@/app/session";
 import { FreeGpus } from "@/pages/scheduling/queue/FreeGpus";
 import { LinePanel } from "@/pages/scheduling/queue/LinePanel";
-import { hasOwnOrder, lineKey, mayRunOn, type Place } from "@/pages/scheduling/queue/order";
+import { lineKey, mayRunOn, type Place } from "@/pages/scheduling/queue/order";
 import { RunningPanel } from "@/pages/scheduling/queue/RunningPanel";
 import { useQueueActions, type Named, type QueueActions } from "@/pages/scheduling/queue/useQueueActions";
-import { texts } from "@/pages/scheduling/queue/texts";
+import { orders, texts } from "@/pages/scheduling/queue/texts";
 import { BatchBar } from "@/parts/BatchBar";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { useTexts } from "@/texts/texts";
+import { useTextOr, useTexts } from "@/texts/texts";
 
 type Queue = Schema<"QueueView">;
 
@@ -102,18 +103,12 @@ export function OrderTab({
 function PolicyText({ queue }: { queue: Queue }) {
   const t = useTexts(texts);
   const isOperator = useIsOperator();
-  const policy =
-    {
-      "fair-share": t("policyFairShare"),
-      fcfs: t("policyFcfs"),
-      priority: t("policyPriority"),
-      shortest: t("policyShortest"),
-      weighted: t("policyWeighted"),
-    }[queue.policy] ?? queue.policy;
-  const order = !hasOwnOrder(queue.policy) ? t("noOwnOrder") : isOperator ? t("dragHintOperator") : t("dragHint");
+  const policy = useOrderingPolicy(queue.policy);
+  const orderText = useTextOr(orders)(queue.policy, `${queue.policy}: ${policy?.description ?? ""}.`);
+  const order = policy?.uses_own_order !== true ? t("noOwnOrder") : isOperator ? t("dragHintOperator") : t("dragHint");
   return (
     <Text size="sm" c="dimmed" maw={760}>
-      {policy} {queue.blocking === "strict" ? t("strictHint") : t("backfillHint")} {order}
+      {orderText} {queue.blocking === "strict" ? t("strictHint") : t("backfillHint")} {order}
     </Text>
   );
 }

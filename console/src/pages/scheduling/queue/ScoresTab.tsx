@@ -1,9 +1,10 @@
-/** The weighted use behind the fair-share order: everybody's, and how one went. */
+/** The scores behind the fair-share order: of all users, and the history of one user. */
 import { Alert, Grid, SegmentedControl, Stack } from "@mantine/core";
 import { Info, Scale } from "lucide-react";
 import { useMemo } from "react";
 
 import { $api, type Schema } from "@/api/client";
+import { useOrderingPolicy } from "@/api/options";
 import { useAll } from "@/api/useAll";
 import { useMe } from "@/app/session";
 import { useFilters } from "@/app/useFilters";
@@ -35,7 +36,7 @@ export function ScoresTab({ queue }: { queue: Schema<"QueueView"> | undefined })
   const { data: scores, error, refetch } = useAll("/scores");
   const columns = useScoreColumns();
   const user = filters.user || usualUser(scores, me.name);
-  const usesScore = queue?.policy === "fair-share";
+  const usesScore = useOrderingPolicy(queue?.policy)?.uses_score === true;
   return (
     <Stack gap="md">
       <Alert variant="default" color="blue" icon={<Info size={18} />} title={t("scoreTitle")}>

@@ -18,13 +18,6 @@ export interface Wish {
   readonly where: "before" | "after";
 }
 
-/** Policies whose own order users can change. */
-const WITH_OWN_ORDER: ReadonlySet<string> = new Set(["fair-share"]);
-
-export function hasOwnOrder(policy: string): boolean {
-  return WITH_OWN_ORDER.has(policy);
-}
-
 export function lineKey(line: Line): string {
   return `${line.model}/${line.line}`;
 }
@@ -56,7 +49,7 @@ export function wishOf(places: readonly Place[], id: string, target: string): Wi
   return { id, target, where: from < to ? "after" : "before" };
 }
 
-/** The line as it will be: the jobs of one user change places among themselves, everybody else stays. */
+/** The line as it will be: the jobs of one user change places among themselves, other jobs stay. */
 export function withWish(places: readonly Place[], wish: Wish | undefined): readonly Place[] {
   const moved = places.find((place) => place.id === wish?.id);
   if (wish === undefined || moved === undefined) return places;
@@ -69,14 +62,14 @@ export function withWish(places: readonly Place[], wish: Wish | undefined): read
   const order = arrayMove(own, from, to);
   return places.map((place, index) => {
     const taken = order[slots.indexOf(index)];
-    // When it starts belongs to the place; the server will tell it anew.
+    // The planned start belongs to the place; the server sends the new one.
     return taken === undefined || taken === place
       ? place
       : { ...taken, position: place.position, planned_start: null, estimated_start: null };
   });
 }
 
-/** Whether it is shown where only one cluster is: it waits for that one, or for any. */
+/** Whether a job is shown while one cluster is selected: it waits for that cluster, or for any. */
 export function mayRunOn(place: Place, cluster: string): boolean {
   return cluster === "" || place.cluster === null || place.cluster === cluster;
 }

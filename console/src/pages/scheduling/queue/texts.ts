@@ -35,7 +35,7 @@ export const texts = defineTexts({
   lineTitle: ["{model} · {line}", "{model} · {line}"],
   lineLength: ["{n} {n|job|jobs}", "{n} 个作业"],
   waitForOthers: [
-    "{n} more {n|job waits|jobs wait} for other jobs to complete, and so {n|stands|stand} in no line yet.",
+    "{n} more {n|job waits|jobs wait} for other jobs to complete, and {n|is|are} not in a line yet.",
     "另有 {n} 个作业要等其他作业完成，因此尚未进入任何队伍。",
   ],
   // columns
@@ -70,21 +70,6 @@ export const texts = defineTexts({
   byPriority: ["priority {priority}, then age", "优先级 {priority}，其次按提交先后"],
   byScore: ["score {score}, then priority {priority} and age", "得分 {score}，其次优先级 {priority} 与提交先后"],
   byOwnOrder: ["score {score}, moved by its owner", "得分 {score}，由所有者调整过位置"],
-  // policies
-  policyFairShare: [
-    "Fair share: the user with the lower recent usage (the lower score) goes first; among a user's own jobs the user's own order, then priority and age.",
-    "公平共享：近期使用较少（得分较低）的用户优先；同一用户的作业按其自定顺序，再按优先级与提交先后。",
-  ],
-  policyFcfs: ["First come, first served.", "先到先得。"],
-  policyShortest: [
-    "Shortest first: the least expected GPU time, with waiting time counting in a job's favour.",
-    "短作业优先：预计 GPU 时长最短者先行，等待时间越长越靠前。",
-  ],
-  policyWeighted: [
-    "Weighted: priority, size, age and expected run time.",
-    "加权：综合优先级、规模、等待时间和预计时长。",
-  ],
-  policyPriority: ["By priority: the smaller number first, then by age.", "按优先级：数字小者优先，其次按提交先后。"],
   backfillHint: [
     "A later job may pass if that does not delay the first one.",
     "在不推迟队首作业的前提下，后面的作业可以先启动。",
@@ -170,7 +155,7 @@ export const texts = defineTexts({
   usage: ["GPUs in use", "使用中的 GPU"],
   scoreTitle: ["What the score means", "得分的含义"],
   scoreText: [
-    "The score is how many GPUs of a model a user has used lately, with older use fading away: constant use of 4 GPUs brings it towards 4, and without use it falls towards 0. In a fair-share queue, whoever has the lower score for a model goes first.",
+    "The score is how many GPUs of a model a user has used lately, with older use fading away: constant use of 4 GPUs brings it towards 4, and without use it falls towards 0. In a fair-share queue, the user with the lower score for a model goes first.",
     "得分表示某用户近期使用某型号 GPU 的数量，越早的使用影响越小：持续使用 4 个 GPU 时得分趋近 4，不使用时逐渐降到 0。在公平共享队列中，该型号得分较低的用户优先。",
   ],
   scoreUsed: ["Queue {name} goes by it.", "队列 {name} 按得分排序。"],
@@ -211,4 +196,19 @@ export const receipts = defineTexts({
   lost: ["GPU-hours lost", "损失 GPU 时"],
   back: ["Back", "恢复"],
   at: ["When", "时间"],
+});
+
+/** How each ordering policy orders a queue. One that is missing here is described by the server. */
+export const orders = defineTexts({
+  "fair-share": [
+    "Fair share: the user with the lower recent usage (the lower score) goes first; among a user's own jobs the user's own order, then priority and age.",
+    "公平共享：近期使用较少（得分较低）的用户优先；同一用户的作业按其自定顺序，再按优先级与提交先后。",
+  ],
+  priority: ["By priority: the smaller number first, then by age.", "按优先级：数字小者优先，其次按提交先后。"],
+  fcfs: ["First come, first served.", "先到先得。"],
+  shortest: [
+    "Shortest first: the least expected GPU time, with waiting time counting in a job's favour.",
+    "短作业优先：预计 GPU 时长最短者先行，等待时间越长越靠前。",
+  ],
+  weighted: ["Weighted: priority, size, age and expected run time.", "加权：综合优先级、规模、等待时间和预计时长。"],
 });

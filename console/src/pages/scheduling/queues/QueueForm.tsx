@@ -3,40 +3,19 @@ import { useForm } from "@mantine/form";
 
 import { JOB_KINDS } from "@/api/enumerations";
 import { SETTING_NAME } from "@/api/names";
+import { useOptions, useOrderingPolicy } from "@/api/options";
 import { useAll } from "@/api/useAll";
-import {
-  countOf,
-  draftOf,
-  PLACEMENTS,
-  POLICIES,
-  RANKED,
-  weightOf,
-  type Draft,
-  type Queue,
-} from "@/pages/scheduling/queues/draft";
+import { countOf, draftOf, weightOf, type Draft, type Queue } from "@/pages/scheduling/queues/draft";
 import { useSaveQueue } from "@/pages/scheduling/queues/useQueueAdmin";
-import { texts } from "@/pages/scheduling/queues/texts";
+import { usePolicyText } from "@/pages/scheduling/queues/useQueueTexts";
+import { orderingHints, placements, texts } from "@/pages/scheduling/queues/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { common, kinds as kindTexts } from "@/texts/common";
 import { parseDuration } from "@/texts/durations";
-import { useTexts } from "@/texts/texts";
+import { useTextOr, useTexts } from "@/texts/texts";
 
 /** Fields beside each other stand in one row, however long their hints are. */
 const HINT_BELOW = ["label", "input", "description", "error"] as const;
-const POLICY_TEXTS = {
-  "fair-share": ["fairShare", "fairShareHint"],
-  priority: ["priority", "priorityHint"],
-  fcfs: ["fcfs", "fcfsHint"],
-  shortest: ["shortest", "shortestHint"],
-  weighted: ["weighted", "weightedHint"],
-} as const;
-const PLACEMENT_TEXTS = {
-  fragmentation: "fragmentation",
-  pack: "pack",
-  spread: "spread",
-  "round-robin": "roundRobin",
-  "least-loaded": "leastLoaded",
-} as const;
 
 export function QueueForm({
   queue,
@@ -132,24 +111,27 @@ function PoolSelect(props: { value?: string; onChange?: (value: string | null) =
 
 function Rules({ form }: { form: Form }) {
   const t = useTexts(texts);
-  const { policy, placement } = form.getValues();
-  const isKnown = POLICIES.some((known) => known === policy);
+  const options = useOptions();
+  const policyText = usePolicyText();
+  const policyHint = useTextOr(orderingHints);
+  const placementText = useTextOr(placements);
+  const { policy } = form.getValues();
+  const ranksJobs = useOrderingPolicy(policy)?.ranks_jobs === true;
   return (
     <>
       <Radio.Group label={t("policyTitle")} {...form.getInputProps("policy")}>
         <Stack gap={8} mt={6}>
-          {POLICIES.map((one) => (
-            <Radio key={one} value={one} label={t(POLICY_TEXTS[one][0])} description={t(POLICY_TEXTS[one][1])} />
+          {options.ordering_policies.map(({ name, description }) => (
+            <Radio key={name} value={name} label={policyText(name)} description={policyHint(name, description)} />
           ))}
-          {!isKnown && <Radio value={policy} label={policy} />}
         </Stack>
       </Radio.Group>
       <Switch
         label={t("preempts")}
-        description={t(RANKED.includes(policy) ? "preemptsHint" : "preemptsNot")}
-        disabled={!RANKED.includes(policy)}
+        description={t(ranksJobs ? "preemptsHint" : "preemptsNot")}
+        disabled={!ranksJobs}
         {...form.getInputProps("preempts", { type: "checkbox" })}
-        checked={form.getValues().preempts && RANKED.includes(policy)}
+        checked={form.getValues().preempts && ranksJobs}
       />
       <Radio.Group label={t("blockingTitle")} {...form.getInputProps("blocking")}>
         <Stack gap={8} mt={6}>
@@ -160,9 +142,9 @@ function Rules({ form }: { form: Form }) {
       <Select
         label={t("placementTitle")}
         allowDeselect={false}
-        data={[...new Set([...PLACEMENTS, placement])].map((value) => ({
-          value,
-          label: value in PLACEMENT_TEXTS ? t(PLACEMENT_TEXTS[value as keyof typeof PLACEMENT_TEXTS]) : value,
+        data={options.placement_policies.map(({ name, description }) => ({
+          value: name,
+          label: placementText(name, `${name}: ${description}`),
         }))}
         {...form.getInputProps("placement")}
       />

@@ -3,13 +3,13 @@ import { describe, expect, it } from "vitest";
 import { draftOf, holdingOf, settingsOf, weightOf } from "@/pages/scheduling/queues/draft";
 
 describe("a queue's settings", () => {
-  it("preempt only under an order that has a rank", () => {
+  it("preempt only under a policy that ranks jobs", () => {
     const draft = { ...draftOf(undefined), preempts: true };
-    expect(settingsOf({ ...draft, policy: "priority" }).preempts).toBe(true);
-    expect(settingsOf({ ...draft, policy: "fair-share" }).preempts).toBe(false);
+    expect(settingsOf(draft, true).preempts).toBe(true);
+    expect(settingsOf(draft, false).preempts).toBe(false);
   });
   it("guarantee nothing and weigh one unless something is said", () => {
-    expect(settingsOf(draftOf(undefined))).toMatchObject({ guaranteed_gpus: 0, weight: 1, preempts: false });
+    expect(settingsOf(draftOf(undefined), false)).toMatchObject({ guaranteed_gpus: 0, weight: 1, preempts: false });
   });
   it.each(["0", "-1", "", "much", "1e999"])("take no weight of %j", (text) => expect(weightOf(text)).toBeUndefined());
 });

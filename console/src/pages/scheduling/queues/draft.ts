@@ -5,12 +5,6 @@ import { durationText, parseDuration } from "@/texts/durations";
 export type Queue = Schema<"QueueView">;
 export type Kind = Queue["kinds"][number];
 
-export const POLICIES = ["fair-share", "priority", "fcfs", "shortest", "weighted"] as const;
-export const PLACEMENTS = ["fragmentation", "pack", "spread", "round-robin", "least-loaded"] as const;
-export const COUNTS = ["guaranteed_gpus", "max_gpus", "max_length", "min_job_gpus", "max_job_gpus"] as const;
-/** Policies with a strict rank, by which a job can be before another one that runs. */
-export const RANKED: readonly string[] = ["priority", "shortest", "weighted"];
-
 export interface Draft {
   name: string;
   pool: string;
@@ -62,14 +56,14 @@ export function weightOf(text: string): number | undefined {
   return Number.isFinite(weight) && weight > 0 ? weight : undefined;
 }
 
-/** Everything but the name and the pool. */
-export function settingsOf(draft: Draft): Schema<"QueueEdit"> {
+/** Everything but the name and the pool. `ranksJobs`: whether the draft's ordering policy ranks jobs. */
+export function settingsOf(draft: Draft, ranksJobs: boolean): Schema<"QueueEdit"> {
   return {
     policy: draft.policy,
     blocking: draft.blocking,
     placement: draft.placement,
-    // Under a policy without a rank no job ranks before another, so an earlier choice has no effect.
-    preempts: draft.preempts && RANKED.includes(draft.policy),
+    // Without ranks no waiting job can be before a running one, so an earlier choice has no effect.
+    preempts: draft.preempts && ranksJobs,
     weight: weightOf(draft.weight) ?? 1,
     guaranteed_gpus: countOf(draft.guaranteed_gpus) ?? 0,
     max_gpus: countOf(draft.max_gpus) ?? null,

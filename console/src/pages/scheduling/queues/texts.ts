@@ -1,7 +1,7 @@
 import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
-  detail: ["where jobs of a pool wait, and by which rules they go", "资源池的作业在此等待，并按规则启动"],
+  detail: ["waiting jobs of a pool, and the rules of their order", "资源池的作业在此等待，并按规则启动"],
   create: ["New queue", "新建队列"],
   created: ["Queue {name} created", "已创建队列 {name}"],
   saved: ["Queue {name} saved", "已保存队列 {name}"],
@@ -12,7 +12,7 @@ export const texts = defineTexts({
   showOrder: ["Show its order", "查看排队顺序"],
   empty: ["No queues", "没有队列"],
   emptyHint: [
-    "Every pool brings its own; create more to give some jobs rules of their own.",
+    "Every pool has a queue; create more to give some jobs separate rules.",
     "每个资源池自带一个队列；可另建队列，为部分作业设定单独的规则。",
   ],
   defaultOf: ["default queue of pool {pool}", "资源池 {pool} 的默认队列"],
@@ -21,7 +21,7 @@ export const texts = defineTexts({
   blocking: ["Blocking", "阻塞方式"],
   placement: ["Placement", "放置策略"],
   limits: ["Limits", "限制"],
-  who: ["Who may use it", "可用者"],
+  who: ["Available to", "可用范围"],
   running: ["Running", "运行"],
   queued: ["Waiting", "等待"],
   heldGpus: ["GPUs held", "占用 GPU"],
@@ -43,7 +43,7 @@ export const texts = defineTexts({
   limitKinds: ["only {kinds}", "仅限{kinds}"],
   // why it cannot be deleted
   cannotDefault: [
-    "It is the default queue of its pool: it goes when the pool goes.",
+    "This is the default queue of its pool: it is deleted together with the pool.",
     "它是所属资源池的默认队列，只能随资源池一起删除。",
   ],
   cannotUsed: ["{n} {n|job is|jobs are} in it: stop or move {n|it|them} first.", "其中有 {n} 个作业：请先停止或移走。"],
@@ -51,7 +51,7 @@ export const texts = defineTexts({
   deleteTitle: ["Delete queue {name}?", "删除队列 {name}？"],
   deleteTitleMany: ["Delete {n} queues?", "删除 {n} 个队列？"],
   deleteText: [
-    "No job is in {n|it|them}. Who names {n|it|them} in a submission from now on is refused. Several are deleted together, or none of them.",
+    "{n|The queue has|The queues have} no jobs. Submissions that name {n|it|them} will be refused. Several queues are deleted together, or none.",
     "其中没有作业。此后提交作业时再指定会被拒绝。多个队列要么全部删除，要么全部保留。",
   ],
   deleteAction: ["Delete {n|the queue|the queues}", "删除队列"],
@@ -62,32 +62,13 @@ export const texts = defineTexts({
     "最多 63 个字母、数字、- 和 _，之后不能修改。",
   ],
   nameWrong: ["Up to 63 letters, digits, - and _", "最多 63 个字母、数字、- 和 _"],
-  nameTaken: ["There is a queue of this name", "已有同名队列"],
-  poolHint: ["The GPUs that its jobs get. It cannot be changed later.", "作业使用的 GPU 所在的资源池，之后不能修改。"],
-  policyTitle: ["Who goes first", "谁先启动"],
-  fairShare: ["Fair share", "公平共享"],
-  fairShareHint: [
-    "Jobs of the user with the lower recent usage start first; each user orders their own jobs.",
-    "近期使用较少的用户优先；每人可调整自己作业的顺序。",
+  nameTaken: ["A queue with this name exists", "已有同名队列"],
+  poolHint: [
+    "The pool whose GPUs its jobs use. It cannot be changed later.",
+    "作业使用的 GPU 所在的资源池，之后不能修改。",
   ],
-  priority: ["Priority", "优先级"],
-  priorityHint: [
-    "The smaller number first, then by age. Users have no order of their own.",
-    "数字小者优先，其次按提交先后；用户不能自定顺序。",
-  ],
-  fcfs: ["First come, first served", "先到先得"],
-  shortest: ["Shortest first", "短作业优先"],
-  shortestHint: [
-    "The least expected GPU time first, as learned from earlier runs; jobs that have waited long move ahead of later ones.",
-    "预计 GPU 时长最短者优先（根据以往运行学习）；等待久的作业会排到后来者之前。",
-  ],
-  weighted: ["Weighted", "加权"],
-  weightedHint: [
-    "Priority, size, age and expected run time, weighed as the configuration says.",
-    "按配置的权重综合优先级、规模、等待时间和预计时长。",
-  ],
-  fcfsHint: ["By submission time alone, regardless of user and size.", "只按提交先后，不论用户和大小。"],
-  blockingTitle: ["When the first one does not fit", "队首作业放不下时"],
+  policyTitle: ["Order of waiting jobs", "等待作业的顺序"],
+  blockingTitle: ["When the first job does not fit", "队首作业放不下时"],
   backfill: ["Backfill", "回填"],
   backfillHint: [
     "Later jobs may pass if that does not delay the first one's planned start.",
@@ -98,47 +79,39 @@ export const texts = defineTexts({
     "No job passes the first one. GPUs may stay idle, and the first job gets them soonest.",
     "任何作业都不能越过队首；GPU 可能闲置，但队首最早启动。",
   ],
-  placementTitle: ["Which node is taken", "选择节点"],
-  fragmentation: [
-    "Fragmentation: where the least GPU is expected to stay unusable, given what is asked for here",
-    "碎片最少：根据近期请求，选择预计剩余不可用 GPU 最少的节点",
-  ],
-  pack: [
-    "Pack: the fullest node that has room, to keep whole nodes free",
-    "紧凑：优先放入仍有空间的最满节点，保留整节点",
-  ],
-  spread: ["Spread: the emptiest node", "分散：优先最空的节点"],
-  roundRobin: ["Round robin: one node after the other", "轮转：依次使用各节点"],
-  leastLoaded: ["Least loaded: the node with the lowest measured load", "最低负载：优先实测负载最低的节点"],
-  preempts: ["Jobs that go first preempt those that run", "次序在前的作业可抢占运行中的作业"],
+  placementTitle: ["Choice of the node", "选择节点"],
+  preempts: ["Preempt running jobs by order", "次序在前的作业可抢占运行中的作业"],
   preemptsHint: [
-    "A waiting job takes the place of preemptible jobs of this queue that are strictly after it. They are saved, and go on later.",
+    "A waiting job preempts preemptible jobs of this queue that rank strictly after it. They save their work and resume later.",
     "等待中的作业可取代本队列中次序严格在其后的可抢占作业；被取代者会保存进度并在之后恢复。",
   ],
   preemptsNot: [
     "This order has no strict rank, so no waiting job ranks before a running one.",
     "此排序策略没有严格次序，因此没有作业能先于运行中的作业。",
   ],
-  sharesTitle: ["Beside the other queues of the pool", "与同一资源池的其他队列相比"],
+  sharesTitle: ["Share of the pool", "与同一资源池的其他队列相比"],
   guaranteed: ["Guaranteed GPUs", "保证 GPU"],
   guaranteedHint: [
-    "Its jobs get them back from others who have borrowed them. 0: none.",
+    "Its jobs reclaim them from jobs of other queues that borrowed them. 0: none.",
     "其作业可从借用者处收回。0 表示不保证。",
   ],
   weight: ["Weight", "权重"],
   weightHint: [
-    "Of two queues whose jobs wait as long, the one with the larger weight goes first. 1 is usual.",
+    "Of two queues whose jobs have waited equally long, the one with the larger weight goes first. The default is 1.",
     "等待时间相同时，权重较大的队列优先。通常为 1。",
   ],
   weightWrong: ["A number above 0", "请填写大于 0 的数"],
   limitsTitle: ["Limits (empty: none)", "限制（留空表示不限）"],
   maxGpus: ["GPUs held together", "合计占用 GPU"],
-  maxGpusHint: ["All its running jobs together; what would exceed it waits.", "所有运行作业的总和；超出者等待。"],
+  maxGpusHint: [
+    "All running jobs of the queue together; jobs that would exceed it wait.",
+    "所有运行作业的总和；超出者等待。",
+  ],
   maxLength: ["Waiting jobs", "排队作业数"],
-  maxLengthHint: ["A submission beyond it is refused.", "超出时拒绝提交。"],
+  maxLengthHint: ["Submissions beyond this number are refused.", "超出时拒绝提交。"],
   maxTime: ["Longest run time", "最长运行时间"],
   maxTimeHint: [
-    "Such as 90m, 2h or 1d12h. Jobs without a limit of their own get this one.",
+    "For example 90m, 2h or 1d12h. Jobs without a time limit get this one.",
     "例如 90m、2h、1d12h；未设时限的作业采用此值。",
   ],
   timeWrong: ["Write a time such as 90m, 2h or 1d12h", "请填写时间，例如 90m、2h 或 1d12h"],
@@ -151,11 +124,56 @@ export const texts = defineTexts({
   kindsHint: ["None chosen: every kind.", "不选表示所有类型。"],
   groupsTitle: ["Groups", "用户组"],
   groupsHint: [
-    "Beside the group that has the pool, whose members always may.",
+    "In addition to the group of the pool, whose members can always use the queue.",
     "拥有该资源池的用户组始终可用，此处指定其他用户组。",
   ],
   editHint: [
-    "What waits is ordered by the new settings from now on; what runs is not touched.",
+    "Waiting jobs are ordered by the new settings at once; running jobs are not affected.",
     "保存后等待中的作业立即按新设置排序；运行中的作业不受影响。",
   ],
+});
+
+/** Names of ordering policies. One that is missing here is shown by its code. */
+export const orderings = defineTexts({
+  "fair-share": ["Fair share", "公平共享"],
+  priority: ["Priority", "优先级"],
+  fcfs: ["First come, first served", "先到先得"],
+  shortest: ["Shortest first", "短作业优先"],
+  weighted: ["Weighted", "加权"],
+});
+
+/** What each ordering policy does. One that is missing here is described by the server. */
+export const orderingHints = defineTexts({
+  "fair-share": [
+    "Jobs of the user with the lower recent usage start first; each user orders their own jobs.",
+    "近期使用较少的用户优先；每人可调整自己作业的顺序。",
+  ],
+  priority: [
+    "The smaller number first, then by age. Users cannot order their own jobs.",
+    "数字小者优先，其次按提交先后；用户不能自定顺序。",
+  ],
+  fcfs: ["By submission time alone, regardless of user and size.", "只按提交先后，不论用户和大小。"],
+  shortest: [
+    "The least expected GPU time first, as learned from earlier runs; jobs that have waited long move ahead of later ones.",
+    "预计 GPU 时长最短者优先（根据以往运行学习）；等待久的作业会排到后来者之前。",
+  ],
+  weighted: [
+    "Priority, size, age and expected run time, weighed as the configuration says.",
+    "按配置的权重综合优先级、规模、等待时间和预计时长。",
+  ],
+});
+
+/** Placement policies. One that is missing here is described by the server. */
+export const placements = defineTexts({
+  fragmentation: [
+    "Fragmentation: where the least GPU is expected to stay unusable, given what is asked for here",
+    "碎片最少：根据近期请求，选择预计剩余不可用 GPU 最少的节点",
+  ],
+  pack: [
+    "Pack: the fullest node that has room, to keep whole nodes free",
+    "紧凑：优先放入仍有空间的最满节点，保留整节点",
+  ],
+  spread: ["Spread: the emptiest node", "分散：优先最空的节点"],
+  "round-robin": ["Round robin: one node after the other", "轮转：依次使用各节点"],
+  "least-loaded": ["Least loaded: the node with the lowest measured load", "最低负载：优先实测负载最低的节点"],
 });

@@ -2,6 +2,7 @@
 import type { UseFormReturnType } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
+import { useOrderingPolicy } from "@/api/options";
 import { settingsOf, isDefaultOfPool, type Draft, type Queue } from "@/pages/scheduling/queues/draft";
 import { texts } from "@/pages/scheduling/queues/texts";
 import { useDeleteMany } from "@/parts/useDeleteMany";
@@ -12,18 +13,21 @@ const TOUCHES = ["/queues", "/pools", "/packages"];
 
 export function useSaveQueue(form: UseFormReturnType<Draft>, queue: Queue | undefined, onDone: () => void) {
   const t = useTexts(texts);
+  const ranksJobs = useOrderingPolicy(form.getValues().policy)?.ranks_jobs === true;
   return useFormAction(form, {
-    run: (draft) =>
-      queue === undefined
-        ? sent(api.POST("/queues", { body: { name: draft.name, pool: draft.pool, ...settingsOf(draft) } }))
-        : sent(api.PATCH("/queues/{name}", { params: { path: { name: queue.name } }, body: settingsOf(draft) })),
+    run: (draft) => {
+      const settings = settingsOf(draft, ranksJobs);
+      return queue === undefined
+        ? sent(api.POST("/queues", { body: { name: draft.name, pool: draft.pool, ...settings } }))
+        : sent(api.PATCH("/queues/{name}", { params: { path: { name: queue.name } }, body: settings }));
+    },
     touches: TOUCHES,
     done: (saved) => t(queue === undefined ? "created" : "saved", { name: saved.name }),
     onDone,
   });
 }
 
-export function useDeleteQueues(): (names: readonly string[]) => void {
+export function useDeleteQueues() {
   const run = (names: string[]) => sent(api.POST("/queues:delete", { body: { names } }));
   return useDeleteMany({ list: "/queues", texts, touches: TOUCHES, run });
 }

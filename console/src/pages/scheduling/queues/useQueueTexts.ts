@@ -2,24 +2,14 @@
 import { useCallback } from "react";
 
 import type { Queue } from "@/pages/scheduling/queues/draft";
-import { texts } from "@/pages/scheduling/queues/texts";
+import { orderings, texts } from "@/pages/scheduling/queues/texts";
 import { kinds as kindTexts } from "@/texts/common";
 import { durationText } from "@/texts/durations";
-import { useTexts } from "@/texts/texts";
+import { useTextOr, useTexts } from "@/texts/texts";
 
+/** The name of an ordering policy. */
 export function usePolicyText(): (policy: string) => string {
-  const t = useTexts(texts);
-  return useCallback(
-    (policy) =>
-      ({
-        "fair-share": t("fairShare"),
-        priority: t("priority"),
-        fcfs: t("fcfs"),
-        shortest: t("shortest"),
-        weighted: t("weighted"),
-      })[policy] ?? policy,
-    [t],
-  );
+  return useTextOr(orderings);
 }
 
 export function useLimitText(): (queue: Queue) => string {

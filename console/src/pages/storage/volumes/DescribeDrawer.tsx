@@ -1,10 +1,11 @@
 import { Textarea } from "@mantine/core";
+import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
 import type { Volume } from "@/pages/storage/volumes/volume";
 import { texts } from "@/pages/storage/volumes/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { textField, useFields } from "@/parts/useFields";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -12,9 +13,8 @@ import { useTexts } from "@/texts/texts";
 export function DescribeDrawer({ volume, onClose }: { volume: Volume; onClose: () => void }) {
   const t = useTexts(texts);
   const c = useTexts(common);
-  const form = useFields<{ description: string }, Volume>({
-    start: () => ({ description: volume.description }),
-    wrong: () => ({}),
+  const form = useForm({ initialValues: { description: volume.description } });
+  const save = useFormAction(form, {
     run: ({ description }) =>
       sent(
         api.PATCH("/volumes/{volume}", {
@@ -27,14 +27,7 @@ export function DescribeDrawer({ volume, onClose }: { volume: Volume; onClose: (
     onDone: onClose,
   });
   return (
-    <FormDrawer
-      opened
-      title={t("describeTitle", { name: volume.name })}
-      onClose={onClose}
-      onSubmit={form.submit}
-      busy={form.busy}
-      problem={form.problem}
-    >
+    <FormDrawer opened title={t("describeTitle", { name: volume.name })} onClose={onClose} {...save}>
       <Textarea
         label={c("description")}
         description={t("descriptionHint")}
@@ -42,7 +35,7 @@ export function DescribeDrawer({ volume, onClose }: { volume: Volume; onClose: (
         maxRows={6}
         maxLength={500}
         data-autofocus
-        {...textField(form, "description")}
+        {...form.getInputProps("description")}
       />
     </FormDrawer>
   );

@@ -1,17 +1,19 @@
-/** A new volume: what its type means, its size against the quota, or the bucket that it shows. */
+/** Creates a volume: explains its type, and compares its size with the quota. */
 import { Radio, Select, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { useForm, type FormErrors } from "@mantine/form";
+import type { ReactNode } from "react";
 
 import { $api, api, sent, type Schema } from "@/api/client";
 import { VOLUME_NAME } from "@/api/names";
 import { useAll } from "@/api/useAll";
 import { complete } from "@/api/complete";
 import { QuotaLine } from "@/pages/storage/volumes/QuotaLine";
-import { checkSize } from "@/pages/storage/volumes/size";
-import { KEPT_TYPES, useWhyNotCreate, type KeptType, type Volume } from "@/pages/storage/volumes/volume";
+import { sizeError } from "@/pages/storage/volumes/size";
+import { isPrefix, KEPT_TYPES, useWhyNotCreate, type KeptType } from "@/pages/storage/volumes/volume";
 import { texts } from "@/pages/storage/volumes/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { OptionCard } from "@/parts/OptionCard";
-import { textField, useFields, type Wrong, type Wrongs } from "@/parts/useFields";
+import { useFormAction } from "@/parts/useFormAction";
 import { common, volumeTypes } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { parseSize } from "@/texts/sizes";
@@ -43,26 +45,23 @@ export function VolumeForm({ opened, onClose }: { opened: boolean; onClose: () =
   const stores = useAll("/object-stores", {}, opened).data;
   const quota = $api.useQuery("get", "/me/quota", {}, { enabled: opened }).data?.volumes;
   const whyNot = useWhyNotCreate();
-  const form = useFields<Fields, Volume>({
-    start: () => NEW,
-    wrong: useWrong(quota),
+  const form = useForm<Fields>({ initialValues: NEW, validateInputOnChange: true, validate: useErrors(quota) });
+  const save = useFormAction(form, {
     run: (fields) => sent(api.POST("/volumes", { body: bodyOf(fields) })),
     touches: ["/volumes", "/me/quota", "/quotas"],
     done: ({ name }) => t("created", { name }),
     onDone: onClose,
   });
-  const { fields, set, errorOf } = form;
+  const fields = form.values;
   const held = quota?.[fields.type];
   return (
     <FormDrawer
       opened={opened}
       title={t("createTitle")}
       onClose={onClose}
-      onSubmit={form.submit}
+      {...save}
       submitLabel={c("create")}
-      busy={form.busy}
       disabled={whyNot !== undefined}
-      problem={form.problem}
     >
       {whyNot !== undefined && <Text size="sm">{whyNot}</Text>}
       <TextInput
@@ -70,9 +69,13 @@ export function VolumeForm({ opened, onClose }: { opened: boolean; onClose: () =
         description={t("nameHint")}
         withAsterisk
         data-autofocus
-        {...textField(form, "name")}
+        {...form.getInputProps("name")}
       />
-      <TypeField value={fields.type} onChange={(type) => set({ type })} hasStores={stores?.length !== 0} />
+      <TypeField
+        value={fields.type}
+        onChange={(type) => form.setFieldValue("type", type)}
+        hasStores={stores?.length !== 0}
+      />
       {fields.type === "object" ? (
         <>
           <Select
@@ -86,11 +89,11 @@ export function VolumeForm({ opened, onClose }: { opened: boolean; onClose: () =
                 bucket: store.bucket,
               }),
             }))}
+            {...form.getInputProps("object_store")}
             value={fields.object_store === "" ? null : fields.object_store}
-            error={errorOf("object_store")}
-            onChange={(store) => set({ object_store: store ?? "" })}
+            onChange={(store) => form.setFieldValue("object_store", store ?? "")}
           />
-          <TextInput label={t("prefix")} description={t("prefixHint")} {...textField(form, "prefix")} />
+          <TextInput label={t("prefix")} description={t("prefixHint")} {...form.getInputProps("prefix")} />
         </>
       ) : (
         <>
@@ -99,19 +102,23 @@ export function VolumeForm({ opened, onClose }: { opened: boolean; onClose: () =
             description={t("sizeHint")}
             withAsterisk
             placeholder="100GiB"
-            {...textField(form, "size")}
+            {...form.getInputProps("size")}
           />
           {held !== undefined && <QuotaLine type={fields.type} held={held} asked={parseSize(fields.size) ?? 0} />}
         </>
       )}
-      <ClusterField value={fields.cluster} onChange={(cluster) => set({ cluster })} error={errorOf("cluster")} />
+      <ClusterField
+        value={fields.cluster}
+        onChange={(cluster) => form.setFieldValue("cluster", cluster)}
+        error={form.errors.cluster}
+      />
       <Textarea
         label={c("description")}
         description={t("descriptionHint")}
         autosize
         maxRows={6}
         maxLength={500}
-        {...textField(form, "description")}
+        {...form.getInputProps("description")}
       />
     </FormDrawer>
   );
@@ -150,7 +157,7 @@ function TypeField({
   );
 }
 
-/** Only worth a question where there is a choice. */
+/** Shown only if there are several clusters. */
 function ClusterField({
   value,
   onChange,
@@ -158,7 +165,7 @@ function ClusterField({
 }: {
   value: string;
   onChange: (cluster: string) => void;
-  error: string | undefined;
+  error: ReactNode;
 }) {
   const t = useTexts(texts);
   const clusters = useAll("/clusters").data?.map((cluster) => cluster.name) ?? [];
@@ -176,22 +183,22 @@ function ClusterField({
   );
 }
 
-function useWrong(quota: Readonly<Record<string, Schema<"HeldView">>> | undefined): (fields: Fields) => Wrongs {
+function useErrors(quota: Readonly<Record<string, Schema<"HeldView">>> | undefined): (fields: Fields) => FormErrors {
   const t = useTexts(texts);
+  const c = useTexts(common);
   const { bytes } = useFormat();
   const volumes = useAll("/volumes").data ?? [];
   return ({ name, type, size, object_store: store, prefix }) => {
-    const wrong: Record<string, Wrong | undefined> = {};
-    if (name === "") wrong.name = { text: t("needed"), isMissing: true };
-    else if (!VOLUME_NAME.test(name))
-      wrong.name = { text: t("nameBad", { n: name.length }), isMissing: name.length < 2 };
-    else if (volumes.some((one) => one.mine && one.name === name)) wrong.name = { text: t("nameTaken") };
-    if (type !== "object") wrong.size = checkSize(size, { t, bytes, held: quota?.[type], before: 0 });
+    const errors: FormErrors = {};
+    if (name === "") errors.name = c("required");
+    else if (!VOLUME_NAME.test(name)) errors.name = t("nameBad", { n: name.length });
+    else if (volumes.some((one) => one.mine && one.name === name)) errors.name = t("nameTaken");
+    if (type !== "object") errors.size = sizeError(size, { t, bytes, held: quota?.[type], before: 0 });
     else {
-      if (store === "") wrong.object_store = { text: t("needed"), isMissing: true };
-      if (/(^\/)|(^|\/)\.\.(\/|$)/.test(prefix.trim())) wrong.prefix = { text: t("prefixBad") };
+      if (store === "") errors.object_store = c("required");
+      if (!isPrefix(prefix)) errors.prefix = t("prefixBad");
     }
-    return wrong;
+    return errors;
   };
 }
 

@@ -1,7 +1,7 @@
 import { Database, HardDrive } from "lucide-react";
 
 import { useIsOperator } from "@/app/session";
-import { ObjectStores } from "@/pages/storage/volumes/ObjectStores";
+import { ObjectStores } from "@/pages/storage/volumes/stores/ObjectStores";
 import { VolumeList } from "@/pages/storage/volumes/VolumeList";
 import { texts } from "@/pages/storage/volumes/texts";
 import { PageHeader } from "@/parts/PageHeader";

@@ -27,7 +27,7 @@ export const texts = defineTexts({
   mountedJobs: ["{n} {n|job|jobs}", "{n} 个作业"],
   full: ["full", "已满"],
   fullHint: [
-    "It is full: jobs that write to it do not start until something is deleted or it is made larger.",
+    "The volume is full: jobs that write to it do not start until files are deleted or the volume is enlarged.",
     "已满：在删除数据或扩容之前，写入它的作业不会启动。",
   ],
   sharedBadge: ["shared", "已共享"],
@@ -40,21 +40,17 @@ export const texts = defineTexts({
   notYours: ["It is {owner}'s: only its owner changes it", "属于 {owner}，仅所有者可更改"],
   actionsOf: ["Actions for {name}", "{name} 的操作"],
   resize: ["Make larger", "扩容"],
-  resizeObject: ["A bucket has no size of its own", "对象存储没有容量限制"],
+  resizeObject: ["A bucket has no size limit", "对象存储没有容量限制"],
   share: ["Share", "共享"],
   deleteIt: ["Delete", "删除"],
-  newJob: ["New job with it", "用它新建作业"],
+  newJob: ["New job with this dataset", "用它新建作业"],
   inUse: ["Mounted by {jobs}: stop them first", "正被 {jobs} 挂载：请先停止"],
   isDeleting: ["It is being deleted", "正在删除"],
   // ---- create
   createTitle: ["A new volume", "新建存储卷"],
-  nameHint: [
-    "2 to 63 letters, digits, - and _. Jobs call it by this name.",
-    "2–63 个字母、数字、- 或 _，作业中使用此名称。",
-  ],
+  nameHint: ["2 to 63 letters, digits, - and _. Jobs use this name.", "2–63 个字母、数字、- 或 _，作业中使用此名称。"],
   nameBad: ["2 to 63 letters, digits, - and _ (this has {n})", "需为 2–63 个字母、数字、- 或 _（当前 {n} 个字符）"],
   nameTaken: ["You have a volume of this name already", "您已有同名存储卷"],
-  needed: ["It must be given", "必填"],
   blockIs: [
     "One job writes, or many read. For checkpoints and everything that a single run writes.",
     "同一时间一个作业写入，或多个作业读取。适合检查点等单个作业写入的数据。",
@@ -64,7 +60,7 @@ export const texts = defineTexts({
     "多个作业可同时读写。适合代码与共享结果。",
   ],
   objectIs: [
-    "A bucket as a directory, fetched as it is read. For large data that others keep.",
+    "A bucket as a directory; files are fetched when they are read. For large data in object stores.",
     "以目录形式呈现的存储桶，读取时获取。适合已存放在别处的大量数据。",
   ],
   noStores: [
@@ -94,7 +90,7 @@ export const texts = defineTexts({
   storeWritable: ["{name}: {bucket}, may be written", "{name}：{bucket}，可写"],
   cluster: ["Cluster", "集群"],
   clusterHint: ["Jobs that mount it run there", "挂载它的作业在此运行"],
-  created: ["{name} is created", "{name} 已创建"],
+  created: ["{name} created", "{name} 已创建"],
   // ---- description
   descriptionHint: ["What it is for, at most 500 characters", "用途说明，最多 500 个字符"],
   describe: ["Edit the description", "编辑说明"],
@@ -115,8 +111,8 @@ export const texts = defineTexts({
   notShared: ["It is not shared.", "未共享给他人。"],
   // ---- delete
   deleteTitle: ["Delete volume {name}?", "删除存储卷 {name}？"],
-  deleteText: ["All {used} in it are gone for good.", "其中的 {used} 数据将永久删除。"],
-  deleteTextUnknown: ["Everything in it is gone for good.", "其中的全部数据将永久删除。"],
+  deleteText: ["All its files ({used}) are deleted permanently.", "其中的 {used} 数据将永久删除。"],
+  deleteTextUnknown: ["All its files are deleted permanently.", "其中的全部数据将永久删除。"],
   deleteObject: ["Only the name goes; what is in the bucket stays there.", "仅移除名称，存储桶中的内容保留。"],
   deleteShared: ["It is shared with {n} {n|user or group|users or groups}.", "它已共享给 {n} 个用户或用户组。"],
   deleteAction: ["Delete {name}", "删除 {name}"],
@@ -142,7 +138,7 @@ export const texts = defineTexts({
   measured: ["Measured", "测量时间"],
   bucket: ["Bucket", "存储桶"],
   gone: ["There is no such volume", "没有此存储卷"],
-  goneHint: ["It was deleted, or you have no right to see it.", "它已被删除，或您无权查看。"],
+  goneHint: ["It was deleted, or you have no permission to see it.", "它已被删除，或您无权查看。"],
   // ---- files
   root: ["Volume", "存储卷"],
   noFiles: ["Nothing here yet", "这里还没有内容"],
@@ -151,7 +147,7 @@ export const texts = defineTexts({
   upload: ["Upload files", "上传文件"],
   uploadRefused: ["You may only read this volume", "您只能读取此存储卷"],
   uploadWriter: [
-    "{job} writes this block volume now: it is not written from outside meanwhile",
+    "{job} writes to this block volume now: it cannot be changed from outside meanwhile",
     "{job} 正在写入此块存储卷，期间不能从外部写入",
   ],
   uploadTooBig: [
@@ -163,9 +159,9 @@ export const texts = defineTexts({
   uploadDone: ["{done} of {size}", "{done} / {size}"],
   deleteFile: ["Delete {name}", "删除 {name}"],
   deleteFileTitle: ["Delete {name}?", "删除 {name}？"],
-  deleteFileText: ["It is gone for good.", "将永久删除。"],
-  deleteFolderText: ["The folder and everything in it are gone for good.", "文件夹及其中全部内容将永久删除。"],
-  fileDeleted: ["{name} is deleted", "{name} 已删除"],
+  deleteFileText: ["It is deleted permanently.", "将永久删除。"],
+  deleteFolderText: ["The folder and all its files are deleted permanently.", "文件夹及其中全部内容将永久删除。"],
+  fileDeleted: ["{name} deleted", "{name} 已删除"],
   notReady: ["Files are shown when the volume is ready.", "存储卷就绪后显示文件。"],
   // ---- object stores
   storesAbout: [
@@ -194,16 +190,16 @@ export const texts = defineTexts({
   secret: ["Secret", "密钥"],
   secretHint: ["Kept encrypted and never shown again.", "加密保存，之后不再显示。"],
   secretKept: [
-    "One is kept. Give a new one to replace it; empty: it stays.",
+    "A secret is stored. Enter a new one to replace it; leave empty to keep it.",
     "已保存密钥。填写新密钥以替换；留空则不变。",
   ],
   secretGcs: ["The JSON text of a service account's key", "服务账号密钥的 JSON 文本"],
   allowWrite: ["Jobs may write to it", "允许作业写入"],
   allowWriteHint: ["Off: volumes of it are read-only", "关闭：其存储卷为只读"],
   nameBadStore: ["Up to 63 small letters, digits, '.', '_' and '-'", "至多 63 个小写字母、数字、“.”、“_”或“-”"],
-  storeAdded: ["{name} is added", "{name} 已添加"],
-  storeSaved: ["{name} is saved", "{name} 已保存"],
-  storeDeleted: ["{name} is deleted", "{name} 已删除"],
+  storeAdded: ["{name} added", "{name} 已添加"],
+  storeSaved: ["{name} saved", "{name} 已保存"],
+  storeDeleted: ["{name} deleted", "{name} 已删除"],
   storeVolumes: ["Volumes", "存储卷"],
   storeUsed: ["{n} {n|volume is|volumes are} made of it: delete {n|it|them} first", "有 {n} 个存储卷使用它：请先删除"],
   storeDeleteTitle: ["Delete object store {name}?", "删除对象存储 {name}？"],

@@ -1,4 +1,4 @@
-/** What a volume is to this viewer: how jobs call it, how full it is, and who may change it. */
+/** Volumes for the viewer: the name in jobs, the used part, and the permission to change. */
 import type { Schema } from "@/api/client";
 import { useIsOperator, useMay, useMe } from "@/app/session";
 import { texts } from "@/pages/storage/volumes/texts";
@@ -7,7 +7,7 @@ import { useTexts } from "@/texts/texts";
 export type Volume = Schema<"VolumeView">;
 export type VolumeType = Volume["type"];
 
-/** A local volume lives and dies with an attempt: it is asked for in a job, never made here. */
+/** Without local volumes: they exist as long as an attempt, and only jobs ask for them. */
 export const KEPT_TYPES = ["block", "filesystem", "object"] as const;
 export type KeptType = (typeof KEPT_TYPES)[number];
 
@@ -16,10 +16,15 @@ export function refOf({ name, owner, mine }: Pick<Volume, "name" | "owner" | "mi
   return mine ? name : `${owner}/${name}`;
 }
 
-/** 0 … 1 of its size; null where nothing was measured, or where it has none. */
+/** The used part of its size, 0 … 1; null if it was not measured or has no size. */
 export function usedPart({ used_bytes, size_bytes }: Pick<Volume, "used_bytes" | "size_bytes">): number | null {
   if (used_bytes === null || used_bytes === undefined || size_bytes === 0) return null;
   return used_bytes / size_bytes;
+}
+
+/** Whether a text can be the folder of an object volume within its bucket. */
+export function isPrefix(text: string): boolean {
+  return !/(^\/)|(^|\/)\.\.(\/|$)/.test(text.trim());
 }
 
 /** Why the viewer may not create volumes; undefined if they may. */

@@ -14,7 +14,7 @@ import { ProblemNote } from "@/parts/ProblemNote";
 import { Stat } from "@/parts/Stat";
 import { common, kinds, volumeTypes } from "@/texts/common";
 import { useFormat } from "@/texts/format";
-import { useTexts } from "@/texts/texts";
+import { useTextOr, useTexts } from "@/texts/texts";
 
 type Held = Schema<"HeldView">;
 interface KindRow {
@@ -103,7 +103,7 @@ function Limits() {
 function useKindColumns(): Column<KindRow>[] {
   const t = useTexts(texts);
   const c = useTexts(common);
-  const k = useTexts(kinds);
+  const kindText = useTextOr(kinds);
   const format = useFormat();
   return useMemo(() => {
     const amount = (
@@ -119,13 +119,13 @@ function useKindColumns(): Column<KindRow>[] {
       {
         key: "kind",
         title: c("kind"),
-        render: (row) => (row.kind in kinds ? k(row.kind as keyof typeof kinds) : row.kind),
+        render: (row) => kindText(row.kind),
       },
       amount("gpus", c("gpus"), format.number),
       amount("cpus", c("cpus"), format.number),
       amount("memory_bytes", t("memory"), (value) => format.bytes(value)),
     ];
-  }, [t, c, k, format]);
+  }, [t, c, kindText, format]);
 }
 
 function useVolumeColumns(): Column<VolumeRow>[] {

@@ -20,7 +20,7 @@ export const texts = defineTexts({
   displayName: ["Display name", "显示名称"],
   email: ["E-mail", "邮箱"],
   badEmail: ["An address such as ann@example.org, or nothing", "请输入邮箱地址（如 ann@example.org），或留空"],
-  saved: ["Your profile is saved.", "个人资料已保存。"],
+  saved: ["Profile saved.", "个人资料已保存。"],
   password: ["Password", "密码"],
   passwordElsewhere: [
     "You sign in with {provider}: your password is changed there.",
@@ -71,8 +71,8 @@ export const texts = defineTexts({
     "A public key begins with its type, such as ssh-ed25519 or ssh-rsa.",
     "公钥以类型开头，例如 ssh-ed25519 或 ssh-rsa。",
   ],
-  keyAdded: ["Key {name} is added.", "公钥 {name} 已添加。"],
-  keyRemoved: ["Key {name} is removed.", "公钥 {name} 已移除。"],
+  keyAdded: ["Key {name} added.", "公钥 {name} 已添加。"],
+  keyRemoved: ["Key {name} removed.", "公钥 {name} 已移除。"],
   removeKeyTitle: ["Remove key {name}?", "移除公钥 {name}？"],
   removeKeyText: [
     "It will no longer open your workbenches. Open connections stay.",

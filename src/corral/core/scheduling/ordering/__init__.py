@@ -68,15 +68,15 @@ class OrderingPolicy:
     looks_at_run_times: bool = False
 
 
-#: every policy by the name that queues and settings use
+#: every policy by the name that queues and settings use, the default one first
 POLICIES: dict[str, OrderingPolicy] = {
-    "fcfs": OrderingPolicy(
-        own_key=fcfs.own_key,
-        merge_key=fcfs.merge_key,
-        place_text=fcfs.place_text,
-        uses_score=False,
-        uses_own_order=False,
-        description="first come, first served",
+    "fair-share": OrderingPolicy(
+        own_key=fair_share.own_key,
+        merge_key=fair_share.merge_key,
+        place_text=fair_share.place_text,
+        uses_score=True,
+        uses_own_order=True,
+        description="the user with the lower score of recent use first; users order their own jobs",
     ),
     "priority": OrderingPolicy(
         own_key=priority.own_key,
@@ -88,13 +88,13 @@ POLICIES: dict[str, OrderingPolicy] = {
         rank=priority.rank,
         rank_text=priority.rank_text,
     ),
-    "fair-share": OrderingPolicy(
-        own_key=fair_share.own_key,
-        merge_key=fair_share.merge_key,
-        place_text=fair_share.place_text,
-        uses_score=True,
-        uses_own_order=True,
-        description="lower score of recent use first, then the user's own order",
+    "fcfs": OrderingPolicy(
+        own_key=fcfs.own_key,
+        merge_key=fcfs.merge_key,
+        place_text=fcfs.place_text,
+        uses_score=False,
+        uses_own_order=False,
+        description="first come, first served",
     ),
     "shortest": OrderingPolicy(
         own_key=shortest.own_key,
@@ -102,7 +102,7 @@ POLICIES: dict[str, OrderingPolicy] = {
         place_text=shortest.place_text,
         uses_score=False,
         uses_own_order=False,
-        description="least expected GPU-time first, less what its waiting makes up for",
+        description="the least expected GPU time first; the cost of a job falls while it waits",
         rank=shortest.rank,
         rank_text=shortest.rank_text,
         looks_at_run_times=True,

@@ -8,7 +8,7 @@ from itertools import islice
 from corral.core.fleet.gpu_links import linked
 from corral.core.fleet.resources import grant_on
 from corral.core.model import Allocation, Grant, Job, Request, is_slice
-from corral.core.scheduling.placement import DOMAIN_ORDERS, POLICIES, PlacementPolicy
+from corral.core.scheduling.placement import POLICIES, Candidates
 from corral.core.snapshot.node_index import EVERYWHERE, DomainIndex, Fleet, Slot, places, union
 
 
@@ -25,20 +25,20 @@ def find_place(fleet: Fleet, job: Job, pool: str, placement: str) -> Allocation 
     """An allocation for all instances of the job, each on another node, from the free resources; None if there is
     none."""
     request = job.request
-    candidates = POLICIES[placement]
+    policy = POLICIES[placement]
     among = fleet.eligible(request.labels, job.avoid_nodes)
     indexes = domains_for(fleet, request, pool)
-    if placement in DOMAIN_ORDERS:
-        indexes = DOMAIN_ORDERS[placement](fleet, indexes, request, among)
+    if policy.domain_order is not None:
+        indexes = policy.domain_order(fleet, indexes, request, among)
     for index in indexes:
-        found = _instances(fleet, index, job, candidates, among)
+        found = _instances(fleet, index, job, policy.candidates, among)
         if found is not None:
             return Allocation(grants=found, model=index.domain[1])
     return None
 
 
 def _instances(
-    fleet: Fleet, index: DomainIndex, job: Job, candidates: PlacementPolicy, among: int
+    fleet: Fleet, index: DomainIndex, job: Job, candidates: Candidates, among: int
 ) -> tuple[Grant, ...] | None:
     """A place for every instance, each on another node, the best nodes first; for a gang in as few racks as
     possible."""
@@ -60,7 +60,7 @@ def _instances(
 
 
 def _room(
-    fleet: Fleet, index: DomainIndex, job: Job, candidates: PlacementPolicy, among: int
+    fleet: Fleet, index: DomainIndex, job: Job, candidates: Candidates, among: int
 ) -> Iterator[tuple[int, Grant]]:
     """The nodes that have room for one instance, as bits, with the grant there; the best node first."""
     seen = 0

@@ -110,11 +110,11 @@ async def _shown(context: ServerContext, request: Request, caller: Caller, recor
 async def _ssh_host(context: ServerContext, record: JobRecord, server: str) -> str:
     """The node's address if it is another machine, otherwise this server's."""
     here = context.settings.workbench.ssh_host or urlsplit(server).hostname or "localhost"
-    reaching = context.workbenches.reaching
-    if not record.spec.ssh or record.job.state is not JobState.RUNNING or not reaching.has_elsewhere():
+    routes = context.workbenches.routes
+    if not record.spec.ssh or record.job.state is not JobState.RUNNING or not routes.has_elsewhere():
         return here
     place = await context.inspect(place_of, record.job.id)
-    address = None if place is None else await asyncio.to_thread(reaching.address, place)
+    address = None if place is None else await asyncio.to_thread(routes.address, place)
     return address or here
 
 

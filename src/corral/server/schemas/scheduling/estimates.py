@@ -41,7 +41,7 @@ class HorizonAccuracyView(AccuracyView):
     horizon: str = Field(description="Time between the estimate and the estimated start, such as `< 1 h`.")
 
 
-class ToldView(View):
+class PastEstimateView(View):
     job: str
     made_at: str
     p50: str
@@ -55,7 +55,7 @@ class EstimateAccuracyView(AccuracyView):
         description="Estimates made since then; of jobs that still wait, only those that are late are judged."
     )
     by_horizon: list[HorizonAccuracyView]
-    recent: list[ToldView] = Field(description="Estimates for jobs that the caller may see, the latest first.")
+    recent: list[PastEstimateView] = Field(description="Estimates for jobs that the caller may see, the latest first.")
 
 
 def estimate_view(estimate: Estimate) -> EstimateView:
@@ -90,7 +90,7 @@ def accuracy_view(summary: Summary) -> EstimateAccuracyView:
         before_p90=_rounded(summary.overall.before_p90, 3),
         median_error_seconds=_rounded(summary.overall.median_error_seconds, 1),
         by_horizon=[_horizon_view(label, found) for label, found in summary.horizons],
-        recent=[_told_view(one) for one in summary.recent],
+        recent=[_past_estimate_view(one) for one in summary.recent],
     )
 
 
@@ -108,9 +108,9 @@ def _rounded(value: float | None, digits: int) -> Number | None:
     return None if value is None else number(round(value, digits))
 
 
-def _told_view(one: PastEstimate) -> ToldView:
+def _past_estimate_view(one: PastEstimate) -> PastEstimateView:
     assert one.started_at is not None
-    return ToldView(
+    return PastEstimateView(
         job=one.job_id,
         made_at=rfc3339(one.made_at),
         p50=rfc3339(one.p50),

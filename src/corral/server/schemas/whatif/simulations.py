@@ -149,7 +149,7 @@ class SpreadView(View):
     max: float
 
 
-class CourseView(View):
+class TimeSeriesView(View):
     """Means within steps of the same length; each begins at its time."""
 
     times: list[str]
@@ -176,7 +176,7 @@ class RunView(View):
     resizes: int
     jain: float
     jain_slowdown: float
-    course: CourseView
+    course: TimeSeriesView
     waiting_cdf: list[list[float]]
 
 
@@ -237,7 +237,7 @@ class ResultView(View):
     seconds: float
 
 
-class WordsView(View):
+class ScenarioTextsView(View):
     base: str
     candidate: str
 
@@ -256,7 +256,7 @@ class SimulationView(View):
     until: str
     base: dict[str, Any]
     candidate: dict[str, Any]
-    words: WordsView
+    words: ScenarioTextsView
     progress: ProgressView
     headline: HeadlineView | None
     result: ResultView | None = Field(description="Only set for a single simulation that is ready.")
@@ -285,7 +285,9 @@ def simulation_view(
         until=rfc3339(record.until),
         base=dict(record.base),
         candidate=dict(record.candidate),
-        words=WordsView(base=describe(scenario_of(record.base)), candidate=describe(scenario_of(record.candidate))),
+        words=ScenarioTextsView(
+            base=describe(scenario_of(record.base)), candidate=describe(scenario_of(record.candidate))
+        ),
         progress=_progress(record, standing),
         headline=None if record.headline is None else HeadlineView.model_validate(record.headline),
         result=None if result is None else _result(result),

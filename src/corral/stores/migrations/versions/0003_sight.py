@@ -109,7 +109,7 @@ def _tell_past_usage(connection: sa.Connection) -> None:
 
 
 def _past_usage(connection: sa.Connection) -> Iterator[dict[str, Any]]:
-    """Groups and pools are those of today: nobody has written down the ones of then."""
+    """Groups and pools are those of today: the former ones were not stored."""
     found = connection.execute(
         sa.text(
             "SELECT a.job_id, a.number, a.planned_at, a.started_at, a.ended_at, a.end_reason, a.exit_code,"
@@ -127,7 +127,8 @@ def _past_usage(connection: sa.Connection) -> Iterator[dict[str, Any]]:
             job, ended_before = row.job_id, None
         allocation = json.loads(row.allocation)
         gpus = [gpu for grant in allocation["grants"] for gpu in grant.get("gpus", ())]
-        # The job tells when its last attempt was queued; an earlier one waited since the end before, or from the start.
+        # The row of the job has the time at which its last attempt was queued. An earlier one waited since the end of
+        # the one before, or since the job was created.
         is_last = row.number == row.attempt and row.state != "queued"
         queued_at = row.queued_at if is_last and row.queued_at is not None else ended_before or row.created_at
         yield {

@@ -40,7 +40,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_datasets_target", "datasets", ["target"])
     _create_versions()
-    _create_uses_and_errands()
+    _create_uses_and_operations()
 
 
 def _create_versions() -> None:
@@ -73,7 +73,7 @@ def _create_versions() -> None:
     )
 
 
-def _create_uses_and_errands() -> None:
+def _create_uses_and_operations() -> None:
     op.create_table(
         "dataset_uses",
         sa.Column("dataset", sa.BigInteger(), nullable=False),

@@ -78,7 +78,7 @@ describe("chosen", () => {
     expect(ids({ pool: "default" })).toEqual(["a-gpu0"]);
     expect(ids({ q: " BEN " })).toEqual(["b-gpu0"]);
     expect(ids({ q: "j-1" })).toEqual(["a-gpu0"]);
-    expect(ids({ q: "nobody" })).toEqual([]);
+    expect(ids({ q: "unknown" })).toEqual([]);
   });
 });
 

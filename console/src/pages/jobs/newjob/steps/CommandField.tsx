@@ -1,6 +1,6 @@
 import { Textarea } from "@mantine/core";
 
-import { commandOf } from "@/pages/jobs/newjob/commandline";
+import { commandOf } from "@/pages/jobs/newjob/draft/commandline";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { useTexts } from "@/texts/texts";

@@ -3,7 +3,7 @@ import { SimpleGrid, TagsInput, TextInput } from "@mantine/core";
 import { $api } from "@/api/client";
 import { useMe } from "@/app/session";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
-import { arraySizeOf } from "@/pages/jobs/newjob/quantities";
+import { arraySizeOf } from "@/pages/jobs/newjob/draft/quantities";
 import { PlainFields } from "@/pages/jobs/newjob/steps/PlainFields";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { useTexts } from "@/texts/texts";

@@ -2,7 +2,7 @@ import { Radio, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
 
 import { JOB_KINDS } from "@/api/enumerations";
 import { useMe } from "@/app/session";
-import { ofPreset, type Kind } from "@/pages/jobs/newjob/draft";
+import { ofPreset, type Kind } from "@/pages/jobs/newjob/draft/draft";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
 import { PlainFields } from "@/pages/jobs/newjob/steps/PlainFields";
 import { OptionCard } from "@/parts/OptionCard";

@@ -9,7 +9,7 @@ import { useAll } from "@/api/useAll";
 import { useForm } from "@/pages/jobs/newjob/form";
 import { OptionCard } from "@/parts/OptionCard";
 import { planOf } from "@/pages/jobs/newjob/usePlan";
-import { wholeOf } from "@/pages/jobs/newjob/quantities";
+import { wholeOf } from "@/pages/jobs/newjob/draft/quantities";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { kinds } from "@/texts/common";
 import { useFormat } from "@/texts/format";

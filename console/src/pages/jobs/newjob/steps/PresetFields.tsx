@@ -3,7 +3,7 @@ import { Select, SimpleGrid, Skeleton, Stack, TextInput } from "@mantine/core";
 
 import type { Schema } from "@/api/client";
 import { useAll } from "@/api/useAll";
-import { rangeText } from "@/pages/jobs/newjob/check";
+import { rangeText } from "@/pages/jobs/newjob/draft/check";
 import { useForm } from "@/pages/jobs/newjob/form";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { ProblemNote } from "@/parts/ProblemNote";

@@ -4,7 +4,7 @@ import { CircleX } from "lucide-react";
 
 import { OtherWays } from "@/pages/jobs/newjob/OtherWays";
 import { useForm } from "@/pages/jobs/newjob/form";
-import { useSummary } from "@/pages/jobs/newjob/summary";
+import { useSummary } from "@/pages/jobs/newjob/draft/summary";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { useTexts } from "@/texts/texts";
 

@@ -18,9 +18,9 @@ import { Link } from "@tanstack/react-router";
 import { Clock, Database, HardDrive, MemoryStick, Trash2 } from "lucide-react";
 
 import { useAll } from "@/api/useAll";
-import { datasetOf, volumeOf, waitingFor } from "@/pages/jobs/newjob/checkMounts";
+import { datasetOf, volumeOf, waitingFor } from "@/pages/jobs/newjob/draft/checkMounts";
 import { useForm } from "@/pages/jobs/newjob/form";
-import { freePath, NEW_MOUNT, type Mount, type MountFrom } from "@/pages/jobs/newjob/mounts";
+import { freePath, NEW_MOUNT, type Mount, type MountFrom } from "@/pages/jobs/newjob/draft/mounts";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { common, volumeTypes } from "@/texts/common";
 import { useFormat } from "@/texts/format";

@@ -2,7 +2,7 @@ import { ActionIcon, Button, Fieldset, Group, Stack, Text, TextInput, Tooltip } 
 import { Plus, Trash2 } from "lucide-react";
 
 import { useForm } from "@/pages/jobs/newjob/form";
-import type { Variable } from "@/pages/jobs/newjob/draft";
+import type { Variable } from "@/pages/jobs/newjob/draft/draft";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";

@@ -10,7 +10,7 @@ import { ProblemNote } from "@/parts/ProblemNote";
 import { Stat } from "@/parts/Stat";
 import { StateBadge } from "@/parts/StateBadge";
 import { useFormat } from "@/texts/format";
-import { useTexts } from "@/texts/texts";
+import { useTextOr, useTexts } from "@/texts/texts";
 
 export function AboutTab() {
   const { data: about, error, refetch } = $api.useQuery("get", "/about");
@@ -91,13 +91,14 @@ function IsolationPanel({ isolation }: { isolation: Schema<"IsolationView"> }) {
 
 function StorePanel({ store }: { store: Readonly<Record<string, string>> }) {
   const t = useTexts(texts);
+  const factText = useTextOr(texts);
   return (
     <Panel title={t("store")}>
       <Stack gap={6}>
         {Object.entries(store).map(([name, value]) => (
           <Group key={name} justify="space-between" wrap="nowrap" align="baseline">
             <Text size="sm" c="dimmed">
-              {name in texts ? t(name as "kind") : name}
+              {factText(name)}
             </Text>
             <Text size="sm" style={{ overflowWrap: "anywhere" }} ta="right">
               {value}

@@ -37,10 +37,10 @@ export const texts = defineTexts({
   enter: ["Licence token", "许可证"],
   enterHint: ["As it was given to you; it begins with corral-licence-1.", "以 corral-licence-1. 开头"],
   set: ["Set the licence", "设置许可证"],
-  setDone: ["The licence is set.", "许可证已设置。"],
+  setDone: ["Licence set.", "许可证已设置。"],
   remove: ["Remove", "移除"],
   removeTitle: ["Remove the licence?", "移除许可证？"],
   removeText: ["Everything goes on working without one.", "移除后所有功能仍可使用。"],
-  removed: ["The licence is removed.", "许可证已移除。"],
+  removed: ["Licence removed.", "许可证已移除。"],
   noDetail: ["nothing to report", "无异常"],
 });

@@ -16,7 +16,7 @@ export const texts = defineTexts({
   value: ["Value", "值"],
   source: ["From", "来源"],
   isDefault: ["default", "默认"],
-  allDefault: ["Everything is as it came", "全部为默认值"],
+  allDefault: ["All settings have their defaults", "全部为默认值"],
   allDefaultHint: [
     "Nothing was set in a file, by a variable or on the command line.",
     "未通过配置文件、环境变量或命令行更改任何配置。",

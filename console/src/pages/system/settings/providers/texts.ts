@@ -3,12 +3,12 @@ import { defineTexts } from "@/texts/texts";
 export const texts = defineTexts({
   providers: ["Sign-in providers", "登录提供方"],
   providersHint: [
-    "Local accounts always work. With a provider, people sign in with the account that they have already.",
+    "Local accounts always work. With a provider, users sign in with an existing account.",
     "本地账号始终可用。配置提供方后，用户可使用已有账号登录。",
   ],
   newProvider: ["New provider", "新建提供方"],
   editProvider: ["Provider {name}", "提供方 {name}"],
-  noProviders: ["Only local accounts so far", "目前仅支持本地账号"],
+  noProviders: ["Only local accounts", "目前仅支持本地账号"],
   noProvidersHint: [
     "Add GitHub, GitLab or any OIDC provider; it is off until you have tested it and switch it on.",
     "可添加 GitHub、GitLab 或任意 OIDC 提供方；测试并启用之前不会生效。",
@@ -35,12 +35,15 @@ export const texts = defineTexts({
   issuerForge: ["Only of an installation of your own; empty for the public one", "仅自建实例需要填写；公共服务留空"],
   clientId: ["Client id", "Client ID"],
   clientSecret: ["Client secret", "Client Secret"],
-  apiToken: ["API token to list people", "用于列出成员的 API 令牌"],
-  apiTokenHint: ["Only needed to on-board people of an organisation beforehand", "仅在预先导入组织成员时需要"],
+  apiToken: ["API token to list members", "用于列出成员的 API 令牌"],
+  apiTokenHint: [
+    "Only needed to on-board members of an organisation before they sign in",
+    "仅在预先导入组织成员时需要",
+  ],
   secretHint: ["Kept encrypted and never shown again.", "加密保存，不会再次显示。"],
-  secretKept: ["One is set. Leave this empty to keep it.", "已设置，留空则保持不变。"],
+  secretKept: ["A secret is stored. Leave this empty to keep it.", "已设置，留空则保持不变。"],
   organisation: ["Organisation or group", "组织或群组"],
-  allow: ["Who comes in by themselves", "允许自助登录"],
+  allow: ["Self sign-up", "允许自助登录"],
   allowHint: [
     "Logins, e-mail addresses, @domains, or * for all its accounts. Others wait until you on-board them.",
     "登录名、邮箱、@域名，或 * 表示所有人；其他人需由管理员导入。",
@@ -48,14 +51,14 @@ export const texts = defineTexts({
   group: ["Newcomers go to", "新用户所属用户组"],
   noGroup: ["no group", "不分组"],
   redirect: ["Register this address with the provider", "请在提供方登记此地址"],
-  redirectAfter: ["It is shown once the provider is created.", "创建后显示。"],
+  redirectAfter: ["Shown after the provider is created.", "创建后显示。"],
   notAddress: ["An address that begins with https:// or http://", "请输入以 https:// 或 http:// 开头的地址"],
-  saved: ["Provider {name} is saved.", "提供方 {name} 已保存。"],
+  saved: ["Provider {name} saved.", "提供方 {name} 已保存。"],
   deleteTitle: ["Delete provider {name}?", "删除提供方 {name}？"],
   deleteText: [
     "Sign-in with it will no longer be possible; {n} {n|user comes|users come} from it and would need a password.",
     "将无法再使用它登录；有 {n} 位用户来自该提供方，之后需要设置密码。",
   ],
   deleteAction: ["Delete the provider", "删除提供方"],
-  deleted: ["Provider {name} is deleted.", "提供方 {name} 已删除。"],
+  deleted: ["Provider {name} deleted.", "提供方 {name} 已删除。"],
 });

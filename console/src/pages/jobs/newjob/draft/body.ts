@@ -1,9 +1,9 @@
 /** The request made from a draft. Empty fields are left out, so that the installation's defaults apply. */
 import type { Schema } from "@/api/client";
 import { complete } from "@/api/complete";
-import { commandOf } from "@/pages/jobs/newjob/commandline";
-import type { Draft } from "@/pages/jobs/newjob/draft";
-import { mountText } from "@/pages/jobs/newjob/mounts";
+import { commandOf } from "@/pages/jobs/newjob/draft/commandline";
+import type { Draft } from "@/pages/jobs/newjob/draft/draft";
+import { mountText } from "@/pages/jobs/newjob/draft/mounts";
 import { plainFieldsOf, sentValue } from "@/pages/jobs/spec/fields";
 import type { JobBody } from "@/pages/jobs/spec/submission";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { arraySizeOf, gpusOf } from "@/pages/jobs/newjob/quantities";
+import { arraySizeOf, gpusOf } from "@/pages/jobs/newjob/draft/quantities";
 
 describe("GPUs", () => {
   it.each([

@@ -1,8 +1,8 @@
 /** A job that is being put together: every field as it was typed, so that nothing is lost while it is not right yet. */
 import type { Schema } from "@/api/client";
 import { JOB_KINDS } from "@/api/enumerations";
-import { lineOf } from "@/pages/jobs/newjob/commandline";
-import { MOUNT_SOURCES, ofMount, type Mount } from "@/pages/jobs/newjob/mounts";
+import { lineOf } from "@/pages/jobs/newjob/draft/commandline";
+import { MOUNT_SOURCES, ofMount, type Mount } from "@/pages/jobs/newjob/draft/mounts";
 import { eachPlain, typedValue, type PlainValues } from "@/pages/jobs/spec/fields";
 import { ownLabels } from "@/pages/jobs/spec/submission";
 import { sizeText } from "@/texts/sizes";

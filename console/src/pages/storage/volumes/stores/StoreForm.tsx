@@ -1,12 +1,14 @@
 import { PasswordInput, SegmentedControl, Switch, Text, Textarea, TextInput } from "@mantine/core";
+import { useForm, type FormErrors } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
 import { IMAGE_NAME } from "@/api/names";
 import { complete } from "@/api/complete";
-import type { ObjectStore } from "@/pages/storage/volumes/ObjectStores";
+import { isPrefix } from "@/pages/storage/volumes/volume";
+import type { ObjectStore } from "@/pages/storage/volumes/stores/ObjectStores";
 import { texts } from "@/pages/storage/volumes/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { textField, useFields, type Wrong, type Wrongs } from "@/parts/useFields";
+import { useFormAction } from "@/parts/useFormAction";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -23,7 +25,7 @@ const NEW = {
 };
 type Fields = typeof NEW;
 
-/** A new object store, or another address or secret for one that there is. */
+/** Creates an object store, or changes the address or the secret of an existing one. */
 export function StoreForm({
   store,
   opened,
@@ -35,32 +37,33 @@ export function StoreForm({
 }) {
   const t = useTexts(texts);
   const c = useTexts(common);
-  const form = useFields<Fields, ObjectStore>({
-    start: () => (store === undefined ? NEW : fieldsOf(store)),
-    wrong: useWrong(store),
+  const form = useForm<Fields>({
+    initialValues: store === undefined ? NEW : fieldsOf(store),
+    validateInputOnChange: true,
+    validate: useErrors(store),
+  });
+  const save = useFormAction(form, {
     run: (fields) => (store === undefined ? create(fields) : change(store.name, fields)),
     touches: ["/object-stores"],
     done: ({ name }) => t(store === undefined ? "storeAdded" : "storeSaved", { name }),
     onDone: onClose,
   });
-  const { fields, set } = form;
-  const isS3 = fields.kind === "s3";
+  const { kind } = form.values;
+  const isS3 = kind === "s3";
   const secretHint = store?.has_secret === true ? t("secretKept") : isS3 ? t("secretHint") : t("secretGcs");
   return (
     <FormDrawer
       opened={opened}
       title={store === undefined ? t("storeTitle") : t("storeEditTitle", { name: store.name })}
       onClose={onClose}
-      onSubmit={form.submit}
-      busy={form.busy}
-      problem={form.problem}
+      {...save}
     >
       <TextInput
         label={c("name")}
         withAsterisk
         disabled={store !== undefined}
         data-autofocus={store === undefined || undefined}
-        {...textField(form, "name")}
+        {...form.getInputProps("name")}
       />
       <div>
         <Text size="sm" fw={500} mb={4}>
@@ -69,31 +72,31 @@ export function StoreForm({
         <SegmentedControl
           fullWidth
           aria-label={t("kind")}
-          value={fields.kind}
+          value={kind}
           disabled={store !== undefined}
-          onChange={(kind) => set({ kind: kind === "gcs" ? "gcs" : "s3" })}
+          onChange={(chosen) => form.setFieldValue("kind", chosen === "gcs" ? "gcs" : "s3")}
           data={[
             { value: "s3", label: t("s3") },
             { value: "gcs", label: t("gcs") },
           ]}
         />
       </div>
-      <TextInput label={t("endpoint")} description={t("endpointHint")} {...textField(form, "endpoint")} />
-      {isS3 && <TextInput label={t("region")} {...textField(form, "region")} />}
-      <TextInput label={t("bucket")} withAsterisk disabled={store !== undefined} {...textField(form, "bucket")} />
+      <TextInput label={t("endpoint")} description={t("endpointHint")} {...form.getInputProps("endpoint")} />
+      {isS3 && <TextInput label={t("region")} {...form.getInputProps("region")} />}
+      <TextInput label={t("bucket")} withAsterisk disabled={store !== undefined} {...form.getInputProps("bucket")} />
       <TextInput
         label={t("prefix")}
         description={t("prefixHint")}
         disabled={store !== undefined}
-        {...textField(form, "prefix")}
+        {...form.getInputProps("prefix")}
       />
-      {isS3 && <TextInput label={t("accessKey")} autoComplete="off" {...textField(form, "access_key")} />}
+      {isS3 && <TextInput label={t("accessKey")} autoComplete="off" {...form.getInputProps("access_key")} />}
       {isS3 ? (
         <PasswordInput
           label={t("secret")}
           description={secretHint}
           autoComplete="new-password"
-          {...textField(form, "secret")}
+          {...form.getInputProps("secret")}
         />
       ) : (
         <Textarea
@@ -103,31 +106,27 @@ export function StoreForm({
           minRows={3}
           maxRows={8}
           spellCheck={false}
-          {...textField(form, "secret")}
+          {...form.getInputProps("secret")}
         />
       )}
       <Switch
         label={t("allowWrite")}
         description={t("allowWriteHint")}
-        checked={fields.allow_write}
-        onChange={(event) => set({ allow_write: event.currentTarget.checked })}
+        {...form.getInputProps("allow_write", { type: "checkbox" })}
       />
     </FormDrawer>
   );
 }
 
-function useWrong(store: ObjectStore | undefined): (fields: Fields) => Wrongs {
+function useErrors(store: ObjectStore | undefined): (fields: Fields) => FormErrors {
   const t = useTexts(texts);
-  return ({ name, endpoint, bucket, prefix }) => {
-    const missing: Wrong = { text: t("needed"), isMissing: true };
-    return {
-      name:
-        store !== undefined || IMAGE_NAME.test(name) ? undefined : name === "" ? missing : { text: t("nameBadStore") },
-      endpoint: endpoint === "" || /^https?:\/\/[^\s/]+/.test(endpoint) ? undefined : { text: t("endpointBad") },
-      bucket: bucket.trim() === "" ? missing : undefined,
-      prefix: /(^\/)|(^|\/)\.\.(\/|$)/.test(prefix.trim()) ? { text: t("prefixBad") } : undefined,
-    };
-  };
+  const c = useTexts(common);
+  return ({ name, endpoint, bucket, prefix }) => ({
+    name: store !== undefined || IMAGE_NAME.test(name) ? null : name === "" ? c("required") : t("nameBadStore"),
+    endpoint: endpoint === "" || /^https?:\/\/[^\s/]+/.test(endpoint) ? null : t("endpointBad"),
+    bucket: bucket.trim() === "" ? c("required") : null,
+    prefix: isPrefix(prefix) ? null : t("prefixBad"),
+  });
 }
 
 function fieldsOf(store: ObjectStore): Fields {
@@ -150,7 +149,7 @@ function create({ secret, endpoint, ...fields }: Fields): Promise<ObjectStore> {
   return sent(api.POST("/object-stores", { body: complete<Schema<"ObjectStoreCreate">>(given) }));
 }
 
-/** How the same bucket is reached; an empty secret means the one that is kept. */
+/** Changes how the bucket is reached. An empty secret keeps the stored one. */
 function change(name: string, { secret, endpoint, ...fields }: Fields): Promise<ObjectStore> {
   const { region, access_key, allow_write } = fields;
   const body = {

@@ -16,8 +16,8 @@ import {
   ofPreset,
   type Change,
   type Draft,
-} from "@/pages/jobs/newjob/draft";
-import { NEW_MOUNT } from "@/pages/jobs/newjob/mounts";
+} from "@/pages/jobs/newjob/draft/draft";
+import { NEW_MOUNT } from "@/pages/jobs/newjob/draft/mounts";
 import { useAllowedKinds } from "@/pages/jobs/newjob/steps/KindStep";
 
 export interface Drafting {

@@ -1,8 +1,8 @@
 /** A draft in words, by the step where each thing was said. What was left open is left out. */
-import { commandOf } from "@/pages/jobs/newjob/commandline";
-import type { Draft } from "@/pages/jobs/newjob/draft";
+import { commandOf } from "@/pages/jobs/newjob/draft/commandline";
+import type { Draft } from "@/pages/jobs/newjob/draft/draft";
 import { useForm } from "@/pages/jobs/newjob/form";
-import { mountText } from "@/pages/jobs/newjob/mounts";
+import { mountText } from "@/pages/jobs/newjob/draft/mounts";
 import { useContents } from "@/pages/jobs/newjob/steps/Packages";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { LABELS, plainFieldsOf, type Place } from "@/pages/jobs/spec/fields";

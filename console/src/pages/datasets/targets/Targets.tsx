@@ -7,7 +7,7 @@ import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import type { Target } from "@/pages/datasets/dataset";
-import { TargetForm } from "@/pages/datasets/TargetForm";
+import { TargetForm } from "@/pages/datasets/targets/TargetForm";
 import { texts } from "@/pages/datasets/texts";
 import { useConfirm } from "@/parts/confirm";
 import { Faint, type Column } from "@/parts/DataTable";

@@ -1,53 +1,18 @@
 import { Group, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { Pencil, Trash2 } from "lucide-react";
 
 import type { Schema } from "@/api/client";
 import { modelsOf, type Gpu } from "@/pages/fleet/pools/fleet";
-import { useDeletePool, useDeleteRefusal } from "@/pages/fleet/pools/usePoolActions";
 import { texts } from "@/pages/fleet/pools/texts";
-import { DataTable, Faint, type Column } from "@/parts/DataTable";
+import { Faint, type Column } from "@/parts/DataTable";
 import { Meter } from "@/parts/Meter";
-import { RowMenu } from "@/parts/RowMenu";
 import { common } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
 type Pool = Schema<"PoolView">;
 
-export interface PoolTableProps {
-  readonly pools: readonly Pool[] | undefined;
-  readonly gpus: ReadonlyMap<string, readonly Gpu[]>;
-  readonly onEdit: (name: string) => void;
-}
-
-export function PoolTable({ pools, gpus, onEdit }: PoolTableProps) {
-  const t = useTexts(texts);
-  const c = useTexts(common);
-  const columns = useColumns(gpus);
-  const refusal = useDeleteRefusal();
-  const remove = useDeletePool(() => undefined);
-  return (
-    <DataTable
-      label={t("label")}
-      rows={pools}
-      columns={columns}
-      rowKey={(pool) => pool.name}
-      onOpen={(pool) => onEdit(pool.name)}
-      actions={(pool) => (
-        <RowMenu
-          label={t("actionsOf", { name: pool.name })}
-          actions={[
-            { label: c("edit"), icon: Pencil, onClick: () => onEdit(pool.name) },
-            { label: c("delete"), icon: Trash2, danger: true, refusal: refusal(pool), onClick: () => remove(pool) },
-          ]}
-        />
-      )}
-    />
-  );
-}
-
-function useColumns(gpus: ReadonlyMap<string, readonly Gpu[]>): readonly Column<Pool>[] {
+export function usePoolColumns(gpus: ReadonlyMap<string, readonly Gpu[]>): readonly Column<Pool>[] {
   const t = useTexts(texts);
   const c = useTexts(common);
   const format = useFormat();

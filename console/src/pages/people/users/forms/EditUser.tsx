@@ -3,7 +3,7 @@ import { useForm } from "@mantine/form";
 import { api, sent } from "@/api/client";
 import { moveUsers } from "@/pages/people/groups/moveUsers";
 import type { User } from "@/pages/people/users/rules";
-import { EMAIL, UserFields, type Profile } from "@/pages/people/users/UserFields";
+import { EMAIL, UserFields, type Profile } from "@/pages/people/users/forms/UserFields";
 import { texts } from "@/pages/people/users/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormAction } from "@/parts/useFormAction";

@@ -1,6 +1,6 @@
 /** What is wrong with the mounts of a draft, and what is right but means waiting. */
-import type { Facts, Report, Speech } from "@/pages/jobs/newjob/check";
-import type { Mount } from "@/pages/jobs/newjob/mounts";
+import type { Facts, Report, Speech } from "@/pages/jobs/newjob/draft/check";
+import type { Mount } from "@/pages/jobs/newjob/draft/mounts";
 import { parseSize } from "@/texts/sizes";
 
 type Volume = NonNullable<Facts["volumes"]>[number];

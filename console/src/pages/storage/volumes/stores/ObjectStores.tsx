@@ -6,7 +6,7 @@ import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
-import { StoreForm } from "@/pages/storage/volumes/StoreForm";
+import { StoreForm } from "@/pages/storage/volumes/stores/StoreForm";
 import { texts } from "@/pages/storage/volumes/texts";
 import { useConfirm } from "@/parts/confirm";
 import { Faint, type Column } from "@/parts/DataTable";

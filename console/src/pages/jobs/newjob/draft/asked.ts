@@ -1,7 +1,7 @@
 /** How much a draft asks for in all, as far as it is known yet. */
-import { cpusOf, gpusOf, wholeOf } from "@/pages/jobs/newjob/quantities";
-import type { Facts } from "@/pages/jobs/newjob/check";
-import type { Draft } from "@/pages/jobs/newjob/draft";
+import { cpusOf, gpusOf, wholeOf } from "@/pages/jobs/newjob/draft/quantities";
+import type { Facts } from "@/pages/jobs/newjob/draft/check";
+import type { Draft } from "@/pages/jobs/newjob/draft/draft";
 import { parseSize } from "@/texts/sizes";
 
 export interface Amounts {

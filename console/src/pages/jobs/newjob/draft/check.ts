@@ -2,9 +2,9 @@
 import type { Schema } from "@/api/client";
 import { VARIABLE_NAME } from "@/api/names";
 import { JOB_NAME } from "@/api/names";
-import { checkMounts } from "@/pages/jobs/newjob/checkMounts";
-import type { Draft } from "@/pages/jobs/newjob/draft";
-import { arraySizeOf, cpusOf, gpusOf, wholeOf } from "@/pages/jobs/newjob/quantities";
+import { checkMounts } from "@/pages/jobs/newjob/draft/checkMounts";
+import type { Draft } from "@/pages/jobs/newjob/draft/draft";
+import { arraySizeOf, cpusOf, gpusOf, wholeOf } from "@/pages/jobs/newjob/draft/quantities";
 import type { texts } from "@/pages/jobs/newjob/texts";
 import { plainFieldsOf, type PlainField } from "@/pages/jobs/spec/fields";
 import { durationText, parseDuration } from "@/texts/durations";

@@ -1,46 +1,16 @@
 import { Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { Users } from "lucide-react";
 import { useMemo } from "react";
 
 import { AccountBadge, RoleBadge } from "@/pages/people/users/badges";
 import type { User } from "@/pages/people/users/rules";
 import { texts } from "@/pages/people/users/texts";
-import { DataTable, Faint, type Column } from "@/parts/DataTable";
-import { EmptyState } from "@/parts/EmptyState";
+import { Faint, type Column } from "@/parts/DataTable";
 import { Moment } from "@/parts/Moment";
-import { RowMenu, type RowAction } from "@/parts/RowMenu";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
-export interface UserTableProps {
-  readonly users: readonly User[] | undefined;
-  readonly selected: ReadonlySet<string>;
-  readonly onSelect: (selected: ReadonlySet<string>) => void;
-  readonly onOpen: (name: string) => void;
-  readonly actions: (user: User) => readonly RowAction[];
-}
-
-export function UserTable({ users, selected, onSelect, onOpen, actions }: UserTableProps) {
-  const t = useTexts(texts);
-  const columns = useColumns();
-  return (
-    <DataTable
-      label={t("label")}
-      rows={users}
-      columns={columns}
-      rowKey={(user) => user.name}
-      initialSort={{ key: "name", descending: false }}
-      selected={selected}
-      onSelect={onSelect}
-      onOpen={(user) => onOpen(user.name)}
-      empty={<EmptyState icon={Users} title={t("emptyTitle")} hint={t("emptyHint")} />}
-      actions={(user) => <RowMenu label={t("actionsOf", { name: user.name })} actions={actions(user)} />}
-    />
-  );
-}
-
-function useColumns(): readonly Column<User>[] {
+export function useUserColumns(): readonly Column<User>[] {
   const t = useTexts(texts);
   const c = useTexts(common);
   return useMemo(

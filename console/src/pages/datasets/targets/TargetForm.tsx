@@ -1,13 +1,15 @@
 import { PasswordInput, SegmentedControl, Select, Text, TextInput } from "@mantine/core";
+import { useForm, type FormErrors, type UseFormReturnType } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
-import { TAG_NAME } from "@/api/names";
+import { IMAGE_NAME } from "@/api/names";
 import { complete } from "@/api/complete";
 import { useAll } from "@/api/useAll";
 import { type Target } from "@/pages/datasets/dataset";
 import { texts } from "@/pages/datasets/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { textField, useFields, type Wrong, type Wrongs } from "@/parts/useFields";
+import { useFormAction } from "@/parts/useFormAction";
+import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
 const NEW = {
@@ -23,7 +25,7 @@ const NEW = {
 };
 type Fields = typeof NEW;
 
-/** A new target; of one that there is only where the repository is and its token can change. */
+/** Creates a target. Of an existing one, only the address and the token of the repository can change. */
 export function TargetForm({
   target,
   opened,
@@ -35,38 +37,39 @@ export function TargetForm({
 }) {
   const t = useTexts(texts);
   const isNew = target === undefined;
-  const form = useFields<Fields, Target>({
-    start: () => (isNew ? NEW : fieldsOf(target)),
-    wrong: useWrong(),
+  const form = useForm<Fields>({
+    initialValues: isNew ? NEW : fieldsOf(target),
+    validateInputOnChange: true,
+    validate: useErrors(),
+  });
+  const save = useFormAction(form, {
     run: (fields) => (isNew ? create(fields) : change(target, fields)),
     touches: ["/dataset-targets"],
     done: ({ name }) => t(isNew ? "targetAdded" : "targetSaved", { name }),
     onDone: onClose,
   });
-  const { fields } = form;
-  // What datasets are kept in cannot be moved away under them.
+  const fields = form.values;
+  // The storage of existing datasets cannot change.
   const isFixed = !isNew && target.datasets > 0;
   return (
     <FormDrawer
       opened={opened}
       title={isNew ? t("targetTitle") : t("targetEditTitle", { name: target.name })}
       onClose={onClose}
-      onSubmit={form.submit}
-      busy={form.busy}
-      problem={form.problem}
+      {...save}
     >
       <TextInput
         label={t("targetName")}
         withAsterisk
         disabled={!isNew}
         data-autofocus={isNew || undefined}
-        {...textField(form, "name")}
+        {...form.getInputProps("name")}
       />
       <Choice
         label={t("metadata")}
         value={fields.metadata}
         disabled={!isNew}
-        onChange={(kind) => form.set({ metadata: kind === "git" ? "git" : "store" })}
+        onChange={(kind) => form.setFieldValue("metadata", kind === "git" ? "git" : "store")}
         data={[
           { value: "store", label: t("metadataStore") },
           { value: "git", label: t("metadataGit") },
@@ -74,13 +77,13 @@ export function TargetForm({
       />
       {fields.metadata === "git" && (
         <>
-          <TextInput label={t("url")} description={t("urlHint")} withAsterisk {...textField(form, "url")} />
-          <TextInput label={t("branch")} disabled={!isNew} {...textField(form, "branch")} />
+          <TextInput label={t("url")} description={t("urlHint")} withAsterisk {...form.getInputProps("url")} />
+          <TextInput label={t("branch")} disabled={!isNew} {...form.getInputProps("branch")} />
           <PasswordInput
             label={t("token")}
             description={target?.metadata.has_token === true ? t("tokenKept") : t("tokenHint")}
             autoComplete="new-password"
-            {...textField(form, "token")}
+            {...form.getInputProps("token")}
           />
         </>
       )}
@@ -88,7 +91,7 @@ export function TargetForm({
         label={t("storage")}
         value={fields.storage}
         disabled={isFixed}
-        onChange={(kind) => form.set({ storage: kind === "object" ? "object" : "directory" })}
+        onChange={(kind) => form.setFieldValue("storage", kind === "object" ? "object" : "directory")}
         data={[
           { value: "directory", label: t("storageDirectory") },
           { value: "object", label: t("storageObject") },
@@ -99,23 +102,17 @@ export function TargetForm({
   );
 }
 
-function StorageFields({
-  form,
-  isFixed,
-}: {
-  form: Pick<ReturnType<typeof useFields<Fields, Target>>, "fields" | "set" | "errorOf">;
-  isFixed: boolean;
-}) {
+function StorageFields({ form, isFixed }: { form: UseFormReturnType<Fields>; isFixed: boolean }) {
   const t = useTexts(texts);
   const stores = useAll("/object-stores").data?.map((store) => store.name) ?? [];
-  if (form.fields.storage === "directory")
+  if (form.values.storage === "directory")
     return (
       <TextInput
         label={t("directory")}
         description={t("directoryHint")}
         withAsterisk
         disabled={isFixed}
-        {...textField(form, "path")}
+        {...form.getInputProps("path")}
       />
     );
   return (
@@ -125,11 +122,16 @@ function StorageFields({
         withAsterisk
         disabled={isFixed}
         data={stores}
-        value={form.fields.object_store === "" ? null : form.fields.object_store}
-        error={form.errorOf("object_store")}
-        onChange={(store) => form.set({ object_store: store ?? "" })}
+        {...form.getInputProps("object_store")}
+        value={form.values.object_store === "" ? null : form.values.object_store}
+        onChange={(store) => form.setFieldValue("object_store", store ?? "")}
       />
-      <TextInput label={t("prefix")} description={t("prefixHint")} disabled={isFixed} {...textField(form, "prefix")} />
+      <TextInput
+        label={t("prefix")}
+        description={t("prefixHint")}
+        disabled={isFixed}
+        {...form.getInputProps("prefix")}
+      />
     </>
   );
 }
@@ -154,24 +156,15 @@ function Choice({
   );
 }
 
-function useWrong(): (fields: Fields) => Wrongs {
+function useErrors(): (fields: Fields) => FormErrors {
   const t = useTexts(texts);
-  return (fields) => {
-    const missing: Wrong = { text: t("needed"), isMissing: true };
-    const isDirectory = fields.storage === "directory";
-    return {
-      name: fields.name === "" ? missing : TAG_NAME.test(fields.name) ? undefined : { text: t("tagBad") },
-      url: fields.metadata === "git" && fields.url.trim() === "" ? missing : undefined,
-      path: !isDirectory
-        ? undefined
-        : fields.path === ""
-          ? missing
-          : fields.path.startsWith("/")
-            ? undefined
-            : { text: t("directoryBad") },
-      object_store: !isDirectory && fields.object_store === "" ? missing : undefined,
-    };
-  };
+  const c = useTexts(common);
+  return ({ name, metadata, url, storage, path, object_store: store }) => ({
+    name: name === "" ? c("required") : IMAGE_NAME.test(name) ? null : t("targetNameBad"),
+    url: metadata === "git" && url.trim() === "" ? c("required") : null,
+    path: storage !== "directory" || path.startsWith("/") ? null : path === "" ? c("required") : t("directoryBad"),
+    object_store: storage === "object" && store === "" ? c("required") : null,
+  });
 }
 
 function fieldsOf({ name, metadata, storage }: Target): Fields {

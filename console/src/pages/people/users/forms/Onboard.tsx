@@ -8,7 +8,7 @@ import { useState } from "react";
 import { api, Problem, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { useAll, usePages } from "@/api/useAll";
-import { Belonging } from "@/pages/people/users/UserFields";
+import { Belonging } from "@/pages/people/users/forms/UserFields";
 import { texts } from "@/pages/people/users/texts";
 import { Faint } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 
-import type { Facts, Speech } from "@/pages/jobs/newjob/check";
-import { checkMounts, waitingFor } from "@/pages/jobs/newjob/checkMounts";
-import { freePath, mountText, NEW_MOUNT, ofMount, type Mount } from "@/pages/jobs/newjob/mounts";
+import type { Facts, Speech } from "@/pages/jobs/newjob/draft/check";
+import { checkMounts, waitingFor } from "@/pages/jobs/newjob/draft/checkMounts";
+import { freePath, mountText, NEW_MOUNT, ofMount, type Mount } from "@/pages/jobs/newjob/draft/mounts";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { say } from "@/texts/texts";
 
@@ -59,7 +59,7 @@ describe("a mount", () => {
 
   it("needs the right to write, and room within the quota", () => {
     expect(found(volume({ source: "bob/data" }))["mounts.0.mode"]).toBe("You may only read bob/data");
-    expect(found(volume({ source: "nobody/x" }))["mounts.0.source"]).toContain("no volume nobody/x");
+    expect(found(volume({ source: "unknown/x" }))["mounts.0.source"]).toContain("no volume unknown/x");
     expect(found({ ...NEW_MOUNT.local, size: "3GiB" })["mounts.0.size"]).toContain("leaves 2 GiB of 3 GiB");
   });
 });

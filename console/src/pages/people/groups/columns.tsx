@@ -1,13 +1,10 @@
 import { Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { Pencil, Trash2 } from "lucide-react";
 import { useMemo } from "react";
 
 import type { Schema } from "@/api/client";
-import { useDeleteGroup, useDeleteRefusal } from "@/pages/people/groups/useGroupActions";
 import { texts } from "@/pages/people/groups/texts";
-import { DataTable, Faint, type Column } from "@/parts/DataTable";
-import { RowMenu } from "@/parts/RowMenu";
+import { Faint, type Column } from "@/parts/DataTable";
 import { common } from "@/texts/common";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
@@ -17,41 +14,7 @@ type Usage = Schema<"QuotaUsageView">;
 
 const NAMED = 6;
 
-export function GroupTable({
-  groups,
-  quotas,
-  onEdit,
-}: {
-  groups: readonly GroupView[] | undefined;
-  quotas: readonly Usage[];
-  onEdit: (name: string) => void;
-}) {
-  const t = useTexts(texts);
-  const c = useTexts(common);
-  const columns = useColumns(quotas);
-  const refusal = useDeleteRefusal();
-  const remove = useDeleteGroup();
-  return (
-    <DataTable
-      label={t("label")}
-      rows={groups}
-      columns={columns}
-      rowKey={(group) => group.name}
-      onOpen={(group) => onEdit(group.name)}
-      actions={(group) => (
-        <RowMenu
-          label={t("actionsOf", { name: group.name })}
-          actions={[
-            { label: c("edit"), icon: Pencil, onClick: () => onEdit(group.name) },
-            { label: c("delete"), icon: Trash2, danger: true, refusal: refusal(group), onClick: () => remove(group) },
-          ]}
-        />
-      )}
-    />
-  );
-}
-
-function useColumns(quotas: readonly Usage[]): readonly Column<GroupView>[] {
+export function useGroupColumns(quotas: readonly Usage[]): readonly Column<GroupView>[] {
   const t = useTexts(texts);
   const c = useTexts(common);
   const format = useFormat();

@@ -3,9 +3,9 @@ import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
 import { USER_NAME } from "@/api/names";
-import type { Secret } from "@/pages/people/users/OneTimePassword";
-import { makePassword, SHORTEST_PASSWORD } from "@/pages/people/users/password";
-import { EMAIL, UserFields, type Profile } from "@/pages/people/users/UserFields";
+import type { Secret } from "@/pages/people/users/forms/OneTimePassword";
+import { makePassword, SHORTEST_PASSWORD } from "@/pages/people/users/forms/password";
+import { EMAIL, UserFields, type Profile } from "@/pages/people/users/forms/UserFields";
 import { texts } from "@/pages/people/users/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormAction } from "@/parts/useFormAction";
