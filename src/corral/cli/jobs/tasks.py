@@ -17,8 +17,19 @@ app = typer.Typer()
 TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")]
 
 
+#: How long `corral allocate` waits for a task whose GPUs are free to run.
+START_SECONDS = 15.0
+
+
 @command(
-    app, "allocate", section=Section.TASKS, examples=["corral allocate training_task_1", "corral allocate exp --gpus 4"]
+    app,
+    "allocate",
+    section=Section.TASKS,
+    examples=[
+        "corral allocate training_task_1",
+        "corral allocate exp --gpus 4",
+        "corral allocate exp --gpus 4 --wait",
+    ],
 )
 def allocate(
     terminal: Terminal,
@@ -26,26 +37,34 @@ def allocate(
     gpus: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="The number of GPUs; default: chosen automatically.")
     ] = None,
+    wait: Annotated[
+        bool,
+        typer.Option("--wait", help="Queue the task if a limit leaves no room for it now, and wait until it runs."),
+    ] = False,
 ) -> None:
     """Hold GPUs for a task.
 
-    Without --gpus corral allocates free GPUs up to the automatic limit; with it, up to the manual limit. A request for
-    more is refused, and nothing changes.
+    Without --gpus corral allocates the configured minimum (scaling.min_gpus), within the automatic limit; with it, up
+    to the manual limit. A request for more than a limit is refused, and nothing changes. If the GPUs are not free, the
+    task waits for them and a warning says so.
     """
     with terminal.client() as client:
-        view = client.tasks.allocate(task, gpus=gpus)
+        view = client.tasks.allocate(task, gpus=gpus, wait=wait)
+        if view["warning"]:
+            terminal.note(f"Warning: {view['warning']}")
+        if wait or not view["warning"]:
+            try:
+                view["job"] = client.jobs.wait_for_start(view["job"], seconds=None if wait else START_SECONDS)
+            except KeyboardInterrupt:
+                terminal.note(f"\nNo longer waiting; task {task} stays queued. Remove it: corral release {task}")
+                raise typer.Exit(130) from None
     job = view["job"]
-    if view["warning"]:
-        terminal.note(f"Warning: {view['warning']}")
     asked = formats.count(job["gpus"] * job["nodes"], "GPU")
-    held = (
-        f"{formats.count(held_gpus(job), 'GPU')}, {state_line(job)}"
-        if job["allocation"]
-        else f"{asked}, {job['state']}"
-    )
+    held = formats.count(held_gpus(job), "GPU") if job["allocation"] else asked
     terminal.answer(
         view,
-        f"Task {view['task']}: {held} ({job['id']}). Start a program on it: corral start-program {view['task']} -- CMD",
+        f"Task {view['task']}: {held}, {state_line(job)} ({job['id']}). "
+        f"Start a program on it: corral start-program {view['task']} -- CMD",
     )
 
 
