@@ -79,7 +79,7 @@ def planned_program(work: Work, caller: Caller, task: str, program: Program) -> 
     policy = work.state.policies.tasks
     # Each node fills in its own GPUs when the program starts.
     command, env = [*(program.command or policy.command)], dict(policy.env)
-    return job, {"command": command, "env": env, "workdir": program.workdir}
+    return job, {"command": command, "env": env, "workdir": program.workdir, "notify": policy.notify}
 
 
 def hand_program(job: Job, task: str, content: Mapping[str, Any], workspace: Workspace) -> None:
