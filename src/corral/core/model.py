@@ -223,6 +223,8 @@ class Elastic:
 
     min_gpus: int
     max_gpus: int
+    #: the owner allows a resize of the job although it never wrote a checkpoint, and starts from the beginning
+    restarts: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

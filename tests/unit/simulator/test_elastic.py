@@ -52,6 +52,7 @@ STRETCHY = every(
     least=(1, 2, 3, 4),
     more=range(7),
     saves=(True, True, True, False),
+    restarts=(True, False),
 )
 RIGID = every(
     user=("ann", "bob", "eve"),
@@ -65,13 +66,14 @@ RIGID = every(
 @st.composite
 def elastic_jobs(draw: st.DrawFn, serial: int, *, until: int = 100) -> Arrival:
     drawn = draw(STRETCHY)
-    least, more, saves = drawn.pop("least"), drawn.pop("more"), drawn.pop("saves")
+    least, more = drawn.pop("least"), drawn.pop("more")
+    saves, restarts = drawn.pop("saves"), drawn.pop("restarts")
     uses = [*draw(USES).values()]
     job = Job(
         id=f"j-{serial}",
         name=f"job-{serial}",
         request=Request(gpus=least),
-        elastic=Elastic(min_gpus=least, max_gpus=least + more),
+        elastic=Elastic(min_gpus=least, max_gpus=least + more, restarts=restarts),
         created_at=float(draw(between(0, until))),
         grace_seconds=GRACE_SECONDS,
         **drawn,

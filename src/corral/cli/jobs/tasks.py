@@ -1,15 +1,20 @@
-"""`corral allocate`, `start-program` and `release`: hold GPUs for a task, start a program on them, release them."""
+"""`corral allocate`, `start-program` and `release`: hold GPUs for a task, start a program on them, release them.
+
+`corral gpu-manager` is the same with the flags of a GPU manager script, for scripts that call one.
+"""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from corral.cli.fleet.status import held_gpus
+from corral.cli.fleet.status import held_gpus, status
 from corral.cli.jobs.job_texts import state_line
 from corral.cli.terminal import formats
+from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
 
 app = typer.Typer()
@@ -96,3 +101,54 @@ def release(terminal: Terminal, task: TaskArgument) -> None:
     with terminal.client() as client:
         job = client.tasks.release(task)
     terminal.answer(job, f"Task {task}: released ({job['id']} is {job['state']})")
+
+
+@command(
+    app,
+    "gpu-manager",
+    section=Section.TASKS,
+    examples=[
+        "corral gpu-manager --status",
+        "corral gpu-manager --allocate exp_train --gpus 4",
+        "corral gpu-manager --start-program exp_train",
+        "corral gpu-manager --release exp_train",
+    ],
+)
+def gpu_manager(
+    terminal: Terminal,
+    show_status: Annotated[bool, typer.Option("--status", help="As `corral status`.")] = False,
+    allocated: Annotated[str | None, typer.Option("--allocate", metavar="TASK", help="As `corral allocate`.")] = None,
+    started: Annotated[
+        str | None, typer.Option("--start-program", metavar="TASK", help="As `corral start-program`.")
+    ] = None,
+    released: Annotated[str | None, typer.Option("--release", metavar="TASK", help="As `corral release`.")] = None,
+    gpus: Annotated[
+        int | None, typer.Option("--gpus", min=1, metavar="N", help="With --allocate: the number of GPUs.")
+    ] = None,
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.5, metavar="SECONDS", help="Without an action: between two pages.")
+    ] = 5.0,
+) -> None:
+    """The commands for tasks with the flags of a GPU manager script.
+
+    Without an action the status page is printed again and again, until Ctrl-C. The server, `corral up`, does the
+    monitoring itself.
+    """
+    actions = {"--status": show_status, "--allocate": allocated, "--start-program": started, "--release": released}
+    chosen = [flag for flag, value in actions.items() if value]
+    if len(chosen) > 1:
+        raise WrongUsage(f"{' and '.join(chosen)} exclude each other: give one action")
+    if gpus is not None and allocated is None:
+        raise WrongUsage("--gpus belongs to --allocate TASK")
+    if allocated is not None:
+        allocate(terminal, allocated, gpus=gpus)
+    elif started is not None:
+        start_program(terminal, started)
+    elif released is not None:
+        release(terminal, released)
+    elif show_status:
+        status(terminal)
+    else:
+        while True:
+            status(terminal)
+            time.sleep(interval)

@@ -56,6 +56,8 @@ class JobDraft:
     #: an elastic job: the least and the most GPUs; None for one of them means the installation's
     min_gpus: int | None = None
     max_gpus: int | None = None
+    #: an elastic job may be resized although it never wrote a checkpoint
+    restart_unsaved: bool = False
     #: stay created until it is started explicitly
     hold: bool = False
     #: jobs that must have completed before it starts: ids, names of own ones, names of own arrays
@@ -286,9 +288,11 @@ def request_for(request: Request, elastic: Elastic | None) -> Request:
 def elastic_of(state: State, draft: JobDraft, kind: JobKind) -> Elastic | None:
     if draft.min_gpus is None and draft.max_gpus is None:
         return None
-    if kind not in (JobKind.TRAINING, JobKind.PRESET):
+    is_task = kind is JobKind.WORKBENCH and draft.spec.task is not None
+    if kind not in (JobKind.TRAINING, JobKind.PRESET) and not is_task:
         raise Invalid(f"a {kind} job cannot be elastic: only a training on one node can", field="min_gpus")
-    return elastic_size(state.policies.scaling, draft.min_gpus, draft.max_gpus)
+    elastic = elastic_size(state.policies.scaling, draft.min_gpus, draft.max_gpus)
+    return replace(elastic, restarts=draft.restart_unsaved)
 
 
 def kind_of(draft: JobDraft) -> JobKind:

@@ -3,13 +3,13 @@
 `allocate` submits a job that holds its GPUs and waits for a program; `planned_program`, `hand_program` and
 `note_program` give it one; `release` ends it.
 Without a number the allocation is automatic: it begins with the minimum of elastic jobs, within the limit on the
-user's automatic allocations. A task with more GPUs than a node has is a gang, with one program on each node.
+user's automatic allocations, and grows and shrinks like an elastic job. A task with more GPUs than a node has is a gang, with one program on each node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, WrongState
@@ -58,6 +58,8 @@ def allocate(
     count = _count(work, gpus, _held(work, caller, mode))
     name = policy.prefix + task
     draft = _draft(work, caller, name, count, JobSpec(command=holder, task=task, task_mode=mode))
+    if gpus is None and work.state.policies.scaling.rules.enabled and not draft.request.is_gang:
+        draft = replace(draft, min_gpus=count, restart_unsaved=policy.restart_unsaved)
     job = settled(work.state, jobs.make_job(work, caller, draft))
     over = _exceeded(work, job)
     if over is not None and not wait:

@@ -12,8 +12,8 @@ from corral.control.jobs import jobs, tasks
 from corral.control.live.unit_of_work import Caller
 from corral.control.ports import AttemptPhase, Store
 from corral.control.system.policies import Policies, ScalingPolicy, TaskPolicy
-from corral.core.model import EndReason, JobKind, JobState
-from corral.core.snapshot.installation import Limits
+from corral.core.model import Elastic, EndReason, JobKind, JobState
+from corral.core.snapshot.installation import Limits, ScalingRules
 from corral.stores.jobs.job_directories import DirectoryWorkspace
 from tests.unit.control.world import ANN, BOB, Desk, draft
 from tests.unit.core.builders import node
@@ -72,9 +72,26 @@ def test_the_total_limit_refuses_a_task_unless_it_may_wait(store: Store) -> None
 def test_what_elastic_jobs_release_is_no_reason_to_refuse(store: Store) -> None:
     policies = Policies(limits=Limits(max_total_gpus=4), scaling=ScalingPolicy(max_gpus=4))
     desk = Desk(store, policies)
-    (grown,) = desk.started(draft("grows", min_gpus=1, max_gpus=4), caller=BOB)
+    (grown,) = desk.started(draft("grows", min_gpus=1, max_gpus=4, restart_unsaved=True), caller=BOB)
     assert desk.job(grown.id).request.gpus == 4
     assert allocate(desk, "one-1", 2).record.job.state is JobState.QUEUED
+
+
+def test_automatic_tasks_are_elastic_where_scaling_is_on(store: Store) -> None:
+    desk = Desk(store, Policies(scaling=ScalingPolicy(min_gpus=1, max_gpus=4)))
+    job = allocate(desk, "one-1").record.job
+    assert job.elastic == Elastic(min_gpus=1, max_gpus=4)
+    assert desk.cycle() == [job.id]
+    assert desk.job(job.id).request.gpus == 1  # more only for a program that uses what it has
+    assert allocate(desk, "two-2", 2).record.job.elastic is None
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_template_may_allow_to_start_over(store: Store, enabled: bool) -> None:
+    scaling = ScalingPolicy(rules=ScalingRules(enabled=enabled))
+    desk = Desk(store, Policies(scaling=scaling, tasks=TaskPolicy(restart_unsaved=True)))
+    expected = Elastic(min_gpus=1, max_gpus=4, restarts=True) if enabled else None
+    assert allocate(desk, "one-1").record.job.elastic == expected
 
 
 def test_a_task_is_found_by_the_name_that_the_user_gave(desk: Desk) -> None:

@@ -31,6 +31,7 @@ from tests.unit.core.builders import node
 
 HOUR = 3600.0
 NODE = node("n1", gpus=8)
+ELASTIC = Elastic(min_gpus=2, max_gpus=8, restarts=True)
 POLICIES = Policies(scaling=ScalingPolicy(max_gpus=8, rules=ScalingRules(interval_seconds=600.0)))
 
 
@@ -41,7 +42,8 @@ def desk(store: Store) -> Desk:
 
 
 def stretchy(name: str = "stretchy", least: int = 2, most: int = 8, **values: Any) -> jobs.JobDraft:
-    return draft(name, min_gpus=least, max_gpus=most, **values)
+    """Its owner allows that it starts over, so that it starts with what is idle."""
+    return draft(name, **{"min_gpus": least, "max_gpus": most, "restart_unsaved": True, **values})
 
 
 def up(desk: Desk, job: Job) -> Job:
@@ -173,7 +175,7 @@ def test_it_asks_for_its_least_again_when_it_must_wait(desk: Desk) -> None:
     assert job.request.gpus == 8
     desk.do(jobs.requeue, ANN, job.id)
     job = ended(desk, job)
-    assert (job.state, job.request.gpus, job.elastic) == (JobState.QUEUED, 2, Elastic(min_gpus=2, max_gpus=8))
+    assert (job.state, job.request.gpus, job.elastic) == (JobState.QUEUED, 2, ELASTIC)
     desk.cycle()
     assert desk.job(job.id).request.gpus == 8
     desk.do(jobs.stop, ANN, job.id)
@@ -266,7 +268,7 @@ def test_a_clone_is_as_elastic(desk: Desk) -> None:
     same = desk.do(job_clone.clone, ANN, job.id, _changes()).job
     assert (same.elastic, same.request.gpus) == (job.elastic, 2)
     other = desk.do(job_clone.clone, ANN, job.id, _changes(max_gpus=4)).job
-    assert other.elastic == Elastic(min_gpus=2, max_gpus=4)
+    assert other.elastic == replace(ELASTIC, max_gpus=4)
     rigid = desk.do(job_clone.clone, ANN, job.id, _changes(request=Request(gpus=3))).job
     assert (rigid.elastic, rigid.request.gpus) == (None, 3)
 

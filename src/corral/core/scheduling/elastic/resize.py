@@ -19,6 +19,7 @@ from corral.core.model import (
     Ceiling,
     Elastic,
     Job,
+    JobKind,
     JobState,
 )
 from corral.core.scheduling.backfill.planned_start import end_if_started
@@ -55,7 +56,15 @@ class Scalable:
     @property
     def spare(self) -> int:
         """How many GPUs the job could release for other jobs."""
-        return max(0, len(self.gpus) - self.elastic.min_gpus)
+        return max(0, len(self.gpus) - self.least)
+
+    @property
+    def least(self) -> int:
+        """The number of GPUs that the job keeps for sure. A program that never wrote a checkpoint would lose all its
+        work: it is not restarted only to release GPUs, unless its owner allowed that."""
+        if self.job.state is JobState.RUNNING and not _may_restart(self.job, self.elastic):
+            return max(self.elastic.min_gpus, len(self.gpus))
+        return self.elastic.min_gpus
 
     def at(self, count: int, more: Sequence[str] = ()) -> Allocation:
         """The next allocation with `count` of the job's GPUs, usable ones first, and the GPUs in `more`."""
@@ -68,7 +77,7 @@ class Scalable:
 
     def at_its_least(self) -> Job:
         """The job with its minimum."""
-        return _holding(self.job, self.at(self.elastic.min_gpus))
+        return _holding(self.job, self.at(self.least))
 
 
 def scalable_jobs(snapshot: ClusterSnapshot) -> list[Scalable]:
@@ -160,7 +169,7 @@ def _needs_on_nodes(items: Sequence[Scalable], wanted: Wanted) -> Iterator[_Need
         here = [item for item in items if (item.slot.node.id, item.domain) == (node, domain)]
         free = {*here[0].slot.whole_gpus(domain)}
         coming = {gpu for item in here for gpu in item.coming}
-        spare = {gpu for item in here for gpu in item.gpus[item.elastic.min_gpus :]}
+        spare = {gpu for item in here for gpu in item.gpus[item.least :]}
         # A job without room beside the minimums waits for the end of the elastic jobs: releasing GPUs does not help it.
         beside = len(here[0].slot.domains[domain]) - sum(len(item.gpus) - item.spare for item in here)
         used = {gpu for _, asked, gpus in wanted.on(node) if asked <= beside for gpu in gpus}
@@ -281,7 +290,9 @@ class Scaling:
 
     def _widened(self, start: Start) -> Start:
         job = self.snapshot.jobs[start.job_id]
-        if job.elastic is None:
+        if job.elastic is None or job.kind is JobKind.WORKBENCH or not _may_restart(job, job.elastic):
+            # A workbench holds its GPUs before a program uses them: it gets more once they are used. A program that
+            # never wrote a checkpoint would keep the additional GPUs from other jobs until its end.
             return start
         (grant,) = start.allocation.grants
         slot = self.snapshot.fleet.slot(grant.node)
@@ -319,11 +330,14 @@ class Scaling:
         """Whether `change` more or fewer GPUs are worth a restart of the job.
 
         The job is assumed to run as long again as it has run, within its time limit. Work since the last checkpoint may
-        be lost; a job without any checkpoint would start from the beginning, and is not resized.
+        be lost; a job without any checkpoint would start from the beginning, and is not resized unless its owner
+        allowed that.
         """
-        if job.started_at is None or job.allocated_at is None or job.checkpointed_at is None:
+        if job.started_at is None or job.allocated_at is None or job.elastic is None:
             return False
-        unsaved = self.now - max(job.started_at, job.checkpointed_at)
+        if not _may_restart(job, job.elastic):
+            return False
+        unsaved = self.now - max(job.started_at, job.checkpointed_at or 0.0)
         restart = job.started_at - job.allocated_at
         ahead = min(self.now - job.started_at, job.expected_end - job.grace_seconds - self.now)
         return ahead * change >= MARGIN * (unsaved + restart) * size
@@ -338,6 +352,11 @@ def idle_beside(reserved: Reserved, job: Job, slot: Slot, domain: Domain, now: f
         for gpu in slot.whole_gpus(domain)
         if gpu not in job.avoid_gpus and (terms is None or terms.allows(gpu, now, end))
     ]
+
+
+def _may_restart(job: Job, elastic: Elastic) -> bool:
+    """Whether the job may be restarted for a resize: it has saved once, or its owner allowed that it starts over."""
+    return job.checkpointed_at is not None or elastic.restarts
 
 
 def _ceiling(known: Ceiling | None, gpus: int, rules: ScalingRules, now: float) -> Ceiling:
