@@ -211,7 +211,6 @@ class Jobs:
                 return view
             patience.pause()
 
-
     def wait_for_start(
         self, job: JobView, *, seconds: float | None = None, patience: Patience | None = None
     ) -> JobView:

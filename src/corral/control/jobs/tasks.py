@@ -3,7 +3,8 @@
 `allocate` submits a job that holds its GPUs and waits for a program; `planned_program`, `hand_program` and
 `note_program` give it one; `release` ends it.
 Without a number the allocation is automatic: it begins with the minimum of elastic jobs, within the limit on the
-user's automatic allocations, and grows and shrinks like an elastic job. A task with more GPUs than a node has is a gang, with one program on each node.
+user's automatic allocations, and grows and shrinks like an elastic job. A task with more GPUs than a node has is a
+gang, with one program on each node.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def run_warned(command: Sequence[str], notify: str) -> int:
     # A warning that arrives before the program runs is passed on as soon as it does.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     # The only thread, so that code between fork and exec is safe.
-    child: subprocess.Popen[Any] = subprocess.Popen(command, preexec_fn=_ignore_warning)  # noqa: PLW1509
+    child: subprocess.Popen[Any] = subprocess.Popen(command, preexec_fn=_ignore_warning)
 
     def warn(number: int, frame: FrameType | None) -> None:
         if notify == BY_FILE:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from corral.server.http.validation import Location
 from corral.server.settings.config_file import ConfigError, ConfigProblem, ConfigTree, parse_config
 
 _STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*')
@@ -27,7 +28,15 @@ _SAME_FORM: Mapping[str, tuple[str, str]] = {
 }
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
     "program_template": ("command", "args", "env_vars", "task_prefix", "notify", "restart_unsaved"),
-    "scaling": ("enabled", "min_gpus", "max_gpus", "scale_up_threshold", "scale_down_threshold"),
+    "scaling": (
+        "enabled",
+        "min_gpus",
+        "max_gpus",
+        "scale_up_threshold",
+        "scale_down_threshold",
+        "window_minutes",
+        "interval_minutes",
+    ),
 }
 
 
@@ -81,7 +90,7 @@ def gpu_manager_tree(text: str, name: str) -> ConfigTree:
         hint = f"corral has no such setting: remove it, or convert the file with `corral config import {name}`"
         problems = [_problem(name, lines.get((*key.split("."),), 1), key, hint) for key in found.unknown]
         raise ConfigError(problems)
-    places = {new: lines.get((*old.split("."),), 1) for new, old in found.origins.items()}
+    places: dict[Location, int] = {new: lines.get((*old.split("."),), 1) for new, old in found.origins.items()}
     return ConfigTree(name=name, values=found.values, lines=places, notes=found.remarks)
 
 

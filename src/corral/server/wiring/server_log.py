@@ -1,4 +1,4 @@
-"""The server's own log on standard error and in a file: plain lines or JSON, each with the id of the request it belongs to.
+"""The server's own log on standard error and in a file: plain lines or JSON, each with its request's id.
 
 Decides the form of a line. Nothing here sees headers or bodies, so no secret can be logged.
 """
@@ -67,11 +67,8 @@ class _LogFile(RotatingFileHandler):
             sys.stderr.write(f"corral: cannot write the log file {self.baseFilename}: {sys.exc_info()[1]}\n")
 
     def _open(self) -> TextIOWrapper:
-        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=_open_privately)  # noqa: SIM115
-
-
-def _open_privately(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return os.fdopen(descriptor, "a", encoding="utf-8")
 
 
 def add_log_file(path: Path, *, max_bytes: int, count: int) -> Callable[[], None]:

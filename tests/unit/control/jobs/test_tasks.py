@@ -60,7 +60,7 @@ def test_gpus_that_are_not_free_are_a_warning(desk: Desk) -> None:
 def test_the_total_limit_refuses_a_task_unless_it_may_wait(store: Store) -> None:
     desk = Desk(store, Policies(limits=Limits(max_total_gpus=4)))
     desk.started(draft("three", gpus=3), caller=BOB)
-    with pytest.raises(OverLimit, match="all jobs together may hold 4 GPUs: asks 2, holds 3.*--wait") as refusal:
+    with pytest.raises(OverLimit, match=r"all jobs together may hold 4 GPUs: asks 2, holds 3.*--wait") as refusal:
         allocate(desk, "one-1", 2)
     assert refusal.value.numbers == {"asked": 2, "held": 3, "limit": 4}
     assert allocate(desk, "two-2", 1).warning is None

@@ -49,9 +49,7 @@ class TaskView(View):
 @router.post("", status_code=201, operation_id="allocate_task", responses=problems(409))
 async def allocate_task(body: TaskCreate, caller: AnyCaller, context: Context) -> TaskView:
     """Hold GPUs under a task's name: a given number, or automatically the minimum."""
-    given = await context.execute(
-        tasks.allocate, caller, body.task, body.gpus, context.task_holder, wait=body.wait
-    )
+    given = await context.execute(tasks.allocate, caller, body.task, body.gpus, context.task_holder, wait=body.wait)
     return TaskView(task=body.task, job=job_view(given.record, caller), warning=given.warning)
 
 

@@ -174,9 +174,7 @@ def test_switched_off_nothing_is_resized() -> None:
         (True, {"kind": JobKind.WORKBENCH}, 2),  # a task has no program yet
     ],
 )
-def test_it_starts_with_what_is_idle_if_it_can_release_that(
-    restarts: bool, values: dict[str, Any], gpus: int
-) -> None:
+def test_it_starts_with_what_is_idle_if_it_can_release_that(restarts: bool, values: dict[str, Any], gpus: int) -> None:
     job = waiting(1, gpus=2, elastic=Elastic(min_gpus=2, max_gpus=6, restarts=restarts), **values)
     (start,) = schedule(snapshot_of(RULED, NODE, job), NOW).starts
     assert start.allocation.gpus == tuple(f"n1/{index}" for index in range(gpus))
