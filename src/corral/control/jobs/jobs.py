@@ -288,9 +288,8 @@ def request_for(request: Request, elastic: Elastic | None) -> Request:
 def elastic_of(state: State, draft: JobDraft, kind: JobKind) -> Elastic | None:
     if draft.min_gpus is None and draft.max_gpus is None:
         return None
-    is_task = kind is JobKind.WORKBENCH and draft.spec.task is not None
-    if kind not in (JobKind.TRAINING, JobKind.PRESET) and not is_task:
-        raise Invalid(f"a {kind} job cannot be elastic: only a training on one node can", field="min_gpus")
+    if kind is JobKind.WORKBENCH and draft.spec.task is None:
+        raise Invalid("a workbench cannot be elastic: its programs would end with each resize", field="min_gpus")
     elastic = elastic_size(state.policies.scaling, draft.min_gpus, draft.max_gpus)
     return replace(elastic, restarts=draft.restart_unsaved)
 

@@ -28,6 +28,7 @@ from corral.core.people.quota import Quota
 from corral.core.people.scores import Score
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.plan.plan import Plan, ResizeCause
+from corral.core.scheduling.plan.plan_check import check_plan
 from corral.core.snapshot.changes import PutQuota, PutRules, PutScore
 from corral.core.snapshot.installation import Limits, ScalingRules
 from tests.unit.core.builders import node, running, snapshot_of, started, waiting
@@ -236,6 +237,42 @@ def test_a_gang_gets_its_nodes() -> None:
     plan = schedule(snapshot, NOW)
     assert resizes(plan) == {"j-1": (4, ResizeCause.OTHERS), "j-2": (4, ResizeCause.OTHERS)}
     assert all(resize.for_jobs == ("j-9",) for resize in plan.resizes)
+
+
+def gang(serial: int, held: int, **values: Any) -> Job:
+    """On both nodes, from the first GPU on; works well, saved a moment ago."""
+    base = {"elastic": Elastic(min_gpus=2, max_gpus=8), "utilization": 0.9, "checkpointed_at": NOW - 1}
+    on = {"n1": tuple(range(held)), "n2": tuple(range(held))}
+    return replace(running(serial, on, kind=JobKind.DISTRIBUTED), **{**base, **values})
+
+
+@pytest.mark.parametrize(
+    ("words", "things", "sizes"),
+    [
+        ("it grows on both nodes", [gang(1, 2)], [8, 8]),
+        ("by as many on each", [gang(1, 2), running(2, {"n2": (5, 6, 7)})], [5, 5]),
+        ("within its bounds", [gang(1, 2, elastic=Elastic(min_gpus=2, max_gpus=3))], [3, 3]),
+        ("not on one alone", [gang(1, 2), running(2, {"n2": tuple(range(2, 8))})], None),
+        ("it shrinks on both for a job on one", [gang(1, 8), waiting(9, gpus=3)], [5, 5]),
+        ("for two jobs on one node", [gang(1, 8), waiting(8, gpus=3), waiting(9, gpus=3)], [2, 2]),
+        ("for another gang", [gang(1, 8), waiting(9, gpus=4, nodes=2)], [4, 4]),
+        ("unused GPUs of both", [gang(1, 8, utilization=0.1)], [4, 4]),
+        ("it never saved", [gang(1, 8, checkpointed_at=None), waiting(9, gpus=1)], None),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_gang_changes_on_all_its_nodes(words: str, things: list[Job], sizes: list[int] | None) -> None:
+    plan = schedule(snapshot_of(RULED, NODE, node("n2", gpus=8), *things), NOW)
+    found = [[len(grant.gpus) for grant in resize.allocation.grants] for resize in plan.resizes]
+    assert found == ([] if sizes is None else [sizes]), words
+    assert check_plan(snapshot_of(RULED, NODE, node("n2", gpus=8), *things), plan) == []
+
+
+def test_a_gang_counts_with_all_its_nodes_for_a_limit() -> None:
+    """Three GPUs are missing under the limit: two on each of two nodes."""
+    limits = replace(RULED, limits=Limits(max_total_gpus=16))
+    things = (limits, NODE, node("n2", gpus=8), node("n3", gpus=4), gang(1, 8), waiting(9, gpus=3))
+    assert resizes(schedule(snapshot_of(*things), NOW)) == {"j-1": (12, ResizeCause.OTHERS)}
 
 
 def test_in_a_strict_line_no_job_passes() -> None:
