@@ -218,8 +218,8 @@ class Allocation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Elastic:
-    """How many GPUs an elastic job may have, on each of its nodes. Its request has the minimum while it waits, and what it holds while it
-    runs."""
+    """How many GPUs an elastic job may have, on each of its nodes. Its request has the minimum while it waits, and what
+    it holds while it runs."""
 
     min_gpus: int
     max_gpus: int

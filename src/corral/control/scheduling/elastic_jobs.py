@@ -12,7 +12,7 @@ from corral.control.errors import Invalid, OverLimit, WrongState
 from corral.control.jobs.jobs import own_job
 from corral.control.live.unit_of_work import Caller, Work
 from corral.core.jobs.lifecycle import ResizeRequested
-from corral.core.model import Job, JobState, job_of_attempt
+from corral.core.model import WHOLE, Job, JobState, job_of_attempt
 from corral.core.scheduling.elastic.resize import Scalable, idle_beside, scalable_jobs
 from corral.core.scheduling.limits.hold_rules import spare_gpus
 from corral.core.scheduling.reservations.reservations import Reserved
@@ -50,8 +50,8 @@ def resize(work: Work, caller: Caller, ref: str, gpus: int) -> Job:
     detail = {
         "attempt": job.attempt,
         "cause": "asked",
-        "from_gpus": job.request.gpus,
-        "to_gpus": gpus,
+        "from_gpus": job.request.total_gpu_milli // WHOLE,
+        "to_gpus": len(allocation.gpus),
         "node": allocation.grants[0].node,
     }
     work.record(caller, "job.resizing", job.id, owner=job.user, detail=detail)

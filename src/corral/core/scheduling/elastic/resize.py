@@ -84,8 +84,8 @@ class Scalable:
 
     @property
     def least(self) -> int:
-        """The number of GPUs that the job keeps for sure on each node. A program that never wrote a checkpoint would lose all its
-        work: it is not restarted only to release GPUs, unless its owner allowed that."""
+        """The number of GPUs that the job keeps for sure on each node. A program that never wrote a checkpoint would
+        lose all its work: it is not restarted only to release GPUs, unless its owner allowed that."""
         if self.job.state is JobState.RUNNING and not _may_restart(self.job, self.elastic):
             return max(self.elastic.min_gpus, self.size)
         return self.elastic.min_gpus
