@@ -151,6 +151,19 @@ def test_a_task_on_several_nodes_starts_its_program_on_each(ann: Person) -> None
     wait_until(lambda: held(ann) == 0, "the GPUs of both nodes are free again")
 
 
+def test_an_elastic_gang_is_resized_on_each_of_its_nodes(ann: Person, server: CorralServer) -> None:
+    show = "echo rank $NODE_RANK of $NNODES has $GPUS_PER_NODE: {gpu_count}; sleep 600"
+    body = {"name": "gang", "nodes": 2, "min_gpus": 1, "max_gpus": 2, "command": ["sh", "-c", show], "grace": 2}
+    with server.http() as http:
+        http.post("/jobs", json=body).raise_for_status()
+    assert ann.wait_for("gang", "running")["gpus"] == 1
+    wait_for_line(ann, "gang", "^rank 1 of 2 has 1: 1$", "--rank", "1")
+    assert "1 to 2 GPUs on each node" in ann.ok("show", "gang")
+    ann.ok("resize", "gang", "--gpus", "2")
+    wait_for_line(ann, "gang", "^rank 1 of 2 has 2: 2$", "--rank", "1")
+    wait_until(lambda: held(ann) == 4, "it holds two GPUs on each of two nodes")
+
+
 def test_beyond_the_total_a_task_is_refused_or_waits(ann: Person, server: CorralServer) -> None:
     bob = scientist(server, ann, "bob")
     ann.ok("allocate", "six", "--gpus", "6")
