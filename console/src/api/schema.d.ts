@@ -3269,7 +3269,7 @@ export interface paths {
         put?: never;
         /**
          * Allocate Task
-         * @description Hold GPUs under a task's name: a given number, or the free ones within the automatic limit.
+         * @description Hold GPUs under a task's name: a given number, or automatically the minimum.
          */
         post: operations["allocate_task"];
         delete?: never;
@@ -9659,10 +9659,19 @@ export interface components {
         };
         /** TaskCreate */
         TaskCreate: {
-            /** Gpus */
+            /**
+             * Gpus
+             * @description null: an automatic allocation, which begins with scaling.min_gpus.
+             */
             gpus?: number | null;
             /** Task */
             task: string;
+            /**
+             * Wait
+             * @description Queue the task if a limit on held GPUs leaves no room now, in place of a refusal.
+             * @default false
+             */
+            wait?: boolean;
         };
         /** TaskView */
         TaskView: {

@@ -630,7 +630,10 @@ class ProgramCreate(TypedDict):
 
 class TaskCreate(TypedDict):
     task: str
+    #: null: an automatic allocation, which begins with scaling.min_gpus.
     gpus: NotRequired[int | None]
+    #: Queue the task if a limit on held GPUs leaves no room now, in place of a refusal.
+    wait: NotRequired[bool]
 
 
 class CycleView(TypedDict):
