@@ -140,6 +140,18 @@ def test_flags_that_do_not_fit_together(ann: Person, flags: tuple[str, ...], mes
     assert message in ann.run("gpu-manager", *flags, code=2).err
 
 
+def test_without_an_action_the_page_is_printed_again_and_again(ann: Person) -> None:
+    watching = ann.start("gpu-manager", "--interval", "0.5")
+    try:
+        assert watching.stdout is not None
+        lines = (line.strip() for line in watching.stdout)
+        wait_until(lambda: next(lines) == "Total GPUs: 12", "the first page")
+        wait_until(lambda: next(lines) == "Total GPUs: 12", "the second page")
+    finally:
+        watching.kill()
+        watching.communicate()
+
+
 def test_a_task_on_several_nodes_starts_its_program_on_each(ann: Person) -> None:
     said = ann.ok("allocate", "wide", "--gpus", "6")
     assert re.match(r"Task wide: 6 GPUs, running on \S+ and \S+ |Task wide: 6 GPUs, running on \S+, \S+ ", said)

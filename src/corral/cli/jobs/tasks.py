@@ -14,7 +14,7 @@ import typer
 from corral.cli.fleet.status import held_gpus, status
 from corral.cli.jobs.job_texts import state_line
 from corral.cli.terminal import formats
-from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
 
 app = typer.Typer()
@@ -53,6 +53,8 @@ def allocate(
     to the manual limit. A request for more than a limit is refused, and nothing changes. If the GPUs are not free, the
     task waits for them and a warning says so.
     """
+    from corral.client.jobs.jobs import ENDED_STATES
+
     with terminal.client() as client:
         view = client.tasks.allocate(task, gpus=gpus, wait=wait)
         if view["warning"]:
@@ -64,6 +66,10 @@ def allocate(
                 terminal.note(f"\nNo longer waiting; task {task} stays queued. Remove it: corral release {task}")
                 raise typer.Exit(130) from None
     job = view["job"]
+    if job["state"] in ENDED_STATES:
+        raise Refused(
+            f"task {task} ended before its program was started: {state_line(job)}", hint=f"corral logs {task}"
+        )
     asked = formats.count(job["gpus"] * job["nodes"], "GPU")
     held = formats.count(held_gpus(job), "GPU") if job["allocation"] else asked
     terminal.answer(
