@@ -223,8 +223,6 @@ class Elastic:
 
     min_gpus: int
     max_gpus: int
-    #: the owner allows a resize of the job although it never wrote a checkpoint, and starts from the beginning
-    restarts: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -302,6 +300,8 @@ class Job:
     after: tuple[str, ...] = ()
     #: None for a job with a fixed number of GPUs
     elastic: Elastic | None = None
+    #: an elastic job may be restarted for a resize although it never wrote a checkpoint
+    restart_unsaved: bool = False
     #: while the job is resized or moved: the allocation of the next attempt. It is part of `allocation` already.
     next_allocation: Allocation | None = None
     resized_at: float | None = None

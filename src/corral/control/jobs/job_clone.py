@@ -69,9 +69,7 @@ def merged(job: Job, spec: JobSpec, change: CloneChange) -> JobDraft:
         new,
         min_gpus=job.elastic.min_gpus if keeps_size and job.elastic and "min_gpus" not in given else new.min_gpus,
         max_gpus=job.elastic.max_gpus if keeps_size and job.elastic and "max_gpus" not in given else new.max_gpus,
-        restart_unsaved=new.restart_unsaved
-        if "restart_unsaved" in given
-        else keeps_size and job.elastic is not None and job.elastic.restarts,
+        restart_unsaved=new.restart_unsaved if "restart_unsaved" in given else job.restart_unsaved,
         spec=clone_spec,
         request=request,
         kind=None,

@@ -112,6 +112,7 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
         queue=draft.queue or "",
         request=request_for(draft.request, elastic),
         elastic=elastic,
+        restart_unsaved=draft.restart_unsaved,
         priority=policies.default_priority if draft.priority is None else draft.priority,
         created_at=work.now,
         time_limit_seconds=draft.time_limit_seconds,
@@ -290,8 +291,7 @@ def elastic_of(state: State, draft: JobDraft, kind: JobKind) -> Elastic | None:
         return None
     if kind is JobKind.WORKBENCH and draft.spec.task is None:
         raise Invalid("a workbench cannot be elastic: its programs would end with each resize", field="min_gpus")
-    elastic = elastic_size(state.policies.scaling, draft.min_gpus, draft.max_gpus)
-    return replace(elastic, restarts=draft.restart_unsaved)
+    return elastic_size(state.policies.scaling, draft.min_gpus, draft.max_gpus)
 
 
 def kind_of(draft: JobDraft) -> JobKind:

@@ -169,6 +169,7 @@ def _asked(job: Job) -> Job:
         time_limit_seconds=job.time_limit_seconds,
         grace_seconds=job.grace_seconds,
         elastic=job.elastic,
+        restart_unsaved=job.restart_unsaved,
         preemptible=job.preemptible,
     )
 

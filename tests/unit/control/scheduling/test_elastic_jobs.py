@@ -31,7 +31,7 @@ from tests.unit.core.builders import node
 
 HOUR = 3600.0
 NODE = node("n1", gpus=8)
-ELASTIC = Elastic(min_gpus=2, max_gpus=8, restarts=True)
+ELASTIC = Elastic(min_gpus=2, max_gpus=8)
 POLICIES = Policies(scaling=ScalingPolicy(max_gpus=8, rules=ScalingRules(interval_seconds=600.0)))
 
 
@@ -265,7 +265,7 @@ def test_switched_off_there_are_none(store: Store) -> None:
 def test_a_clone_is_as_elastic(desk: Desk) -> None:
     (job,) = desk.started(stretchy())
     same = desk.do(job_clone.clone, ANN, job.id, _changes()).job
-    assert (same.elastic, same.request.gpus) == (job.elastic, 2)
+    assert (same.elastic, same.request.gpus, same.restart_unsaved) == (job.elastic, 2, True)
     other = desk.do(job_clone.clone, ANN, job.id, _changes(max_gpus=4)).job
     assert other.elastic == replace(ELASTIC, max_gpus=4)
     rigid = desk.do(job_clone.clone, ANN, job.id, _changes(request=Request(gpus=3))).job

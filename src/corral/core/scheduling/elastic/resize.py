@@ -86,7 +86,7 @@ class Scalable:
     def least(self) -> int:
         """The number of GPUs that the job keeps for sure on each node. A program that never wrote a checkpoint would
         lose all its work: it is not restarted only to release GPUs, unless its owner allowed that."""
-        if self.job.state is JobState.RUNNING and not _may_restart(self.job, self.elastic):
+        if self.job.state is JobState.RUNNING and not _may_restart(self.job):
             return max(self.elastic.min_gpus, self.size)
         return self.elastic.min_gpus
 
@@ -334,7 +334,7 @@ class Scaling:
 
     def _widened(self, start: Start) -> Start:
         job = self.snapshot.jobs[start.job_id]
-        if job.elastic is None or job.kind is JobKind.WORKBENCH or not _may_restart(job, job.elastic):
+        if job.elastic is None or job.kind is JobKind.WORKBENCH or not _may_restart(job):
             # A workbench holds its GPUs before a program uses them: it gets more once they are used. A program that
             # never wrote a checkpoint would keep the additional GPUs from other jobs until its end.
             return start
@@ -377,9 +377,7 @@ class Scaling:
         be lost; a job without any checkpoint would start from the beginning, and is not resized unless its owner
         allowed that.
         """
-        if job.started_at is None or job.allocated_at is None or job.elastic is None:
-            return False
-        if not _may_restart(job, job.elastic):
+        if job.started_at is None or job.allocated_at is None or not _may_restart(job):
             return False
         unsaved = self.now - max(job.started_at, job.checkpointed_at or 0.0)
         restart = job.started_at - job.allocated_at
@@ -406,9 +404,9 @@ def chosen_beside(
     return frozenset(gpu for (slot, gpus), free in pairs for gpu in linked_to(gpus, free, slot.links, count))
 
 
-def _may_restart(job: Job, elastic: Elastic) -> bool:
+def _may_restart(job: Job) -> bool:
     """Whether the job may be restarted for a resize: it has saved once, or its owner allowed that it starts over."""
-    return job.checkpointed_at is not None or elastic.restarts
+    return job.checkpointed_at is not None or job.restart_unsaved
 
 
 def _ceiling(known: Ceiling | None, gpus: int, rules: ScalingRules, now: float) -> Ceiling:

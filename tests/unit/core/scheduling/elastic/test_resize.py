@@ -37,8 +37,6 @@ RULES = ScalingRules(interval_seconds=600.0)
 NOW = 5000.0
 RULED = PutRules(limits=Limits(), score_time_constant=3600.0, scaling=RULES)
 NODE = node("n1", gpus=8)
-#: the bounds of a job whose owner allowed that it starts over
-OVER = Elastic(min_gpus=2, max_gpus=8, restarts=True)
 
 
 def elastic(serial: int, held: int, least: int = 2, most: int = 8, *, first: int = 0, **values: Any) -> Job:
@@ -74,8 +72,8 @@ def test_it_grows_into_everything_that_is_idle_beside_it() -> None:
         ("it is only starting", {"state": JobState.STARTING, "started_at": None}, [], None),
         ("it is being stopped", {"state": JobState.STOPPING, "stopping_for": EndReason.PREEMPTED}, [], None),
         ("it never saved", {"checkpointed_at": None}, [], None),
-        ("it never saved, and may start over", {"checkpointed_at": None, "elastic": OVER}, [], 8),
-        ("that does not pay", {"checkpointed_at": None, "elastic": replace(OVER, max_gpus=5)}, [], None),
+        ("it never saved, and may start over", {"checkpointed_at": None, "restart_unsaved": True}, [], 8),
+        ("that does not pay", {"checkpointed_at": None, "restart_unsaved": True, "most": 5}, [], None),
         ("it saved long ago, and would lose that", {"checkpointed_at": NOW - 4900}, [], 8),
         ("little is gained for much that is lost", {"checkpointed_at": NOW - 2600, "most": 3}, [], None),
         ("its restart takes hours", {"allocated_at": -20_000.0}, [], None),
@@ -176,13 +174,13 @@ def test_switched_off_nothing_is_resized() -> None:
     ],
 )
 def test_it_starts_with_what_is_idle_if_it_can_release_that(restarts: bool, values: dict[str, Any], gpus: int) -> None:
-    job = waiting(1, gpus=2, elastic=Elastic(min_gpus=2, max_gpus=6, restarts=restarts), **values)
+    job = waiting(1, gpus=2, elastic=Elastic(min_gpus=2, max_gpus=6), restart_unsaved=restarts, **values)
     (start,) = schedule(snapshot_of(RULED, NODE, job), NOW).starts
     assert start.allocation.gpus == tuple(f"n1/{index}" for index in range(gpus))
 
 
 def test_it_starts_with_its_least_when_others_wait() -> None:
-    job = waiting(1, gpus=2, elastic=Elastic(min_gpus=2, max_gpus=8, restarts=True))
+    job = waiting(1, gpus=2, elastic=Elastic(min_gpus=2, max_gpus=8), restart_unsaved=True)
     plan = schedule(snapshot_of(RULED, NODE, job, waiting(2, gpus=7)), NOW)
     assert {start.job_id: len(start.allocation.gpus) for start in plan.starts} == {"j-1": 2}
     plan = schedule(snapshot_of(RULED, NODE, job, waiting(2, gpus=3)), NOW)
@@ -207,7 +205,7 @@ def test_it_starts_with_its_least_when_others_wait() -> None:
          {"j-1": 2}),
         ("it never saved", [elastic(1, 8, checkpointed_at=None), waiting(9, gpus=6)], {}),
         ("it never saved, and may start over",
-         [elastic(1, 8, checkpointed_at=None, elastic=OVER), waiting(9, gpus=6)], {"j-1": 2}),
+         [elastic(1, 8, checkpointed_at=None, restart_unsaved=True), waiting(9, gpus=6)], {"j-1": 2}),
         ("one that never saved, and one that did",
          [elastic(1, 4, checkpointed_at=None), elastic(2, 4, first=4), waiting(9, gpus=2)], {"j-2": 2}),
         ("it was resized lately: all at once", [elastic(1, 8, resized_at=NOW - 9), waiting(9, gpus=1)], {"j-1": 2}),
