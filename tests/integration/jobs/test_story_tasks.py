@@ -24,23 +24,26 @@ rank, count = os.environ["CORRAL_RANK"], os.environ.get("NNODES", "1")
 print(f"rank {rank} of {count}: {' '.join(sys.argv[1:])} visible {os.environ['CUDA_VISIBLE_DEVICES']}", flush=True)
 time.sleep(600)
 """
-#: A program that saves at once and then works, with as many GPUs as it is given.
+#: A program that saves at once and then works, with as many GPUs as it is given. Its warning is SIGUSR1.
 TRAINING = """
-import os, sys, time
+import signal, sys, time
 from corral import checkpoint
 
+warned = []
+signal.signal(signal.SIGUSR1, lambda *_: warned.append("by SIGUSR1"))
 state = checkpoint.restore() or {"begins": []}
 state["begins"].append(sys.argv[2])
 checkpoint.save(state, step=len(state["begins"]))
 print("begins with", *state["begins"], flush=True)
 for _ in range(6000):
-    if checkpoint.should_stop():
+    if warned:
+        print("warned", *warned, flush=True)
         sys.exit(0)
     time.sleep(0.1)
 """
 
 
-def manager_config(program: Path, **scaling: Any) -> str:
+def manager_config(program: Path, *, notify: str = "restart", **scaling: Any) -> str:
     """The configuration of a GPU manager script, with the comments that such files have."""
     values = {
         "monitor_interval": 0.5,
@@ -51,6 +54,7 @@ def manager_config(program: Path, **scaling: Any) -> str:
         "program_template": {
             "command": f"{sys.executable} {program}",
             "args": ["--gpus", "{gpu_list}"],
+            "notify": notify,
             "env_vars": {"CUDA_VISIBLE_DEVICES": "{gpu_list}", "PYTHONUNBUFFERED": "1"},
         },
         "scaling": {"enabled": True, "min_gpus": 1, "max_gpus": 4, **scaling},
@@ -205,7 +209,8 @@ def test_a_program_grows_into_idle_gpus_and_makes_room(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
     thresholds = {"scale_up_threshold": 0.3, "scale_down_threshold": 0.01}
     config = tmp_path / "gpu_manager_config.json"
-    text = manager_config(tmp_path / "train.py", **thresholds, window_minutes=0.02, interval_minutes=0.05)
+    quick = {**thresholds, "window_minutes": 0.02, "interval_minutes": 0.05}
+    text = manager_config(tmp_path / "train.py", notify="SIGUSR1", **quick)
     config.write_text(text)
     with cli_server(tmp_path, "--virtual-nodes", "1x4xA10", "--config", str(config)) as server:
         ann = operator_of(server)
@@ -223,6 +228,7 @@ def test_a_program_grows_into_idle_gpus_and_makes_room(tmp_path: Path) -> None:
         waiting = ann.run("allocate", "late", code=0)
         assert "Warning: no GPU is free now: the task waits for one" in waiting.err
         assert "Task late: 1 GPU, queued" in waiting.out
+        assert "warned by SIGUSR1" in ann.ok("logs", "grows", "--attempt", "1")
         ends = [attempt["end_reason"] for attempt in ann.read("show", "grows")["attempts"]]
         assert ends[:2] == ["resized", "resized"]
         ann.ok("release", "grows")
