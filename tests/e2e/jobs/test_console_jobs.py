@@ -254,6 +254,24 @@ def test_a_waiting_job_is_pinned_and_edited_by_an_operator(visit: Visit, server:
     stop(server, holder, waiting)
 
 
+def test_the_description_of_a_running_job_is_changed_and_found(visit: Visit, server: CorralServer) -> None:
+    job = submit(server, "ann", name="described", gpus=1, command=["sleep", "600"], grace="1s", description="First try")
+    page = visit("ann").open(f"/jobs/{job['id']}", "described")
+    expect(badge(page)).to_have_attribute("data-state", "running")
+    expect(page.get_by_text("First try")).to_be_visible()
+    page.get_by_role("button", name="More actions").click()
+    page.get_by_role("menuitem", name="Edit").click()
+    drawer = page.get_by_role("dialog")
+    expect(drawer.get_by_label("Priority")).to_have_count(0)
+    drawer.get_by_label("Description").fill("Ablation without warm-up")
+    drawer.get_by_role("button", name="Save").click()
+    expect(drawer).to_have_count(0)
+    expect(page.get_by_text("Ablation without warm-up")).to_be_visible()
+    page = visit("ann").open("/jobs?q=warm-up", "Jobs")
+    expect(table(page).get_by_role("row").filter(has_text="described")).to_be_visible()
+    stop(server, job)
+
+
 def test_a_scientist_sees_only_own_jobs_and_a_refusal_in_words(visit: Visit, server: CorralServer) -> None:
     theirs = submit(server, "bob", name="of-bob", hold=True)
     mine = submit(server, "ann", name="of-ann", hold=True)

@@ -299,9 +299,9 @@ def test_a_gang_keeps_its_nodes_and_changes_on_each_of_them(store: Store) -> Non
     assert order.command == ("x", "4", "{gpu_list}")
 
 
-def _changes(**values: Any) -> job_clone.CloneChange:
+def _changes(**values: Any) -> jobs.JobChange:
     given = frozenset("gpus" if name == "request" else name for name in values)
-    return job_clone.CloneChange(given=given, draft=jobs.JobDraft(spec=JobSpec(command=("x",)), **values))
+    return jobs.JobChange(given=given, draft=jobs.JobDraft(spec=JobSpec(command=("x",)), **values))
 
 
 def test_a_gpu_that_fails_while_it_is_resized_is_not_used_again(desk: Desk) -> None:
