@@ -5540,7 +5540,7 @@ export interface components {
             } | null;
             /**
              * Max Gpus
-             * @description Maximum of an elastic job; null: the installation's default.
+             * @description Maximum of an elastic job on each node; null: the installation's default.
              */
             max_gpus?: number | null;
             /** Max Retries */
@@ -5554,7 +5554,7 @@ export interface components {
             memory?: number | string;
             /**
              * Min Gpus
-             * @description Minimum of an elastic job, which grows and shrinks; instead of gpus.
+             * @description Minimum of an elastic job on each node; it grows and shrinks. Instead of gpus.
              */
             min_gpus?: number | null;
             /**
@@ -5600,6 +5600,11 @@ export interface components {
             priority?: number | null;
             /** Queue */
             queue?: string | null;
+            /**
+             * Restart Unsaved
+             * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+             */
+            restart_unsaved?: boolean | null;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -5684,7 +5689,7 @@ export interface components {
             } | null;
             /**
              * Max Gpus
-             * @description Maximum of an elastic job; null: the installation's default.
+             * @description Maximum of an elastic job on each node; null: the installation's default.
              */
             max_gpus?: number | null;
             /** Max Retries */
@@ -5698,7 +5703,7 @@ export interface components {
             memory?: number | string;
             /**
              * Min Gpus
-             * @description Minimum of an elastic job, which grows and shrinks; instead of gpus.
+             * @description Minimum of an elastic job on each node; it grows and shrinks. Instead of gpus.
              */
             min_gpus?: number | null;
             /**
@@ -5744,6 +5749,11 @@ export interface components {
             priority?: number | null;
             /** Queue */
             queue?: string | null;
+            /**
+             * Restart Unsaved
+             * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+             */
+            restart_unsaved?: boolean | null;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -5835,7 +5845,7 @@ export interface components {
             } | null;
             /**
              * Max Gpus
-             * @description Maximum of an elastic job; null: the installation's default.
+             * @description Maximum of an elastic job on each node; null: the installation's default.
              */
             max_gpus?: number | null;
             /** Max Retries */
@@ -5849,7 +5859,7 @@ export interface components {
             memory?: number | string;
             /**
              * Min Gpus
-             * @description Minimum of an elastic job, which grows and shrinks; instead of gpus.
+             * @description Minimum of an elastic job on each node; it grows and shrinks. Instead of gpus.
              */
             min_gpus?: number | null;
             /**
@@ -5895,6 +5905,11 @@ export interface components {
             priority?: number | null;
             /** Queue */
             queue?: string | null;
+            /**
+             * Restart Unsaved
+             * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+             */
+            restart_unsaved?: boolean | null;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -6007,6 +6022,12 @@ export interface components {
              * @description Null: chosen among the queues that the user may use.
              */
             queue?: string | null;
+            /**
+             * Restart Unsaved
+             * @description Whether the job may start over for a resize before it has saved a checkpoint.
+             * @default false
+             */
+            restart_unsaved?: boolean;
             /**
              * Time
              * @description Null: the queue's limit.
@@ -6288,6 +6309,11 @@ export interface components {
             queue: string;
             /** Queued At */
             queued_at: string | null;
+            /**
+             * Restart Unsaved
+             * @description Whether the job may start over for a resize before it has saved a checkpoint.
+             */
+            restart_unsaved: boolean;
             /** Retries */
             retries: number;
             /** Started At */
