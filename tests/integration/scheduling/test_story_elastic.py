@@ -162,6 +162,20 @@ def test_resized_by_hand(server: CorralServer, tmp_path: Path) -> None:
     shell.wait_for(job, "stopped")
 
 
+def test_one_that_may_start_over_begins_with_what_is_idle(server: CorralServer) -> None:
+    shell = operator_of(server)
+    size = ("--min-gpus", "2", "--max-gpus", "8", "--restart-unsaved", "--grace", "1s")
+    job = shell.submit("--name", "over", *size, "--", "sleep", "600")
+    view = shell.wait_for(job, "running")
+    assert (view["gpus"], view["restart_unsaved"]) == (8, True)
+    other = shell.submit("--name", "needs-six", "--gpus", "6", "--", "sleep", "600")
+    shell.wait_for(other, "running")
+    wait_until(lambda: shell.read("show", job)["gpus"] == 2, "it has started over with its minimum")
+    for each in (job, other):
+        shell.ok("stop", each)
+        shell.wait_for(each, "stopped")
+
+
 def check_attempts(place: Path) -> None:
     """Each attempt went on where the one before had saved, with the GPUs that it was given."""
     lines = [json.loads(line) for line in (place / "witness").read_text().splitlines()]
