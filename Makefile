@@ -89,11 +89,12 @@ format: setup $(PACKAGES) ## put the code in shape
 	@$(BIN)/ruff format .
 	@$(NODE) npm run --silent format
 
-openapi: setup $(PACKAGES) ## write the OpenAPI file, the client's and the console's types and the CLI reference anew
+openapi: setup $(PACKAGES) ## write the OpenAPI file, the client's and the console's types, the CLI reference and the requirements anew
 	@$(BIN)/python -m corral.server.http.openapi > docs/reference/openapi.json
 	@$(BIN)/python scripts/client_views.py
 	@$(BIN)/python scripts/console_names.py
 	@$(BIN)/python -m corral.cli.terminal.reference > docs/reference/cli.md
+	@$(BIN)/python scripts/seeds_page.py
 	@$(NODE) npm run --silent types
 
 screenshots: setup console ## pictures of every page of the console for the documentation (Chromium, 10 minutes)

@@ -101,6 +101,7 @@ OWN_FILES: dict[str, str] = {
     "server/wiring/foundation.py": "the server's home",
     "server/system/isolation.py": "the server's home",
     "server/wiring/home_lock.py": "the server's home",
+    "server/wiring/server_log.py": "the server's own log",
     "server/routes/system/pages.py": "corral's own code",
     "server/auth/secret_box.py": "the server's keys",
     "server/settings/settings.py": "the configuration",

@@ -88,7 +88,6 @@ WRONG_ABOUT_JOBS: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/jobs", job(max_gpus=5), 409, "max_gpus"),
     ("POST", "/jobs", job(min_gpus=1, gpus=1), 422, "gpus"),
     ("POST", "/jobs", job(min_gpus=1, package="x"), 422, "min_gpus"),
-    ("POST", "/jobs", job(min_gpus=1, nodes=2), 422, "min_gpus"),
     ("POST", "/jobs", job(min_gpus=1, kind="workbench"), 422, "kind"),
     ("POST", "/jobs", job(kind="distributed"), 422, "kind"),
     ("POST", "/jobs", job(labels={"task": "mine"}), 422, "labels"),

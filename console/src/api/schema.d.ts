@@ -3290,7 +3290,7 @@ export interface paths {
         put?: never;
         /**
          * Allocate Task
-         * @description Hold GPUs under a task's name: a given number, or the free ones within the automatic limit.
+         * @description Hold GPUs under a task's name: a given number, or automatically the minimum.
          */
         post: operations["allocate_task"];
         delete?: never;
@@ -5558,7 +5558,7 @@ export interface components {
             } | null;
             /**
              * Max Gpus
-             * @description Maximum of an elastic job; null: the installation's default.
+             * @description Maximum of an elastic job on each node; null: the installation's default.
              */
             max_gpus?: number | null;
             /** Max Retries */
@@ -5572,7 +5572,7 @@ export interface components {
             memory?: number | string;
             /**
              * Min Gpus
-             * @description Minimum of an elastic job, which grows and shrinks; instead of gpus.
+             * @description Minimum of an elastic job on each node; it grows and shrinks. Instead of gpus.
              */
             min_gpus?: number | null;
             /**
@@ -5618,6 +5618,11 @@ export interface components {
             priority?: number | null;
             /** Queue */
             queue?: string | null;
+            /**
+             * Restart Unsaved
+             * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+             */
+            restart_unsaved?: boolean | null;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -5702,7 +5707,7 @@ export interface components {
             } | null;
             /**
              * Max Gpus
-             * @description Maximum of an elastic job; null: the installation's default.
+             * @description Maximum of an elastic job on each node; null: the installation's default.
              */
             max_gpus?: number | null;
             /** Max Retries */
@@ -5716,7 +5721,7 @@ export interface components {
             memory?: number | string;
             /**
              * Min Gpus
-             * @description Minimum of an elastic job, which grows and shrinks; instead of gpus.
+             * @description Minimum of an elastic job on each node; it grows and shrinks. Instead of gpus.
              */
             min_gpus?: number | null;
             /**
@@ -5762,6 +5767,11 @@ export interface components {
             priority?: number | null;
             /** Queue */
             queue?: string | null;
+            /**
+             * Restart Unsaved
+             * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+             */
+            restart_unsaved?: boolean | null;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -5853,7 +5863,7 @@ export interface components {
             } | null;
             /**
              * Max Gpus
-             * @description Maximum of an elastic job; null: the installation's default.
+             * @description Maximum of an elastic job on each node; null: the installation's default.
              */
             max_gpus?: number | null;
             /** Max Retries */
@@ -5867,7 +5877,7 @@ export interface components {
             memory?: number | string;
             /**
              * Min Gpus
-             * @description Minimum of an elastic job, which grows and shrinks; instead of gpus.
+             * @description Minimum of an elastic job on each node; it grows and shrinks. Instead of gpus.
              */
             min_gpus?: number | null;
             /**
@@ -5913,6 +5923,11 @@ export interface components {
             priority?: number | null;
             /** Queue */
             queue?: string | null;
+            /**
+             * Restart Unsaved
+             * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+             */
+            restart_unsaved?: boolean | null;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -6025,6 +6040,12 @@ export interface components {
              * @description Null: chosen among the queues that the user may use.
              */
             queue?: string | null;
+            /**
+             * Restart Unsaved
+             * @description Whether the job may start over for a resize before it has saved a checkpoint.
+             * @default false
+             */
+            restart_unsaved?: boolean;
             /**
              * Time
              * @description Null: the queue's limit.
@@ -6306,6 +6327,11 @@ export interface components {
             queue: string;
             /** Queued At */
             queued_at: string | null;
+            /**
+             * Restart Unsaved
+             * @description Whether the job may start over for a resize before it has saved a checkpoint.
+             */
+            restart_unsaved: boolean;
             /** Retries */
             retries: number;
             /** Started At */
@@ -9795,10 +9821,19 @@ export interface components {
         };
         /** TaskCreate */
         TaskCreate: {
-            /** Gpus */
+            /**
+             * Gpus
+             * @description null: an automatic allocation, which begins with scaling.min_gpus.
+             */
             gpus?: number | null;
             /** Task */
             task: string;
+            /**
+             * Wait
+             * @description Queue the task if a limit on held GPUs leaves no room now, in place of a refusal.
+             * @default false
+             */
+            wait?: boolean;
         };
         /** TaskView */
         TaskView: {

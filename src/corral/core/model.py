@@ -218,8 +218,8 @@ class Allocation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Elastic:
-    """How many GPUs an elastic job may have. Its request has the minimum while it waits, and what it holds while it
-    runs."""
+    """How many GPUs an elastic job may have, on each of its nodes. Its request has the minimum while it waits, and what
+    it holds while it runs."""
 
     min_gpus: int
     max_gpus: int
@@ -300,6 +300,8 @@ class Job:
     after: tuple[str, ...] = ()
     #: None for a job with a fixed number of GPUs
     elastic: Elastic | None = None
+    #: an elastic job may be restarted for a resize although it never wrote a checkpoint
+    restart_unsaved: bool = False
     #: while the job is resized or moved: the allocation of the next attempt. It is part of `allocation` already.
     next_allocation: Allocation | None = None
     resized_at: float | None = None

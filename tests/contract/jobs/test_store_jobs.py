@@ -86,6 +86,30 @@ def test_jobs_are_found_by_name_newest_first(store: Store) -> None:
         assert transaction.jobs.find("ad\0a", "train\udc80") == []
 
 
+def test_a_task_is_found_by_its_own_name(store: Store) -> None:
+    def task(job_id: str, name: str, task: str | None, user: str = "ada") -> JobRecord:
+        record = a_record(job_id, name=name, user=user)
+        return replace(record, spec=replace(record.spec, task=task))
+
+    with store.write() as transaction:
+        transaction.jobs.add(
+            [
+                task("j-1", "task_exp", "exp"),
+                task("j-2", "NDFS_exp", "exp"),  # of an earlier prefix
+                task("j-3", "no_task_exp", None),
+                task("j-4", "task_exp", "exp", "bob"),
+                task("j-5", "task_100_exp", "100_exp"),
+            ]
+        )
+    with store.read() as transaction:
+        found = {name: transaction.jobs.find_task("ada", name) for name in ("exp", "100_exp", "1000exp", "_exp", "Exp")}
+        assert {name: record and record.job.id for name, record in found.items()} == {
+            "exp": "j-2", "100_exp": "j-5", "1000exp": None, "_exp": None, "Exp": None,
+        }  # fmt: skip
+        assert transaction.jobs.find_task("eve", "exp") is None
+        assert transaction.jobs.find_task("ad\0a", "%exp\0\udc80") is None
+
+
 def test_which_names_a_user_has_taken(store: Store) -> None:
     added(store, {"name": "a"}, {"name": "数"}, {"name": "b", "user": "bob"}, *({"name": f"n{n}"} for n in range(600)))
     with store.read() as transaction:

@@ -249,8 +249,9 @@ def test_a_task_holds_gpus_gets_a_program_and_gives_them_back(http: httpx.Client
     wait_until(lambda: "running on 0,1" in http.get("/jobs/task_exp_1/logs").text, "the program runs")
     assert http.delete("/tasks/exp_1").json()["state"] in ("stopping", "stopped")
     wait_state(http, task["job"]["id"], "stopped")
-    auto = http.post("/tasks", json={"task": "auto"}).json()
-    assert auto["job"]["gpus"] == 2
+    for name in ("auto", "too"):
+        assert http.post("/tasks", json={"task": name}).json()["job"]["gpus"] == 1
     reported = problem(http.post("/tasks", json={"task": "more"}), 409)
-    assert (reported["held"], reported["limit"]) == (2, 2)
-    http.delete("/tasks/auto").raise_for_status()
+    assert (reported["asked"], reported["held"], reported["limit"]) == (1, 2, 2)
+    for name in ("auto", "too"):
+        http.delete(f"/tasks/{name}").raise_for_status()

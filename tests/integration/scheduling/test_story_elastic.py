@@ -151,15 +151,29 @@ def test_resized_by_hand(server: CorralServer, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text("name: by-hand\nmin-gpus: 2\nmax-gpus: 4\ncommand: [sleep, '600']\ngrace: 5\n")
     job = shell.submit("-f", str(tmp_path / "job.yaml"))
     view = shell.wait_for(job, "running")
-    assert (view["gpus"], view["elastic"]["min_gpus"], view["elastic"]["max_gpus"]) == (4, 2, 4)
+    assert (view["gpus"], view["elastic"]["min_gpus"], view["elastic"]["max_gpus"]) == (2, 2, 4)
     assert "2 to 4 GPUs" in shell.ok("show", job)
     assert "may have 2 to 4 GPUs" in shell.run("resize", job, "--gpus", "5", code=1).err
-    assert "continues with 2" in shell.ok("resize", job, "--gpus", "2")
+    assert "continues with 4" in shell.ok("resize", job, "--gpus", "4")
     wait_until(lambda: shell.read("show", job)["attempt"] == 2, "its next attempt begins")
     view = shell.wait_for(job, "running")
-    assert (view["gpus"], view["elastic"]["next_gpus"]) == (2, None)
+    assert (view["gpus"], view["elastic"]["next_gpus"]) == (4, None)
     shell.ok("stop", job)
     shell.wait_for(job, "stopped")
+
+
+def test_one_that_may_start_over_begins_with_what_is_idle(server: CorralServer) -> None:
+    shell = operator_of(server)
+    size = ("--min-gpus", "2", "--max-gpus", "8", "--restart-unsaved", "--grace", "1s")
+    job = shell.submit("--name", "over", *size, "--", "sleep", "600")
+    view = shell.wait_for(job, "running")
+    assert (view["gpus"], view["restart_unsaved"]) == (8, True)
+    other = shell.submit("--name", "needs-six", "--gpus", "6", "--", "sleep", "600")
+    shell.wait_for(other, "running")
+    wait_until(lambda: shell.read("show", job)["gpus"] == 2, "it has started over with its minimum")
+    for each in (job, other):
+        shell.ok("stop", each)
+        shell.wait_for(each, "stopped")
 
 
 def check_attempts(place: Path) -> None:

@@ -52,6 +52,8 @@ STRETCHY = every(
     least=(1, 2, 3, 4),
     more=range(7),
     saves=(True, True, True, False),
+    restarts=(True, False),
+    nodes=(1, 1, 1, 2),
 )
 RIGID = every(
     user=("ann", "bob", "eve"),
@@ -65,13 +67,16 @@ RIGID = every(
 @st.composite
 def elastic_jobs(draw: st.DrawFn, serial: int, *, until: int = 100) -> Arrival:
     drawn = draw(STRETCHY)
-    least, more, saves = drawn.pop("least"), drawn.pop("more"), drawn.pop("saves")
+    least, more = drawn.pop("least"), drawn.pop("more")
+    saves, restarts, nodes = drawn.pop("saves"), drawn.pop("restarts"), drawn.pop("nodes")
     uses = [*draw(USES).values()]
     job = Job(
         id=f"j-{serial}",
         name=f"job-{serial}",
-        request=Request(gpus=least),
+        kind=JobKind.DISTRIBUTED if nodes > 1 else JobKind.TRAINING,
+        request=Request(nodes=nodes, gpus=least),
         elastic=Elastic(min_gpus=least, max_gpus=least + more),
+        restart_unsaved=restarts,
         created_at=float(draw(between(0, until))),
         grace_seconds=GRACE_SECONDS,
         **drawn,
@@ -82,6 +87,10 @@ def elastic_jobs(draw: st.DrawFn, serial: int, *, until: int = 100) -> Arrival:
         utilization=lambda gpus: uses[min(gpus, 8)],
         saves=saves,
     )
+
+
+def on_one_node(job: Job) -> Job:
+    return replace(job, kind=JobKind.TRAINING, request=replace(job.request, nodes=1))
 
 
 @st.composite
@@ -138,7 +147,7 @@ def test_sizes_stay_within_bounds_and_nothing_is_held_twice(history: History) ->
             assert (slot.free_cpu_milli, slot.free_memory_bytes, slot.free_milli) == expected[slot.node.id]
         for job in snapshot.jobs.values():
             if job.elastic is not None and job.allocation is not None:
-                assert job.request.gpus == len(job.allocation.gpus)
+                assert {len(grant.gpus) for grant in job.allocation.grants} == {job.request.gpus}
         _check_limits(snapshot)
         names = [resize.job_id for resize in step.plan.resizes]
         assert len(set(names)) == len(names)
@@ -147,7 +156,7 @@ def test_sizes_stay_within_bounds_and_nothing_is_held_twice(history: History) ->
     for job_id, _, _, allocation in simulation.allocations:
         elastic = bounds[job_id]
         if elastic is not None:
-            assert elastic.min_gpus <= len(allocation.gpus) <= elastic.max_gpus
+            assert all(elastic.min_gpus <= len(grant.gpus) <= elastic.max_gpus for grant in allocation.grants)
     assert simulation.snapshot.elastic == {
         job.id for job in simulation.snapshot.jobs.values() if job.elastic and job.state is not JobState.QUEUED
     }
@@ -220,7 +229,7 @@ def test_between_two_resizes_that_no_other_job_needs_there_is_time(history: Hist
 def test_under_a_constant_load_it_settles(arrival: Arrival, data: st.DataObject) -> None:
     """Alone on a node for very long: however its use depends on its size, the more time, the rarer the resizes."""
     gpus = data.draw(between(4, 8))
-    job = replace(arrival.job, time_limit_seconds=None)
+    job = on_one_node(replace(arrival.job, time_limit_seconds=None))
     days = data.draw(pick(1, 4))
     run = days * 86_400.0 * job.request.gpus
     cluster = (
@@ -244,7 +253,7 @@ def test_no_job_waits_longer_for_it_than_one_grace_time(data: st.DataObject) -> 
     later."""
     arrival = data.draw(elastic_jobs(1, until=0))
     least = arrival.job.request.gpus
-    job = replace(arrival.job, time_limit_seconds=None, user="owner")
+    job = on_one_node(replace(arrival.job, time_limit_seconds=None, user="owner"))
     always = replace(arrival, job=job, run_seconds=10.0**7)
     others = []
     for serial in range(2, 2 + data.draw(between(1, 8))):

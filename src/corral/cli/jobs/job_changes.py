@@ -78,7 +78,7 @@ def resize(
     """Change the number of GPUs of a running elastic job: it is warned, saves, and starts again."""
     with terminal.client() as client:
         view = client.jobs.resize(job, gpus)
-    terminal.answer(view, f"{view['id']} is {view['state']}: {elastic_text(view.get('elastic'), terminal.now())}")
+    terminal.answer(view, f"{view['id']} is {view['state']}: {elastic_text(view, terminal.now())}")
 
 
 @command(app, "extend", section=Section.DAILY, examples=["corral extend j-12"])

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from corral.client.views import (
         AllocationView,
         AttemptView,
-        ElasticView,
         IdleWarningView,
         JobView,
         PredictionView,
@@ -62,7 +61,7 @@ def job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Comes after", formats.listed(job["after"]) if job.get("after") else ""),
         ("Array", _array_text(job)),
         ("Asks for", _request_text(job)),
-        ("Elastic", elastic_text(job.get("elastic"), now)),
+        ("Elastic", elastic_text(job, now)),
         ("Holds", _allocation_text(job["allocation"])),
         ("Preset", _preset_text(job)),
         ("Command", shlex.join(job["command"])),
@@ -172,10 +171,12 @@ def _request_text(job: JobView) -> str:
     return text
 
 
-def elastic_text(elastic: ElasticView | None, now: float) -> str:
+def elastic_text(job: JobView, now: float) -> str:
+    elastic = job.get("elastic")
     if elastic is None:
         return ""
-    text = f"{elastic['min_gpus']} to {formats.count(elastic['max_gpus'], 'GPU')}"
+    each = " on each node" if job["nodes"] > 1 else ""
+    text = f"{elastic['min_gpus']} to {formats.count(elastic['max_gpus'], 'GPU')}{each}"
     if elastic["next_gpus"] is not None:
         text += f"; it saves, and continues with {len(elastic['next_gpus'])}"
     elif elastic["utilization"] is not None:

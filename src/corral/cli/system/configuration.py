@@ -54,15 +54,17 @@ def show(
 @command(app, "check", connects=False, examples=["corral config check corral.yaml"])
 def check(
     terminal: Terminal,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A corral.yaml.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A corral.yaml, or a gpu_manager_config.json.")],
 ) -> None:
     """Check a configuration file. Every mistake is named with its line and what is allowed."""
     from corral.server.settings.config_file import ConfigError
-    from corral.server.settings.settings import check_config
+    from corral.server.settings.settings import check_config, read_settings
 
     problems = check_config(file)
     if problems:
         raise config_failure(ConfigError(problems), hint="")
+    for note in read_settings(file).notes:
+        terminal.note(f"note: {note}")
     terminal.answer({"file": str(file), "problems": []}, f"{file}: good")
 
 

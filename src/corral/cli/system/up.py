@@ -73,6 +73,8 @@ def up(
         settings = load_settings(config=config, overrides=overrides)
     except ConfigError as error:
         raise config_failure(error) from error
+    for note in settings.notes:
+        terminal.note(f"Note: {note}")
     try:
         serve(settings, demo=demo, take_over=take_over)
     except SystemExit as end:

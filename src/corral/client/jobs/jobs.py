@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -210,6 +211,25 @@ class Jobs:
                 return view
             patience.pause()
 
+    def wait_for_start(
+        self, job: JobView, *, seconds: float | None = None, patience: Patience | None = None
+    ) -> JobView:
+        """Wait until the job runs or has ended, for so long at most, and return it."""
+        patience = patience or Patience()
+        patience.reached()
+        until = None if seconds is None else time.monotonic() + seconds
+        while job["state"] in ("queued", "starting") and (until is None or time.monotonic() < until):
+            patience.pause()
+            try:
+                view = self.get(job["id"])
+            except ServerUnreachable as error:
+                patience.lost(error)
+                continue
+            if view["state"] != job["state"]:
+                patience.reached()
+            job = view
+        return job
+
 
 class Tasks:
     """GPUs that are allocated under a task's name; a program is started on them later."""
@@ -220,8 +240,11 @@ class Tasks:
     def list(self) -> Iterator[TaskView]:
         return self._transport.pages("/tasks")
 
-    def allocate(self, task: str, *, gpus: int | None = None) -> TaskView:
+    def allocate(self, task: str, *, gpus: int | None = None, wait: bool = False) -> TaskView:
+        """With `wait`, a task without room under the limits is queued, not refused."""
         body: dict[str, Any] = {"task": task}
+        if wait:
+            body["wait"] = True
         if gpus is not None:
             body["gpus"] = gpus
         return cast("TaskView", self._transport.post("/tasks", body))

@@ -90,11 +90,11 @@ class JobArray(TypedDict):
     #: The kind follows from the other fields; any other value is refused.
     kind: NotRequired[Literal["workbench", "training", "distributed"] | None]
     labels: NotRequired[dict[str, str] | None]
-    #: Maximum of an elastic job; null: the installation's default.
+    #: Maximum of an elastic job on each node; null: the installation's default.
     max_gpus: NotRequired[int | None]
     max_retries: NotRequired[int | None]
     memory: NotRequired[float | str]
-    #: Minimum of an elastic job, which grows and shrinks; instead of gpus.
+    #: Minimum of an elastic job on each node; it grows and shrinks. Instead of gpus.
     min_gpus: NotRequired[int | None]
     #: Accepted GPU models.
     model: NotRequired[str | list[str] | None]
@@ -113,6 +113,8 @@ class JobArray(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+    restart_unsaved: NotRequired[bool | None]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -143,11 +145,11 @@ class JobCreate(TypedDict):
     #: The kind follows from the other fields; any other value is refused.
     kind: NotRequired[Literal["workbench", "training", "distributed"] | None]
     labels: NotRequired[dict[str, str] | None]
-    #: Maximum of an elastic job; null: the installation's default.
+    #: Maximum of an elastic job on each node; null: the installation's default.
     max_gpus: NotRequired[int | None]
     max_retries: NotRequired[int | None]
     memory: NotRequired[float | str]
-    #: Minimum of an elastic job, which grows and shrinks; instead of gpus.
+    #: Minimum of an elastic job on each node; it grows and shrinks. Instead of gpus.
     min_gpus: NotRequired[int | None]
     #: Accepted GPU models.
     model: NotRequired[str | list[str] | None]
@@ -166,6 +168,8 @@ class JobCreate(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+    restart_unsaved: NotRequired[bool | None]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -200,11 +204,11 @@ class JobClone(TypedDict):
     #: The kind follows from the other fields; any other value is refused.
     kind: NotRequired[Literal["workbench", "training", "distributed"] | None]
     labels: NotRequired[dict[str, str] | None]
-    #: Maximum of an elastic job; null: the installation's default.
+    #: Maximum of an elastic job on each node; null: the installation's default.
     max_gpus: NotRequired[int | None]
     max_retries: NotRequired[int | None]
     memory: NotRequired[float | str]
-    #: Minimum of an elastic job, which grows and shrinks; instead of gpus.
+    #: Minimum of an elastic job on each node; it grows and shrinks. Instead of gpus.
     min_gpus: NotRequired[int | None]
     #: Accepted GPU models.
     model: NotRequired[str | list[str] | None]
@@ -223,6 +227,8 @@ class JobClone(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+    restart_unsaved: NotRequired[bool | None]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -262,6 +268,8 @@ class JobEdit(TypedDict):
     priority: NotRequired[int]
     #: Null: chosen among the queues that the user may use.
     queue: NotRequired[str | None]
+    #: Whether the job may start over for a resize before it has saved a checkpoint.
+    restart_unsaved: NotRequired[bool]
     #: Null: the queue's limit.
     time: NotRequired[float | str | None]
 
@@ -409,6 +417,8 @@ class JobView(TypedDict):
     attempt: int
     attempt_id: str | None
     allocation: AllocationView | None
+    #: Whether the job may start over for a resize before it has saved a checkpoint.
+    restart_unsaved: bool
     end_reason: str | None
     exit_code: int | None
     message: str
@@ -638,7 +648,10 @@ class ProgramCreate(TypedDict):
 
 class TaskCreate(TypedDict):
     task: str
+    #: null: an automatic allocation, which begins with scaling.min_gpus.
     gpus: NotRequired[int | None]
+    #: Queue the task if a limit on held GPUs leaves no room now, in place of a refusal.
+    wait: NotRequired[bool]
 
 
 class CycleView(TypedDict):

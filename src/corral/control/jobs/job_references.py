@@ -1,8 +1,9 @@
-"""References to jobs in requests: an id, the name of a job of the caller, or the name of an array of the caller."""
+"""References to jobs in requests: an id, or the name of a job, a task or an array of the caller."""
 
 from __future__ import annotations
 
 from corral.control.live.unit_of_work import Caller, Work
+from corral.control.ports import Transaction
 from corral.control.records import JobFilter, JobRecord, JobSpec
 from corral.core.jobs.arrays import array_job_name
 from corral.core.model import Job
@@ -14,10 +15,16 @@ def job_behind(work: Work, caller: Caller, ref: str) -> Job | None:
     """The job with this id, or the caller's own with this name. Whether the caller may know of it is not asked here."""
     job = work.jobs.get(ref) if ref.startswith("j-") else None
     if job is None:
-        found = work.tx.jobs.find(caller.name, ref)
+        found = record_named(work.tx, caller.name, ref)
         # The snapshot may be ahead of what was read.
-        job = work.jobs.get(found[0].job.id) if found else None
+        job = work.jobs.get(found.job.id) if found else None
     return job
+
+
+def record_named(tables: Transaction, user: str, name: str) -> JobRecord | None:
+    """The user's job of this name, or else the user's task of this name."""
+    found = tables.jobs.find(user, name)
+    return found[0] if found else tables.jobs.find_task(user, name)
 
 
 def array_jobs(work: Work, user: str, array: str) -> list[Job]:

@@ -59,6 +59,8 @@ class JobDraft:
     #: an elastic job: the least and the most GPUs; None for one of them means the installation's
     min_gpus: int | None = None
     max_gpus: int | None = None
+    #: whether an elastic job may be resized although it never wrote a checkpoint; None means no
+    restart_unsaved: bool | None = None
     #: stay created until it is started explicitly
     hold: bool = False
     #: jobs that must have completed before it starts: ids, names of own ones, names of own arrays
@@ -307,8 +309,8 @@ def request_for(request: Request, elastic: Elastic | None) -> Request:
 def elastic_of(state: State, draft: JobDraft, kind: JobKind) -> Elastic | None:
     if draft.min_gpus is None and draft.max_gpus is None:
         return None
-    if kind not in (JobKind.TRAINING, JobKind.PRESET):
-        raise Invalid(f"a {kind} job cannot be elastic: only a training on one node can", field="min_gpus")
+    if kind is JobKind.WORKBENCH and draft.spec.task is None:
+        raise Invalid("a workbench cannot be elastic: its programs would end with each resize", field="min_gpus")
     return elastic_size(state.policies.scaling, draft.min_gpus, draft.max_gpus)
 
 

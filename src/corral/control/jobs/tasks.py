@@ -2,33 +2,39 @@
 
 `allocate` submits a job that holds its GPUs and waits for a program; `planned_program`, `hand_program` and
 `note_program` give it one; `release` ends it.
-Without a number the allocation is automatic: as many GPUs as are free, within what automatic allocations of the user
-may hold.
+Without a number the allocation is automatic: it begins with the minimum of elastic jobs, within the limit on the
+user's automatic allocations, and grows and shrinks like an elastic job. A task with more GPUs than a node has is a
+gang, with one program on each node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, WrongState
 from corral.control.jobs import jobs
 from corral.control.jobs.admission import admit, settled
-from corral.control.launch.orders import filled
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.permissions import require
 from corral.control.ports import Workspace
 from corral.control.records import Function, JobRecord, JobSpec
+from corral.core.fleet.resources import at_least
 from corral.core.model import WHOLE, Job, JobKind, JobState, Request
+from corral.core.scheduling.elastic.resize import scalable_jobs
+from corral.core.scheduling.limits.hold_rules import Reason, queue_limit, total_limit, user_limit
+from corral.core.scheduling.placement.search import could_ever_fit, find_place
 
 PROGRAM_FILE = "program.json"
+#: Limits on GPUs that are held now. Other jobs wait for room under them; a task is refused unless it may wait.
+_ALLOWANCES = (user_limit, total_limit, queue_limit)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Allocated:
     record: JobRecord
-    #: what the user should know, such as that fewer GPUs were given than could have been
+    #: why the task waits, if its GPUs cannot be held now
     warning: str | None = None
 
 
@@ -40,28 +46,32 @@ class Program:
     workdir: str | None = None
 
 
-def allocate(work: Work, caller: Caller, task: str, gpus: int | None, holder: tuple[str, ...]) -> Allocated:
-    """Hold GPUs under a task's name. `holder` is the command that waits for the program."""
+def allocate(
+    work: Work, caller: Caller, task: str, gpus: int | None, holder: tuple[str, ...], *, wait: bool = False
+) -> Allocated:
+    """Hold GPUs under a task's name. `holder` is the command that waits for the program.
+
+    A task that exceeds an allowance now is refused, unless it may `wait`.
+    """
     require(caller, Function.TASKS)
     policy = work.state.policies.tasks
     mode = "manual" if gpus is not None else "auto"
-    held = _held(work, caller, mode)
-    limit = policy.max_manual_gpus if gpus is not None else policy.max_auto_gpus
-    count, warning = _count(work, caller, gpus, held, limit)
+    count = _count(work, gpus, _held(work, caller, mode))
     name = policy.prefix + task
-    draft = jobs.JobDraft(
-        name=name,
-        kind=JobKind.WORKBENCH,
-        request=Request(gpus=count),
-        spec=JobSpec(command=holder, task=task, task_mode=mode),
-    )
+    draft = _draft(work, caller, name, count, JobSpec(command=holder, task=task, task_mode=mode))
+    if gpus is None and work.state.policies.scaling.rules.enabled and not draft.request.is_gang:
+        draft = replace(draft, min_gpus=count, restart_unsaved=policy.restart_unsaved)
+    job = settled(work.state, jobs.make_job(work, caller, draft))
+    over = _exceeded(work, job)
+    if over is not None and not wait:
+        raise OverLimit(f"{over.detail}; to queue the task instead, say --wait", field="gpus", **over.numbers)
     existing = work.tx.jobs.find(caller.name, name)
     if existing and existing[0].job.state.is_ended:
         # A released task's name is free for the next allocation of it, once it is sure that there will be one.
-        admit(work.state, [settled(work.state, jobs.make_job(work, caller, draft))])
+        admit(work.state, [job])
         jobs.delete(work, caller, existing[0].job.id)
     (record,) = jobs.submit(work, caller, [draft])
-    return Allocated(record=record, warning=warning)
+    return Allocated(record=record, warning=_warning(work, job, over))
 
 
 def planned_program(work: Work, caller: Caller, task: str, program: Program) -> tuple[Job, Mapping[str, Any]]:
@@ -69,13 +79,10 @@ def planned_program(work: Work, caller: Caller, task: str, program: Program) -> 
     job = task_job(work, caller, task)
     if job.state not in (JobState.STARTING, JobState.RUNNING):
         raise WrongState(f"task {task!r} is {job.state}: its GPUs are not held yet", state=job.state)
-    assert job.allocation is not None
     policy = work.state.policies.tasks
-    nodes = work.state.snapshot.nodes
-    indexes = [gpu.index for grant in job.allocation.grants for gpu in nodes[grant.node].gpus if gpu.id in grant.gpus]
-    command = list(filled(program.command or policy.command, indexes))
-    env = dict(zip(policy.env, filled([*policy.env.values()], indexes), strict=True))
-    return job, {"attempt": job.attempt, "command": command, "env": env, "workdir": program.workdir}
+    # Each node fills in its own GPUs when the program starts.
+    command, env = [*(program.command or policy.command)], dict(policy.env)
+    return job, {"command": command, "env": env, "workdir": program.workdir, "notify": policy.notify}
 
 
 def hand_program(job: Job, task: str, content: Mapping[str, Any], workspace: Workspace) -> None:
@@ -109,23 +116,63 @@ def release(work: Work, caller: Caller, task: str) -> Job:
 
 
 def task_job(work: Work, caller: Caller, task: str) -> Job:
-    found = work.tx.jobs.find(caller.name, work.state.policies.tasks.prefix + task)
-    job = work.jobs.get(found[0].job.id) if found else None
+    found = work.tx.jobs.find_task(caller.name, task)
+    job = work.jobs.get(found.job.id) if found else None
     if job is None:
         raise NotFound(f"there is no task {task!r}", field="task")
     return job
 
 
-def _pool_of_tasks(work: Work, caller: Caller) -> str:
-    """Where the caller's tasks go by themselves: GPUs of other pools are not free for them."""
-    smallest = jobs.JobDraft(kind=JobKind.WORKBENCH, request=Request(gpus=1), spec=JobSpec(command=("task",)))
-    queue = settled(work.state, jobs.make_job(work, caller, smallest)).queue
-    return work.state.snapshot.queues[queue].pool
+def _draft(work: Work, caller: Caller, name: str, gpus: int, spec: JobSpec) -> jobs.JobDraft:
+    """The task's job, on the fewest nodes with equally many GPUs each that could hold it."""
+    whole = _draft_on(1, name, gpus, spec)
+    for nodes in (number for number in range(1, gpus + 1) if gpus % number == 0):
+        draft = _draft_on(nodes, name, gpus, spec)
+        job = settled(work.state, jobs.make_job(work, caller, draft))
+        if could_ever_fit(work.state.snapshot.fleet, job, work.state.snapshot.queues[job.queue].pool):
+            return draft
+    return whole
 
 
-def _count(work: Work, caller: Caller, gpus: int | None, held: int, limit: int | None) -> tuple[int, str | None]:
-    """How many GPUs the task gets, and a warning if that is fewer than the user may think."""
+def _draft_on(nodes: int, name: str, gpus: int, spec: JobSpec) -> jobs.JobDraft:
+    return jobs.JobDraft(
+        name=name,
+        kind=JobKind.WORKBENCH if nodes == 1 else JobKind.DISTRIBUTED,
+        request=Request(nodes=nodes, gpus=gpus // nodes),
+        # A task holds its GPUs until it is released, on one node as on several.
+        preemptible=False,
+        spec=spec,
+    )
+
+
+def _exceeded(work: Work, job: Job) -> Reason | None:
+    """The first allowance without room for the job, even if elastic jobs released what they can."""
+    snapshot = work.state.snapshot
+    with snapshot.trial() as trial:
+        if snapshot.scaling.enabled:
+            for item in scalable_jobs(snapshot):
+                trial.resize(item.job, item.at_its_least())
+        found = (rule(snapshot, job, work.now) for rule in _ALLOWANCES)
+        return next((reason for reason in found if reason is not None), None)
+
+
+def _warning(work: Work, job: Job, over: Reason | None) -> str | None:
+    if over is not None:
+        return f"{over.detail}: the task waits"
+    queue = work.state.snapshot.queues[job.queue]
+    if find_place(work.state.snapshot.fleet, job, queue.pool, queue.placement) is not None:
+        return None
+    gpus = job.request.total_gpu_milli // WHOLE
+    if gpus == 1:
+        return "no GPU is free now: the task waits for one"
+    return f"{gpus} GPUs are not free now{'' if job.request.is_gang else ' on one node'}: the task waits for them"
+
+
+def _count(work: Work, gpus: int | None, held: int) -> int:
+    """How many GPUs the task asks for."""
+    policies = work.state.policies
     if gpus is not None:
+        limit = policies.tasks.max_manual_gpus
         if gpus < 1:
             raise Invalid("ask for at least 1 GPU", field="gpus", asked=gpus)
         if limit is not None and held + gpus > limit:
@@ -136,40 +183,24 @@ def _count(work: Work, caller: Caller, gpus: int | None, held: int, limit: int |
                 held=held,
                 limit=limit,
             )
-        return gpus, None
-    left = None if limit is None else limit - held
-    if left is not None and left < 1:
+        return gpus
+    least, limit = policies.scaling.min_gpus, policies.tasks.max_auto_gpus
+    if limit is not None and held + least > limit:
         raise InsufficientQuota(
-            f"automatic allocations may hold {limit} GPUs, and {held} are held: name a number with --gpus",
+            f"automatic allocations may hold {limit} GPUs: asked {least}, held {held}; name a number with --gpus",
             field="gpus",
-            asked=1,
+            asked=least,
             held=held,
             limit=limit,
         )
-    pool = _pool_of_tasks(work, caller)
-    largest = max(
-        (
-            len(slot.whole_gpus(domain))
-            for slot in work.state.snapshot.fleet.slots
-            for domain in slot.domains
-            if domain[0] == pool and domain[1]
-        ),
-        default=0,
-    )
-    count = max(1, largest if left is None else min(left, largest))
-    warning = None
-    if largest == 0:
-        warning = "no GPU is free now: the task waits for one"
-    elif left is not None and count < left:
-        warning = f"{count} of {left} possible GPUs are free on one node"
-    return count, warning
+    return least
 
 
 def _held(work: Work, caller: Caller, mode: str) -> int:
-    """GPUs that the user's unfinished tasks of this mode hold or ask for."""
+    """GPUs that the user's unfinished tasks of this mode ask for; what they hold beyond that is on loan."""
     prefix = work.state.policies.tasks.prefix
     return sum(
-        job.request.total_gpu_milli // WHOLE
+        at_least(job).request.total_gpu_milli // WHOLE
         for job in work.state.snapshot.jobs.values()
         if job.user == caller.name and job.name.startswith(prefix) and work.jobs.spec(job.id).task_mode == mode
     )

@@ -42,7 +42,7 @@ def launch_order(
         job_id=job.id,
         user=job.user,
         # Braces in the commands of other jobs are passed on unchanged.
-        command=filled(spec.command, instances[0].gpu_indexes) if job.elastic or spec.preset else spec.command,
+        command=_filled_for(instances, spec.command) if job.elastic or spec.preset else spec.command,
         instances=tuple(instances),
         is_distributed=job.kind is JobKind.DISTRIBUTED,
         env={**spec.env, **env, **_array_env(spec), **_dataset_env(storage)},
@@ -55,6 +55,13 @@ def launch_order(
         venv=spec.venv,
         storage=storage,
     )
+
+
+def _filled_for(instances: Sequence[Instance], command: Sequence[str]) -> tuple[str, ...]:
+    """One command for all instances: the indexes, which differ between nodes, are those of a job on one node only."""
+    if len(instances) == 1:
+        return filled(command, instances[0].gpu_indexes)
+    return tuple(_replaced(argument, {"{gpu_count}": str(len(instances[0].gpu_indexes))}) for argument in command)
 
 
 def filled(command: Sequence[str], gpu_indexes: Sequence[int]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from corral.control.live.journal import JournalWriter
 from corral.control.live.unit_of_work import SYSTEM, Work
 from corral.control.scheduling.preemptions import preempt
 from corral.core.jobs.lifecycle import Planned, ResizeRequested
-from corral.core.model import JobState
+from corral.core.model import WHOLE, JobState
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.plan.plan import Plan, Resize
 from corral.core.scheduling.plan.plan_check import PlanRejected, check_plan
@@ -65,7 +65,7 @@ def _resize(work: Work, resize: Resize) -> None:
     detail = {
         "attempt": job.attempt,
         "cause": resize.cause,
-        "from_gpus": before.request.gpus,
+        "from_gpus": before.request.total_gpu_milli // WHOLE,
         "to_gpus": len(resize.allocation.gpus),
         "node": resize.allocation.grants[0].node,
         "for": list(resize.for_jobs),

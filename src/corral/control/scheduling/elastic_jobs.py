@@ -12,7 +12,7 @@ from corral.control.errors import Invalid, OverLimit, WrongState
 from corral.control.jobs.jobs import own_job
 from corral.control.live.unit_of_work import Caller, Work
 from corral.core.jobs.lifecycle import ResizeRequested
-from corral.core.model import Job, JobState, job_of_attempt
+from corral.core.model import WHOLE, Job, JobState, job_of_attempt
 from corral.core.scheduling.elastic.resize import Scalable, idle_beside, scalable_jobs
 from corral.core.scheduling.limits.hold_rules import spare_gpus
 from corral.core.scheduling.reservations.reservations import Reserved
@@ -23,7 +23,7 @@ USE_STEP = 0.05
 
 
 def resize(work: Work, caller: Caller, ref: str, gpus: int) -> Job:
-    """Let a running elastic job go on with so many GPUs of its node, through a checkpoint."""
+    """Let a running elastic job go on with so many GPUs of each of its nodes, through a checkpoint."""
     job = own_job(work, caller, ref)
     elastic = job.elastic
     if elastic is None:
@@ -41,17 +41,17 @@ def resize(work: Work, caller: Caller, ref: str, gpus: int) -> Job:
         raise WrongState(f"job {job.id} is {job.state}: only a running one can be resized", state=job.state)
     item = next((item for item in scalable_jobs(work.state.snapshot) if item.job.id == job.id), None)
     if item is None:
-        raise WrongState(f"the node of job {job.id} takes nothing new: it stays as it is", state=job.state)
+        raise WrongState(f"a node of job {job.id} takes nothing new: it stays as it is", state=job.state)
     if gpus == job.request.gpus:
         return job
-    more = _idle_gpus(work, item, gpus - len(item.gpus)) if gpus > job.request.gpus else []
-    allocation = item.at(len(item.gpus) if more else gpus, more)
+    more = _idle_gpus(work, item, gpus - item.size) if gpus > job.request.gpus else ()
+    allocation = item.at(item.size if more else gpus, more)
     resized = work.jobs.advance(job, ResizeRequested(at=work.now, allocation=allocation))
     detail = {
         "attempt": job.attempt,
         "cause": "asked",
-        "from_gpus": job.request.gpus,
-        "to_gpus": gpus,
+        "from_gpus": job.request.total_gpu_milli // WHOLE,
+        "to_gpus": len(allocation.gpus),
         "node": allocation.grants[0].node,
     }
     work.record(caller, "job.resizing", job.id, owner=job.user, detail=detail)
@@ -76,13 +76,15 @@ def is_news(before: float, now: float, thresholds: tuple[float, ...]) -> bool:
     return abs(before - now) >= USE_STEP or any((before < limit) != (now < limit) for limit in thresholds)
 
 
-def _idle_gpus(work: Work, item: Scalable, count: int) -> list[str]:
-    """So many GPUs beside the job that are neither used nor reserved for a waiting job; refused if there are fewer."""
+def _idle_gpus(work: Work, item: Scalable, count: int) -> frozenset[str]:
+    """So many GPUs beside the job, on each node, that are neither used nor reserved for a waiting job; refused if there
+    are fewer."""
     snapshot, job = work.state.snapshot, item.job
-    may_have = spare_gpus(snapshot, job)
+    may_have = spare_gpus(snapshot, job) // len(item.parts)
+    each = " on each node" if len(item.parts) > 1 else ""
     if count > may_have:
         raise OverLimit(
-            f"limits and quotas leave {may_have} GPUs more for job {job.id}: asked for {count}",
+            f"limits and quotas leave {may_have} GPUs more{each} for job {job.id}: asked for {count}",
             field="gpus",
             asked=count,
             limit=may_have,
@@ -90,12 +92,14 @@ def _idle_gpus(work: Work, item: Scalable, count: int) -> list[str]:
     with snapshot.trial() as trial:
         for planned in work.state.plan.planned:
             trial.hold(planned.job_id, planned.held)
-        idle = idle_beside(Reserved(snapshot, work.now), job, item.slot, item.domain, work.now)
-    if count > len(idle):
-        raise WrongState(
-            f"beside job {job.id}, on node {item.slot.node.id}, {len(idle)} GPUs are idle and wanted by no waiting job:"
-            f" asked for {count} more",
-            asked=count,
-            idle=len(idle),
-        )
-    return idle[:count]
+        reserved = Reserved(snapshot, work.now)
+        idle = [idle_beside(reserved, job, part.slot, item.domain, work.now) for part in item.parts]
+    for part, free in zip(item.parts, idle, strict=True):
+        if count > len(free):
+            raise WrongState(
+                f"beside job {job.id}, on node {part.node}, {len(free)} GPUs are idle and wanted by no waiting job:"
+                f" asked for {count} more",
+                asked=count,
+                idle=len(free),
+            )
+    return frozenset(gpu for free in idle for gpu in free[:count])

@@ -16,19 +16,20 @@ from corral.core.storage.volumes import VolumeType
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskPolicy:
-    """The workflow of allocate, start-program and release:
-
-    An allocation without a number gets the free GPUs, within limits.
-    """
+    """The workflow of allocate, start-program and release."""
 
     #: put in front of a task's name to make its job's name
     prefix: str = "task_"
     #: GPUs that one user's automatic, and explicitly sized, allocations may hold; None means no limit
     max_auto_gpus: int | None = 2
     max_manual_gpus: int | None = 6
-    #: the program that is started when none is given; `{gpu_list}` and `{gpu_count}` are filled in
+    #: the program that is started when none is given; `{gpu_list}`, `{gpu_count}` and others are filled in
     command: tuple[str, ...] = ("python", "train.py")
     env: Mapping[str, str] = field(default_factory=dict)
+    #: how a program is warned: "restart" (SIGTERM), "file", or the name of a signal
+    notify: str = "restart"
+    #: programs that never wrote a checkpoint may be restarted for a resize
+    restart_unsaved: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -112,7 +112,8 @@ class Past:
                 continue
             ended_at = self.window.now if attempt.ended_at is None else attempt.ended_at
             seconds = max(0.0, ended_at - attempt.started_at)
-            total += seconds if job.elastic is None else seconds * attempt.gpu_milli / WHOLE / job.elastic.min_gpus
+            least = None if job.elastic is None else job.elastic.min_gpus * job.request.nodes * WHOLE
+            total += seconds if least is None else seconds * attempt.gpu_milli / least
         return total
 
     def _waits(self, job: Job) -> PastJob | None:
@@ -168,6 +169,7 @@ def _asked(job: Job) -> Job:
         time_limit_seconds=job.time_limit_seconds,
         grace_seconds=job.grace_seconds,
         elastic=job.elastic,
+        restart_unsaved=job.restart_unsaved,
         preemptible=job.preemptible,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from corral.core.model import Allocation, Job
+from corral.core.model import Allocation, Grant, Job
 
 
 def asking_for(job: Job, allocation: Allocation) -> Job:
@@ -23,9 +23,13 @@ def asking_least(job: Job) -> Job:
 
 
 def together(one: Allocation, other: Allocation) -> Allocation:
-    """Both allocations of one job at once. A job that is resized stays on its node, with the same CPUs and memory; a
-    job that is moved goes to another node."""
-    (grant,), (more,) = one.grants, other.grants
-    if grant.node != more.node:
-        return replace(one, grants=(grant, more))
-    return replace(one, grants=(replace(grant, gpus=tuple(sorted({*grant.gpus, *more.gpus}))),))
+    """Both allocations of one job at once. A job that is resized stays on its nodes, with the same CPUs and memory; a
+    job that is moved, always on one node, goes to another node."""
+    if [grant.node for grant in one.grants] != [grant.node for grant in other.grants]:
+        return replace(one, grants=(*one.grants, *other.grants))
+    pairs = zip(one.grants, other.grants, strict=True)
+    return replace(one, grants=tuple(_joined(grant, more) for grant, more in pairs))
+
+
+def _joined(grant: Grant, more: Grant) -> Grant:
+    return replace(grant, gpus=tuple(sorted({*grant.gpus, *more.gpus})))

@@ -118,6 +118,7 @@ class JobField:
 
 
 _PREEMPTIBLE = "Whether the job may be preempted"
+_STARTS_OVER = "Whether an elastic job that never saved may start over for a resize"
 _MOUNT = "Mount a volume, local:SIZE or dataset:NAME@VERSION; repeatable."
 _HOLD = "Only create it; `corral start` queues it."
 _VARIABLE = "An environment variable; repeatable."
@@ -192,10 +193,19 @@ _ROWS = (
             type=int,
             metavar="N",
             help={
-                SUBMIT: "The most of an elastic job.",
+                SUBMIT: "The most of an elastic job; on several nodes, of each node.",
                 CLONE: "The most of an elastic job.",
                 EDIT: "The most of an elastic job.",
             },
+        ),
+    ),
+    JobField(
+        name="restart_unsaved",
+        kept=Kept.JOB,
+        edit=Edit.WAITING,
+        option=Option(
+            type=bool,
+            help={SUBMIT: f"{_STARTS_OVER}; default: no.", CLONE: f"{_STARTS_OVER}.", EDIT: f"{_STARTS_OVER}."},
         ),
     ),
     JobField(

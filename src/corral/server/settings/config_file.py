@@ -51,6 +51,8 @@ class ConfigTree:
     name: str
     values: Mapping[str, Any] = field(default_factory=dict)
     lines: Mapping[Location, int] = field(default_factory=dict)
+    #: what the operator should know about the file, although it is valid
+    notes: tuple[str, ...] = ()
 
     def origin(self, location: Location) -> str:
         """The file and the line of a key, or of the nearest key above it."""
@@ -63,6 +65,11 @@ class ConfigTree:
 
 def read_config(path: Path) -> ConfigTree:
     """The file's values. Raises ConfigError if the file cannot be read or is not valid."""
+    return parse_config(read_text(path), str(path))
+
+
+def read_text(path: Path) -> str:
+    """The file's text. Raises ConfigError if the file cannot be read."""
     name = str(path)
     try:
         data = path.read_bytes()
@@ -71,11 +78,10 @@ def read_config(path: Path) -> ConfigTree:
     if len(data) > MAX_FILE_BYTES:
         raise _error(name, f"is larger than {MAX_FILE_BYTES} bytes")
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise _error(f"{name}:{line}", "is not UTF-8 text") from error
-    return parse_config(text, name)
 
 
 def parse_config(text: str, name: str, *, like: str = "sections such as `cluster:` and `policies:`") -> ConfigTree:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Callable, Iterable
 from urllib.parse import urlsplit
 
@@ -48,6 +49,15 @@ def each_readable_by(parse: Callable[[str], object]) -> AfterValidator:
         return values
 
     return AfterValidator(check)
+
+
+def warning_way(value: str) -> str:
+    """How a task's program is warned."""
+    if value in ("restart", "file"):
+        return value
+    if value in signal.Signals.__members__ and value not in ("SIGKILL", "SIGSTOP"):
+        return value
+    raise ValueError(f"{value!r} is neither restart, nor file, nor a signal such as SIGUSR1")
 
 
 def database_place(url: str) -> str:

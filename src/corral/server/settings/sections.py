@@ -32,6 +32,7 @@ from corral.server.settings.section_rules import (
     parse_ports,
     public_address,
     readable_by,
+    warning_way,
     whole_path,
     workbench_address,
 )
@@ -288,6 +289,11 @@ class ProgramTemplateSettings(Section):
     command: Annotated[str, Field(min_length=1), readable_by(shlex.split)] = "python train.py"
     args: Texts = ("--gpus", "{gpu_list}")
     env_vars: Annotated[dict[str, str], AfterValidator(environment)] = {"CUDA_VISIBLE_DEVICES": "{gpu_list}"}
+    #: how a program is warned before it is started again with other GPUs, or stopped: restart: SIGTERM; file: a file
+    #: named by CORRAL_NOTICE_FILE; SIGUSR1 and the like: this signal
+    notify: Annotated[str, readable_by(warning_way)] = "restart"
+    #: programs that never wrote a checkpoint may be restarted for a resize
+    restart_unsaved: bool = False
     #: prefix of the names of tasks' jobs
     task_prefix: Annotated[str, Field(max_length=32), matching(_JOB_NAME_PART, "task_")] = "task_"
 
@@ -347,6 +353,11 @@ class ServerSettings(Section):
     trusted_proxies: Texts = ()
     #: public key for licence tokens (Ed25519, 32 bytes in base64url), instead of the built-in one
     licence_public_key: Annotated[str, readable_by(check_public_key)] | None = None
+    #: file of the server's own log, besides standard error; a relative path is in the home directory; null: none
+    log_file: Annotated[str, Field(min_length=1)] | None = "corral.log"
+    #: size at which that file is rotated, and how many older ones are kept
+    log_file_size: Annotated[int, BeforeValidator(parse_bytes), Field(ge=4096)] = 10 * 2**20
+    log_file_count: Annotated[int, Field(ge=1, le=1000)] = 5
     log_format: Literal["plain", "json"] = "plain"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

@@ -34,8 +34,9 @@ from corral.core.snapshot.installation import (
 )
 from corral.core.storage.volumes import VolumeType
 from corral.server.http.validation import Location, dotted, findings
-from corral.server.settings.config_file import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
+from corral.server.settings.config_file import ConfigError, ConfigProblem, ConfigTree, parse_config, read_text, scalar
 from corral.server.settings.disk_sections import DiskSettings, ReadingSettings, RetentionSettings
+from corral.server.settings.gpu_manager_keys import gpu_manager_tree, is_gpu_manager_config
 from corral.server.settings.sections import (
     AllocationSettings,
     ClusterSettings,
@@ -101,6 +102,8 @@ class Settings(SettingsFile):
     bootstrap_password: SecretStr | None = None
     #: source of each value by dotted key; keys that are missing have their default
     sources: Mapping[str, str] = Field(default_factory=dict)
+    #: what the operator should know about the file, although it is valid
+    notes: tuple[str, ...] = ()
     #: started with --demo: some users are invented, and their jobs are the demo's own
     is_demo: bool = False
 
@@ -109,6 +112,11 @@ class Settings(SettingsFile):
         if self.storage.database == "sqlite":
             return f"sqlite:///{self.home / 'corral.db'}"
         return self.storage.database
+
+    @property
+    def log_path(self) -> Path | None:
+        """The file of the server's own log; None if it is written to standard error only."""
+        return None if self.server.log_file is None else self.home / self.server.log_file
 
     @property
     def datasets_path(self) -> Path:
@@ -217,6 +225,8 @@ class Settings(SettingsFile):
                 max_manual_gpus=self.policies.max_manual_gpus,
                 command=(*shlex.split(template.command), *template.args),
                 env=template.env_vars,
+                notify=template.notify,
+                restart_unsaved=template.restart_unsaved,
             ),
             scaling=ScalingPolicy(
                 min_gpus=self.scaling.min_gpus, max_gpus=self.scaling.max_gpus, rules=self.scaling_rules
@@ -297,7 +307,7 @@ def load_settings(
     path = config or (Path(env["CORRAL_CONFIG"]) if env.get("CORRAL_CONFIG") else None)
     if path is None and (home / "corral.yaml").is_file():
         path = home / "corral.yaml"
-    merged = _Merged(read_config(path) if path is not None else ConfigTree(name="defaults"))
+    merged = _Merged(read_settings(path) if path is not None else ConfigTree(name="defaults"))
     for variable, key in ENVIRONMENT_KEYS.items():
         if env.get(variable):
             merged.put(key, scalar(env[variable]), f"environment {variable}")
@@ -310,13 +320,22 @@ def load_settings(
         config_file=path,
         bootstrap_password=_bootstrap_password(env),
         sources={"home": home_source, **merged.sources()},
+        notes=merged.notes,
     )
+
+
+def read_settings(path: Path) -> ConfigTree:
+    """The values of a `corral.yaml`, or of a GPU manager's JSON file under their new keys."""
+    text, name = read_text(path), str(path)
+    if path.suffix == ".json" and is_gpu_manager_config(text, name, SettingsFile.model_fields):
+        return gpu_manager_tree(text, name)
+    return parse_config(text, name)
 
 
 def check_config(path: Path) -> list[ConfigProblem]:
     """The errors in a file; an empty list means that a server would start with it."""
     try:
-        _Merged(read_config(path)).checked()
+        _Merged(read_settings(path)).checked()
     except ConfigError as error:
         return list(error.problems)
     return []
@@ -383,6 +402,7 @@ class _Merged:
         self._tree = tree
         self._values: dict[str, Any] = dict(tree.values)
         self._origins: dict[Location, str] = {}
+        self.notes = tree.notes
         # A file with one cluster needs no list; the settings always have a list.
         self._single_cluster = isinstance(self._values.get("cluster"), dict)
         if self._single_cluster:

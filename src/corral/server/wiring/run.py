@@ -10,9 +10,10 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
@@ -26,7 +27,7 @@ from corral.server.settings.settings import Settings, without_password
 from corral.server.wiring.assembly import Assembly, assembled
 from corral.server.wiring.home_lock import HomeLock, HomeLocked
 from corral.server.wiring.home_ownership import LivingElsewhere, held_text
-from corral.server.wiring.server_log import configure_logging
+from corral.server.wiring.server_log import add_log_file, configure_logging
 from corral.server.wiring.unavailable import Interim
 from corral.server.workbenches.proxy import MAX_MESSAGE_BYTES
 from corral.server.workbenches.workbench_ports import serve_at
@@ -79,6 +80,15 @@ def serve(settings: Settings, *, demo: bool = False, take_over: bool = False) ->
         raise SystemExit(EXIT_FAILED)
 
 
+def _log_file(settings: Settings, path: Path) -> Callable[[], None]:
+    server = settings.server
+    try:
+        return add_log_file(path, max_bytes=server.log_file_size, count=server.log_file_count)
+    except OSError as error:
+        message = f"cannot write the log file {path} (server.log_file): {error.strerror}"
+        raise CannotStart(message, EXIT_FAILED) from None
+
+
 def for_demo(settings: Settings) -> Settings:
     """The settings with the demo's fleet, unless another fleet is configured."""
     local = settings.local
@@ -100,6 +110,9 @@ def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool 
             raise CannotStart(str(problem), EXIT_LOCKED) from None
         except OSError as error:
             raise CannotStart(f"cannot use {settings.home}: {error.strerror}", EXIT_LOCKED) from None
+        if settings.log_path is not None:
+            # After the lock: a second server must not write into the file of the first.
+            parts.callback(_log_file(settings, settings.log_path))
         # Before the store is opened: a server that cannot listen must not take the store over.
         listener = _listen(settings.server.host, settings.server.port)
         parts.callback(listener.close)

@@ -1,4 +1,4 @@
-"""The server's own log on standard error: plain lines or JSON, each with the id of the request it belongs to.
+"""The server's own log on standard error and in a file: plain lines or JSON, each with its request's id.
 
 Decides the form of a line. Nothing here sees headers or bodies, so no secret can be logged.
 """
@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import time
+from collections.abc import Callable
 from contextvars import ContextVar
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import Any
 
 from corral.core.visible_text import visible, visible_json, visible_line
@@ -48,6 +53,38 @@ class JsonFormatter(logging.Formatter):
 
 # Logs of several machines are read together: always UTC.
 logging.Formatter.converter = time.gmtime
+
+
+class _LogFile(RotatingFileHandler):
+    """A file that only the server's account may read. If it cannot be written, that is reported once, and the log goes
+    on on standard error."""
+
+    _has_failed = False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not self._has_failed:
+            self._has_failed = True
+            sys.stderr.write(f"corral: cannot write the log file {self.baseFilename}: {sys.exc_info()[1]}\n")
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return os.fdopen(descriptor, "a", encoding="utf-8")
+
+
+def add_log_file(path: Path, *, max_bytes: int, count: int) -> Callable[[], None]:
+    """Write the log into this file as well; a full file is kept as `.1`, and so on up to `count` older ones. Returns
+    the function that closes the file. Raises OSError."""
+    root = logging.getLogger()
+    handler = _LogFile(path, maxBytes=max_bytes, backupCount=count, encoding="utf-8")
+    handler.setFormatter(root.handlers[0].formatter if root.handlers else PlainFormatter())
+    handler.addFilter(_add_request_id)
+    root.addHandler(handler)
+
+    def close() -> None:
+        root.removeHandler(handler)
+        handler.close()
+
+    return close
 
 
 def configure_logging(*, log_format: str, level: str) -> None:

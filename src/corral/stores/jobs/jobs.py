@@ -131,6 +131,16 @@ class SqlJobTable:
             statement = statement.where(job_rows.c.user_name == user)
         return [_record_of(row) for row in self._connection.execute(statement)]
 
+    def find_task(self, user: str, task: str) -> JobRecord | None:
+        # The name of a task's job ends with the task's name; the prefix was set when the job was submitted.
+        statement = (
+            select(*_RECORD)
+            .where(job_rows.c.user_name == user, job_rows.c.name.endswith(task, autoescape=True))
+            .order_by(job_rows.c.id.desc())
+        )
+        found = map(_record_of, self._connection.execute(statement))
+        return next((record for record in found if record.spec.task == task), None)
+
     def names_taken(self, user: str, names: Sequence[str]) -> set[str]:
         taken: set[str] = set()
         for start in range(0, len(names), CHUNK):

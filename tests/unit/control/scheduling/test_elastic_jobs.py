@@ -31,6 +31,7 @@ from tests.unit.core.builders import node
 
 HOUR = 3600.0
 NODE = node("n1", gpus=8)
+ELASTIC = Elastic(min_gpus=2, max_gpus=8)
 POLICIES = Policies(scaling=ScalingPolicy(max_gpus=8, rules=ScalingRules(interval_seconds=600.0)))
 
 
@@ -41,7 +42,8 @@ def desk(store: Store) -> Desk:
 
 
 def stretchy(name: str = "stretchy", least: int = 2, most: int = 8, **values: Any) -> jobs.JobDraft:
-    return draft(name, min_gpus=least, max_gpus=most, **values)
+    """Its owner allows that it starts over, so that it starts with what is idle."""
+    return draft(name, **{"min_gpus": least, "max_gpus": most, "restart_unsaved": True, **values})
 
 
 def up(desk: Desk, job: Job) -> Job:
@@ -173,7 +175,7 @@ def test_it_asks_for_its_least_again_when_it_must_wait(desk: Desk) -> None:
     assert job.request.gpus == 8
     desk.do(jobs.requeue, ANN, job.id)
     job = ended(desk, job)
-    assert (job.state, job.request.gpus, job.elastic) == (JobState.QUEUED, 2, Elastic(min_gpus=2, max_gpus=8))
+    assert (job.state, job.request.gpus, job.elastic) == (JobState.QUEUED, 2, ELASTIC)
     desk.cycle()
     assert desk.job(job.id).request.gpus == 8
     desk.do(jobs.stop, ANN, job.id)
@@ -240,8 +242,7 @@ def test_a_resize_that_cannot_be(store: Store) -> None:
         ({"most": 9}, OverLimit, "at most 8"),
         ({"least": 5, "most": 4}, Invalid, "more than"),
         ({"least": 9, "most": None}, Invalid, "more than"),
-        ({"kind": JobKind.WORKBENCH}, Invalid, "only a training"),
-        ({"request": Request(nodes=2)}, Invalid, "only a training"),
+        ({"kind": JobKind.WORKBENCH}, Invalid, "a workbench cannot be elastic"),
     ],
 )
 def test_sizes_that_cannot_be_asked_for(desk: Desk, values: dict[str, Any], error: type[Exception], words: str) -> None:
@@ -264,11 +265,38 @@ def test_switched_off_there_are_none(store: Store) -> None:
 def test_a_clone_is_as_elastic(desk: Desk) -> None:
     (job,) = desk.started(stretchy())
     same = desk.do(job_clone.clone, ANN, job.id, _changes()).job
-    assert (same.elastic, same.request.gpus) == (job.elastic, 2)
+    assert (same.elastic, same.request.gpus, same.restart_unsaved) == (job.elastic, 2, True)
     other = desk.do(job_clone.clone, ANN, job.id, _changes(max_gpus=4)).job
-    assert other.elastic == Elastic(min_gpus=2, max_gpus=4)
+    assert other.elastic == replace(ELASTIC, max_gpus=4)
     rigid = desk.do(job_clone.clone, ANN, job.id, _changes(request=Request(gpus=3))).job
     assert (rigid.elastic, rigid.request.gpus) == (None, 3)
+
+
+def test_a_gang_keeps_its_nodes_and_changes_on_each_of_them(store: Store) -> None:
+    desk = Desk(store, POLICIES, nodes=[NODE, node("n2", gpus=8)])
+    (gang,) = desk.started(stretchy("gang", least=1, request=Request(nodes=2)))
+    assert gang.allocation is not None
+    assert (gang.kind, gang.request.gpus, [len(one.gpus) for one in gang.allocation.grants]) == (
+        JobKind.DISTRIBUTED, 8, [8, 8],
+    )  # fmt: skip
+    desk.now += HOUR
+    (other,) = desk.submit(draft("other", gpus=3), caller=BOB)
+    desk.cycle()
+    gang = ended(desk, desk.job(gang.id))
+    assert gang.allocation is not None
+    assert (gang.request.gpus, [len(one.gpus) for one in gang.allocation.grants]) == (5, [5, 5])
+    assert desk.cycle() == [other.id]
+    gang = up(desk, gang)
+    desk.do(elastic_jobs.resize, ANN, gang.id, gpus=2)
+    gang = up(desk, ended(desk, gang))
+    with pytest.raises(WrongState, match="3 GPUs are idle and wanted by no waiting job: asked for 5 more"):
+        desk.do(elastic_jobs.resize, ANN, gang.id, gpus=7)
+    desk.do(elastic_jobs.resize, ANN, gang.id, gpus=4)
+    gang = up(desk, ended(desk, gang))
+    assert gang.allocation is not None
+    assert [len(one.gpus) for one in gang.allocation.grants] == [4, 4]
+    order = launch_order(gang, JobSpec(command=("x", "{gpu_count}", "{gpu_list}")), desk.state.snapshot.nodes, {})
+    assert order.command == ("x", "4", "{gpu_list}")
 
 
 def _changes(**values: Any) -> jobs.JobChange:

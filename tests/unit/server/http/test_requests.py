@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import httpx
@@ -20,7 +21,7 @@ from corral.server.http.middleware import RequestEnvelope
 from corral.server.http.paging import page_of
 from corral.server.http.problems import Problem, install_problem_handlers
 from corral.server.http.strict_route import StrictRoute
-from corral.server.wiring.server_log import JsonFormatter, configure_logging, request_id
+from corral.server.wiring.server_log import JsonFormatter, add_log_file, configure_logging, request_id
 
 observed: list[tuple[str, str, int, float]] = []
 
@@ -132,6 +133,25 @@ def test_requests_are_measured_by_route_and_streams_until_they_begin(monkeypatch
         ("GET", "/endless", 200),
     ]
     assert observed[-1][3] == 0.0
+
+
+def test_the_log_file_is_private_and_rotated(tmp_path: Path) -> None:
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
+    path = tmp_path / "corral.log"
+    try:
+        configure_logging(log_format="plain", level="info")
+        close = add_log_file(path, max_bytes=4096, count=2)
+        for number in range(200):
+            logging.getLogger("corral.test").info("line %s %s", number, "x" * 80)
+        close()
+    finally:
+        root.handlers[:] = before
+        root.setLevel(level)
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files] == ["corral.log", "corral.log.1", "corral.log.2"]
+    assert all(file.stat().st_size <= 4096 and file.stat().st_mode & 0o077 == 0 for file in files)
+    assert "INFO corral.test [-] line 199" in path.read_text().splitlines()[-1]
 
 
 def test_log_lines_carry_the_request(capsys: pytest.CaptureFixture[str]) -> None:

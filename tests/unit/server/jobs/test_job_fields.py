@@ -44,6 +44,7 @@ SAMPLES: dict[str, tuple[Any, Any]] = {
     "venv": ("/envs/a", "/envs/b"),
     "max_retries": (1, 9),
     "preemptible": (False, True),
+    "restart_unsaved": (True, False),
     "checkpoint_interval": (60.0, 90.0),
 }
 #: What corral itself writes into a job: its identity and its life. Everything else is a field of the table.

@@ -122,6 +122,8 @@ MISTAKES: list[tuple[str, int, str, str]] = [
     ("server:\n  port: '8470'\n", 2, "server.port", "whole number"),
     ("server: {port: 1, port: 2}\n", 1, "server.port", "given twice"),
     ("server: {}\nlocal: {}\nserver: {}\n", 3, "server", "given twice; the first one is on line 1"),
+    ("server: {log_file_size: 1KiB}\n", 1, "server.log_file_size", "at least 4096"),
+    ("program_template: {notify: SIGKILL}\n", 1, "program_template.notify", "a signal such as SIGUSR1"),
     ("server: {log_format: xml}\n", 1, "server.log_format", "'plain' or 'json'"),
     ("server: {session_hours: .nan}\n", 1, "server.session_hours", "finite number"),
     ("scheduling:\n  algorithm: fairshare\n", 2, "scheduling.algorithm", "did you mean 'fair-share'"),
@@ -288,6 +290,41 @@ def test_the_old_json_becomes_a_file_that_works(tmp_path: Path) -> None:
     assert settings.notification.channels == ("mailto://someone@example.org",)
     assert imported.unknown == ("colour",)
     assert "monitor_interval -> monitoring.interval_seconds" in imported.mapped
+
+
+def test_an_imported_address_names_what_its_delivery_needs() -> None:
+    (remark,) = [text for text in import_config(SEED, "old.json").remarks if "email" in text]
+    assert "mailto://USER:PASSWORD@MAIL-SERVER?to=someone@example.org" in remark
+
+
+def test_the_old_json_is_read_in_place_of_a_yaml_file(tmp_path: Path) -> None:
+    file = tmp_path / "gpu_manager_config.json"
+    file.write_text(SEED.replace(',\n  "colour": "blue"', ""), encoding="utf-8")
+    settings = load_settings(config=file, environ={"CORRAL_HOME": str(tmp_path)})
+    assert (settings.policies.max_total_gpus, settings.scaling.enabled) == (8, True)
+    assert settings.alert_thresholds.free_gpus == 1
+    assert any("MAIL-SERVER" in note for note in settings.notes)
+    assert check_config(file) == []
+    file.write_text(SEED, encoding="utf-8")
+    (problem,) = check_config(file)
+    assert (problem.line, problem.key) == (13, "colour")
+    assert "corral config import" in problem.message
+    file.write_text('{\n\t"monitor_interval": 5,\n\t"max_manual_gpus": "six"\n}', encoding="utf-8")
+    (problem,) = check_config(file)
+    assert (problem.line, problem.key) == (3, "policies.max_manual_gpus")
+
+
+def test_sections_written_as_json_are_read_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "corral.json"
+    file.write_text('{"scaling": {"max_gpus": 8, "window_minutes": 1}, "server": {"port": 1}}')
+    settings = load_settings(config=file, environ={"CORRAL_HOME": str(tmp_path)})
+    assert (settings.scaling.max_gpus, settings.scaling.window_minutes) == (8, 1)
+
+
+def test_the_log_file_is_in_the_home_unless_the_configuration_differs(tmp_path: Path) -> None:
+    assert load(tmp_path).log_path == tmp_path / "corral.log"
+    assert load(tmp_path, "server: {log_file: /var/log/corral.log}\n").log_path == Path("/var/log/corral.log")
+    assert load(tmp_path, "server: {log_file: null}\n").log_path is None
 
 
 @pytest.mark.parametrize(

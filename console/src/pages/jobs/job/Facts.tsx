@@ -38,7 +38,7 @@ export function Facts({ job }: { job: Job }) {
     [t("queue"), job.queue],
     [t("priority"), job.priority],
     [t("size"), size(job)],
-    ["", elastic && t("elastic", { min: elastic.min_gpus, max: elastic.max_gpus })],
+    ["", elastic && t(job.nodes > 1 ? "elasticEach" : "elastic", { min: elastic.min_gpus, max: elastic.max_gpus })],
     [t("cpuMemory"), perNode],
     [t("package"), job.package],
     [t("flavor"), job.flavor],

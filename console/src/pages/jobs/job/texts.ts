@@ -19,6 +19,7 @@ export const texts = defineTexts({
   size: ["Size", "规模"],
   sizeText: ["{gpus} {gpus|GPU|GPUs}", "{gpus} 个 GPU"],
   sizeNodes: ["{nodes} nodes with {gpus} {gpus|GPU|GPUs} each", "{nodes} 个节点，每个 {gpus} 个 GPU"],
+  elasticEach: ["elastic, {min} to {max} GPUs on each node", "弹性，每个节点 {min} 到 {max} 个 GPU"],
   elastic: ["elastic, {min} to {max} GPUs", "弹性，{min} 到 {max} 个 GPU"],
   cpuMemory: ["CPUs and memory", "CPU 与内存"],
   cpus: ["{n} {n|CPU|CPUs}", "{n} 个 CPU"],

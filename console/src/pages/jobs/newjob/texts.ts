@@ -167,6 +167,11 @@ export const texts = defineTexts({
   gpusMissing: ["Give a number; 0 for CPUs only", "请填写数量；0 表示仅用 CPU"],
   asPreset: ["As the preset says: {value}", "按模板：{value}"],
   elastic: ["Elastic: grows into idle GPUs, shrinks when others need them", "弹性：空闲时扩展，他人需要时收缩"],
+  restartUnsaved: ["May start over before its first checkpoint", "首个检查点之前允许从头重启"],
+  restartUnsavedHint: [
+    "Then it starts with all idle GPUs; otherwise it grows after its first checkpoint.",
+    "开启后将以全部空闲 GPU 启动；否则在首个检查点之后才扩展。",
+  ],
   minGpus: ["At least", "最少"],
   maxGpus: ["At most", "最多"],
   maxGpusHint: ["Empty: as the installation says", "留空：按系统设置"],

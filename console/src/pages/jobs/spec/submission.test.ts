@@ -29,6 +29,7 @@ const JOB = {
   grace_seconds: 30,
   max_retries: 3,
   preemptible: true,
+  restart_unsaved: false,
   checkpoint_interval_seconds: null,
   image: null,
   venv: null,
@@ -61,7 +62,7 @@ const EVERY_FIELD: readonly Job[] = [
   FULL,
   { ...FULL, flavor: "fast" },
   { ...FULL, package: "a100-x4" },
-  { ...FULL, elastic: ELASTIC },
+  { ...FULL, elastic: ELASTIC, restart_unsaved: true },
   { ...FULL, preset: "llama", parameters: { lr: "1" } },
   { ...FULL, kind: "workbench" },
 ];
@@ -104,7 +105,7 @@ describe("every field of a job in the API's description", () => {
       { ...draft, kind: "distributed" },
       { ...draft, flavor: "fast" },
       { ...draft, sizing: "package", package: "a100-x4" },
-      { ...draft, isElastic: true, max_gpus: "4" },
+      { ...draft, isElastic: true, max_gpus: "4", restart_unsaved: true },
       { ...draft, kind: "preset", preset: "llama", parameters: { lr: "1" } },
     ];
     expect(namesOf(drafts.map(jobBody))).toEqual(fieldsOf("JobArray"));

@@ -27,6 +27,7 @@ const FIELDS: Fields = {
   gpus: ownSize((job) => (isElastic(job) ? undefined : positive(job.gpus))),
   min_gpus: (job) => job.elastic?.min_gpus,
   max_gpus: (job) => job.elastic?.max_gpus,
+  restart_unsaved: (job) => job.restart_unsaved || undefined,
   nodes: (job) => (job.nodes > 1 ? job.nodes : undefined),
   cpus: ownSize((job) => positive(job.cpus)),
   memory: ownSize((job) => (job.memory_bytes > 0 ? sizeText(job.memory_bytes) : undefined)),

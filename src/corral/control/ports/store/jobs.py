@@ -49,6 +49,9 @@ class JobTable(Protocol):
     def find(self, user: str | None, name: str) -> list[JobRecord]:
         """Jobs of that exact name, of one user or of all, newest first."""
 
+    def find_task(self, user: str, task: str) -> JobRecord | None:
+        """The user's newest job that holds GPUs for the task of this name."""
+
     def names_taken(self, user: str, names: Sequence[str]) -> set[str]:
         """Which of these names the user's jobs have already."""
 

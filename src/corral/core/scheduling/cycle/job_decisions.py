@@ -227,7 +227,7 @@ class JobDecisions:
         """Whether the job would have room if every elastic job shrank to its minimum."""
         if not self.snapshot.scaling.enabled or not self.snapshot.elastic:
             return False
-        able = [item for item in scalable_jobs(self.snapshot) if item.spare or item.coming]
+        able = [item for item in scalable_jobs(self.snapshot) if item.spare or item.is_releasing]
         with self.snapshot.trial() as trial:
             for item in able:
                 trial.resize(item.job, item.at_its_least())

@@ -216,7 +216,7 @@ class Cycle:
 
     def room_for_others(self, items: Sequence[Scalable]) -> list[Resize]:
         """The resizes that let as many jobs start as would start if each elastic job had its minimum."""
-        able = [item for item in items if item.spare or item.coming]
+        able = [item for item in items if item.spare or item.is_releasing]
         if not able or len(self.decisions.starts) == self._snapshot.count(JobState.QUEUED):
             return []
         with self._without_planned_starts():

@@ -2,6 +2,7 @@
 
 Every resize costs a restart, so each must be worth it. GPUs that other jobs need are released at once; all other
 resizes wait until the last resize is some time ago, a checkpoint is recent, and the change is expected to pay.
+A gang keeps its nodes and changes by equally many GPUs on each of them: sizes are GPUs per node.
 Decisions are made within the trial of a scheduling cycle: GPUs of jobs that it starts, and GPUs that it holds for
 planned starts, are not idle.
 """
@@ -9,6 +10,7 @@ planned starts, are not idle.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +20,9 @@ from corral.core.model import (
     Allocation,
     Ceiling,
     Elastic,
+    Grant,
     Job,
+    JobKind,
     JobState,
 )
 from corral.core.scheduling.backfill.planned_start import end_if_started
@@ -40,35 +44,62 @@ _NAMED = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scalable:
-    """An elastic job that can be resized now: it is starting, running or being resized."""
+class Part:
+    """The GPUs of an elastic job on one of its nodes."""
 
-    job: Job
-    elastic: Elastic
     slot: Slot
-    domain: Domain
-    #: the usable GPUs that it holds, or will hold when its present resize is done; lowest index first
+    #: the usable GPUs that the job holds, or will hold when its present resize is done; lowest index first
     gpus: tuple[str, ...]
     #: usable GPUs that are released when its present resize is done
     coming: frozenset[str]
 
     @property
-    def spare(self) -> int:
-        """How many GPUs the job could release for other jobs."""
-        return max(0, len(self.gpus) - self.elastic.min_gpus)
+    def node(self) -> str:
+        return self.slot.node.id
 
-    def at(self, count: int, more: Sequence[str] = ()) -> Allocation:
-        """The next allocation with `count` of the job's GPUs, usable ones first, and the GPUs in `more`."""
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scalable:
+    """An elastic job that can be resized now: it is starting, running or being resized."""
+
+    job: Job
+    elastic: Elastic
+    domain: Domain
+    #: in the order of its grants
+    parts: tuple[Part, ...]
+
+    @property
+    def size(self) -> int:
+        """The usable GPUs on each node."""
+        return min(len(part.gpus) for part in self.parts)
+
+    @property
+    def is_releasing(self) -> bool:
+        return any(part.coming for part in self.parts)
+
+    @property
+    def spare(self) -> int:
+        """How many GPUs the job could release for other jobs, on each node."""
+        return max(0, self.size - self.least)
+
+    @property
+    def least(self) -> int:
+        """The number of GPUs that the job keeps for sure on each node. A program that never wrote a checkpoint would
+        lose all its work: it is not restarted only to release GPUs, unless its owner allowed that."""
+        if self.job.state is JobState.RUNNING and not _may_restart(self.job):
+            return max(self.elastic.min_gpus, self.size)
+        return self.elastic.min_gpus
+
+    def at(self, count: int, more: Collection[str] = ()) -> Allocation:
+        """The next allocation with `count` of the job's GPUs on each node, usable ones first, and the GPUs in
+        `more`."""
         assert self.job.allocation is not None
-        (grant,) = self.job.allocation.grants
-        kept = [*self.gpus, *(gpu for gpu in grant.gpus if gpu not in self.gpus and gpu not in self.coming)][:count]
-        chosen = {*kept, *more}
-        order = tuple(gpu for gpu in self.slot.free_milli if gpu in chosen)
-        return replace(self.job.allocation, grants=(replace(grant, gpus=order),))
+        grants = zip(self.job.allocation.grants, self.parts, strict=True)
+        return replace(self.job.allocation, grants=tuple(_at(grant, part, count, more) for grant, part in grants))
 
     def at_its_least(self) -> Job:
         """The job with its minimum."""
-        return _holding(self.job, self.at(self.elastic.min_gpus))
+        return _holding(self.job, self.at(self.least))
 
 
 def scalable_jobs(snapshot: ClusterSnapshot) -> list[Scalable]:
@@ -81,24 +112,36 @@ def scalable_jobs(snapshot: ClusterSnapshot) -> list[Scalable]:
             continue
         if job.state not in (JobState.STARTING, JobState.RUNNING) and not job.is_resizing:
             continue
-        (grant,) = job.allocation.grants
+        domain = (queue.pool, job.allocation.model)
+        parts = tuple(_parts(snapshot, job, job.allocation, domain))
+        if len(parts) == len(job.allocation.grants):
+            found.append(Scalable(job=job, elastic=job.elastic, domain=domain, parts=parts))
+    return found
+
+
+def _parts(snapshot: ClusterSnapshot, job: Job, held: Allocation, domain: Domain) -> Iterator[Part]:
+    """One for each of its nodes that is ready and has usable GPUs of the job."""
+    target = {*(job.next_allocation or held).gpus}
+    for grant in held.grants:
         if grant.node not in snapshot.fleet.place_of:
             continue
-        slot, domain = snapshot.fleet.slot(grant.node), (queue.pool, job.allocation.model)
-        target = {*(job.next_allocation or job.allocation).gpus}
+        slot = snapshot.fleet.slot(grant.node)
         usable = [gpu for gpu in slot.domains.get(domain, ()) if gpu in grant.gpus]
         if usable:
-            found.append(
-                Scalable(
-                    job=job,
-                    elastic=job.elastic,
-                    slot=slot,
-                    domain=domain,
-                    gpus=tuple(gpu for gpu in usable if gpu in target),
-                    coming=frozenset(gpu for gpu in usable if gpu not in target),
-                )
+            yield Part(
+                slot=slot,
+                gpus=tuple(gpu for gpu in usable if gpu in target),
+                coming=frozenset(gpu for gpu in usable if gpu not in target),
             )
-    return found
+
+
+def _at(grant: Grant, part: Part, count: int, more: Collection[str]) -> Grant:
+    kept = [*part.gpus, *(gpu for gpu in grant.gpus if gpu not in part.gpus and gpu not in part.coming)][:count]
+    return _with_gpus(grant, part.slot, {*kept, *more})
+
+
+def _with_gpus(grant: Grant, slot: Slot, chosen: Collection[str]) -> Grant:
+    return replace(grant, gpus=tuple(gpu for gpu in slot.free_milli if gpu in chosen))
 
 
 # ---------------------------------------------------------------- for others
@@ -129,15 +172,15 @@ def make_room(snapshot: ClusterSnapshot, items: Sequence[Scalable], wanted: Want
     """
     given = {item.job.id: 0 for item in items}
     for need in _needs(snapshot, items, wanted):
-        short = need.gpus - sum(given[item.job.id] for item in items if need.concerns(item))
+        short = need.gpus - sum(given[item.job.id] * need.counted(item) for item in items if need.concerns(item))
         while short > 0:
             able = [item for item in items if need.concerns(item) and item.spare > given[item.job.id]]
             if not able:
                 break
-            item = min(able, key=lambda item: _disturbance(item, given[item.job.id], short))
-            taken = min(short, item.spare - given[item.job.id])
+            item = min(able, key=lambda item: _disturbance(item, given[item.job.id], short, need.counted(item)))
+            taken = min(math.ceil(short / need.counted(item)), item.spare - given[item.job.id])
             given[item.job.id] += taken
-            short -= taken
+            short -= taken * need.counted(item)
     return [_shrunk_for(item, given[item.job.id], snapshot, wanted, now) for item in items if given[item.job.id]]
 
 
@@ -147,6 +190,12 @@ class _Need:
 
     gpus: int
     concerns: Callable[[Scalable], bool] = field(repr=False)
+    #: whether GPUs on all nodes of a job help, or only those of one node
+    everywhere: bool = False
+
+    def counted(self, item: Scalable) -> int:
+        """How many GPUs help if the job releases one on each of its nodes."""
+        return len(item.parts) if self.everywhere else 1
 
 
 def _needs(snapshot: ClusterSnapshot, items: Sequence[Scalable], wanted: Wanted) -> Iterator[_Need]:
@@ -156,13 +205,17 @@ def _needs(snapshot: ClusterSnapshot, items: Sequence[Scalable], wanted: Wanted)
 
 def _needs_on_nodes(items: Sequence[Scalable], wanted: Wanted) -> Iterator[_Need]:
     """GPUs of a node that other jobs would use beyond those that are free there or are released anyway."""
-    for node, domain in dict.fromkeys((item.slot.node.id, item.domain) for item in items):
-        here = [item for item in items if (item.slot.node.id, item.domain) == (node, domain)]
-        free = {*here[0].slot.whole_gpus(domain)}
-        coming = {gpu for item in here for gpu in item.coming}
-        spare = {gpu for item in here for gpu in item.gpus[item.elastic.min_gpus :]}
+    found: dict[tuple[str, Domain], list[tuple[Scalable, Part]]] = defaultdict(list)
+    for item in items:
+        for part in item.parts:
+            found[part.node, item.domain].append((item, part))
+    for (node, domain), here in found.items():
+        slot = here[0][1].slot
+        free = {*slot.whole_gpus(domain)}
+        coming = {gpu for _, part in here for gpu in part.coming}
+        spare = {gpu for item, part in here for gpu in part.gpus[len(part.gpus) - item.spare :]}
         # A job without room beside the minimums waits for the end of the elastic jobs: releasing GPUs does not help it.
-        beside = len(here[0].slot.domains[domain]) - sum(len(item.gpus) - item.spare for item in here)
+        beside = len(slot.domains[domain]) - sum(len(part.gpus) - item.spare for item, part in here)
         used = {gpu for _, asked, gpus in wanted.on(node) if asked <= beside for gpu in gpus}
         missing = len(used & (free | coming | spare)) - len(free) - len(coming)
         if missing > 0:
@@ -175,10 +228,10 @@ def _needs_under_limits(snapshot: ClusterSnapshot, items: Sequence[Scalable], wa
         if most is None:
             continue
         asked = sum(job.request.total_gpu_milli for job in wanted if counts(job))
-        coming = sum(len(item.coming) for item in items if counts(item.job)) * WHOLE
+        coming = sum(len(part.coming) for item in items if counts(item.job) for part in item.parts) * WHOLE
         missing = has + asked - coming - most
         if asked and missing > 0:
-            yield _Need(gpus=math.ceil(missing / WHOLE), concerns=_counts_for(counts))
+            yield _Need(gpus=math.ceil(missing / WHOLE), concerns=_counts_for(counts), everywhere=True)
 
 
 def _limits_on(
@@ -197,10 +250,10 @@ def _limits_on(
         yield has, quota.gpu_milli if quota else None, _is_of(user=user, kind=kind)
 
 
-def _disturbance(item: Scalable, given: int, short: int) -> tuple[bool, bool, int, int]:
+def _disturbance(item: Scalable, given: int, short: int, counted: int) -> tuple[bool, bool, int, int]:
     """Sort key, the least disturbance first: jobs that are resized anyway; then a job that can release enough alone,
     with as few GPUs to spare as possible."""
-    left = item.spare - given
+    left = (item.spare - given) * counted
     is_enough = left >= short
     return (not item.job.is_resizing and not given, not is_enough, left if is_enough else -left, -item.job.serial)
 
@@ -210,11 +263,11 @@ def _shrunk_for(item: Scalable, given: int, snapshot: ClusterSnapshot, wanted: W
     if job.resized_at is not None and now < job.resized_at + snapshot.scaling.interval_seconds:
         # Demand goes up and down: one larger step now instead of many small ones.
         given = item.spare
-    here = [job_id for job_id, _, _ in wanted.on(item.slot.node.id)]
+    here = [job_id for part in item.parts for job_id, _, _ in wanted.on(part.node)]
     named = dict.fromkeys(here or [start.job_id for start in wanted.starts])
     return Resize(
         job_id=job.id,
-        allocation=item.at(len(item.gpus) - given),
+        allocation=item.at(item.size - given),
         cause=ResizeCause.OTHERS,
         for_jobs=tuple(named)[:_NAMED],
     )
@@ -245,7 +298,7 @@ class Scaling:
         rules = self.snapshot.scaling
         found = []
         for item in items:
-            job, size = item.job, len(item.gpus)
+            job, size = item.job, item.size
             fewer = size - max(item.elastic.min_gpus, size // 2)
             if job.state is not JobState.RUNNING or job.utilization is None or fewer <= 0:
                 continue
@@ -261,7 +314,7 @@ class Scaling:
         return found
 
     def grown(self, items: Iterable[Scalable]) -> list[Resize]:
-        """Jobs that use their GPUs well get idle GPUs of their node; users with a lower score first."""
+        """Jobs that use their GPUs well get idle GPUs of their nodes; users with a lower score first."""
         found = []
         for item in sorted(items, key=self._order):
             job = item.job
@@ -269,9 +322,9 @@ class Scaling:
                 continue
             if job.utilization < self.snapshot.scaling.up:
                 continue
-            more = self._idle(job, item.slot, item.domain, item.gpus)
-            if more and self._is_due(job) and self._pays(job, len(item.gpus), len(more)):
-                allocation = item.at(len(item.gpus), more)
+            more = self._idle(job, item.domain, [(part.slot, part.gpus) for part in item.parts])
+            if more and self._is_due(job) and self._pays(job, item.size, len(more) // len(item.parts)):
+                allocation = item.at(item.size, more)
                 self.trial.resize(job, _holding(job, allocation))
                 found.append(Resize(job_id=job.id, allocation=allocation, cause=ResizeCause.IDLE_GPUS))
         return found
@@ -281,30 +334,32 @@ class Scaling:
 
     def _widened(self, start: Start) -> Start:
         job = self.snapshot.jobs[start.job_id]
-        if job.elastic is None:
+        if job.elastic is None or job.kind is JobKind.WORKBENCH or not _may_restart(job):
+            # A workbench holds its GPUs before a program uses them: it gets more once they are used. A program that
+            # never wrote a checkpoint would keep the additional GPUs from other jobs until its end.
             return start
-        (grant,) = start.allocation.grants
-        slot = self.snapshot.fleet.slot(grant.node)
+        grants = [(grant, self.snapshot.fleet.slot(grant.node)) for grant in start.allocation.grants]
         domain = (self.snapshot.queues[job.queue].pool, start.allocation.model)
-        more = self._idle(job, slot, domain, grant.gpus)
+        more = self._idle(job, domain, [(slot, grant.gpus) for grant, slot in grants])
         if not more:
             return start
-        chosen = {*grant.gpus, *more}
-        gpus = tuple(gpu for gpu in slot.free_milli if gpu in chosen)
-        wider = replace(start.allocation, grants=(replace(grant, gpus=gpus),))
+        widened = (_with_gpus(grant, slot, {*grant.gpus, *more}) for grant, slot in grants)
+        wider = replace(start.allocation, grants=tuple(widened))
         self.trial.resize(replace(job, allocation=start.allocation), _holding(job, wider))
         return replace(start, allocation=wider)
 
-    def _idle(self, job: Job, slot: Slot, domain: Domain, gpus: Sequence[str]) -> list[str]:
-        """Idle GPUs of the node that no job waits for and that the job may have."""
+    def _idle(self, job: Job, domain: Domain, held: Sequence[tuple[Slot, Sequence[str]]]) -> frozenset[str]:
+        """Idle GPUs beside those that the job holds, equally many on each node, that no job waits for and that the job
+        may have."""
         assert job.elastic is not None
         if domain in self.crowded or any(claim.concerns(job) for claim in self.plan.claims):
-            return []
+            return frozenset()
         most = job.elastic.max_gpus
         if job.ceiling is not None and self.now < job.ceiling.until:
             most = min(most, job.ceiling.gpus - 1)
-        idle = idle_beside(self.reserved, job, slot, domain, self.now)
-        return linked_to(gpus, idle, slot.links, min(most - len(gpus), spare_gpus(self.snapshot, job)))
+        idle = [idle_beside(self.reserved, job, slot, domain, self.now) for slot, _ in held]
+        most = min(most - min(len(gpus) for _, gpus in held), spare_gpus(self.snapshot, job) // len(held))
+        return chosen_beside(held, idle, min(most, *map(len, idle)))
 
     def _is_due(self, job: Job) -> bool:
         """Whether the last resize is long enough ago; if not, another cycle is requested for that time."""
@@ -319,11 +374,12 @@ class Scaling:
         """Whether `change` more or fewer GPUs are worth a restart of the job.
 
         The job is assumed to run as long again as it has run, within its time limit. Work since the last checkpoint may
-        be lost; a job without any checkpoint would start from the beginning, and is not resized.
+        be lost; a job without any checkpoint would start from the beginning, and is not resized unless its owner
+        allowed that.
         """
-        if job.started_at is None or job.allocated_at is None or job.checkpointed_at is None:
+        if job.started_at is None or job.allocated_at is None or not _may_restart(job):
             return False
-        unsaved = self.now - max(job.started_at, job.checkpointed_at)
+        unsaved = self.now - max(job.started_at, job.checkpointed_at or 0.0)
         restart = job.started_at - job.allocated_at
         ahead = min(self.now - job.started_at, job.expected_end - job.grace_seconds - self.now)
         return ahead * change >= MARGIN * (unsaved + restart) * size
@@ -340,6 +396,19 @@ def idle_beside(reserved: Reserved, job: Job, slot: Slot, domain: Domain, now: f
     ]
 
 
+def chosen_beside(
+    held: Sequence[tuple[Slot, Sequence[str]]], idle: Sequence[Sequence[str]], count: int
+) -> frozenset[str]:
+    """So many of the idle GPUs of each node, those linked to the job's own first."""
+    pairs = zip(held, idle, strict=True)
+    return frozenset(gpu for (slot, gpus), free in pairs for gpu in linked_to(gpus, free, slot.links, count))
+
+
+def _may_restart(job: Job) -> bool:
+    """Whether the job may be restarted for a resize: it has saved once, or its owner allowed that it starts over."""
+    return job.checkpointed_at is not None or job.restart_unsaved
+
+
 def _ceiling(known: Ceiling | None, gpus: int, rules: ScalingRules, now: float) -> Ceiling:
     times = 1 if known is None else known.times + 1
     seconds = rules.interval_seconds * CEILING_INTERVALS * 2.0 ** min(times - 1, _MOST_DOUBLINGS)
@@ -352,7 +421,7 @@ def _holding(job: Job, allocation: Allocation) -> Job:
 
 
 def _is_on(node: str, domain: Domain) -> Callable[[Scalable], bool]:
-    return lambda item: (item.slot.node.id, item.domain) == (node, domain)
+    return lambda item: item.domain == domain and any(part.node == node for part in item.parts)
 
 
 def _counts_for(counts: Callable[[Job], bool]) -> Callable[[Scalable], bool]:

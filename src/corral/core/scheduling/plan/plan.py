@@ -51,7 +51,7 @@ class ResizeCause(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resize:
-    """An elastic job continues with more or fewer GPUs of its node."""
+    """An elastic job continues with more or fewer GPUs of its nodes."""
 
     job_id: str
     allocation: Allocation

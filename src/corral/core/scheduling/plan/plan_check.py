@@ -102,13 +102,17 @@ class _Check:
         if [grant.node for grant in resize.allocation.grants] != [grant.node for grant in job.allocation.grants]:
             yield f"{job.id} is resized and leaves its node"
             return
-        if not 1 <= len(resize.allocation.gpus) <= job.elastic.max_gpus:
-            yield f"{job.id} is resized to {len(resize.allocation.gpus)} GPUs and asks for {_range_of(job)}"
+        sizes = {len(grant.gpus) for grant in resize.allocation.grants}
+        if len(sizes) > 1:
+            yield f"{job.id} is resized to different numbers of GPUs on its nodes"
+        if not 1 <= min(sizes) <= max(sizes) <= job.elastic.max_gpus:
+            yield f"{job.id} is resized to {max(sizes)} GPUs and asks for {_range_of(job)}"
         held = {*job.allocation.gpus}
-        more = tuple(gpu for gpu in resize.allocation.gpus if gpu not in held)
-        if more and job.is_resizing:
-            yield f"{job.id} is being resized already and gets {', '.join(more)} besides"
-        yield from self._take(job, Grant(node=job.allocation.grants[0].node, gpus=more))
+        for grant in resize.allocation.grants:
+            more = tuple(gpu for gpu in grant.gpus if gpu not in held)
+            if more and job.is_resizing:
+                yield f"{job.id} is being resized already and gets {', '.join(more)} besides"
+            yield from self._take(job, Grant(node=grant.node, gpus=more))
 
     def _of_preemption(self, preemption: Preemption) -> Iterator[str]:
         jobs = self._snapshot.jobs

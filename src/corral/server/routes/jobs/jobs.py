@@ -17,6 +17,7 @@ from corral.control.fleet.catalog import Catalog, load_catalog
 from corral.control.jobs import job_clone, job_edit, jobs
 from corral.control.jobs.job_clusters import homes_of
 from corral.control.jobs.job_kinds import HOST_COMMAND
+from corral.control.jobs.job_references import record_named
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.monitoring import idle_jobs
@@ -290,10 +291,10 @@ async def list_attempts(job: str, caller: AnyCaller, context: Context) -> ListVi
 
 
 def find_job(tables: Transaction, caller: Caller, ref: str) -> JobRecord:
-    """A job that the caller may see by its id, or one of the caller's own by its name."""
+    """A job that the caller may see by its id, or one of the caller's own jobs and tasks by its name."""
     record = tables.jobs.get(ref) if ref.startswith("j-") else None
     if record is None:
-        record = next(iter(tables.jobs.find(caller.name, ref)), None)
+        record = record_named(tables, caller.name, ref)
     if record is None or not may_see_job(caller, record.job.user):
         raise NotFound(f"there is no job {ref!r}", field="job")
     return record

@@ -25,7 +25,12 @@ router = resource_router("/tasks", "tasks")
 
 class TaskCreate(Body):
     task: Label
-    gpus: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    gpus: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+        default=None, description="null: an automatic allocation, which begins with scaling.min_gpus."
+    )
+    wait: bool = Field(
+        default=False, description="Queue the task if a limit on held GPUs leaves no room now, in place of a refusal."
+    )
 
 
 class ProgramCreate(Body):
@@ -43,8 +48,8 @@ class TaskView(View):
 
 @router.post("", status_code=201, operation_id="allocate_task", responses=problems(409))
 async def allocate_task(body: TaskCreate, caller: AnyCaller, context: Context) -> TaskView:
-    """Hold GPUs under a task's name: a given number, or the free ones within the automatic limit."""
-    given = await context.execute(tasks.allocate, caller, body.task, body.gpus, context.task_holder)
+    """Hold GPUs under a task's name: a given number, or automatically the minimum."""
+    given = await context.execute(tasks.allocate, caller, body.task, body.gpus, context.task_holder, wait=body.wait)
     return TaskView(task=body.task, job=job_view(given.record, caller), warning=given.warning)
 
 

@@ -126,10 +126,14 @@ class JobCreate(JobSettings):
         default=None, description="Values for the preset's parameters; the others have their defaults."
     )
     min_gpus: GpuCount | None = Field(
-        default=None, description="Minimum of an elastic job, which grows and shrinks; instead of gpus."
+        default=None, description="Minimum of an elastic job on each node; it grows and shrinks. Instead of gpus."
     )
     max_gpus: GpuCount | None = Field(
-        default=None, description="Maximum of an elastic job; null: the installation's default."
+        default=None, description="Maximum of an elastic job on each node; null: the installation's default."
+    )
+    restart_unsaved: bool | None = Field(
+        default=None,
+        description="Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.",
     )
     nodes: Annotated[int, Field(ge=1, le=10_000)] = 1
     grace: Annotated[Duration, Field(le=3600)] | None = None
@@ -191,6 +195,9 @@ class JobEdit(Body):
     preemptible: bool | None = Field(
         default=None,
         description="Can be changed until the job has started for the first time. Null: the default of its kind.",
+    )
+    restart_unsaved: bool = Field(
+        default=False, description="Whether the job may start over for a resize before it has saved a checkpoint."
     )
     after: Others | None = Field(default=None, description="Null: the job depends on no other job.")
     gpus: Gpus = Field(default=0, description="Per node: 0, a share below 1, or whole GPUs.")

@@ -135,6 +135,9 @@ class JobView(View):
         default=None,
         description="Set for an elastic job, which grows and shrinks; gpus is its present size, or its minimum.",
     )
+    restart_unsaved: bool = Field(
+        description="Whether the job may start over for a resize before it has saved a checkpoint."
+    )
     end_reason: str | None
     exit_code: int | None
     message: str

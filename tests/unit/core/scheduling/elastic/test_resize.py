@@ -28,6 +28,7 @@ from corral.core.people.quota import Quota
 from corral.core.people.scores import Score
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.plan.plan import Plan, ResizeCause
+from corral.core.scheduling.plan.plan_check import check_plan
 from corral.core.snapshot.changes import PutQuota, PutRules, PutScore
 from corral.core.snapshot.installation import Limits, ScalingRules
 from tests.unit.core.builders import node, running, snapshot_of, started, waiting
@@ -71,6 +72,8 @@ def test_it_grows_into_everything_that_is_idle_beside_it() -> None:
         ("it is only starting", {"state": JobState.STARTING, "started_at": None}, [], None),
         ("it is being stopped", {"state": JobState.STOPPING, "stopping_for": EndReason.PREEMPTED}, [], None),
         ("it never saved", {"checkpointed_at": None}, [], None),
+        ("it never saved, and may start over", {"checkpointed_at": None, "restart_unsaved": True}, [], 8),
+        ("that does not pay", {"checkpointed_at": None, "restart_unsaved": True, "most": 5}, [], None),
         ("it saved long ago, and would lose that", {"checkpointed_at": NOW - 4900}, [], 8),
         ("little is gained for much that is lost", {"checkpointed_at": NOW - 2600, "most": 3}, [], None),
         ("its restart takes hours", {"allocated_at": -20_000.0}, [], None),
@@ -161,14 +164,23 @@ def test_switched_off_nothing_is_resized() -> None:
 # ---------------------------------------------------------------- starting
 
 
-def test_it_starts_with_what_is_idle() -> None:
-    job = waiting(1, gpus=2, elastic=Elastic(min_gpus=2, max_gpus=6))
+@pytest.mark.parametrize(
+    ("restarts", "values", "gpus"),
+    [
+        (True, {}, 6),
+        (False, {"checkpointed_at": NOW - 60}, 6),
+        (False, {}, 2),  # it could not release them before it has saved
+        (True, {"kind": JobKind.WORKBENCH}, 2),  # a task has no program yet
+    ],
+)
+def test_it_starts_with_what_is_idle_if_it_can_release_that(restarts: bool, values: dict[str, Any], gpus: int) -> None:
+    job = waiting(1, gpus=2, elastic=Elastic(min_gpus=2, max_gpus=6), restart_unsaved=restarts, **values)
     (start,) = schedule(snapshot_of(RULED, NODE, job), NOW).starts
-    assert start.allocation.gpus == tuple(f"n1/{index}" for index in range(6))
+    assert start.allocation.gpus == tuple(f"n1/{index}" for index in range(gpus))
 
 
 def test_it_starts_with_its_least_when_others_wait() -> None:
-    job = waiting(1, gpus=2, elastic=Elastic(min_gpus=2, max_gpus=8))
+    job = waiting(1, gpus=2, elastic=Elastic(min_gpus=2, max_gpus=8), restart_unsaved=True)
     plan = schedule(snapshot_of(RULED, NODE, job, waiting(2, gpus=7)), NOW)
     assert {start.job_id: len(start.allocation.gpus) for start in plan.starts} == {"j-1": 2}
     plan = schedule(snapshot_of(RULED, NODE, job, waiting(2, gpus=3)), NOW)
@@ -191,7 +203,11 @@ def test_it_starts_with_its_least_when_others_wait() -> None:
         ("two shares of one", [elastic(1, 8), *(waiting(n, gpu_milli=400) for n in (8, 9))], {"j-1": 7}),
         ("it has just started", [elastic(1, 8, state=JobState.STARTING, started_at=None), waiting(9, gpus=6)],
          {"j-1": 2}),
-        ("it never saved", [elastic(1, 8, checkpointed_at=None), waiting(9, gpus=6)], {"j-1": 2}),
+        ("it never saved", [elastic(1, 8, checkpointed_at=None), waiting(9, gpus=6)], {}),
+        ("it never saved, and may start over",
+         [elastic(1, 8, checkpointed_at=None, restart_unsaved=True), waiting(9, gpus=6)], {"j-1": 2}),
+        ("one that never saved, and one that did",
+         [elastic(1, 4, checkpointed_at=None), elastic(2, 4, first=4), waiting(9, gpus=2)], {"j-2": 2}),
         ("it was resized lately: all at once", [elastic(1, 8, resized_at=NOW - 9), waiting(9, gpus=1)], {"j-1": 2}),
         ("what is promised, too", [elastic(1, 4), running(2, {"n1": (4, 5, 6, 7)}), waiting(9, gpus=5)], {"j-1": 2}),
         ("no more than what is missing then",
@@ -214,11 +230,47 @@ def test_it_shrinks_for_others(words: str, things: list[Job], expected: dict[str
 
 
 def test_a_gang_gets_its_nodes() -> None:
-    two = running(2, {"n2": tuple(range(8))}, elastic=Elastic(min_gpus=1, max_gpus=8))
+    two = running(2, {"n2": tuple(range(8))}, elastic=Elastic(min_gpus=1, max_gpus=8), checkpointed_at=NOW)
     snapshot = snapshot_of(RULED, NODE, node("n2", gpus=8), elastic(1, 8), two, waiting(9, gpus=4, nodes=2))
     plan = schedule(snapshot, NOW)
     assert resizes(plan) == {"j-1": (4, ResizeCause.OTHERS), "j-2": (4, ResizeCause.OTHERS)}
     assert all(resize.for_jobs == ("j-9",) for resize in plan.resizes)
+
+
+def gang(serial: int, held: int, **values: Any) -> Job:
+    """On both nodes, from the first GPU on; works well, saved a moment ago."""
+    base = {"elastic": Elastic(min_gpus=2, max_gpus=8), "utilization": 0.9, "checkpointed_at": NOW - 1}
+    on = {"n1": tuple(range(held)), "n2": tuple(range(held))}
+    return replace(running(serial, on, kind=JobKind.DISTRIBUTED), **{**base, **values})
+
+
+@pytest.mark.parametrize(
+    ("words", "things", "sizes"),
+    [
+        ("it grows on both nodes", [gang(1, 2)], [8, 8]),
+        ("by as many on each", [gang(1, 2), running(2, {"n2": (5, 6, 7)})], [5, 5]),
+        ("within its bounds", [gang(1, 2, elastic=Elastic(min_gpus=2, max_gpus=3))], [3, 3]),
+        ("not on one alone", [gang(1, 2), running(2, {"n2": tuple(range(2, 8))})], None),
+        ("it shrinks on both for a job on one", [gang(1, 8), waiting(9, gpus=3)], [5, 5]),
+        ("for two jobs on one node", [gang(1, 8), waiting(8, gpus=3), waiting(9, gpus=3)], [2, 2]),
+        ("for another gang", [gang(1, 8), waiting(9, gpus=4, nodes=2)], [4, 4]),
+        ("unused GPUs of both", [gang(1, 8, utilization=0.1)], [4, 4]),
+        ("it never saved", [gang(1, 8, checkpointed_at=None), waiting(9, gpus=1)], None),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_gang_changes_on_all_its_nodes(words: str, things: list[Job], sizes: list[int] | None) -> None:
+    plan = schedule(snapshot_of(RULED, NODE, node("n2", gpus=8), *things), NOW)
+    found = [[len(grant.gpus) for grant in resize.allocation.grants] for resize in plan.resizes]
+    assert found == ([] if sizes is None else [sizes]), words
+    assert check_plan(snapshot_of(RULED, NODE, node("n2", gpus=8), *things), plan) == []
+
+
+def test_a_gang_counts_with_all_its_nodes_for_a_limit() -> None:
+    """Three GPUs are missing under the limit: two on each of two nodes."""
+    limits = replace(RULED, limits=Limits(max_total_gpus=16))
+    things = (limits, NODE, node("n2", gpus=8), node("n3", gpus=4), gang(1, 8), waiting(9, gpus=3))
+    assert resizes(schedule(snapshot_of(*things), NOW)) == {"j-1": (12, ResizeCause.OTHERS)}
 
 
 def test_in_a_strict_line_no_job_passes() -> None:

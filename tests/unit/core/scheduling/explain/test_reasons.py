@@ -240,7 +240,8 @@ def test_gpus_out_of_use_are_named() -> None:
 
 
 def test_an_elastic_job_that_shrinks_is_named() -> None:
-    elastic = replace(running(1, {"n1": (0, 1, 2, 3)}), elastic=Elastic(min_gpus=1, max_gpus=4), grace_seconds=30.0)
+    bounds = Elastic(min_gpus=1, max_gpus=4)
+    elastic = replace(running(1, {"n1": (0, 1, 2, 3)}), elastic=bounds, restart_unsaved=True, grace_seconds=30.0)
     snapshot = snapshot_of(node("n1", gpus=4), elastic, waiting(2, gpus=2))
     plan = schedule(snapshot, 10.0)
     (resize,) = plan.resizes

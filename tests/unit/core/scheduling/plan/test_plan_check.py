@@ -141,6 +141,23 @@ def test_what_a_contradiction_is_called(snapshot: ClusterSnapshot, plan: Plan, w
     assert any(words in problem for problem in problems), problems
 
 
+def test_a_gang_is_resized_to_one_number_on_all_its_nodes() -> None:
+    """Two of four GPUs of each node are free."""
+    gang = running(1, {"n1": (0, 1), "n2": (0, 1)}, elastic=Elastic(min_gpus=1, max_gpus=3))
+    snapshot = snapshot_of(node("n1", 4), node("n2", 4), gang)
+
+    def problems(*indexes: tuple[int, ...]) -> list[str]:
+        grants = tuple(on(f"n{n}", *each).grants[0] for n, each in enumerate(indexes, start=1))
+        allocation = Allocation(grants=grants, model="A10")
+        return check_plan(snapshot, Plan(at=NOW, resizes=(resize("j-1", allocation),)))
+
+    assert problems((0, 1, 2), (0, 1, 3)) == []
+    assert problems((0,), (1,)) == []
+    assert "different numbers of GPUs" in problems((0, 1, 2), (0, 1))[0]
+    assert "asks for 1 to 3 GPUs" in problems((0, 1, 2, 3), (0, 1, 2, 3))[0]
+    assert "leaves its node" in problems((0, 1))[0]
+
+
 def test_what_is_kept_for_one_is_not_given_to_another(snapshot: ClusterSnapshot) -> None:
     kept = planned(snapshot, "j-11", on("n1", 2, 3))
     assert check_plan(snapshot, Plan(at=NOW, planned=(kept,))) == []

@@ -230,7 +230,7 @@ def test_an_elastic_job_shrinks_before_any_job_is_preempted() -> None:
     elastic = Elastic(min_gpus=1, max_gpus=2)
     snapshot = snapshot_of(
         rules(), URGENT, node("n1", 3),
-        running(1, {"n1": (0, 1)}, queue="urgent", priority=9, elastic=elastic),
+        running(1, {"n1": (0, 1)}, queue="urgent", priority=9, elastic=elastic, restart_unsaved=True),
         running(2, {"n1": (2,)}, queue="urgent", priority=9),
         waiting(3, queue="urgent", gpus=1, priority=1),
     )  # fmt: skip

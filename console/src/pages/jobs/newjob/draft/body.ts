@@ -11,7 +11,11 @@ function size(draft: Draft): JobBody {
   if (draft.sizing === "package") return { package: draft.package || undefined };
   const gpus =
     draft.isElastic && draft.kind !== "workbench"
-      ? { min_gpus: amount(draft.min_gpus), max_gpus: amount(draft.max_gpus) }
+      ? {
+          min_gpus: amount(draft.min_gpus),
+          max_gpus: amount(draft.max_gpus),
+          restart_unsaved: draft.restart_unsaved || undefined,
+        }
       : { gpus: amount(draft.gpus) };
   return {
     ...gpus,

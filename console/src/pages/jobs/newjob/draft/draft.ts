@@ -30,6 +30,7 @@ export interface Draft extends PlainValues {
   readonly isElastic: boolean;
   readonly min_gpus: string;
   readonly max_gpus: string;
+  readonly restart_unsaved: boolean;
   readonly cpus: string;
   readonly memory: string;
   readonly model: readonly string[];
@@ -72,6 +73,7 @@ export const EMPTY: Draft = {
   isElastic: false,
   min_gpus: "1",
   max_gpus: "",
+  restart_unsaved: false,
   cpus: "",
   memory: "",
   model: [],
@@ -129,6 +131,7 @@ function sizeOf(job: Schema<"JobView">): Partial<Draft> {
     isElastic: elastic !== null,
     min_gpus: elastic === null ? EMPTY.min_gpus : String(elastic.min_gpus),
     max_gpus: elastic === null ? "" : String(elastic.max_gpus),
+    restart_unsaved: job.restart_unsaved,
     cpus: job.cpus === 0 ? "" : String(job.cpus),
     memory: job.memory_bytes === 0 ? "" : sizeText(job.memory_bytes),
     flavor: job.flavor ?? "",

@@ -41,11 +41,19 @@ export function CustomSize() {
           {...field("memory")}
         />
       </SimpleGrid>
-      {draft.kind !== "workbench" && draft.kind !== "distributed" && (
+      {draft.kind !== "workbench" && (
         <Switch
           label={t("elastic")}
           checked={draft.isElastic}
           onChange={(event) => set({ isElastic: event.currentTarget.checked })}
+        />
+      )}
+      {isElastic && (
+        <Switch
+          label={t("restartUnsaved")}
+          description={t("restartUnsavedHint")}
+          checked={draft.restart_unsaved}
+          onChange={(event) => set({ restart_unsaved: event.currentTarget.checked })}
         />
       )}
       {isElastic && (
