@@ -4191,7 +4191,15 @@ export interface components {
             };
             /** Gpus */
             gpus: number;
-            /** Gpus Free */
+            /**
+             * Gpus Allocated
+             * @description GPUs that jobs hold.
+             */
+            gpus_allocated: number;
+            /**
+             * Gpus Free
+             * @description GPUs that a job could start on now.
+             */
             gpus_free: number;
             /**
              * Gpus Taken
@@ -5011,6 +5019,11 @@ export interface components {
              * @description Share of the GPU that jobs hold, 0 to 1.
              */
             allocated: number[];
+            /**
+             * Free
+             * @description A job could start on the GPU now.
+             */
+            free: boolean[];
             /** Health */
             health: components["schemas"]["GpuHealth"][];
             /** Id */
@@ -5033,7 +5046,7 @@ export interface components {
             node: number[];
             /**
              * Owner
-             * @description Owner of the job that holds the largest share; null if the GPU is free.
+             * @description Owner of the job that holds the largest share; null if no job holds it.
              */
             owner: (number | null)[];
             /** Pool */
@@ -5141,6 +5154,11 @@ export interface components {
              * @description Observed problems, oldest first, also those that are over.
              */
             evidence: components["schemas"]["EvidenceView"][];
+            /**
+             * Free
+             * @description A job could start on the GPU now: not held, healthy, on a ready node, not reserved for some users.
+             */
+            free: boolean;
             health: components["schemas"]["GpuHealth"];
             /**
              * Health Since
@@ -5167,6 +5185,11 @@ export interface components {
             /** Pool */
             pool: string;
             reading: components["schemas"]["ReadingView"] | null;
+            /**
+             * Reserved
+             * @description The GPU is idle, and reserved for some users.
+             */
+            reserved: boolean;
             /**
              * Taken
              * @description The GPU is used outside of corral.
@@ -7024,8 +7047,16 @@ export interface components {
             gpus: components["schemas"]["GpuView"][];
             /** Gpus Allocated */
             gpus_allocated: number;
-            /** Gpus Free */
+            /**
+             * Gpus Free
+             * @description GPUs that a job could start on now.
+             */
             gpus_free: number;
+            /**
+             * Gpus Reserved
+             * @description Idle GPUs that are reserved for some users.
+             */
+            gpus_reserved: number;
             /** Gpus Total */
             gpus_total: number;
             host?: components["schemas"]["HostView"] | null;
@@ -7387,8 +7418,16 @@ export interface components {
             gpus_allocated: number;
             /** Gpus Failed */
             gpus_failed: number;
-            /** Gpus Free */
+            /**
+             * Gpus Free
+             * @description GPUs that a job could start on now.
+             */
             gpus_free: number;
+            /**
+             * Gpus Reserved
+             * @description Idle GPUs that are reserved for some users.
+             */
+            gpus_reserved: number;
             /** Gpus Stale */
             gpus_stale: number;
             /** Gpus Suspect */
@@ -7602,7 +7641,7 @@ export interface components {
         PanelKindView: {
             /**
              * Free
-             * @description GPUs of these that are healthy and free.
+             * @description GPUs of these that a job could start on now.
              */
             free: number;
             /**
@@ -7651,7 +7690,7 @@ export interface components {
         PanelView: {
             /**
              * Free
-             * @description GPUs of these that are healthy and free.
+             * @description GPUs of these that a job could start on now.
              */
             free: number;
             /**

@@ -108,7 +108,7 @@ class GpuColumns(TypedDict):
     health: list[GpuHealth]
     #: Share of the GPU that jobs hold, 0 to 1.
     allocated: list[float]
-    #: Owner of the job that holds the largest share; null if the GPU is free.
+    #: Owner of the job that holds the largest share; null if no job holds it.
     owner: list[int | None]
     #: That job, if the caller may see it.
     job: list[str | None]
@@ -121,6 +121,8 @@ class GpuColumns(TypedDict):
     power: list[float | None]
     #: The GPU is used outside of corral.
     taken: list[bool]
+    #: A job could start on the GPU now.
+    free: list[bool]
     #: The GPU was never read, or its last reading is too old.
     stale: list[bool]
 
@@ -219,6 +221,10 @@ class GpuView(TypedDict):
     allocated: float
     #: The GPU is used outside of corral.
     taken: bool
+    #: A job could start on the GPU now: not held, healthy, on a ready node, not reserved for some users.
+    free: bool
+    #: The GPU is idle, and reserved for some users.
+    reserved: bool
     jobs: list[HolderView]
     reading: ReadingView | None
 
@@ -236,7 +242,10 @@ class ClusterView(TypedDict):
     nodes: int
     nodes_ready: int
     gpus: int
+    #: GPUs that a job could start on now.
     gpus_free: int
+    #: GPUs that jobs hold.
+    gpus_allocated: float
     #: GPUs that are used outside of corral.
     gpus_taken: int
     #: GPU models by the names of the cluster's own scheduler, if configured.
@@ -278,7 +287,10 @@ class NodeView(TypedDict):
     labels: dict[str, str]
     load: float | None
     gpus_total: int
+    #: GPUs that a job could start on now.
     gpus_free: float
+    #: Idle GPUs that are reserved for some users.
+    gpus_reserved: int
     gpus_allocated: float
     taken: TakenView
     gpus: list[GpuView]
@@ -352,7 +364,10 @@ class OverviewView(TypedDict):
     nodes: int
     nodes_by_state: dict[str, int]
     gpus: int
+    #: GPUs that a job could start on now.
     gpus_free: float
+    #: Idle GPUs that are reserved for some users.
+    gpus_reserved: int
     gpus_allocated: float
     #: GPUs that are used outside of corral.
     gpus_taken: int
@@ -426,7 +441,7 @@ class PanelKindView(TypedDict):
     occupied: float
     #: GPUs that jobs of this kind can have.
     total: float
-    #: GPUs of these that are healthy and free.
+    #: GPUs of these that a job could start on now.
     free: float
     #: GPUs that the waiting jobs ask for.
     gap: float
@@ -444,7 +459,7 @@ class PanelView(TypedDict):
     occupied: float
     #: GPUs that jobs of this kind can have.
     total: float
-    #: GPUs of these that are healthy and free.
+    #: GPUs of these that a job could start on now.
     free: float
     #: GPUs that the waiting jobs ask for.
     gap: float

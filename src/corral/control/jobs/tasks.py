@@ -20,6 +20,7 @@ from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.permissions import require
 from corral.control.ports import Workspace
 from corral.control.records import Function, JobRecord, JobSpec
+from corral.core.fleet.free_gpus import free_gpus
 from corral.core.model import WHOLE, Job, JobKind, JobState, Request
 
 PROGRAM_FILE = "program.json"
@@ -147,9 +148,10 @@ def _count(work: Work, caller: Caller, gpus: int | None, held: int, limit: int |
             limit=limit,
         )
     pool = _pool_of_tasks(work, caller)
+    free = frozenset(free_gpus(work.state.snapshot, work.now, caller.name).free)
     largest = max(
         (
-            len(slot.whole_gpus(domain))
+            len(free.intersection(slot.whole_gpus(domain)))
             for slot in work.state.snapshot.fleet.slots
             for domain in slot.domains
             if domain[0] == pool and domain[1]

@@ -82,7 +82,7 @@ def monitored(
             history,
             clock=clock,
             interval_seconds=interval,
-            inspect_fleet=lambda: controller.inspect(read_fleet),
+            inspect_fleet=lambda: controller.inspect(read_fleet, clock.now()),
         )
         meter = UsageMeter(controller=controller, store=store, now=clock.now(), interval_seconds=interval)
         alerting = AlertWorker(

@@ -88,7 +88,7 @@ def exposed(**changes: object) -> dict[tuple[str, frozenset[tuple[str, str]]], f
     gpus = [gpu.id for found in state.snapshot.nodes.values() for gpu in found.gpus]
     usual = {
         "now": NOW,
-        "fleet": read_fleet(state),
+        "fleet": read_fleet(state, NOW),
         "job_counts": {"running": 1, "queued": 1, "completed": 7},
         "measured": {gpu: LatestReading(reading=reading(gpu), stale=gpu == gpus[-1]) for gpu in gpus},
         "hosts": {"n1": host("n1"), "n2": host("n2", stale=True)},
@@ -181,7 +181,7 @@ def test_the_fleet_in_numbers() -> None:
     assert seen["corral_jobs", of(state="failed")] == 0
     assert seen["corral_gpus", of(**pool_and_model)] == 4
     assert seen["corral_gpus_held", of(**pool_and_model)] == 1
-    assert seen["corral_gpus_free", of(**pool_and_model)] == 3
+    assert seen["corral_gpus_free", of(**pool_and_model)] == 0, "one is held, one failed, two are down"
     assert seen["corral_gpus_by_health", of(**pool_and_model, health="failed")] == 1
     assert seen["corral_gpus_by_health", of(**pool_and_model, health="suspect")] == 0
     assert seen["corral_nodes", of(state="down")] == 1
@@ -253,7 +253,7 @@ def test_promtool_finds_nothing_to_say() -> None:
     gpus = [gpu.id for found in state.snapshot.nodes.values() for gpu in found.gpus]
     seen = Seen(
         now=NOW,
-        fleet=read_fleet(state),
+        fleet=read_fleet(state, NOW),
         job_counts={},
         measured={gpu: LatestReading(reading=reading(gpu), stale=False) for gpu in gpus},
         hosts={"n1": host("n1")},
