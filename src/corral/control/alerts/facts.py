@@ -143,6 +143,7 @@ def _gpu(
         health=gpu.health,
         evidence=evidence_text,
         temperature_celsius=valid.temperature_celsius,
+        power_watts=valid.power_watts,
         power_part=_part(valid.power_watts, valid.power_limit_watts),
         utilization=valid.utilization,
         memory_part=_part(valid.memory_used_bytes, valid.memory_total_bytes),

@@ -168,9 +168,14 @@ class SchedulingSettings(Section):
 
 
 class AlertThresholds(Section):
+    """Readings that raise alerts. Utilisation, memory and power do so if the configuration sets them."""
+
     temperature: Annotated[float, Field(ge=0, le=150)] = 85
     utilization: Annotated[float, Field(ge=0, le=100)] = 95
     memory: Annotated[float, Field(ge=0, le=100)] = 90
+    power_watts: Annotated[float, Field(gt=0, le=100_000)] | None = None
+    #: how long a threshold of the configuration must be crossed
+    duration_seconds: Annotated[float, Field(ge=0, le=2_592_000)] = 60
 
 
 class HealthSettings(Section):

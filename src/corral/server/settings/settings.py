@@ -237,14 +237,26 @@ class Settings(SettingsFile):
 
     @property
     def alert_thresholds(self) -> Thresholds:
-        """The rule about free GPUs exists only if the configuration sets its number."""
+        """Of most rules, the threshold counts only if the configuration sets it."""
         given = self.monitoring.alert_thresholds
-        wants_free = "notification.gpu_available_threshold" in self.sources
+
+        def is_set(key: str) -> bool:
+            return key in self.sources
+
+        prefix = "monitoring.alert_thresholds"
+        usual = Thresholds()
         return Thresholds(
             temperature_celsius=given.temperature,
-            utilization_percent=given.utilization,
-            memory_percent=given.memory,
-            free_gpus=self.notification.gpu_available_threshold if wants_free else None,
+            temperature_seconds=given.duration_seconds
+            if is_set(f"{prefix}.duration_seconds")
+            else usual.temperature_seconds,
+            utilization_percent=given.utilization if is_set(f"{prefix}.utilization") else None,
+            memory_percent=given.memory if is_set(f"{prefix}.memory") else None,
+            power_watts=given.power_watts,
+            duration_seconds=given.duration_seconds,
+            free_gpus=self.notification.gpu_available_threshold
+            if is_set("notification.gpu_available_threshold")
+            else None,
         )
 
     @property
