@@ -141,6 +141,8 @@ class Node:
     labels: tuple[tuple[str, str], ...] = ()
     #: measured load between 0 and 1; None before the first measurement
     load: float | None = None
+    #: measured utilisation of GPUs with a free part, in tenths; GPUs without load are left out
+    gpu_loads: tuple[tuple[str, float], ...] = ()
     #: the state that an operator has set: ready, cordoned or draining; kept while the node is down
     withheld: NodeState = NodeState.READY
     taken: Taken = Taken()

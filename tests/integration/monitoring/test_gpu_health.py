@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 HEALTH = """
 monitoring:
   interval_seconds: 0.5
-  health: {confirm_readings: 3, idle_grace_minutes: 0.05, recover_minutes: 0.03}
+  health: {confirm_readings: 3, idle_grace_minutes: 0.05, idle_fail_minutes: 0.1, recover_minutes: 0.03}
 """
 IDLE = """
 monitoring:

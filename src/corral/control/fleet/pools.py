@@ -18,6 +18,7 @@ from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import PoolRecord
 from corral.control.scheduling.guarantees import check_leaving
+from corral.control.scheduling.hybrid_share import keep_shares
 from corral.control.scheduling.reservations import check_gpus_free, check_pool_free
 from corral.core.fleet.free_gpus import free_gpus
 from corral.core.model import DEFAULT_POOL, Blocking, Gpu, Job, JobState, Queue
@@ -262,6 +263,7 @@ def _move(work: Work, pool: str, gpus: Sequence[Gpu]) -> None:
         if any(gpu.id in moved for gpu in node.gpus):
             changed = tuple(moved.get(gpu.id, gpu) for gpu in node.gpus)
             work.change(PutNode(node=replace(node, gpus=changed)))
+    keep_shares(work)
 
 
 def _running_in(snapshot: ClusterSnapshot, gpus: Collection[str], queues: Collection[str]) -> list[Job]:

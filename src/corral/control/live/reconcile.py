@@ -19,6 +19,7 @@ from corral.control.live.state import without_held
 from corral.control.live.unit_of_work import SYSTEM, Work
 from corral.control.monitoring.gpu_health import forget
 from corral.control.ports import AttemptPhase, AttemptStatus, Observation, Withholding
+from corral.control.scheduling.hybrid_share import keep_shares
 from corral.control.workbenches.workbenches import explained
 from corral.core.jobs.lifecycle import NOT_TAKEN, Ended, Launch, Stop, StopRequested, Up, message_when_taken
 from corral.core.model import EndReason, Job, JobKind, JobState, Node, NodeState, job_of_attempt
@@ -119,6 +120,7 @@ def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
         _forget_replaced(work, known.get(node.id), node)
     if changed:
         work.tx.fleet.save_nodes(changed)
+        keep_shares(work)
 
 
 def _without_namesakes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -166,7 +168,9 @@ def _merged(known: Node | None, observed: Node) -> Node:
         for gpu in observed.gpus
     )
     state = effective_state(observed.state, known.withheld)
-    return replace(observed, gpus=gpus, state=state, withheld=known.withheld, load=known.load)
+    return replace(
+        observed, gpus=gpus, state=state, withheld=known.withheld, load=known.load, gpu_loads=known.gpu_loads
+    )
 
 
 def _record_node(work: Work, before: Node | None, node: Node) -> None:

@@ -36,6 +36,7 @@ from corral.core.snapshot.changes import (
     PutRules,
     PutScore,
     PutVolume,
+    last_node_of,
 )
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.journal import Digest
@@ -185,7 +186,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         *(PutMembership(user=user, membership=member) for user, member in memberships(tx).items()),
         *(PutScore(user=user, model=model, score=score) for (user, model), score in tx.scores.all().items()),
         *(PutJob(job=job) for job in jobs),
-        PutLastNode(id=_last_node(jobs)),
+        _last_node(jobs),
         *mixes_kept(tx),
     ]
     state.apply(changes)
@@ -238,13 +239,13 @@ def memberships(tx: Transaction) -> dict[str, Membership]:
     }
 
 
-def _last_node(jobs: Iterable[Job]) -> str:
+def _last_node(jobs: Iterable[Job]) -> PutLastNode:
     latest = max(
         (job for job in jobs if job.state is not JobState.QUEUED and job.allocation),
         key=lambda job: (job.allocated_at or 0.0, job.serial),
         default=None,
     )
-    return latest.allocation.grants[-1].node if latest and latest.allocation else ""
+    return last_node_of(latest.allocation) if latest and latest.allocation else PutLastNode(id="")
 
 
 def as_committed(state: State, answer: Any) -> Any:

@@ -104,6 +104,8 @@ class Holder:
     running_since: float | None
     #: it is an attempt after one that a GPU's failure ended
     after_gpu_failure: bool = False
+    #: its owner has said that it may hold GPUs without using them
+    idles: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -133,6 +133,11 @@ class ClusterSettings(Section):
 class AllocationSettings(Section):
     strategy: Literal["static", "dynamic", "hybrid"] = "hybrid"
     reserved_ratio: Fraction = 0.3
+    #: whether the share `reserved_ratio` is reserved without an operator under `hybrid`; null: if the configuration
+    #: sets the strategy
+    reserve_share: bool | None = None
+    #: users and groups (`group:NAME`) for which it is reserved
+    reserved_for: Texts = ()
     placement: PlacementPolicy = "fragmentation"
     #: the node label with the rack; empty: gangs are placed without regard to racks
     rack_label: Annotated[str, Field(max_length=253)] = DEFAULT_RACK_LABEL
@@ -183,9 +188,10 @@ class HealthSettings(Section):
 
     #: bad readings in a row after which a suspect GPU counts as failed
     confirm_readings: Annotated[int, Field(ge=1, le=1000)] = 3
-    #: idle time of a GPU under a running job after which it is suspect; after twice that time it has failed;
-    #: null: idleness does not affect health
-    idle_grace_minutes: Annotated[float, Field(gt=0, le=10_080)] | None = 30
+    #: idle time of a GPU under a running job after which it is suspect; null: idleness does not affect health
+    idle_grace_minutes: Annotated[float, Field(gt=0, le=10_080)] | None = 5
+    #: idle time after which the GPU has failed, and its job is moved; never before it is suspect
+    idle_fail_minutes: Annotated[float, Field(gt=0, le=10_080)] = 30
     #: time without faults after which a suspect GPU is healthy again; doubled with each relapse within a day
     recover_minutes: Annotated[float, Field(gt=0, le=10_080)] = 5
 

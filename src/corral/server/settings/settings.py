@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from corral.control.system.policies import CheckpointPolicy, Policies, ScalingPolicy, TaskPolicy
+from corral.control.system.policies import CheckpointPolicy, HybridShare, Policies, ScalingPolicy, TaskPolicy
 from corral.control.system.retention import DAY, RetentionRules
 from corral.core.alerts.defaults import Thresholds
 from corral.core.model import WHOLE, JobKind
@@ -132,6 +132,7 @@ class Settings(SettingsFile):
             hot_celsius=self.monitoring.alert_thresholds.temperature,
             confirm_readings=health.confirm_readings,
             idle_grace_seconds=None if grace is None else grace * 60,
+            idle_fail_seconds=max(health.idle_fail_minutes, grace or 0.0) * 60,
             recover_seconds=health.recover_minutes * 60,
             gap_seconds=max(60.0, 4 * self.monitoring.interval_seconds),
         )
@@ -208,6 +209,7 @@ class Settings(SettingsFile):
                 reserved_ratio=self.allocation.reserved_ratio,
                 rack_label=self.allocation.rack_label,
             ),
+            hybrid_share=self.hybrid_share,
             ordering_rules=self.ordering_rules,
             preemption=self.preemption_rules,
             backfill=BackfillRules(protected=self.scheduling.protected_starts),
@@ -233,6 +235,21 @@ class Settings(SettingsFile):
                 if (size := getattr(self.policies.default_quota.volumes, kind.value)) is not None
             },
             alert_thresholds=self.alert_thresholds,
+        )
+
+    @property
+    def hybrid_share(self) -> HybridShare | None:
+        """None unless the strategy reserves a share by itself."""
+        given = self.allocation
+        wanted = given.reserve_share
+        if wanted is None:
+            wanted = "allocation.strategy" in self.sources
+        if given.strategy != "hybrid" or not wanted:
+            return None
+        mark = "group:"
+        return HybridShare(
+            users=tuple(name for name in given.reserved_for if not name.startswith(mark)),
+            groups=tuple(name.removeprefix(mark) for name in given.reserved_for if name.startswith(mark)),
         )
 
     @property

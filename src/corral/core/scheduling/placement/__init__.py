@@ -7,7 +7,7 @@ from typing import Protocol
 
 from corral.core.model import Request
 from corral.core.scheduling.placement import fragmentation, least_loaded, pack, round_robin, spread
-from corral.core.snapshot.node_index import DomainIndex, Fleet
+from corral.core.snapshot.node_index import DomainIndex, Fleet, Slot
 
 
 class PlacementPolicy(Protocol):
@@ -21,6 +21,11 @@ class DomainOrder(Protocol):
         """All the domains, the one to be tried first at the beginning."""
 
 
+class GpuOrder(Protocol):
+    def __call__(self, fleet: Fleet, slot: Slot, gpus: Sequence[str]) -> list[str]:
+        """These GPUs of the node, the one to be used first at the beginning."""
+
+
 #: every policy by the name that queues and settings use
 POLICIES: dict[str, PlacementPolicy] = {
     "fragmentation": fragmentation.candidates,
@@ -32,3 +37,6 @@ POLICIES: dict[str, PlacementPolicy] = {
 
 #: the order of the GPU models, for policies that do not use the order of their names
 DOMAIN_ORDERS: dict[str, DomainOrder] = {"fragmentation": fragmentation.domains}
+
+#: the order of the GPUs within a node, for policies that do not use the lowest index and the fullest shared GPU first
+GPU_ORDERS: dict[str, GpuOrder] = {"round-robin": round_robin.gpus, "least-loaded": least_loaded.gpus}
