@@ -51,7 +51,9 @@ def run_cycle(work: Work, journal: JournalWriter, left_out: Collection[str] = ()
         _resize(work, resize)
     preempt(work, plan.preemptions)
     if plan.starts:
-        work.change(last_node_of(plan.starts[-1].allocation))
+        # As after a restart, when only the running jobs are known: the youngest of those that started together.
+        last = max(plan.starts, key=lambda start: state.snapshot.jobs[start.job_id].serial)
+        work.change(last_node_of(last.allocation))
     state.plan = plan
     state.needs_cycle = False
     return plan

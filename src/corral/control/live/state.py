@@ -65,6 +65,8 @@ class Unstored:
     spoken_at: Mapping[str, float]
     observed: Mapping[str, frozenset[str]]
     left_out: Mapping[str, frozenset[str]]
+    #: the last allocation, also of a job that has ended since
+    last: PutLastNode
 
 
 class State:
@@ -144,6 +146,7 @@ class State:
             spoken_at=dict(self.spoken_at),
             observed=dict(self.observed),
             left_out=dict(self.left_out),
+            last=PutLastNode(id=self.snapshot.last_node, gpu=self.snapshot.last_gpu),
         )
 
     def restore(self, unstored: Unstored) -> None:
@@ -153,6 +156,7 @@ class State:
         self.spoken_at = Counted(unstored.spoken_at)
         self.observed = Counted(unstored.observed)
         self.left_out = Counted(unstored.left_out)
+        self.apply([unstored.last])
 
     def keep_spec(self, job_id: str, spec: JobSpec) -> None:
         self.specs[job_id] = spec
