@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from corral.control.fleet.node_actions import effective_state, instruct_engine
 from corral.control.live import restored_store
@@ -44,7 +45,10 @@ def report(work: Work, status: AttemptStatus) -> None:
     is_over = status.phase is AttemptPhase.ENDED
     if (began_at := status.began_at if is_over else status.at) is not None and job.started_at is None:
         job = work.jobs.advance(job, Up(at=began_at))
-        work.record(SYSTEM, "job.running", job.id, owner=job.user, detail={"attempt": job.attempt})
+        detail: dict[str, Any] = {"attempt": job.attempt, "queue": job.queue}
+        if not job.attained_seconds and job.aged_from is not None and job.started_at is not None:
+            detail["submitted_seconds"] = max(0.0, job.started_at - job.aged_from)
+        work.record(SYSTEM, "job.running", job.id, owner=job.user, detail=detail)
     if is_over:
         _end(work, job, status)
 
@@ -243,6 +247,8 @@ def _end(work: Work, job: Job, status: AttemptStatus) -> None:
         "message": job.message if job.stopping_for and job.message else status.message,
         "state": ended.state,
     }
+    if ended.state is JobState.COMPLETED and ended.ended_at is not None and ended.aged_from is not None:
+        detail |= {"queue": ended.queue, "completion_seconds": max(0.0, ended.ended_at - ended.aged_from)}
     action = "job.requeued" if ended.state is JobState.QUEUED else f"job.{ended.state}"
     if ended.state is JobState.STARTING:
         action = "job.went-on" if job.is_moving else "job.resized"

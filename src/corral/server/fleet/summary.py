@@ -77,6 +77,7 @@ def overview_of(state: State, now: float, counts: Counts, sight: Sight, cluster:
         gpus_stale=totals.unread,
         allocation=totals.allocation or 0.0,
         utilization=totals.utilization,
+        compute_efficiency=totals.sm_activity,
         idle_gpus=sum(_is_idle(reading, sight.idle_below) for reading in known if reading.gpu_id in held),
         power_watts=totals.power_watts,
         power_limit_watts=_sum(reading.power_limit_watts for reading in known),

@@ -183,6 +183,11 @@ def _count_families(nodes: Sequence[views.NodeView]) -> list[Family]:
 #: Name, text and value of every reading of a GPU; None is left out.
 _GPU_READINGS: tuple[tuple[str, str, Callable[[GpuReading], float | None]], ...] = (
     ("corral_gpu_utilization_ratio", "Use of the GPU, 0 to 1.", lambda r: r.utilization),
+    (
+        "corral_gpu_sm_activity_ratio",
+        "Part of the time in which an SM had work, averaged over all SMs, 0 to 1.",
+        lambda r: r.sm_activity,
+    ),
     ("corral_gpu_memory_used_bytes", "Memory in use.", lambda r: r.memory_used_bytes),
     ("corral_gpu_memory_total_bytes", "Memory of the GPU.", lambda r: r.memory_total_bytes),
     ("corral_gpu_temperature_celsius", "Temperature of the GPU.", lambda r: r.temperature_celsius),
@@ -286,6 +291,11 @@ def _cluster_families(seen: Seen) -> list[Family]:
             "corral_cluster_utilization_ratio",
             "Measured use of held GPUs, of all GPUs.",
             totals.utilization,
+        ),
+        (
+            "corral_cluster_compute_efficiency_ratio",
+            "Mean activity of the SMs of held GPUs that report it.",
+            totals.sm_activity,
         ),
         ("corral_cluster_power_watts", "Power of all GPUs.", totals.power_watts),
         ("corral_cluster_temperature_celsius", "Temperature of the hottest GPU.", totals.temperature_celsius),

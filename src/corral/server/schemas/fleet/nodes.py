@@ -31,6 +31,9 @@ class ReadingView(View):
     at: str
     stale: bool
     utilization: float | None
+    sm_activity: float | None = Field(
+        description="Compute efficiency: mean part of the time in which an SM had work, 0 to 1, where DCGM reports it."
+    )
     memory_used_bytes: int | None
     memory_total_bytes: int | None
     temperature_celsius: float | None
@@ -165,6 +168,9 @@ class OverviewView(View):
     gpus_stale: int
     allocation: float
     utilization: float | None
+    compute_efficiency: float | None = Field(
+        description="Mean activity of the SMs of held GPUs, 0 to 1, where DCGM reports it."
+    )
     idle_gpus: int = Field(description="GPUs that jobs hold and do not use at this moment.")
     power_watts: float | None
     power_limit_watts: float | None = Field(description="Sum of the power limits of the GPUs that report one.")
@@ -204,6 +210,7 @@ def reading_view(latest: LatestReading) -> ReadingView:
         at=rfc3339(reading.at),
         stale=latest.stale,
         utilization=reading.utilization,
+        sm_activity=reading.sm_activity,
         memory_used_bytes=reading.memory_used_bytes,
         memory_total_bytes=reading.memory_total_bytes,
         temperature_celsius=reading.temperature_celsius,
