@@ -24,6 +24,7 @@ from corral.control.scheduling.hybrid_share import keep_shares
 from corral.control.workbenches.workbenches import explained
 from corral.core.jobs.lifecycle import NOT_TAKEN, Ended, Launch, Stop, StopRequested, Up, message_when_taken
 from corral.core.model import EndReason, Job, JobKind, JobState, Node, NodeState, job_of_attempt
+from corral.core.scheduling.placement.search import could_ever_fit
 from corral.core.snapshot.changes import PutNode
 
 log = logging.getLogger("corral.control")
@@ -240,6 +241,8 @@ def _end(work: Work, job: Job, status: AttemptStatus) -> None:
             failed=status.failed,
         ),
     )
+    if ended.state is JobState.QUEUED and ended.retries > job.retries:
+        ended = _with_a_place(work, ended)
     detail = {
         "attempt": job.attempt,
         "reason": job.stopping_for or reason,
@@ -254,6 +257,14 @@ def _end(work: Work, job: Job, status: AttemptStatus) -> None:
         action = "job.went-on" if job.is_moving else "job.resized"
         detail |= {"next_attempt": ended.attempt, "gpus": ended.request.gpus, "nodes": list(_nodes_of(ended))}
     work.record(SYSTEM, action, job.id, owner=job.user, detail=detail)
+
+
+def _with_a_place(work: Work, job: Job) -> Job:
+    """A job that failed on the only node that can run it avoids no node."""
+    queue = work.state.snapshot.queues.get(job.queue)
+    if queue is None or not job.avoid_nodes or could_ever_fit(work.state.snapshot.fleet, job, queue.pool):
+        return job
+    return work.jobs.edit(job, replace(job, avoid_nodes=()))
 
 
 def _missing(work: Work, job: Job, observed_at: float, *, is_older: bool = False) -> None:
