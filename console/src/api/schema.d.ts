@@ -5519,6 +5519,12 @@ export interface components {
              * @default 0
              */
             cpus?: number;
+            /**
+             * Description
+             * @description What the job is for; every user who sees the job sees it.
+             * @default
+             */
+            description?: string;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -5657,6 +5663,12 @@ export interface components {
              * @default 0
              */
             cpus?: number;
+            /**
+             * Description
+             * @description What the job is for; every user who sees the job sees it.
+             * @default
+             */
+            description?: string;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -5802,6 +5814,12 @@ export interface components {
              * @default 0
              */
             cpus?: number;
+            /**
+             * Description
+             * @description What the job is for; every user who sees the job sees it.
+             * @default
+             */
+            description?: string;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -5936,7 +5954,7 @@ export interface components {
         /**
          * JobEdit
          * @description Changes to a job that does not run yet. Fields that are left out keep their values. The job's size can be changed
-         *     until the job has started for the first time.
+         *     until the job has started for the first time, the description at any time.
          */
         JobEdit: {
             /**
@@ -5949,6 +5967,11 @@ export interface components {
              * @default 0
              */
             cpus?: number;
+            /**
+             * Description
+             * @default
+             */
+            description?: string;
             /**
              * Flavor
              * @description A flavor of the catalog; null: no flavor.
@@ -6180,6 +6203,11 @@ export interface components {
             cpus: number;
             /** Created At */
             created_at: string;
+            /**
+             * Description
+             * @default
+             */
+            description?: string;
             /** @description Set for an elastic job, which grows and shrinks; gpus is its present size, or its minimum. */
             elastic?: components["schemas"]["ElasticView"] | null;
             /** End Reason */
@@ -10320,15 +10348,24 @@ export interface components {
              * @default 0
              */
             cpus?: number;
+            /**
+             * Description
+             * @description What the job is for; every user who sees the job sees it.
+             * @default
+             */
+            description?: string;
             /** Env */
             env?: {
                 [key: string]: string;
             } | null;
-            /** Flavor */
+            /**
+             * Flavor
+             * @description A flavor of the catalog.
+             */
             flavor?: string | null;
             /**
              * Gpus
-             * @description 0, a share below 1, or whole GPUs.
+             * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
             gpus?: number;
@@ -10344,7 +10381,7 @@ export interface components {
             idle_stop?: (number | string) | null;
             /**
              * Image
-             * @description The name or address of an image; the node's own environment if left out.
+             * @description The name of an image, or an address; null: the node's own environment.
              */
             image?: string | null;
             /**
@@ -10364,16 +10401,22 @@ export interface components {
              * @example 16GiB
              */
             memory?: number | string;
-            /** Model */
+            /**
+             * Model
+             * @description Accepted GPU models.
+             */
             model?: string | string[] | null;
             /**
              * Mounts
-             * @description Storage of the workbench, such as data:/data.
+             * @description Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
              */
             mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
             name: string;
-            /** Package */
+            /**
+             * Package
+             * @description A package of the catalog, instead of gpus, cpus, memory and flavor.
+             */
             package?: string | null;
             /** Priority */
             priority?: number | null;
@@ -10389,7 +10432,7 @@ export interface components {
             time?: (number | string) | null;
             /**
              * Venv
-             * @description A virtual environment or conda prefix on the node.
+             * @description A virtual environment or conda prefix on the nodes; its programs are first in PATH.
              */
             venv?: string | null;
             /**
@@ -17465,7 +17508,7 @@ export interface operations {
                 user?: string[];
                 queue?: string | null;
                 name?: string | null;
-                /** @description Text in the id, the name or the user. */
+                /** @description Text in the id, the name, the user or the description. */
                 q?: string | null;
                 /** @description Created at this time or later. */
                 since?: string | null;
@@ -19802,7 +19845,7 @@ export interface operations {
                 user?: string[];
                 queue?: string | null;
                 name?: string | null;
-                /** @description Text in the id, the name or the user. */
+                /** @description Text in the id, the name, the user or the description. */
                 q?: string | null;
                 /** @description Created at this time or later. */
                 since?: string | null;

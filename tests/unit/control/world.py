@@ -34,6 +34,7 @@ from corral.control.ports import (
 from corral.control.ports.store.holder import Leadership
 from corral.control.records import EventFilter, EventRecord, JobRecord, JobSpec
 from corral.control.system.policies import Policies
+from corral.core.jobs.job_fields import JOB_FIELDS
 from corral.core.jobs.lifecycle import Instruction
 from corral.core.model import EndReason, Job, Node, Request
 from tests.unit.core.builders import node
@@ -46,6 +47,13 @@ BOB = Caller(name="bob")
 ROOT = Caller(name="root", is_operator=True)
 SPEC = JobSpec(command=("python", "train.py"))
 TWO_NODES = (node("n1", gpus=4), node("n2", gpus=4))
+
+
+def changed(**values: Any) -> jobs.JobChange:
+    """A change of these values of a draft."""
+    names = {field.attribute: name for name, field in JOB_FIELDS.items()}
+    draft = jobs.JobDraft(spec=JobSpec(command=()), **values)
+    return jobs.JobChange(given=frozenset(names[attribute] for attribute in values), draft=draft)
 
 
 def draft(name: str | None = None, gpus: int = 1, nodes: int = 1, **values: Any) -> jobs.JobDraft:

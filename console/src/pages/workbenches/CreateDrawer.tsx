@@ -15,6 +15,7 @@ import { ImageStep } from "@/pages/jobs/newjob/steps/ImageStep";
 import { OfferFields } from "@/pages/jobs/newjob/steps/OfferFields";
 import { OrderFields } from "@/pages/jobs/newjob/steps/OrderFields";
 import { Packages } from "@/pages/jobs/newjob/steps/Packages";
+import { PlainFields } from "@/pages/jobs/newjob/steps/PlainFields";
 import { Surroundings } from "@/pages/jobs/newjob/steps/ToolsStep";
 import { Variables } from "@/pages/jobs/newjob/steps/Variables";
 import { focusWrong } from "@/pages/jobs/newjob/focusWrong";
@@ -87,6 +88,7 @@ function Fields() {
         data-autofocus
         {...field("name")}
       />
+      <PlainFields place="name" />
       <Divider label={t("access")} labelPosition="left" />
       <OfferFields />
       <Divider label={t("sizeTitle")} labelPosition="left" />

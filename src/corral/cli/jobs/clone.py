@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from corral.cli.jobs.job_options import JobCommand
 from corral.cli.jobs.job_request import request_body, with_flags, with_job_options
 from corral.cli.jobs.job_texts import submitted
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ApiProblem
+from corral.core.jobs.job_fields import JobCommand
 
 if TYPE_CHECKING:
     from corral.client.views import JobClone

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from corral.cli.jobs import arrays
-from corral.cli.jobs.job_options import JobCommand
 from corral.cli.jobs.job_request import request_body, with_flags, with_job_options
 from corral.cli.jobs.job_texts import elastic_text, warning_text
 from corral.cli.jobs.jobs import JobArgument
@@ -17,6 +16,7 @@ from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage, exit_code, problem, readable
 from corral.cli.terminal.terminal import Section, Terminal, YesOption, command
 from corral.client.http.errors import ApiProblem, ClientError
+from corral.core.jobs.job_fields import JobCommand
 
 if TYPE_CHECKING:
     from corral.client.client import Client
@@ -99,15 +99,16 @@ def extend(terminal: Terminal, job: JobArgument) -> None:
         "corral edit j-12 --time none",
         "corral edit j-12 --after none",
         "corral edit j-12 --gpus 2",
+        "corral edit j-12 --description 'Baseline for the paper'",
     ],
 )
 @with_job_options(JobCommand.EDIT)
 def edit(terminal: Terminal, job: JobArgument, **typed: Any) -> None:
-    """Change the queue, priority, time limit or dependencies of a job that does not run yet; and the size of a job that
-    never started."""
+    """Change the queue, priority, time limit or dependencies of a job that does not run yet; the size of a job that
+    never started; and the description of any job."""
     changes = request_body(JobCommand.EDIT, typed)
     if not changes:
-        raise WrongUsage("nothing to change", hint="Give --queue, --priority, --time, --after or --gpus …")
+        raise WrongUsage("nothing to change", hint="Give --queue, --priority, --time, --after, --description or --gpus …")
     with terminal.client() as client:
         try:
             view = client.jobs.edit(job, cast("JobEdit", changes))

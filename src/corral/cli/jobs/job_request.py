@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from corral.cli.jobs.job_options import JOB_OPTIONS, JobCommand
+from corral.cli.jobs.job_options import JOB_OPTIONS
 from corral.cli.terminal.option_groups import Function, with_parameters
 from corral.client.http.errors import ApiProblem
+from corral.core.jobs.job_fields import JobCommand
 
 _FLAGS = {option.field: option.long_flag for option in JOB_OPTIONS}
 

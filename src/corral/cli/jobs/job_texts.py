@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from corral.cli.scheduling.estimates import expected_text
 from corral.cli.terminal import formats
+from corral.core.jobs.job_fields import JOB_FIELDS
 
 if TYPE_CHECKING:
     from corral.client.views import (
@@ -50,6 +51,7 @@ def job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
     return [
         ("Id", job["id"]),
         ("Name", job["name"]),
+        *((row.title, str(job.get(row.attribute) or "")) for row in JOB_FIELDS.values() if row.title),
         ("User", job["user"]),
         ("Kind", job["kind"]),
         ("State", job["state"]),

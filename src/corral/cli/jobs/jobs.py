@@ -59,7 +59,9 @@ def jobs(
     kind: Annotated[list[str] | None, typer.Option(metavar="KIND", help="Only of this kind; repeatable.")] = None,
     queue: Annotated[str | None, typer.Option(help="Only in this queue.")] = None,
     name: Annotated[str | None, typer.Option(help="Only with this text in the name.")] = None,
-    search: Annotated[str | None, typer.Option(metavar="TEXT", help="Only with this text in id, name or user.")] = None,
+    search: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only with this text in id, name, user or description.")
+    ] = None,
     array: Annotated[str | None, typer.Option(help="Only of the array of this name.")] = None,
     since: Annotated[str | None, typer.Option(metavar="WHEN", help="Created since: RFC 3339, or 2h.")] = None,
     everything: Annotated[bool, typer.Option("-a", "--all", help="Ended jobs too.")] = False,

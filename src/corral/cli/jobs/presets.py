@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral.cli.jobs.job_options import JobCommand
 from corral.cli.jobs.job_request import flag_of, request_body, with_job_options
 from corral.cli.jobs.job_texts import submitted
 from corral.cli.jobs.submit import wait_for_end
@@ -17,6 +16,7 @@ from corral.cli.terminal.arguments import pairs
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 from corral.client.http.errors import ApiProblem
+from corral.core.jobs.job_fields import JobCommand
 
 if TYPE_CHECKING:
     from corral.client.views import ParameterView, PresetView

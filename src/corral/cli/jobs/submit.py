@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from corral.cli.jobs import arrays
-from corral.cli.jobs.job_options import JobCommand
 from corral.cli.jobs.job_request import request_body, with_flags, with_job_options
 from corral.cli.jobs.job_texts import state_line, submitted
 from corral.cli.scheduling.estimates import expected_text
@@ -18,6 +17,7 @@ from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ApiProblem, ServerUnreachable
+from corral.core.jobs.job_fields import JobCommand
 
 if TYPE_CHECKING:
     from corral.cli.jobs.job_file import JobFile

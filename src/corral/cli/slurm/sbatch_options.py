@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from corral.core.jobs.arrays import parse_array
+from corral.core.jobs.job_fields import JOB_FIELDS
 
 #: The option with which an interpreter accepts a program as an argument.
 _PROGRAM_FLAGS = {"sh": "-c", "bash": "-c", "dash": "-c", "zsh": "-c", "ksh": "-c", "python": "-c", "perl": "-e"}
@@ -34,6 +35,8 @@ _WITHOUT_EFFECT = (
     ("--exclude", "-x"),
 )
 _BARE_WITHOUT_EFFECT = (("--overcommit", "-O"), ("--oversubscribe", "-s"), ("--contiguous",), ("--get-user-env",))
+#: Fields whose value `sbatch` has as an option.
+_SAME_OPTIONS = {name: field.sbatch for name, field in JOB_FIELDS.items() if field.sbatch}
 _SIZES = {"": "MiB", "K": "KiB", "M": "MiB", "G": "GiB", "T": "TiB"}
 
 
@@ -93,7 +96,6 @@ def _parser() -> _Parser:
     add("-a", "--array")
     add("-b", "--begin")
     add("--export")
-    add("--comment")
     add("--wrap")
     add("-H", "--hold", action="store_true")
     add("-W", "--wait", action="store_true")
@@ -104,6 +106,8 @@ def _parser() -> _Parser:
     add("--requeue", action="store_true", default=None)
     add("--no-requeue", dest="requeue", action="store_false")
     add("--exclusive", nargs="?", const="yes")
+    for option in _SAME_OPTIONS.values():
+        add(f"--{option}")
     for names in _WITHOUT_EFFECT:
         add(*names, dest=f"ignored_{names[-1].lstrip('-')}")
     for names in _BARE_WITHOUT_EFFECT:
@@ -185,6 +189,7 @@ def _body(options: argparse.Namespace, here: Here, notes: list[str]) -> dict[str
         "array": _indexes(options.array),
         "hold": options.hold or None,
         "max_retries": 0 if options.requeue is False else None,
+        **{name: getattr(options, option.replace("-", "_")) for name, option in _SAME_OPTIONS.items()},
     }
     if options.begin:
         raise NotUnderstood("--begin: corral starts jobs as soon as it can; submit with --hold and start it later")

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from corral.cli.jobs.job_options import JobCommand
 from corral.cli.jobs.job_request import request_body, with_job_options
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 from corral.client.http.errors import ClientError
+from corral.core.jobs.job_fields import JobCommand
 
 if TYPE_CHECKING:
     from corral.client.client import Client

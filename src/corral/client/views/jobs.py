@@ -76,6 +76,8 @@ class JobArray(TypedDict):
     #: Required, unless a preset sets it.
     command: NotRequired[list[str]]
     cpus: NotRequired[float]
+    #: What the job is for; every user who sees the job sees it.
+    description: NotRequired[str]
     env: NotRequired[dict[str, str] | None]
     #: A flavor of the catalog.
     flavor: NotRequired[str | None]
@@ -127,6 +129,8 @@ class JobCreate(TypedDict):
     #: Required, unless a preset sets it.
     command: NotRequired[list[str]]
     cpus: NotRequired[float]
+    #: What the job is for; every user who sees the job sees it.
+    description: NotRequired[str]
     env: NotRequired[dict[str, str] | None]
     #: A flavor of the catalog.
     flavor: NotRequired[str | None]
@@ -182,6 +186,8 @@ class JobClone(TypedDict):
     #: Required, unless a preset sets it.
     command: NotRequired[list[str]]
     cpus: NotRequired[float]
+    #: What the job is for; every user who sees the job sees it.
+    description: NotRequired[str]
     env: NotRequired[dict[str, str] | None]
     #: A flavor of the catalog.
     flavor: NotRequired[str | None]
@@ -231,11 +237,12 @@ class JobCountsView(TypedDict):
 
 class JobEdit(TypedDict):
     """Changes to a job that does not run yet. Fields that are left out keep their values. The job's size can be changed
-    until the job has started for the first time."""
+    until the job has started for the first time, the description at any time."""
 
     #: Null: the job depends on no other job.
     after: NotRequired[list[str] | None]
     cpus: NotRequired[float]
+    description: NotRequired[str]
     #: A flavor of the catalog; null: no flavor.
     flavor: NotRequired[str | None]
     #: Per node: 0, a share below 1, or whole GPUs.
@@ -418,6 +425,7 @@ class JobView(TypedDict):
     #: Jobs that must complete before this job may start.
     after: list[str]
     array: NotRequired[ArrayView | None]
+    description: NotRequired[str]
     #: Set for an elastic job, which grows and shrinks; gpus is its present size, or its minimum.
     elastic: NotRequired[ElasticView | None]
     #: Estimated start of a waiting job; null: the job does not wait, or no estimate exists.

@@ -48,29 +48,34 @@ class WorkbenchCreate(TypedDict):
 
     name: str
     cpus: NotRequired[float]
+    #: What the job is for; every user who sees the job sees it.
+    description: NotRequired[str]
     env: NotRequired[dict[str, str] | None]
+    #: A flavor of the catalog.
     flavor: NotRequired[str | None]
-    #: 0, a share below 1, or whole GPUs.
+    #: Per node: 0, a share below 1, or whole GPUs.
     gpus: NotRequired[float]
     hold: NotRequired[bool]
     #: Stop the workbench after so much time without use.
     idle_stop: NotRequired[float | str | None]
-    #: The name or address of an image; the node's own environment if left out.
+    #: The name of an image, or an address; null: the node's own environment.
     image: NotRequired[str | None]
     #: Offer JupyterLab through this server.
     jupyter: NotRequired[bool]
     labels: NotRequired[dict[str, str] | None]
     memory: NotRequired[float | str]
+    #: Accepted GPU models.
     model: NotRequired[str | list[str] | None]
-    #: Storage of the workbench, such as data:/data.
+    #: Storage of the job, such as data:/data:ro or local:10GiB:/scratch.
     mounts: NotRequired[list[str | MountBody] | None]
+    #: A package of the catalog, instead of gpus, cpus, memory and flavor.
     package: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
     #: Allow the owner's registered SSH keys to log in.
     ssh: NotRequired[bool]
     time: NotRequired[float | str | None]
-    #: A virtual environment or conda prefix on the node.
+    #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
     #: Working directory; default: a directory of its own, kept until the workbench is deleted.
     workdir: NotRequired[str | None]

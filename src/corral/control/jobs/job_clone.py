@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from corral.control.errors import Forbidden, Invalid
 from corral.control.fleet.catalog import FLAVOR_LABEL, PACKAGE_LABEL
 from corral.control.jobs.admission import GIVEN_NAME, NAME, queue_refusal
 from corral.control.jobs.job_kinds import check_declared
-from corral.control.jobs.jobs import JobDraft, make_job, own_job, submit
+from corral.control.jobs.jobs import JobChange, JobDraft, make_job, own_job, submit
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.records import KEPT_LABEL, JobRecord, JobSpec
 from corral.control.scheduling.queue_choice import is_within_reach
 from corral.control.storage.mount_text import requested_again
 from corral.control.storage.mounts import in_cluster
+from corral.core.jobs.job_fields import KEPT_BY_JOB, KEPT_BY_SPEC
 from corral.core.model import CLUSTER_LABEL, Job, Request
 
 #: Fields of the API that are replaced in the spec as a whole, with the names of the spec's fields.
 SPEC_FIELDS = {
     **{field.name: field.name for field in fields(JobSpec) if field.name not in ("env", "labels", "task", "task_mode")},
-    "checkpoint_interval": "checkpoint_interval_seconds",
+    **{field.name: field.attribute for field in KEPT_BY_SPEC},
     "idle_stop": "idle_stop_seconds",
 }
 #: Words that say how large the job is: beside one of them a package's name would be wrong.
@@ -28,16 +29,7 @@ SIZE_FIELDS = frozenset({"gpus", "cpus", "memory"})
 _TRIED_NAMES = 1000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CloneChange:
-    """What is to be different about a clone; what is not in `given` is as it was."""
-
-    given: frozenset[str]
-    #: the values of what is given
-    draft: JobDraft
-
-
-def clone(work: Work, caller: Caller, ref: str, change: CloneChange) -> JobRecord:
+def clone(work: Work, caller: Caller, ref: str, change: JobChange) -> JobRecord:
     """Submit a job once more, under another name. Only its owner can: it brings its environment, secrets included."""
     job = own_job(work, caller, ref)
     if job.user != caller.name:
@@ -58,7 +50,7 @@ def clone(work: Work, caller: Caller, ref: str, change: CloneChange) -> JobRecor
     return record
 
 
-def merged(job: Job, spec: JobSpec, change: CloneChange) -> JobDraft:
+def merged(job: Job, spec: JobSpec, change: JobChange) -> JobDraft:
     """A draft of the same job with what is to be different about it."""
     given, new = change.given, change.draft
     clone_spec, request = _spec(spec, change), _request(job.request, spec, change)
@@ -72,16 +64,12 @@ def merged(job: Job, spec: JobSpec, change: CloneChange) -> JobDraft:
         spec=clone_spec,
         request=request,
         kind=None,
-        priority=new.priority if "priority" in given else job.priority,
-        time_limit_seconds=new.time_limit_seconds if "time" in given else job.time_limit_seconds,
-        grace_seconds=new.grace_seconds if "grace" in given else job.grace_seconds,
-        max_retries=new.max_retries if "max_retries" in given else job.max_retries,
-        preemptible=new.preemptible if "preemptible" in given else job.preemptible,
         after=new.after if "after" in given else job.after,
+        **{field.attribute: getattr(new if field.name in given else job, field.attribute) for field in KEPT_BY_JOB},
     )
 
 
-def _spec(spec: JobSpec, change: CloneChange) -> JobSpec:
+def _spec(spec: JobSpec, change: JobChange) -> JobSpec:
     """Variables and labels are added to those that are there; everything else takes the place of what was."""
     given, new = change.given, change.draft.spec
     labels = _own_labels(spec, change)
@@ -95,7 +83,7 @@ def _spec(spec: JobSpec, change: CloneChange) -> JobSpec:
     return replace(spec, env={**spec.env, **new.env}, labels=labels, **replaced)
 
 
-def _request(request: Request, spec: JobSpec, change: CloneChange) -> Request:
+def _request(request: Request, spec: JobSpec, change: JobChange) -> Request:
     given, new = change.given, change.draft.request
     if given & {"flavor", "package"}:
         # What the old ones had brought goes with them.
@@ -118,7 +106,7 @@ def _request(request: Request, spec: JobSpec, change: CloneChange) -> Request:
     return in_cluster(request, _own_labels(spec, change).get(CLUSTER_LABEL))
 
 
-def _own_labels(spec: JobSpec, change: CloneChange) -> dict[str, str]:
+def _own_labels(spec: JobSpec, change: JobChange) -> dict[str, str]:
     """Those that a person gave."""
     kept = {key: value for key, value in spec.labels.items() if key not in (FLAVOR_LABEL, PACKAGE_LABEL, KEPT_LABEL)}
     return {**kept, **change.draft.spec.labels}

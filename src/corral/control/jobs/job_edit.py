@@ -5,99 +5,111 @@ The result of a change is computed without changing anything, so that suggestion
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from corral.control.errors import Invalid, WrongState
 from corral.control.fleet.catalog import Catalog, load_catalog
 from corral.control.jobs.admission import check_fleet, check_queue_lengths, check_queue_rules, check_quota, settled
 from corral.control.jobs.dependencies import resolved
-from corral.control.jobs.job_clone import CloneChange, merged
-from corral.control.jobs.jobs import JobDraft, check_nodes, elastic_of, kind_of, own_job, request_for, with_pick
+from corral.control.jobs.job_clone import merged
+from corral.control.jobs.jobs import (
+    JobChange,
+    JobDraft,
+    check_nodes,
+    elastic_of,
+    kind_of,
+    own_job,
+    request_for,
+    with_pick,
+)
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.permissions import function_for, require
-from corral.control.records import JobSpec
+from corral.control.records import JobRecord, JobSpec
 from corral.control.storage.mounts import in_cluster, local_bytes_of
 from corral.core.fleet.resources import asked_by
+from corral.core.jobs.job_fields import KEPT_BY_JOB, KEPT_BY_SPEC, SIZE_FIELDS, Edit, JobField, editable
 from corral.core.model import CLUSTER_LABEL, Job, JobState
 from corral.core.snapshot.changes import DropJob, PutJob
 from corral.core.snapshot.waiting_lines import line_of
 
-#: What says how large a job is.
-SIZE_FIELDS = frozenset({"gpus", "nodes", "cpus", "memory", "model", "flavor", "package", "min_gpus", "max_gpus"})
 NO_CATALOG = Catalog(flavors={}, packages={})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JobChange:
-    """What is to be different about a job; a field that is not in `given` stays as it is."""
-
-    given: frozenset[str]
-    #: None means: the right one
-    queue: str | None = None
-    priority: int | None = None
-    #: None means: as long as the queue allows
-    time_limit_seconds: float | None = None
-    #: None means: as jobs of its kind usually are
-    preemptible: bool | None = None
-    #: as in a draft
-    after: tuple[str, ...] = ()
-    #: the values of those of `SIZE_FIELDS` that are given
-    size: JobDraft = field(default_factory=lambda: JobDraft(spec=JobSpec(command=())))
-
-    @property
-    def is_about_size(self) -> bool:
-        return bool(self.given & SIZE_FIELDS)
-
-    @property
-    def needs_catalog(self) -> bool:
-        return self.size.flavor is not None or self.size.package is not None
+#: Fields of a job's life that change with a check of their own.
+_CHECKED = frozenset({"time", "preemptible"})
 
 
 def edit(work: Work, caller: Caller, ref: str, change: JobChange) -> Job:
-    """Change a job that does not run yet. It keeps its age."""
+    """Change a job that does not run yet, which keeps its age, or the fields of any job that only describe it."""
     job = own_job(work, caller, ref)
-    if job.state not in (JobState.QUEUED, JobState.CREATED):
-        raise WrongState(f"job {job.id} is {job.state}: only a job that waits can be changed", state=job.state)
-    catalog = load_catalog(work.tx) if change.needs_catalog else NO_CATALOG
+    waits = job.state in (JobState.QUEUED, JobState.CREATED)
+    always = editable(Edit.ALWAYS)
+    if not waits and not (change.given and change.given <= always):
+        raise WrongState(
+            f"job {job.id} is {job.state}: only a job that waits can be changed; at any time: {', '.join(sorted(always))}",
+            state=job.state,
+        )
+    needs_catalog = change.draft.flavor is not None or change.draft.package is not None
+    catalog = load_catalog(work.tx) if needs_catalog else NO_CATALOG
     before = work.jobs.spec(job.id)
     after, spec = edited(work.state, job, before, change, catalog)
     if after.kind is not job.kind:
         require(caller, function_for(after.kind, spec))
     if "after" in change.given:
-        after = _coming_after(work, caller, after, change.after)
+        after = _coming_after(work, caller, after, change.draft.after)
     if after == job and spec == before:
         return job
-    work.record(caller, "job.edited", job.id, owner=job.user, detail=_differences(job, after))
+    work.record(
+        caller,
+        "job.edited",
+        job.id,
+        owner=job.user,
+        detail=_differences(JobRecord(job=job, spec=before), JobRecord(job=after, spec=spec)),
+    )
     if spec != before:
         work.jobs.edit_spec(job, spec)
-    return work.jobs.edit(job, after)
+    return job if after == job else work.jobs.edit(job, after)
 
 
 def edited(state: State, job: Job, spec: JobSpec, change: JobChange, catalog: Catalog) -> tuple[Job, JobSpec]:
     """The job as the change would make it, and what it runs; refused if it could not wait like that. Nothing is
     changed, and what it comes after is not looked at."""
-    after = job
-    if "priority" in change.given and change.priority is not None:
-        after = replace(after, priority=change.priority)
+    draft = change.draft
+    after = replace(job, **_new_values(job, KEPT_BY_JOB, change, draft))
+    spec = replace(spec, **_new_values(job, KEPT_BY_SPEC, change, draft.spec))
     if "preemptible" in change.given:
-        after = _with_preemptible(after, change.preemptible)
-    if change.is_about_size:
+        after = _with_preemptible(after, draft.preemptible)
+    is_about_size = bool(change.given & SIZE_FIELDS)
+    if is_about_size:
         after, spec = _reshaped(state, after, spec, change, catalog)
-    if change.is_about_size or change.given & {"queue", "time"}:
+    if is_about_size or change.given & {"queue", "time"}:
         if "queue" in change.given:
-            after = replace(after, queue=change.queue or "")
+            after = replace(after, queue=draft.queue or "")
         if "time" in change.given:
-            after = replace(after, time_limit_seconds=change.time_limit_seconds)
+            after = replace(after, time_limit_seconds=draft.time_limit_seconds)
         after = settled(state, after)
         _check(state, job, after)
     if line_of(after) != line_of(job):
         # A pin and an own order are places in the line that it leaves.
         after = replace(after, pinned_at=None, user_order=0)
     return after, spec
+
+
+def _new_values(job: Job, fields: Sequence[JobField], change: JobChange, values: JobDraft | JobSpec) -> dict[str, Any]:
+    """The given values of the fields that change without a further check."""
+    found = {}
+    for row in fields:
+        value = getattr(values, row.attribute)
+        if row.name not in change.given or row.name in _CHECKED or value is None:
+            continue
+        if row.edit is Edit.UNSTARTED and job.attempt:
+            raise WrongState(f"{job.id} has started before: its {row.name} stays", state=job.state)
+        found[row.attribute] = value
+    return found
 
 
 @contextmanager
@@ -121,7 +133,7 @@ def _reshaped(state: State, job: Job, spec: JobSpec, change: JobChange, catalog:
     if spec.task is not None:
         raise Invalid(f"{job.id} holds GPUs for a task: release it, and allocate anew", field="job")
     given = change.given & SIZE_FIELDS
-    draft = merged(job, spec, CloneChange(given=given, draft=change.size))
+    draft = merged(job, spec, JobChange(given=given, draft=change.draft))
     if draft.flavor is not None or draft.package is not None:
         draft = with_pick(catalog, draft)
     kind = kind_of(draft)
@@ -165,19 +177,18 @@ def _coming_after(work: Work, caller: Caller, job: Job, refs: tuple[str, ...]) -
     return replace(job, after=after, queued_at=work.now if is_free else job.queued_at)
 
 
-def _differences(before: Job, after: Job) -> dict[str, Any]:
+def _differences(before: JobRecord, after: JobRecord) -> dict[str, Any]:
     """For the audit log: what a field was, and what it is."""
     was, now = _facts(before), _facts(after)
     return {field: {"was": was[field], "is": now[field]} for field in was if was[field] != now[field]}
 
 
-def _facts(job: Job) -> dict[str, Any]:
-    request, elastic = job.request, job.elastic
+def _facts(record: JobRecord) -> dict[str, Any]:
+    job, request, elastic = record.job, record.job.request, record.job.elastic
     return {
         "queue": job.queue,
-        "priority": job.priority,
-        "preemptible": job.preemptible,
-        "time_limit_seconds": job.time_limit_seconds,
+        **{row.attribute: getattr(job, row.attribute) for row in KEPT_BY_JOB if row.edit is not Edit.NEVER},
+        **{row.attribute: getattr(record.spec, row.attribute) for row in KEPT_BY_SPEC if row.edit is not Edit.NEVER},
         "after": job.after,
         "kind": job.kind,
         "nodes": request.nodes,

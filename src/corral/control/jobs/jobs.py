@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from corral.control.errors import Invalid, NotFound, Refusal, Taken, WrongState, about_item, in_list
 from corral.control.fleet.catalog import FLAVOR_LABEL, PACKAGE_LABEL, Catalog, load_catalog, picked
@@ -23,6 +24,8 @@ from corral.control.records import JobRecord, JobSpec, MountSpec
 from corral.control.scheduling.queue_choice import is_within_reach
 from corral.control.storage import mounts
 from corral.control.storage.mount_text import MountRequest
+from corral.control.system.policies import Policies
+from corral.core.jobs.job_fields import KEPT_BY_JOB
 from corral.core.jobs.lifecycle import BY_PERSONS, StartRequested, StopRequested
 from corral.core.model import Elastic, EndReason, Job, JobKind, JobState, Request
 from corral.core.scheduling.ordering import POLICIES
@@ -64,6 +67,15 @@ class JobDraft:
     mounts: tuple[MountRequest, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobChange:
+    """The values of a clone or an edited job that differ; fields that are not in `given` keep their values."""
+
+    given: frozenset[str]
+    #: the values of the given fields
+    draft: JobDraft = field(default_factory=lambda: JobDraft(spec=JobSpec(command=())))
+
+
 def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRecord]:
     """Create jobs, all of them or none, and put them in their queues."""
     if len(drafts) > MAX_BATCH:
@@ -97,7 +109,6 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
         check_name(draft.name)
     _check_surroundings(work, caller, draft.spec)
     (draft,) = _looked_up(work, caller, [draft])
-    policies = work.state.policies
     kind = kind_of(draft)
     require(caller, function_for(kind, draft.spec))
     check_nodes(draft.request, kind)
@@ -110,16 +121,25 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
         queue=draft.queue or "",
         request=request_for(draft.request, elastic),
         elastic=elastic,
-        priority=policies.default_priority if draft.priority is None else draft.priority,
         created_at=work.now,
-        time_limit_seconds=draft.time_limit_seconds,
-        grace_seconds=policies.grace_seconds if draft.grace_seconds is None else draft.grace_seconds,
-        max_retries=policies.max_retries if draft.max_retries is None else draft.max_retries,
-        preemptible=kind.is_preemptible if draft.preemptible is None else draft.preemptible,
         after=resolved(work, caller, draft.after),
         mounts=mounts.volume_mounts(draft.spec.mounts),
         local_bytes=mounts.local_bytes_of(draft.spec.mounts, draft.request.nodes),
+        **_kept_values(draft, kind, work.state.policies),
     )
+
+
+def _kept_values(draft: JobDraft, kind: JobKind, policies: Policies) -> dict[str, Any]:
+    """The values that the job keeps as they were given. A value that was not given comes from the installation, from
+    the job's kind, or from the default of the model."""
+    values: dict[str, Any] = {"preemptible": kind.is_preemptible}
+    for row in KEPT_BY_JOB:
+        value = getattr(draft, row.attribute)
+        if value is None and row.installation:
+            value = getattr(policies, row.installation)
+        if value is not None:
+            values[row.attribute] = value
+    return values
 
 
 def start(work: Work, caller: Caller, ref: str) -> Job:

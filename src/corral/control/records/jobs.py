@@ -47,7 +47,7 @@ class MountSpec:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobSpec:
-    """What a job runs. Set when it is created, never changed after."""
+    """What a job runs, and what describes it."""
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
@@ -78,6 +78,8 @@ class JobSpec:
     task: str | None = None
     #: of a task: "manual" if the user chose the number of GPUs, "auto" if corral did
     task_mode: str = ""
+    #: what the job is for, in its owner's words
+    description: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -192,7 +194,7 @@ class JobFilter:
     name_prefix: str | None = None
     #: the first digits of the number in the id
     id_prefix: str | None = None
-    #: in the id, the name or the user's name
+    #: in the id, the name, the user's name or the description
     text: str | None = None
     #: when they were created: from the first, before the second
     since: float | None = None

@@ -14,8 +14,8 @@ from enum import StrEnum
 from corral.control.errors import Refusal
 from corral.control.fleet.catalog import Catalog, request_of
 from corral.control.jobs.admission import admit, settled
-from corral.control.jobs.job_edit import JobChange, edited
-from corral.control.jobs.jobs import JobDraft
+from corral.control.jobs.job_edit import edited
+from corral.control.jobs.jobs import JobChange, JobDraft
 from corral.control.live.state import State
 from corral.control.records import JobSpec
 from corral.control.scheduling import queue_choice
@@ -69,7 +69,7 @@ def suggestions(
 def change_for(proposal: Proposal) -> JobChange:
     """The edit that a proposal means."""
     change = proposal.change
-    size = JobDraft(
+    draft = JobDraft(
         spec=JobSpec(command=()),
         request=Request(
             nodes=change.get("nodes", 1), gpus=change.get("gpus", 0), models=tuple(change.get("model", ()))
@@ -77,10 +77,10 @@ def change_for(proposal: Proposal) -> JobChange:
         package=change.get("package"),
         min_gpus=change.get("min_gpus"),
         max_gpus=change.get("max_gpus"),
+        queue=change.get("queue"),
+        time_limit_seconds=change.get("time"),
     )
-    return JobChange(
-        given=frozenset(change), queue=change.get("queue"), time_limit_seconds=change.get("time"), size=size
-    )
+    return JobChange(given=frozenset(change), draft=draft)
 
 
 def _choices(state: State, job: Job, catalog: Catalog) -> Choices:

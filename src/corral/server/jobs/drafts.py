@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from corral.control.errors import Invalid, about_item, in_list
-from corral.control.jobs.job_clone import CloneChange
-from corral.control.jobs.job_edit import SIZE_FIELDS, JobChange
 from corral.control.jobs.job_kinds import check_declared
-from corral.control.jobs.jobs import JobDraft
+from corral.control.jobs.jobs import JobChange, JobDraft
 from corral.control.records import TASK_LABEL, JobSpec
 from corral.control.storage.mount_text import MountRequest, mount_request, parse_mount
+from corral.core.jobs.job_fields import KEPT_BY_JOB, KEPT_BY_SPEC, JobField
 from corral.core.model import JobKind, Request
 from corral.core.quantities import parse_cpus, parse_gpus
 from corral.server.schemas.jobs.job_bodies import JobClone, JobCreate, JobEdit, MountBody
@@ -24,14 +24,10 @@ def draft_of(body: JobCreate) -> JobDraft:
     spec = JobSpec(
         command=tuple(body.command),
         env=body.env or {},
-        workdir=body.workdir,
         labels=labels,
-        image=body.image,
-        venv=body.venv,
-        checkpoint_interval_seconds=body.checkpoint_interval,
-        preset=body.preset,
         # The preset has already rendered them.
         parameters={name: str(value) for name, value in (body.parameters or {}).items()},
+        **_kept(body, KEPT_BY_SPEC),
     )
     request = Request(
         nodes=body.nodes,
@@ -56,17 +52,17 @@ def draft_of(body: JobCreate) -> JobDraft:
         queue=body.queue,
         flavor=body.flavor,
         package=body.package,
-        priority=body.priority,
-        time_limit_seconds=body.time,
-        grace_seconds=body.grace,
-        max_retries=body.max_retries,
-        preemptible=body.preemptible,
         min_gpus=body.min_gpus,
         max_gpus=body.max_gpus,
         hold=body.hold,
         after=tuple(body.after or ()),
         mounts=tuple(_mount_of(mount) for mount in body.mounts or ()),
+        **_kept(body, KEPT_BY_JOB),
     )
+
+
+def _kept(body: JobCreate, fields: Sequence[JobField]) -> dict[str, Any]:
+    return {field.attribute: getattr(body, field.name) for field in fields}
 
 
 def _mount_of(body: str | MountBody) -> MountRequest:
@@ -84,23 +80,13 @@ def drafts_of(bodies: Sequence[JobCreate]) -> list[JobDraft]:
     return drafts
 
 
-def clone_of(body: JobClone) -> CloneChange:
-    return CloneChange(given=frozenset(body.model_fields_set), draft=draft_of(body))
+def clone_of(body: JobClone) -> JobChange:
+    return JobChange(given=frozenset(body.model_fields_set), draft=draft_of(body))
 
 
 def change_of(body: JobEdit) -> JobChange:
-    """The size is edited like a clone's: the same fields have the same meaning."""
-    given = frozenset(body.model_fields_set)
-    size = JobClone(**{word: getattr(body, word) for word in given & SIZE_FIELDS})
-    return JobChange(
-        given=given,
-        queue=body.queue,
-        priority=body.priority,
-        time_limit_seconds=body.time,
-        preemptible=body.preemptible,
-        after=tuple(body.after or ()),
-        size=draft_of(size),
-    )
+    """An edit is described like a clone: the same fields have the same meaning."""
+    return clone_of(JobClone(**{name: getattr(body, name) for name in body.model_fields_set}))
 
 
 def _check_package_alone(body: JobCreate) -> None:

@@ -6,9 +6,10 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from corral.core.quantities import parse_bytes, parse_duration
+from corral.core.visible_text import visible
 
 Item = TypeVar("Item")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -58,6 +59,18 @@ Size = Annotated[
 
 #: A text of some sentences, written by a user.
 Description = Annotated[Text, Field(max_length=1000)]
+
+
+def _plain_text(text: str) -> str:
+    """Line breaks and tabs are fine; other control characters could change a terminal or the direction of a text."""
+    text = text.replace("\r\n", "\n").strip()
+    if visible(text) != text:
+        raise ValueError("must not contain control characters")
+    return text
+
+
+#: A short text that describes something, shown in lists and terminals.
+Note = Annotated[Text, AfterValidator(_plain_text), Field(max_length=500)]
 #: An amount that is mostly whole: shown as 2, or as 0.5.
 Number = Annotated[int | float, WithJsonSchema({"type": "number"})]
 

@@ -1,7 +1,8 @@
 """The JSON column of a job: all fields that have no column of their own.
 
-Empty fields are left out, so that rows stay small and rows from before a field was added can be read. A new plain field
-is one name in `_PLAIN`.
+Fields that have their default are left out if that default is empty (None, "", 0, ()), so that rows stay small. Rows
+from before a field was added can be read: a field that is missing has its default. A new field of `Job` that is a text,
+a number, a truth value or None is stored without a line here; every other type needs a writer and a reader.
 """
 
 from __future__ import annotations
@@ -16,31 +17,25 @@ from corral.core.snapshot.codec import from_plain, to_plain
 from corral.core.storage.volumes import VolumeMount
 from corral.stores.database import row_codec
 
-#: Written as they are, unless they are empty.
-_PLAIN = (
-    "user_order",
-    "time_limit_seconds",
-    "allocated_at",
-    "exit_code",
-    "message",
-    "retries",
-    "faults",
-    "not_before",
-    "given_back",
-    "resized_at",
-    "ran_seconds",
-    "utilization",
-    "checkpointed_at",
-    "aged_from",
-    "preempted_for",
-    "preemptions",
-    "local_bytes",
-    "saved_seconds",
-    "attained_seconds",
-    "reached_seconds",
+#: Fields with a column of their own, in the order of the columns; `body` follows them.
+COLUMN_FIELDS = (
+    "id",
+    "name",
+    "user",
+    "kind",
+    "state",
+    "queue",
+    "priority",
+    "created_at",
+    "queued_at",
+    "pinned_at",
+    "started_at",
+    "ended_at",
+    "attempt",
+    "version",
 )
 
-#: How the others are written, unless they are empty.
+#: How fields that are not plain values are written.
 _WRITERS: Mapping[str, Callable[[Any], Any]] = {
     "allocation": row_codec.dump_allocation,
     "next_allocation": row_codec.dump_allocation,
@@ -55,12 +50,16 @@ _WRITERS: Mapping[str, Callable[[Any], Any]] = {
     "predicted": to_plain,
 }
 
+#: `request` is always written; `preemptible` only if it is not the default of the job's kind.
+_SPECIAL = frozenset({"request", "preemptible"})
+_PLAIN = tuple(field.name for field in fields(Job) if field.name not in {*COLUMN_FIELDS, *_WRITERS, *_SPECIAL})
+
 _REASONS = {reason.value: reason for reason in EndReason}
 
 #: How each field is read; None: as it stands.
 _READERS: Mapping[str, Callable[[Any], Any] | None] = {
     **dict.fromkeys(_PLAIN),
-    **dict.fromkeys(("grace_seconds", "max_retries", "preemptible")),
+    "preemptible": None,
     "allocation": row_codec.load_allocation,
     "next_allocation": row_codec.load_allocation,
     "stopping_for": _REASONS.__getitem__,
@@ -75,19 +74,16 @@ _READERS: Mapping[str, Callable[[Any], Any] | None] = {
 }
 
 _NAMES = (*_PLAIN, *_WRITERS)
-_DEFAULTS = tuple({field.name: field.default for field in fields(Job)}[name] for name in _NAMES)
+#: Equal to no value: a field whose default is not empty is always written, so that stored jobs stay as they are if the
+#: default changes.
+_ALWAYS_WRITTEN = object()
+_JOB_DEFAULTS = {field.name: field.default for field in fields(Job)}
+_DEFAULTS = tuple(_ALWAYS_WRITTEN if _JOB_DEFAULTS[name] else _JOB_DEFAULTS[name] for name in _NAMES)
 _values = attrgetter(*_NAMES)
-# A missing field means an empty value (None, "", 0, ()). If one of these defaults in `Job` became another value, stored
-# jobs would change.
-assert not any(_DEFAULTS)
 
 
 def encode_body(job: Job) -> str:
-    document: dict[str, Any] = {
-        "request": row_codec.dump_request(job.request),
-        "grace_seconds": job.grace_seconds,
-        "max_retries": job.max_retries,
-    }
+    document: dict[str, Any] = {"request": row_codec.dump_request(job.request)}
     for name, default, value in zip(_NAMES, _DEFAULTS, _values(job), strict=True):
         # `is not` first: most fields have their default, and a job is written several times in its life.
         if value is not default and value != default:
@@ -98,12 +94,10 @@ def encode_body(job: Job) -> str:
 
 
 def decode_body(text: str, kind: JobKind) -> dict[str, Any]:
-    """Arguments for `Job`. Raises KeyError if a field that every row has is missing."""
+    """Arguments for `Job`. Raises KeyError without the request, which every row has."""
     body = row_codec.from_json(text)
     found = {
         "request": row_codec.load_request(body["request"]),
-        "grace_seconds": body["grace_seconds"],
-        "max_retries": body["max_retries"],
         "preemptible": kind.is_preemptible,
     }
     for name, value in body.items():

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Boolean, ColumnElement, Text, and_, cast, func, literal, not_, or_, select
+from sqlalchemy import Boolean, ColumnElement, Text, and_, cast, func, literal, literal_column, not_, or_, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -18,7 +18,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from corral.control.records import JobFilter
 from corral.core.model import CLUSTER_LABEL, JobState
 from corral.stores.database.row_codec import to_json
-from corral.stores.schema.tables import PlainText, attempt_rows, job_rows, node_rows
+from corral.stores.schema.tables import HAS_SEARCH_TEXT, PlainText, attempt_rows, job_rows, node_rows
 
 #: Appended to a prefix, sorts after every name with that prefix.
 _LAST = "\U0010ffff"
@@ -120,7 +120,8 @@ def _has_text(text: str) -> ColumnElement[bool]:
     places: list[ColumnElement[str]] = [job_rows.c.name, job_rows.c.user_name]
     if _PART_OF_ID.fullmatch(text.lower()):
         places.append(literal("j-") + cast(job_rows.c.id, Text))
-    return or_(*(contains(place, text) for place in places))
+    described = select(job_rows.c.id).where(literal_column(HAS_SEARCH_TEXT), contains(job_rows.c.search_text, text))
+    return or_(*(contains(place, text) for place in places), job_rows.c.id.in_(described.correlate(None)))
 
 
 def _is_of_array(array: str) -> list[ColumnElement[bool]]:

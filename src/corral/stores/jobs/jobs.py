@@ -26,13 +26,14 @@ from sqlalchemy import (
 
 from corral.control.ports import NameTaken, StoreConflict
 from corral.control.records import EVERY_JOB, JobFilter, JobRecord, JobSpec, Page
+from corral.core.jobs.job_fields import KEPT_BY_SPEC
 from corral.core.model import Job, JobKind, JobState
 from corral.stores.database import row_codec
 from corral.stores.database.commit_guard import refuse
 from corral.stores.database.cursors import Key, Position, Sort, check_limit, decode_cursor, encode_cursor, parse_sort
 from corral.stores.database.rows import readable
 from corral.stores.database.statements import CHUNK, BatchStatement, Row, count_up, insert_into
-from corral.stores.jobs.job_body import decode_body, encode_body
+from corral.stores.jobs.job_body import COLUMN_FIELDS, decode_body, encode_body
 from corral.stores.jobs.job_filters import job_conditions, needs_scan, unindexed
 from corral.stores.schema.tables import NOT_ENDED, job_rows
 
@@ -42,23 +43,9 @@ _KINDS = {kind.value: kind for kind in JobKind}
 _STATES = {state.value: state for state in JobState}
 
 #: the columns of a job in the order of `encode_job`; `spec` follows them
-_COLUMNS = [
-    "id",
-    "name",
-    "user_name",
-    "kind",
-    "state",
-    "queue",
-    "priority",
-    "created_at",
-    "queued_at",
-    "pinned_at",
-    "started_at",
-    "ended_at",
-    "attempt",
-    "version",
-    "body",
-]
+_COLUMNS = [*("user_name" if name == "user" else name for name in COLUMN_FIELDS), "body"]
+#: fields of a spec that a search looks at
+_SEARCHED = tuple(field.attribute for field in KEPT_BY_SPEC if field.is_searched)
 _JOB = [job_rows.c[name] for name in _COLUMNS]
 _RECORD = [*_JOB, job_rows.c.spec]
 #: columns that `save` sets: all except the id
@@ -80,7 +67,7 @@ def _build_delete(_: str) -> Delete:
     return delete(job_rows).where(job_rows.c.id == bindparam("of_id"))
 
 
-_INSERT = BatchStatement(_build_insert, [*_COLUMNS, "spec"])
+_INSERT = BatchStatement(_build_insert, [*_COLUMNS, "spec", "search_text"])
 _SAVE = BatchStatement(_build_save, ["of_id", *_SET, "old_version"])
 _DELETE = BatchStatement(_build_delete, ["of_id"])
 
@@ -111,7 +98,10 @@ class SqlJobTable:
         return [row_codec.job_id(number) for number in range(last - count + 1, last + 1)]
 
     def add(self, records: Sequence[JobRecord]) -> None:
-        rows = [(*encode_job(record.job), row_codec.encode_spec(record.spec)) for record in records]
+        rows = [
+            (*encode_job(record.job), row_codec.encode_spec(record.spec), _search_text(record.spec))
+            for record in records
+        ]
         if _INSERT.run(self._connection, rows) != len(rows):
             raise refuse(self._connection, self._taken(records))
 
@@ -125,9 +115,8 @@ class SqlJobTable:
 
     def save_spec(self, job_id: str, spec: JobSpec) -> None:
         number = row_codec.job_number(job_id)
-        self._connection.execute(
-            update(job_rows).where(job_rows.c.id == number).values(spec=row_codec.encode_spec(spec))
-        )
+        values = {"spec": row_codec.encode_spec(spec), "search_text": _search_text(spec)}
+        self._connection.execute(update(job_rows).where(job_rows.c.id == number).values(values))
 
     def get(self, job_id: str) -> JobRecord | None:
         number = row_codec.job_number(job_id)
@@ -249,6 +238,11 @@ def encode_job(job: Job) -> Row:
         job.version,
         encode_body(job),
     )
+
+
+def _search_text(spec: JobSpec) -> str | None:
+    """The text that a search finds the job by, beside its name and its user."""
+    return "\n".join(filter(None, (getattr(spec, name) for name in _SEARCHED))) or None
 
 
 def decode_job(row: Any) -> Job:

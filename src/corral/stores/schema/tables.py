@@ -45,6 +45,10 @@ FROM_PROVIDER = "provider <> 'local'"
 NOT_ENDED = "state NOT IN ('stopped', 'completed', 'failed')"
 
 
+#: Most jobs have no such text, and the index holds the others only.
+HAS_SEARCH_TEXT = "search_text IS NOT NULL"
+
+
 class PlainText(TypeDecorator[str]):
     """Text that sorts by code point on both databases and takes any string."""
 
@@ -120,6 +124,8 @@ job_rows = Table(
     number("version"),
     Column("body", Text, nullable=False),
     Column("spec", Text, nullable=False),
+    # The fields of the spec that a search looks at, for searches only.
+    text_column("search_text", nullable=True),
     UniqueConstraint("user_name", "name"),
     Index(None, "name", "id"),
     Index(None, "priority", "id"),
@@ -130,6 +136,7 @@ job_rows = Table(
     Index(None, "queue", "id"),
     Index(None, "kind", "id"),
     Index("ix_jobs_not_ended", "id", sqlite_where=text(NOT_ENDED), postgresql_where=text(NOT_ENDED)),
+    Index("ix_jobs_search_text", "id", sqlite_where=text(HAS_SEARCH_TEXT), postgresql_where=text(HAS_SEARCH_TEXT)),
 )
 
 attempt_rows = Table(

@@ -7,12 +7,13 @@ import pytest
 from corral.control.errors import Invalid, NotFound, Taken, WrongState
 from corral.control.jobs import job_edit
 from corral.control.jobs.arrays import stop_array, submit_array
-from corral.control.jobs.job_clone import CloneChange, clone
+from corral.control.jobs.job_clone import clone
+from corral.control.jobs.jobs import JobChange
 from corral.control.launch.orders import launch_order
 from corral.control.records import JobSpec
 from corral.core.jobs.arrays import parse_array
 from corral.core.model import JobState
-from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, draft
+from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, changed, draft
 
 THREE = parse_array("1,3,7")
 
@@ -67,7 +68,7 @@ def test_a_job_can_come_after_a_whole_array(desk: Desk) -> None:
 def test_an_array_is_stopped_in_one_step(desk: Desk) -> None:
     desk.do(submit_array, ANN, draft("sweep", gpus=4), range(4))
     desk.submit(draft("sweep-extra"))
-    desk.do(clone, ANN, "sweep-0", CloneChange(given=frozenset(), draft=draft(spec=SPEC)))
+    desk.do(clone, ANN, "sweep-0", JobChange(given=frozenset(), draft=draft(spec=SPEC)))
     running = desk.cycle()
     assert len(running) == 2
     stopped = desk.do(stop_array, ANN, "sweep")
@@ -93,5 +94,5 @@ def test_whose_array(desk: Desk) -> None:
 def test_an_array_whose_jobs_come_after_each_other_is_stopped_too(desk: Desk) -> None:
     """The end of the first already ends the second."""
     desk.do(submit_array, ANN, draft("sweep"), (0, 1))
-    desk.do(job_edit.edit, ANN, "sweep-1", job_edit.JobChange(given=frozenset({"after"}), after=("sweep-0",)))
+    desk.do(job_edit.edit, ANN, "sweep-1", changed(after=("sweep-0",)))
     assert {record.job.state for record in desk.do(stop_array, ANN, "sweep")} == {JobState.STOPPED}

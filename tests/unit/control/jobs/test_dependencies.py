@@ -14,7 +14,7 @@ from corral.control.records import JobFilter, JobRecord
 from corral.control.scheduling import views
 from corral.control.system.policies import Policies
 from corral.core.model import EndReason, Job, JobState
-from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
+from tests.unit.control.world import ANN, BOB, ROOT, Desk, changed, draft
 from tests.unit.searching import between, pick
 
 END = AttemptPhase.ENDED
@@ -177,14 +177,14 @@ def test_started_again_after_a_failure_it_waits_for_what_is_still_open(desk: Des
 def test_what_a_waiting_job_comes_after_can_be_changed(desk: Desk) -> None:
     first, second = desk.submit(draft("first", gpus=4), draft("second", gpus=4))
     third = one(desk, "third", "first")
-    change = job_edit.JobChange(given=frozenset({"after"}), after=("second",))
+    change = changed(after=("second",))
     assert desk.do(job_edit.edit, ANN, "third", change).after == (second.id,)
     with pytest.raises(Invalid, match=f"{first.id} can only come after older jobs, not after {third.id}"):
-        desk.do(job_edit.edit, ANN, "first", job_edit.JobChange(given=frozenset({"after"}), after=("third",)))
+        desk.do(job_edit.edit, ANN, "first", changed(after=("third",)))
     with pytest.raises(Invalid, match="older"):
-        desk.do(job_edit.edit, ANN, "third", job_edit.JobChange(given=frozenset({"after"}), after=("third",)))
+        desk.do(job_edit.edit, ANN, "third", changed(after=("third",)))
     desk.now += 50
-    free = desk.do(job_edit.edit, ANN, "third", job_edit.JobChange(given=frozenset({"after"})))
+    free = desk.do(job_edit.edit, ANN, "third", changed(after=()))
     assert (free.after, free.queued_at) == ((), desk.now)
     assert desk.cycle() == [first.id, second.id]  # and the third behind them, as the two nodes are full
 

@@ -9,7 +9,8 @@ import pytest
 from corral.control.errors import Forbidden, Invalid, NotFound, WrongState
 from corral.control.fleet import catalog
 from corral.control.jobs import jobs
-from corral.control.jobs.job_clone import CloneChange, clone
+from corral.control.jobs.job_clone import clone
+from corral.control.jobs.jobs import JobChange
 from corral.control.jobs.tasks import allocate
 from corral.control.records import FlavorRecord, JobRecord, JobSpec, PackageRecord
 from corral.control.scheduling import queues
@@ -22,7 +23,7 @@ SPEC = JobSpec(command=("python", "train.py"), env={"LR": "0.1", "KEY": "secret"
 def cloned(desk: Desk, ref: str, given: str = "", **values: Any) -> JobRecord:
     words = frozenset(given.split())
     values.setdefault("spec", JobSpec(command=()))
-    return desk.do(clone, ANN, ref, CloneChange(given=words, draft=jobs.JobDraft(**values)))
+    return desk.do(clone, ANN, ref, JobChange(given=words, draft=jobs.JobDraft(**values)))
 
 
 def test_everything_is_kept_but_the_name(desk: Desk) -> None:
@@ -106,7 +107,7 @@ def test_names_out_of_the_catalog_stay_true(desk: Desk) -> None:
 
 def test_only_its_owner_clones_a_job(desk: Desk) -> None:
     desk.submit(draft("first", spec=SPEC))
-    change = CloneChange(given=frozenset(), draft=jobs.JobDraft(spec=JobSpec(command=())))
+    change = JobChange(given=frozenset(), draft=jobs.JobDraft(spec=JobSpec(command=())))
     with pytest.raises(Forbidden, match="would bring its environment: only ann clones it"):
         desk.do(clone, ROOT, "j-1", change)
     with pytest.raises(NotFound):

@@ -16,14 +16,14 @@ from corral.core.model import EndReason, JobKind, Request
 from corral.core.people.quota import Quota
 from corral.core.snapshot.changes import PutQuota
 from tests.unit.control.copied_desks import once
-from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, draft
+from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, changed, draft
 
 
-def sized(*given: str, **values: Any) -> job_edit.JobChange:
+def sized(*given: str, **values: Any) -> jobs.JobChange:
     """A change of the words given; `models` and the like are values of the request."""
     picks = {name: values.pop(name) for name in ("flavor", "package", "min_gpus", "max_gpus") if name in values}
     size = jobs.JobDraft(spec=SPEC, request=Request(**values), **picks)
-    return job_edit.JobChange(given=frozenset(given), size=size)
+    return jobs.JobChange(given=frozenset(given), draft=size)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_quota_is_checked_as_for_a_new_job_without_counting_this_one_twice(full:
     ],
 )
 def test_what_would_be_refused_at_the_door_is_refused_here_and_nothing_changes(
-    full: Desk, change: job_edit.JobChange, refusal: type[Refusal]
+    full: Desk, change: jobs.JobChange, refusal: type[Refusal]
 ) -> None:
     [job] = full.submit(draft("mine", gpus=2))
     with pytest.raises(refusal):
@@ -112,8 +112,8 @@ def test_a_held_job_may_be_made_larger_than_its_quota_and_is_refused_when_it_sta
 
 
 def test_preemptible_can_be_set_until_the_first_start(full: Desk) -> None:
-    def giving_way(preemptible: bool | None) -> job_edit.JobChange:
-        return job_edit.JobChange(given=frozenset({"preemptible"}), preemptible=preemptible)
+    def giving_way(preemptible: bool | None) -> jobs.JobChange:
+        return changed(preemptible=preemptible)
 
     [job] = full.submit(draft("mine", gpus=4))
     assert job.preemptible

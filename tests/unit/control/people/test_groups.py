@@ -20,7 +20,7 @@ from corral.control.scheduling import queues
 from corral.core.model import EndReason, JobState, Queue
 from corral.core.people.membership import Membership
 from tests.unit.control.tenants import EVE, assert_state_is_stored, membership, reasons, tenants, two_teams
-from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
+from tests.unit.control.world import ANN, BOB, ROOT, Desk, changed, draft
 
 
 @pytest.fixture
@@ -240,9 +240,9 @@ def test_the_user_can_take_a_waiting_job_along_to_the_new_pool(teams: Desk) -> N
     remove(teams, "team-a", "ann")
     add(teams, "team-b", "ann")
     with pytest.raises(Invalid) as refusal:
-        teams.do(job_edit.edit, ANN, job.id, job_edit.JobChange(given=frozenset({"queue"}), queue="small"))
+        teams.do(job_edit.edit, ANN, job.id, changed(queue="small"))
     assert refusal.value.numbers == {"known": ["big"]}
-    moved = teams.do(job_edit.edit, ANN, job.id, job_edit.JobChange(given=frozenset({"queue"}), queue="big"))
+    moved = teams.do(job_edit.edit, ANN, job.id, changed(queue="big"))
     assert (moved.queue, moved.queued_at) == ("big", job.queued_at)
     assert teams.cycle() == [job.id]
     assert teams.job(job.id).allocation.model == "A100"  # type: ignore[union-attr]

@@ -23,7 +23,7 @@ from corral.control.scheduling import queues
 from corral.core.model import EndReason, JobState, Queue, Request
 from tests.unit.control.fresh_stores import FreshStores
 from tests.unit.control.tenants import A10S, A100S, assert_state_is_stored, two_teams, values
-from tests.unit.control.world import ROOT, Desk, draft
+from tests.unit.control.world import ROOT, Desk, changed, draft
 from tests.unit.searching import DEAR
 
 USERS = ("ann", "bob", "eve")
@@ -49,7 +49,7 @@ def attempt(desk: Desk, act: Act) -> None:
 
 
 def edit_job(place: int, queue: str | None) -> Act:
-    change = job_edit.JobChange(given=frozenset({"queue"}), queue=queue)
+    change = changed(queue=queue)
 
     def act(desk: Desk) -> None:
         waiting = [job for job in desk.state.snapshot.jobs.values() if job.state is JobState.QUEUED]

@@ -271,9 +271,9 @@ def test_a_clone_is_as_elastic(desk: Desk) -> None:
     assert (rigid.elastic, rigid.request.gpus) == (None, 3)
 
 
-def _changes(**values: Any) -> job_clone.CloneChange:
+def _changes(**values: Any) -> jobs.JobChange:
     given = frozenset("gpus" if name == "request" else name for name in values)
-    return job_clone.CloneChange(given=given, draft=jobs.JobDraft(spec=JobSpec(command=("x",)), **values))
+    return jobs.JobChange(given=given, draft=jobs.JobDraft(spec=JobSpec(command=("x",)), **values))
 
 
 def test_a_gpu_that_fails_while_it_is_resized_is_not_used_again(desk: Desk) -> None:

@@ -17,7 +17,7 @@ from corral.core.model import JobKind, JobState, Queue, Request
 from corral.core.snapshot.installation import Limits
 from tests.unit.control.copied_desks import once
 from tests.unit.control.tenants import two_teams
-from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
+from tests.unit.control.world import ANN, BOB, ROOT, Desk, changed, draft
 
 HOUR = 3600.0
 #: beside the queue `small` of its pool, which takes everything
@@ -125,31 +125,26 @@ def test_an_automatic_task_counts_the_free_gpus_of_the_own_pool(store: Store) ->
 # -------------------------------------------------------------------------------------------- editing
 
 
-def change(**values: Any) -> job_edit.JobChange:
-    names = {"time_limit_seconds": "time"}
-    return job_edit.JobChange(given=frozenset(names.get(name, name) for name in values), **values)
-
-
 def test_a_waiting_job_is_moved_and_changed(teams: Desk) -> None:
     teams.submit(draft("fills-1", gpus=4, nodes=2))
     teams.cycle()
     (job,) = teams.submit(draft("waits", time_limit_seconds=600.0))
     teams.do(jobs.pin, ROOT, job.id)
-    edited = teams.do(job_edit.edit, ANN, "waits", change(priority=1, time_limit_seconds=2 * HOUR, queue="day"))
+    edited = teams.do(job_edit.edit, ANN, "waits", changed(priority=1, time_limit_seconds=2 * HOUR, queue="day"))
     assert (edited.queue, edited.priority, edited.time_limit_seconds) == ("day", 1, 2 * HOUR)
     assert (edited.pinned_at, edited.queued_at) == (None, job.queued_at)
     assert teams.job(job.id) == edited
-    assert teams.do(job_edit.edit, ANN, job.id, change(time_limit_seconds=600.0, queue=None)).queue == "quick"
-    back = teams.do(job_edit.edit, ROOT, job.id, change(time_limit_seconds=None, queue="day"))
+    assert teams.do(job_edit.edit, ANN, job.id, changed(time_limit_seconds=600.0, queue=None)).queue == "quick"
+    back = teams.do(job_edit.edit, ROOT, job.id, changed(time_limit_seconds=None, queue="day"))
     assert back.time_limit_seconds == 24 * HOUR
     assert teams.actions(job.id).count("job.edited") == 3
-    assert teams.do(job_edit.edit, ANN, job.id, change(priority=1)) == back, "nothing to change, nothing recorded"
+    assert teams.do(job_edit.edit, ANN, job.id, changed(priority=1)) == back, "nothing to change, nothing recorded"
     assert teams.actions(job.id).count("job.edited") == 3
 
 
 def test_a_created_job_is_changed_before_it_starts(teams: Desk) -> None:
     (job,) = teams.submit(draft("held", hold=True))
-    edited = teams.do(job_edit.edit, ANN, job.id, change(queue="day", time_limit_seconds=HOUR))
+    edited = teams.do(job_edit.edit, ANN, job.id, changed(queue="day", time_limit_seconds=HOUR))
     assert (edited.state, edited.queue) == (JobState.CREATED, "day")
     assert teams.do(jobs.start, ANN, job.id).queue == "day"
 
@@ -158,7 +153,7 @@ def test_what_runs_or_has_ended_is_not_changed(teams: Desk) -> None:
     (job,) = teams.started(draft("runs"))
     for _ in range(2):
         with pytest.raises(WrongState):
-            teams.do(job_edit.edit, ANN, job.id, change(priority=1))
+            teams.do(job_edit.edit, ANN, job.id, changed(priority=1))
         teams.do(jobs.stop, ANN, job.id)
 
 
@@ -180,7 +175,7 @@ def test_a_change_that_its_queue_does_not_allow_is_refused(
     teams.do(queues.create, ROOT, Queue(name="full", pool="small", max_length=0))
     (job,) = teams.submit(draft("waits", queue="day", time_limit_seconds=HOUR))
     with pytest.raises(kind) as refusal:
-        teams.do(job_edit.edit, ANN, job.id, change(**values))
+        teams.do(job_edit.edit, ANN, job.id, changed(**values))
     assert refusal.value.field == field
     assert teams.job(job.id) == job
 
@@ -188,11 +183,11 @@ def test_a_change_that_its_queue_does_not_allow_is_refused(
 def test_only_the_owner_and_operators_change_a_job(teams: Desk) -> None:
     (job,) = teams.submit(draft("waits"))
     with pytest.raises(NotFound):
-        teams.do(job_edit.edit, BOB, job.id, change(priority=0))
+        teams.do(job_edit.edit, BOB, job.id, changed(priority=0))
 
 
 def test_a_full_installation_does_not_keep_a_waiting_job_from_moving(store: Store) -> None:
     desk = Desk(store, Policies(max_queue_length=1, limits=Limits(max_seconds=HOUR)))
     desk.do(queues.create, ROOT, Queue(name="nights"))
     (job,) = desk.submit(draft("waits"))
-    assert desk.do(job_edit.edit, ANN, job.id, change(queue="nights")).queue == "nights"
+    assert desk.do(job_edit.edit, ANN, job.id, changed(queue="nights")).queue == "nights"

@@ -18,9 +18,7 @@ from corral.control.errors import (
     Taken,
 )
 from corral.control.jobs import job_clone, job_edit
-from corral.control.jobs.job_clone import CloneChange
-from corral.control.jobs.job_edit import JobChange
-from corral.control.jobs.jobs import start, stop
+from corral.control.jobs.jobs import JobChange, start, stop
 from corral.control.launch.orders import launch_order
 from corral.control.live.unit_of_work import Caller
 from corral.control.people import groups, quotas
@@ -322,14 +320,14 @@ def test_a_clone_has_the_same_volumes_as_long_as_they_are_shared_and_an_edit_kee
     stored.do(volumes.share, ANN, "data", [WITH_BOB])
     job = mounting(stored, "data:/data", "local:1GiB:/x", caller=BOB, name="reader")
     stored.do(volumes.create, BOB, DATA)
-    same = CloneChange(given=frozenset(), draft=draft())
+    same = JobChange(given=frozenset(), draft=draft())
     clone = stored.do(job_clone.clone, BOB, job.id, same)
     assert (clone.job.mounts, clone.job.local_bytes) == (job.mounts, job.local_bytes), "the name means bob's own by now"
     assert clone.job.request.labels == ((CLUSTER_LABEL, "local"),)
-    change = JobChange(given=frozenset({"gpus"}), size=draft(gpus=2))
+    change = JobChange(given=frozenset({"gpus"}), draft=draft(gpus=2))
     edited = stored.do(job_edit.edit, BOB, clone.job.id, change=change)
     assert (edited.request.gpus, edited.request.labels, edited.mounts) == (2, clone.job.request.labels, job.mounts)
-    without = CloneChange(given=frozenset({"mounts"}), draft=draft())
+    without = JobChange(given=frozenset({"mounts"}), draft=draft())
     assert stored.do(job_clone.clone, BOB, job.id, without).job.mounts == ()
     stored.do(volumes.share, ANN, "data", [])
     with pytest.raises(Refusal):

@@ -19,6 +19,10 @@ export function isActive(job: Job): boolean {
   return ACTIVE.includes(job.state);
 }
 
+export function isWaiting(job: Job): boolean {
+  return job.state === "queued" || job.state === "created";
+}
+
 /** Why the viewer cannot do this with the job now; undefined where it can be done. */
 export function obstacleTo(action: ActionName, job: Job, me: Me): Obstacle | undefined {
   const isOperator = me.role === "operator";
@@ -36,7 +40,8 @@ const RULES: Readonly<Record<ActionName, (job: Job) => Obstacle | undefined>> = 
   resize: (job) => (job.elastic === null || job.elastic === undefined ? "notElastic" : onlyRunning(["running"])(job)),
   pin: (job) => (job.state === "queued" ? undefined : "onlyQueued"),
   unpin: (job) => (job.state === "queued" ? undefined : "onlyQueued"),
-  edit: (job) => (job.state === "queued" || job.state === "created" ? undefined : "onlyWaiting"),
+  // Until it starts everything, later the fields that only describe it.
+  edit: () => undefined,
   checkpoint: onlyRunning(["running"]),
   extend: (job) =>
     job.idle_warning === null || job.idle_warning === undefined

@@ -22,10 +22,6 @@ export const obstacles = defineTexts({
   stopping: ["It is being stopped already.", "作业正在停止。"],
   active: ["It is {state} already.", "作业当前{state}。"],
   onlyRunning: ["Only a running job can do this; this one is {state}.", "仅运行中的作业可以执行；此作业{state}。"],
-  onlyWaiting: [
-    "Only a job that waits can be changed; this one is {state}.",
-    "只能修改尚未运行的作业；此作业{state}。",
-  ],
   onlyQueued: [
     "Only a queued job has a place in line; this one is {state}.",
     "只有排队中的作业才有排队位置；此作业{state}。",

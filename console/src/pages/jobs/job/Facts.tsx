@@ -5,6 +5,7 @@ import type { Job } from "@/pages/jobs/actions/possible";
 import { useSize } from "@/pages/jobs/job/useSize";
 import { texts } from "@/pages/jobs/job/texts";
 import { MountLines } from "@/pages/jobs/job/MountLines";
+import { LABELS, plainFieldsOf, typedValue } from "@/pages/jobs/spec/fields";
 import { ownLabels } from "@/pages/jobs/spec/submission";
 import { JobLinks } from "@/pages/jobs/why/JobRef";
 import { FactList, type Fact } from "@/parts/FactList";
@@ -18,6 +19,7 @@ import { useTexts } from "@/texts/texts";
 export function Facts({ job }: { job: Job }) {
   const t = useTexts(texts);
   const tk = useTexts(kinds);
+  const label = useTexts(LABELS);
   const format = useFormat();
   const size = useSize();
   const { elastic, array, mounts = [] } = job;
@@ -30,6 +32,9 @@ export function Facts({ job }: { job: Job }) {
     [t("id"), job.id],
     [t("owner"), job.user],
     [t("kind"), tk(job.kind)],
+    ...plainFieldsOf(job.kind === "workbench")
+      .filter((row) => row.isOnPage === true && typedValue(row, job) !== "")
+      .map((row): Fact => [label(row.name), <Lines key={row.name} text={typedValue(row, job)} />]),
     [t("queue"), job.queue],
     [t("priority"), job.priority],
     [t("size"), size(job)],
@@ -69,6 +74,11 @@ export function Facts({ job }: { job: Job }) {
       <FactList facts={facts} />
     </Panel>
   );
+}
+
+/** A text with its line breaks. */
+function Lines({ text }: { text: string }) {
+  return <span style={{ whiteSpace: "pre-line" }}>{text}</span>;
 }
 
 function ArrayLink({ name, text }: { name: string; text: string }) {

@@ -4,6 +4,7 @@ import { complete } from "@/api/complete";
 import { commandOf } from "@/pages/jobs/newjob/commandline";
 import type { Draft } from "@/pages/jobs/newjob/draft";
 import { mountText } from "@/pages/jobs/newjob/mounts";
+import { plainFieldsOf, sentValue } from "@/pages/jobs/spec/fields";
 import type { JobBody } from "@/pages/jobs/spec/submission";
 
 function size(draft: Draft): JobBody {
@@ -25,19 +26,13 @@ function surroundings(draft: Draft): JobBody {
   return {
     image: draft.imageFrom === "node" ? undefined : draft.image.trim() || undefined,
     mounts: draft.mounts.length === 0 ? undefined : draft.mounts.map(mountText),
-    venv: draft.venv.trim() || undefined,
-    workdir: draft.workdir.trim() || undefined,
     env: Object.keys(env).length === 0 ? undefined : env,
   };
 }
 
-function order(draft: Draft): JobBody {
-  return {
-    queue: draft.queue || undefined,
-    priority: amount(draft.priority),
-    time: draft.time.trim() || undefined,
-    hold: draft.hold || undefined,
-  };
+function plain(draft: Draft): JobBody {
+  const rows = plainFieldsOf(draft.kind === "workbench");
+  return Object.fromEntries(rows.map((row) => [row.name, sentValue(row, draft[row.name])]));
 }
 
 /** What is run and how often it may come back; a workbench runs what corral gives it. */
@@ -50,9 +45,6 @@ function program(draft: Draft): JobBody {
   return {
     ...runs,
     nodes: draft.kind === "distributed" ? amount(draft.nodes) : undefined,
-    grace: draft.grace.trim() || undefined,
-    max_retries: amount(draft.max_retries),
-    checkpoint_interval: draft.checkpoint_interval.trim() || undefined,
     // Left out where it is as usual.
     preemptible: draft.preemptible ? undefined : false,
     after: draft.after.length === 0 ? undefined : [...draft.after],
@@ -62,7 +54,8 @@ function program(draft: Draft): JobBody {
 /** What jobs of every kind have. */
 function common(draft: Draft): JobBody {
   const labels = Object.keys(draft.labels).length === 0 ? undefined : draft.labels;
-  return { ...size(draft), model: models(draft), labels, ...surroundings(draft), ...order(draft) };
+  const order = { queue: draft.queue || undefined, hold: draft.hold || undefined };
+  return { ...size(draft), model: models(draft), labels, ...surroundings(draft), ...order, ...plain(draft) };
 }
 
 /** For everything but workbenches. In the order in which a person reads it. */

@@ -6,6 +6,7 @@ import { checkMounts } from "@/pages/jobs/newjob/checkMounts";
 import type { Draft } from "@/pages/jobs/newjob/draft";
 import { arraySizeOf, cpusOf, gpusOf, wholeOf } from "@/pages/jobs/newjob/quantities";
 import type { texts } from "@/pages/jobs/newjob/texts";
+import { plainFieldsOf, type PlainField } from "@/pages/jobs/spec/fields";
 import { durationText, parseDuration } from "@/texts/durations";
 import { parseSize } from "@/texts/sizes";
 import type { Say } from "@/texts/texts";
@@ -41,7 +42,6 @@ export interface Speech {
 const ADDRESS =
   /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]{1,5})?\/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/;
 const MOST_NODES = 10_000;
-const WEEK = 7 * 86_400;
 
 export type Report = (field: string, text: string, isMissing?: boolean) => void;
 
@@ -164,7 +164,8 @@ function checkProgram(draft: Draft, facts: Facts, speech: Speech, report: Report
   if (draft.kind === "workbench") {
     if (!draft.jupyter && !draft.ssh) report("jupyter", t("offersMissing"));
     if (draft.ssh && !facts.hasKeys) report("ssh", t("sshNoKey"));
-    checkDuration("idle_stop", draft.idle_stop, speech, report, 1);
+    const wrong = wrongDuration(draft.idle_stop, t, 1);
+    if (wrong !== undefined) report("idle_stop", wrong);
   } else if (draft.command.trim() === "") report("command", t("commandMissing"), true);
 }
 
@@ -208,42 +209,43 @@ function checkVariables({ env }: Draft, { t }: Speech, report: Report): void {
 
 function checkOrder(draft: Draft, { limits }: Facts, speech: Speech, report: Report): void {
   const { t } = speech;
-  for (const field of ["workdir", "venv"] as const) {
-    const path = draft[field].trim();
-    if (path !== "" && !path.startsWith("/")) report(field, t("pathBad"));
+  for (const row of plainFieldsOf(draft.kind === "workbench")) {
+    const wrong = wrongWith(row, draft[row.name], t);
+    if (wrong !== undefined) report(row.name, wrong);
   }
-  const seconds = checkDuration("time", draft.time, speech, report);
+  const seconds = parseDuration(draft.time);
   if (seconds === 0) report("time", t("durationZero"));
   if (seconds !== undefined && limits.max_seconds !== null && seconds > limits.max_seconds)
     report("time", t("overTime", { limit: durationText(limits.max_seconds) }));
-  if (draft.priority.trim() !== "" && wholeOf(draft.priority, 0, 100) === undefined)
-    report("priority", t("wholeBad", { least: 0, most: 100 }));
   if (draft.kind === "workbench") return;
-  checkDuration("grace", draft.grace, speech, report, 0, 3_600);
-  checkDuration("checkpoint_interval", draft.checkpoint_interval, speech, report, 1, WEEK);
-  if (draft.max_retries.trim() !== "" && wholeOf(draft.max_retries, 0, 100) === undefined)
-    report("max_retries", t("wholeBad", { least: 0, most: 100 }));
   if (draft.array.trim() !== "" && arraySizeOf(draft.array) === undefined) report("array", t("arrayBad"));
 }
 
-function checkDuration(
-  field: string,
-  text: string,
-  { t }: Speech,
-  report: Report,
-  least = 0,
-  most?: number,
-): number | undefined {
+/** What is wrong with the typed value of a plain field; undefined where it is right, or empty. */
+export function wrongWith(row: PlainField, typed: string, t: Say<typeof texts>): string | undefined {
+  const text = typed.trim();
+  if (text === "") return undefined;
+  const { least = 0, most } = row;
+  switch (row.type) {
+    case "path":
+      return text.startsWith("/") ? undefined : t("pathBad");
+    case "whole":
+      return wholeOf(text, least, most ?? Number.MAX_SAFE_INTEGER) === undefined
+        ? t("wholeBad", { least, most: most ?? "…" })
+        : undefined;
+    case "duration":
+      return wrongDuration(text, t, least, most);
+    case "lines":
+      return most !== undefined && [...text].length > most ? t("textLong", { most }) : undefined;
+  }
+}
+
+function wrongDuration(text: string, t: Say<typeof texts>, least = 0, most?: number): string | undefined {
   if (text.trim() === "") return undefined;
   const seconds = parseDuration(text);
-  if (seconds === undefined) report(field, t("durationBad"));
-  else if (seconds < least || (most !== undefined && seconds > most)) {
-    report(
-      field,
-      most === undefined
-        ? t("durationZero")
-        : t("durationRange", { least: durationText(least), most: durationText(most) }),
-    );
-  }
-  return seconds;
+  if (seconds === undefined) return t("durationBad");
+  if (seconds >= least && (most === undefined || seconds <= most)) return undefined;
+  return most === undefined
+    ? t("durationZero")
+    : t("durationRange", { least: durationText(least), most: durationText(most) });
 }

@@ -3,8 +3,8 @@ import type { Schema } from "@/api/client";
 import { JOB_KINDS } from "@/api/enumerations";
 import { lineOf } from "@/pages/jobs/newjob/commandline";
 import { MOUNT_SOURCES, ofMount, type Mount } from "@/pages/jobs/newjob/mounts";
+import { eachPlain, typedValue, type PlainValues } from "@/pages/jobs/spec/fields";
 import { ownLabels } from "@/pages/jobs/spec/submission";
-import { durationText } from "@/texts/durations";
 import { sizeText } from "@/texts/sizes";
 
 export type Kind = Schema<"JobKind">;
@@ -14,7 +14,7 @@ export interface Variable {
   readonly value: string;
 }
 
-export interface Draft {
+export interface Draft extends PlainValues {
   /** What it was filled from, such as "clone=j-12"; empty for a new one. */
   readonly origin: string;
   readonly kind: Kind;
@@ -40,14 +40,7 @@ export interface Draft {
   readonly preset: string;
   readonly parameters: Readonly<Record<string, string>>;
   readonly env: readonly Variable[];
-  readonly workdir: string;
-  readonly venv: string;
-  readonly time: string;
-  readonly grace: string;
-  readonly priority: string;
   readonly queue: string;
-  readonly max_retries: string;
-  readonly checkpoint_interval: string;
   readonly after: readonly string[];
   readonly array: string;
   readonly hold: boolean;
@@ -65,6 +58,7 @@ export function changed(before: Draft, change: Change): Draft {
 }
 
 export const EMPTY: Draft = {
+  ...eachPlain(() => ""),
   origin: "",
   kind: "training",
   name: "",
@@ -87,14 +81,7 @@ export const EMPTY: Draft = {
   preset: "",
   parameters: {},
   env: [],
-  workdir: "",
-  venv: "",
-  time: "",
-  grace: "",
-  priority: "",
   queue: "",
-  max_retries: "",
-  checkpoint_interval: "",
   after: [],
   array: "",
   hold: false,
@@ -125,15 +112,9 @@ export function ofJob(job: Schema<"JobView">, origin: string, images: readonly S
     preset: job.preset ?? "",
     parameters: job.parameters ?? {},
     env: Object.entries(job.env).map(([name, value]) => ({ name, value })),
-    workdir: job.workdir ?? "",
-    venv: job.venv ?? "",
-    time: job.time_limit_seconds === null ? "" : durationText(job.time_limit_seconds),
-    grace: durationText(job.grace_seconds),
-    priority: String(job.priority),
+    ...eachPlain((row) => typedValue(row, job)),
     queue: job.queue,
-    max_retries: String(job.max_retries),
     preemptible: job.preemptible,
-    checkpoint_interval: job.checkpoint_interval_seconds === null ? "" : durationText(job.checkpoint_interval_seconds),
   };
 }
 

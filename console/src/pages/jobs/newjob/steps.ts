@@ -10,6 +10,7 @@ import { ReviewStep } from "@/pages/jobs/newjob/steps/ReviewStep";
 import { SizeStep } from "@/pages/jobs/newjob/steps/SizeStep";
 import { StorageStep } from "@/pages/jobs/newjob/steps/StorageStep";
 import { ToolsStep } from "@/pages/jobs/newjob/steps/ToolsStep";
+import { plainFieldsOf, type Place } from "@/pages/jobs/spec/fields";
 import type { texts } from "@/pages/jobs/newjob/texts";
 
 export interface Step {
@@ -21,19 +22,18 @@ export interface Step {
   readonly Content: ComponentType;
 }
 
+function plainNames(isThere: (place: Place) => boolean): string[] {
+  return plainFieldsOf(false)
+    .filter((row) => isThere(row.place))
+    .map((row) => row.name);
+}
+
 const PROGRAM = [
   "command",
   "preset",
   "parameters",
   "env",
-  "workdir",
-  "venv",
-  "time",
-  "grace",
-  "priority",
   "queue",
-  "max_retries",
-  "checkpoint_interval",
   "after",
   "array",
   "hold",
@@ -41,10 +41,18 @@ const PROGRAM = [
   "jupyter",
   "ssh",
   "idle_stop",
+  ...plainNames((place) => place !== "name"),
 ];
 
 export const STEPS: readonly Step[] = [
-  { key: "kind", title: "kindStep", question: "kindQuestion", icon: Box, fields: ["kind", "name"], Content: KindStep },
+  {
+    key: "kind",
+    title: "kindStep",
+    question: "kindQuestion",
+    icon: Box,
+    fields: ["kind", "name", ...plainNames((place) => place === "name")],
+    Content: KindStep,
+  },
   {
     key: "image",
     title: "imageStep",

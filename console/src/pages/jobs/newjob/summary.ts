@@ -5,8 +5,9 @@ import { useForm } from "@/pages/jobs/newjob/form";
 import { mountText } from "@/pages/jobs/newjob/mounts";
 import { useContents } from "@/pages/jobs/newjob/steps/Packages";
 import { texts } from "@/pages/jobs/newjob/texts";
+import { LABELS, plainFieldsOf, type Place } from "@/pages/jobs/spec/fields";
 import { common, kinds } from "@/texts/common";
-import { useTexts } from "@/texts/texts";
+import { useTexts, type Say } from "@/texts/texts";
 
 type Line = readonly [label: string, value: string];
 
@@ -20,6 +21,7 @@ export function useSummary(): readonly SummaryPart[] {
   const t = useTexts(texts);
   const c = useTexts(common);
   const k = useTexts(kinds);
+  const label = useTexts(LABELS);
   const contents = useContents();
   const { draft, facts } = useForm();
   const offer = draft.sizing === "package" ? facts.offers?.find((one) => one.name === draft.package) : undefined;
@@ -48,6 +50,7 @@ export function useSummary(): readonly SummaryPart[] {
       lines: said([
         [t("kindStep"), k(draft.kind)],
         [t("name"), draft.name || t("givenName")],
+        ...plainLines(draft, label, (place) => place === "name"),
       ]),
     },
     {
@@ -64,16 +67,11 @@ export function useSummary(): readonly SummaryPart[] {
           : draft.mounts.map((mount): Line => [mount.path, mountText(mount)]),
     },
     { step: "size", title: t("sizeStep"), lines: said([...nodes, ...size]) },
-    { step: "tools", title: t("toolsStep"), lines: said(programLines(draft, t, c("yes"), c("no"))) },
+    { step: "tools", title: t("toolsStep"), lines: said(programLines(draft, t, label, c("yes"), c("no"))) },
   ];
 }
 
-function programLines(
-  draft: Draft,
-  t: (key: keyof typeof texts, values?: Record<string, string | number>) => string,
-  yes: string,
-  no: string,
-): Line[] {
+function programLines(draft: Draft, t: Say<typeof texts>, label: Say<typeof LABELS>, yes: string, no: string): Line[] {
   const parameters = Object.entries(draft.parameters)
     .filter(([, value]) => value !== "")
     .map(([name, value]): Line => [name, value]);
@@ -101,8 +99,6 @@ function programLines(
         .map(([name, value]) => `${name}=${value}`)
         .join(", "),
     ],
-    [t("workdir"), draft.workdir],
-    [t("venv"), draft.venv],
     [
       t("variables"),
       draft.env
@@ -110,17 +106,19 @@ function programLines(
         .map((one) => one.name)
         .join(", "),
     ],
-    [t("time"), draft.time],
     [t("queue"), draft.queue || t("queueAny")],
-    [t("priority"), draft.priority],
-    [t("retries"), isJob ? draft.max_retries : ""],
-    [t("checkpointInterval"), isJob ? draft.checkpoint_interval : ""],
-    [t("grace"), isJob ? draft.grace : ""],
+    ...plainLines(draft, label, (place) => place !== "name"),
     [t("after"), isJob ? draft.after.join(", ") : ""],
     [t("array"), isJob ? draft.array : ""],
     [t("preemptible"), isJob && !draft.preemptible ? no : ""],
     [t("hold"), draft.hold ? yes : ""],
   ];
+}
+
+function plainLines(draft: Draft, label: Say<typeof LABELS>, isThere: (place: Place) => boolean): Line[] {
+  return plainFieldsOf(draft.kind === "workbench")
+    .filter((row) => isThere(row.place))
+    .map((row): Line => [label(row.name), draft[row.name].trim()]);
 }
 
 function said(lines: readonly Line[]): Line[] {

@@ -17,6 +17,7 @@ import { useJobForm } from "@/pages/jobs/newjob/useJobForm";
 import { texts as jobTexts } from "@/pages/jobs/newjob/texts";
 import type { Preset } from "@/pages/jobs/presets/PresetCard";
 import { texts } from "@/pages/jobs/presets/texts";
+import { LABELS } from "@/pages/jobs/spec/fields";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
@@ -66,6 +67,7 @@ export function RunDrawer({ preset, onClose }: { preset: Preset; onClose: () => 
 
 function SizeFields({ preset }: { preset: Preset }) {
   const j = useTexts(jobTexts);
+  const label = useTexts(LABELS);
   const format = useFormat();
   const field = useField();
   const time =
@@ -82,7 +84,7 @@ function SizeFields({ preset }: { preset: Preset }) {
         placeholder={j("asPreset", { value: format.number(preset.gpus) })}
         {...field("gpus")}
       />
-      <TextInput label={j("time")} description="90m, 2h, 1d12h" placeholder={time} {...field("time")} />
+      <TextInput label={label("time")} description="90m, 2h, 1d12h" placeholder={time} {...field("time")} />
     </SimpleGrid>
   );
 }

@@ -1,14 +1,16 @@
 /** A job's request as text for the other interfaces: a job file (`job.yaml`) and a command line. */
 import type { Schema } from "@/api/client";
 import { quoted } from "@/pages/jobs/newjob/commandline";
+import { plainFieldsOf } from "@/pages/jobs/spec/fields";
 import type { JobBody } from "@/pages/jobs/spec/submission";
 
 type Value = string | number | boolean | readonly string[] | Readonly<Record<string, unknown>>;
 
+const FIELDS = plainFieldsOf(false);
 /** Flags of repeatable options are singular; a job file holds the whole list under the API's name. */
 const FLAGS: Readonly<Record<string, string>> = { labels: "label", mounts: "mount" };
 /** The fields that `corral preset run` has flags for. */
-const PRESET_FLAGS = new Set([
+const PRESET_FLAGS = new Set<string>([
   "name",
   "preset",
   "parameters",
@@ -18,12 +20,10 @@ const PRESET_FLAGS = new Set([
   "model",
   "package",
   "queue",
-  "priority",
-  "time",
   "env",
-  "workdir",
   "mounts",
   "hold",
+  ...FIELDS.filter((row) => row.isForPresetRun === true).map((row) => row.name),
 ]);
 
 // ------------------------------------------------------------------------------------------------ job.yaml
@@ -36,7 +36,7 @@ export function yamlOf(body: JobBody): string {
 
 /** The API's `max_gpus` is `max-gpus` in a file and `--max-gpus` on a command line. */
 function fileKey(name: string): string {
-  return name === "max_retries" ? "retries" : name.replaceAll("_", "-");
+  return FIELDS.find((row) => row.name === name)?.flag ?? name.replaceAll("_", "-");
 }
 
 /** A text is a line for the shell, a list a program and its arguments. */

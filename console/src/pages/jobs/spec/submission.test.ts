@@ -11,6 +11,7 @@ import { HIDDEN, looksSecret, submissionOf } from "@/pages/jobs/spec/submission"
 
 const JOB = {
   name: "resnet",
+  description: "Baseline",
   kind: "training",
   preset: null,
   parameters: {},

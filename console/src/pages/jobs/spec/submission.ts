@@ -2,13 +2,15 @@
 import type { Schema } from "@/api/client";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { mountText, ofMount } from "@/pages/jobs/newjob/mounts";
-import { durationText } from "@/texts/durations";
+import { eachPlain, shownValue, type PlainName } from "@/pages/jobs/spec/fields";
 import { sizeText } from "@/texts/sizes";
 
 export type JobBody = Partial<Schema<"JobArray">>;
 
-/** One function for each field of a request: TypeScript reports a field of the API that is missing here. */
-type Fields = { readonly [Name in keyof Schema<"JobCreate">]-?: (job: Job) => JobBody[Name] | null };
+/** One function for each field of a request that is not plain: TypeScript reports a field of the API that is missing here. */
+type Fields = {
+  readonly [Name in Exclude<keyof Schema<"JobCreate">, PlainName>]-?: (job: Job) => JobBody[Name] | null;
+};
 
 const SECRET = /secret|token|passw|passwd|credential|api_?key|access_?key|private_?key|_key$|^key$|auth/i;
 export const HIDDEN = "••••••";
@@ -31,16 +33,10 @@ const FIELDS: Fields = {
   model: ownSize((job) => (job.flavor === null ? job.models : undefined)),
   labels: (job) => ownLabels(job.labels),
   queue: (job) => job.queue,
-  priority: (job) => job.priority,
-  time: (job) => duration(job.time_limit_seconds),
-  grace: (job) => duration(job.grace_seconds),
-  max_retries: (job) => job.max_retries,
+  ...eachPlain((row) => (job: Job) => shownValue(row, job)),
   // Jobs are preemptible by default.
   preemptible: (job) => (job.preemptible ? undefined : false),
-  checkpoint_interval: (job) => duration(job.checkpoint_interval_seconds),
   image: (job) => job.image,
-  venv: (job) => job.venv,
-  workdir: (job) => job.workdir,
   mounts: (job) => (job.mounts ?? []).map((mount) => mountText(ofMount(mount))),
   after: (job) => job.after,
   // The API does not show whether a job was submitted with `hold`.
@@ -85,10 +81,6 @@ function isElastic(job: Job): boolean {
 
 function positive(amount: number): number | undefined {
   return amount > 0 ? amount : undefined;
-}
-
-function duration(seconds: number | null): string | undefined {
-  return seconds === null ? undefined : durationText(seconds);
 }
 
 function isGiven(value: unknown): boolean {

@@ -103,7 +103,7 @@ async def where_of(
     user: Annotated[list[FilterText], Query()] = [],  # noqa: B006
     queue: Filter = None,
     name: Filter = None,
-    q: Annotated[FilterText | None, Query(description="Text in the id, the name or the user.")] = None,
+    q: Annotated[FilterText | None, Query(description="Text in the id, the name, the user or the description.")] = None,
     since: Annotated[FilterText | None, Query(description="Created at this time or later.")] = None,
     until: Annotated[FilterText | None, Query(description="Created before this time.")] = None,
     array: Annotated[FilterText | None, Query(description="Members of arrays of this name.")] = None,

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, Wit
 from corral.core.jobs.arrays import parse_array
 from corral.core.model import DEFAULT_PRIORITY
 from corral.core.quantities import parse_cpus, parse_gpus
-from corral.server.schemas.base import Body, Duration, Label, Size, Text, environment
+from corral.server.schemas.base import Body, Duration, Label, Note, Size, Text, environment
 
 
 def _gpus(value: Any) -> Any:
@@ -48,7 +48,7 @@ ProcessText = Annotated[Text, Field(max_length=65_536)]
 #: a directory on the nodes
 Directory = Annotated[Text, Field(max_length=4096), AfterValidator(_absolute)]
 #: the name of an image, or an address
-ImageWord = Annotated[Text, Field(min_length=1, max_length=512)]
+ImageWord = Annotated[Text, Field(min_length=1, max_length=1024)]
 Gpus = Annotated[float, BeforeValidator(_gpus), _NUMBER]
 GpuCount = Annotated[int, Field(ge=1, le=10_000)]
 Cpus = Annotated[float, BeforeValidator(_cpus), _NUMBER]
@@ -77,7 +77,39 @@ class MountBody(Body):
 Mounts = Annotated[list[Annotated[Text, Field(min_length=1, max_length=700)] | MountBody], Field(max_length=32)]
 
 
-class JobCreate(Body):
+class JobSettings(Body):
+    """Fields that jobs of every kind have, workbenches included."""
+
+    description: Note = Field(default="", description="What the job is for; every user who sees the job sees it.")
+    gpus: Gpus = Field(default=0, description="Per node: 0, a share below 1, or whole GPUs.")
+    cpus: Cpus = 0
+    memory: Size = 0
+    model: Models | None = Field(default=None, description="Accepted GPU models.")
+    labels: Annotated[dict[Label, Label], Field(max_length=64)] | None = None
+    queue: Annotated[Text, Field(min_length=1, max_length=63)] | None = None
+    flavor: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
+        default=None, description="A flavor of the catalog."
+    )
+    package: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
+        default=None, description="A package of the catalog, instead of gpus, cpus, memory and flavor."
+    )
+    priority: Annotated[int, Field(ge=0, le=100)] | None = None
+    time: Annotated[Duration, Field(gt=0)] | None = None
+    env: Environment | None = None
+    workdir: Directory | None = None
+    image: ImageWord | None = Field(
+        default=None, description="The name of an image, or an address; null: the node's own environment."
+    )
+    venv: Directory | None = Field(
+        default=None, description="A virtual environment or conda prefix on the nodes; its programs are first in PATH."
+    )
+    hold: bool = False
+    mounts: Mounts | None = Field(
+        default=None, description="Storage of the job, such as data:/data:ro or local:10GiB:/scratch."
+    )
+
+
+class JobCreate(JobSettings):
     """A job to submit."""
 
     name: Label | None = None
@@ -93,7 +125,6 @@ class JobCreate(Body):
     parameters: Annotated[dict[Label, ParameterValue], Field(max_length=64)] | None = Field(
         default=None, description="Values for the preset's parameters; the others have their defaults."
     )
-    gpus: Gpus = Field(default=0, description="Per node: 0, a share below 1, or whole GPUs.")
     min_gpus: GpuCount | None = Field(
         default=None, description="Minimum of an elastic job, which grows and shrinks; instead of gpus."
     )
@@ -101,28 +132,7 @@ class JobCreate(Body):
         default=None, description="Maximum of an elastic job; null: the installation's default."
     )
     nodes: Annotated[int, Field(ge=1, le=10_000)] = 1
-    cpus: Cpus = 0
-    memory: Size = 0
-    model: Models | None = Field(default=None, description="Accepted GPU models.")
-    labels: Annotated[dict[Label, Label], Field(max_length=64)] | None = None
-    queue: Annotated[Text, Field(min_length=1, max_length=63)] | None = None
-    flavor: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
-        default=None, description="A flavor of the catalog."
-    )
-    package: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
-        default=None, description="A package of the catalog, instead of gpus, cpus, memory and flavor."
-    )
-    priority: Annotated[int, Field(ge=0, le=100)] | None = None
-    time: Annotated[Duration, Field(gt=0)] | None = None
     grace: Annotated[Duration, Field(le=3600)] | None = None
-    env: Environment | None = None
-    workdir: Directory | None = None
-    image: ImageWord | None = Field(
-        default=None, description="The name of an image, or an address; null: the node's own environment."
-    )
-    venv: Directory | None = Field(
-        default=None, description="A virtual environment or conda prefix on the nodes; its programs are first in PATH."
-    )
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
     preemptible: bool | None = Field(
         default=None,
@@ -131,10 +141,6 @@ class JobCreate(Body):
     )
     checkpoint_interval: Annotated[Duration, Field(ge=1, le=7 * 86_400)] | None = Field(
         default=None, description="How often the program should save a checkpoint; null: the installation's default."
-    )
-    hold: bool = False
-    mounts: Mounts | None = Field(
-        default=None, description="Storage of the job, such as data:/data:ro or local:10GiB:/scratch."
     )
     after: Others | None = Field(
         default=None,
@@ -174,8 +180,9 @@ class JobClone(JobCreate):
 
 class JobEdit(Body):
     """Changes to a job that does not run yet. Fields that are left out keep their values. The job's size can be changed
-    until the job has started for the first time."""
+    until the job has started for the first time, the description at any time."""
 
+    description: Note = ""
     queue: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
         default=None, description="Null: chosen among the queues that the user may use."
     )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from pydantic import Field
 
 from corral.control.fleet.catalog import FLAVOR_LABEL, PACKAGE_LABEL
 from corral.control.live.unit_of_work import Caller
 from corral.control.records import KEPT_LABEL, AttemptRecord, IdleWarning, JobRecord, JobSpec, MountKind, MountSpec
+from corral.core.jobs.job_fields import KEPT_BY_JOB, KEPT_BY_SPEC, JobField
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState, Prediction
 from corral.core.quantities import format_bytes
 from corral.server.scheduling.estimate_worker import Current
@@ -84,6 +88,7 @@ class JobCountsView(View):
 class JobView(View):
     id: str
     name: str
+    description: str = ""
     user: str
     kind: JobKind
     state: JobState
@@ -215,7 +220,6 @@ def job_view(
         kind=job.kind,
         state=job.state,
         queue=job.queue,
-        priority=job.priority,
         nodes=request.nodes,
         gpus=number(request.gpus + request.gpu_milli / WHOLE),
         cpus=number(request.cpu_milli / WHOLE),
@@ -225,19 +229,9 @@ def job_view(
         kept=KEPT_LABEL in spec.labels,
         flavor=spec.labels.get(FLAVOR_LABEL),
         package=spec.labels.get(PACKAGE_LABEL),
-        preset=spec.preset,
         parameters=dict(spec.parameters) if may_see_all else {},
         command=list(spec.command) if may_see_all else [],
         env=dict(spec.env) if may_see_all else {},
-        workdir=spec.workdir if may_see_all else None,
-        image=spec.image if may_see_all else None,
-        venv=spec.venv if may_see_all else None,
-        time_limit_seconds=None if job.time_limit_seconds is None else number(job.time_limit_seconds),
-        grace_seconds=number(job.grace_seconds),
-        max_retries=job.max_retries,
-        checkpoint_interval_seconds=(
-            None if spec.checkpoint_interval_seconds is None else number(spec.checkpoint_interval_seconds)
-        ),
         checkpointed_at=rfc3339_or_none(job.checkpointed_at),
         predicted=_prediction_view(job.predicted),
         created_at=rfc3339(job.created_at),
@@ -256,7 +250,6 @@ def job_view(
         faults=job.faults,
         not_before=rfc3339(job.not_before) if job.not_before else None,
         stopping_for=job.stopping_for,
-        preemptible=job.preemptible,
         preempted_for=job.preempted_for,
         preemptions=job.preemptions,
         after=list(job.after),
@@ -265,7 +258,18 @@ def job_view(
         usage=usage,
         estimated_start=estimated_start_view(expected),
         idle_warning=idle_warning_view(warning) if warning is not None and warning.attempt == job.attempt else None,
+        **_kept(job, KEPT_BY_JOB, may_see_all),
+        **_kept(spec, KEPT_BY_SPEC, may_see_all),
     )
+
+
+def _kept(keeper: Job | JobSpec, fields: Sequence[JobField], may_see_all: bool) -> dict[str, Any]:
+    """The values of fields that are shown as they are kept."""
+    values = {}
+    for field in fields:
+        value = getattr(keeper, field.attribute) if may_see_all or not field.is_private else None
+        values[field.attribute] = number(value) if isinstance(value, float) else value
+    return values
 
 
 def mount_view(mount: MountSpec) -> MountView:

@@ -15,45 +15,27 @@ from corral.control.records import JobRecord
 from corral.control.workbenches.workbenches import base_url, is_hosted
 from corral.core.model import JobState
 from corral.server.jobs.drafts import draft_of
-from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number
-from corral.server.schemas.jobs.job_bodies import Cpus, Directory, Environment, Gpus, JobCreate, Models, Mounts
+from corral.server.schemas.base import Duration, Label, Number, View, number
+from corral.server.schemas.jobs.job_bodies import Directory, JobCreate, JobSettings
 from corral.server.schemas.jobs.jobs import JobView, job_view
 
 #: Fields that a workbench has and other jobs do not have.
-_OWN_WORDS = frozenset({"jupyter", "ssh", "image", "venv", "idle_stop"})
-_ShortName = Annotated[Text, Field(min_length=1, max_length=63)]
+_OWN_FIELDS = frozenset({"jupyter", "ssh", "idle_stop"})
 
 
-class WorkbenchCreate(Body):
+class WorkbenchCreate(JobSettings):
     """A workbench to create. corral decides which programs it runs."""
 
     name: Label
     jupyter: bool = Field(default=True, description="Offer JupyterLab through this server.")
     ssh: bool = Field(default=False, description="Allow the owner's registered SSH keys to log in.")
-    gpus: Gpus = Field(default=0, description="0, a share below 1, or whole GPUs.")
-    cpus: Cpus = 0
-    memory: Size = 0
-    model: Models | None = None
-    labels: Annotated[dict[Label, Label], Field(max_length=64)] | None = None
-    queue: _ShortName | None = None
-    flavor: _ShortName | None = None
-    package: _ShortName | None = None
-    priority: Annotated[int, Field(ge=0, le=100)] | None = None
-    time: Annotated[Duration, Field(gt=0)] | None = None
-    env: Environment | None = None
     workdir: Directory | None = Field(
         default=None,
         description="Working directory; default: a directory of its own, kept until the workbench is deleted.",
     )
-    image: Annotated[Text, Field(min_length=1, max_length=1024)] | None = Field(
-        default=None, description="The name or address of an image; the node's own environment if left out."
-    )
-    venv: Directory | None = Field(default=None, description="A virtual environment or conda prefix on the node.")
     idle_stop: Annotated[Duration, Field(gt=0)] | None = Field(
         default=None, description="Stop the workbench after so much time without use."
     )
-    mounts: Mounts | None = Field(default=None, description="Storage of the workbench, such as data:/data.")
-    hold: bool = False
 
 
 class JupyterView(View):
@@ -89,16 +71,9 @@ class WorkbenchView(View):
 
 
 def workbench_draft(body: WorkbenchCreate) -> JobDraft:
-    given = body.model_dump(exclude_unset=True, exclude=set(_OWN_WORDS))
+    given = body.model_dump(exclude_unset=True, exclude=set(_OWN_FIELDS))
     draft = draft_of(JobCreate.model_validate({**given, "command": list(HOST_COMMAND)}))
-    spec = replace(
-        draft.spec,
-        jupyter=body.jupyter,
-        ssh=body.ssh,
-        image=body.image,
-        venv=body.venv,
-        idle_stop_seconds=body.idle_stop,
-    )
+    spec = replace(draft.spec, jupyter=body.jupyter, ssh=body.ssh, idle_stop_seconds=body.idle_stop)
     return replace(draft, spec=spec)
 
 

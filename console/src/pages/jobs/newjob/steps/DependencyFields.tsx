@@ -4,6 +4,7 @@ import { $api } from "@/api/client";
 import { useMe } from "@/app/session";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
 import { arraySizeOf } from "@/pages/jobs/newjob/quantities";
+import { PlainFields } from "@/pages/jobs/newjob/steps/PlainFields";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { useTexts } from "@/texts/texts";
 
@@ -20,13 +21,7 @@ export function DependencyFields() {
   const jobs = draft.array.trim() === "" ? undefined : arraySizeOf(draft.array);
   return (
     <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
-      <TextInput
-        label={t("checkpointInterval")}
-        description={t("checkpointHint")}
-        placeholder="10m"
-        {...field("checkpoint_interval")}
-      />
-      <TextInput label={t("grace")} description={t("graceHint")} placeholder="30s" {...field("grace")} />
+      <PlainFields place="more" />
       <TagsInput
         label={t("after")}
         description={t("afterHint")}

@@ -4,6 +4,7 @@ import { JOB_KINDS } from "@/api/enumerations";
 import { useMe } from "@/app/session";
 import { ofPreset, type Kind } from "@/pages/jobs/newjob/draft";
 import { useField, useForm } from "@/pages/jobs/newjob/form";
+import { PlainFields } from "@/pages/jobs/newjob/steps/PlainFields";
 import { OptionCard } from "@/parts/OptionCard";
 import { texts } from "@/pages/jobs/newjob/texts";
 import { kinds } from "@/texts/common";
@@ -68,6 +69,7 @@ export function KindStep() {
         autoComplete="off"
         {...field("name")}
       />
+      <PlainFields place="name" />
     </Stack>
   );
 }

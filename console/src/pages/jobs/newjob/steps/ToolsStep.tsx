@@ -1,11 +1,12 @@
 /** What it runs and how: a command, a preset with its parameters, or what a workbench offers; then surroundings and order. */
-import { Divider, SimpleGrid, Stack, Switch, TextInput } from "@mantine/core";
+import { Divider, SimpleGrid, Stack, Switch } from "@mantine/core";
 
-import { useField, useForm } from "@/pages/jobs/newjob/form";
+import { useForm } from "@/pages/jobs/newjob/form";
 import { CommandField } from "@/pages/jobs/newjob/steps/CommandField";
 import { DependencyFields } from "@/pages/jobs/newjob/steps/DependencyFields";
 import { OfferFields } from "@/pages/jobs/newjob/steps/OfferFields";
 import { OrderFields } from "@/pages/jobs/newjob/steps/OrderFields";
+import { PlainFields } from "@/pages/jobs/newjob/steps/PlainFields";
 import { PresetFields } from "@/pages/jobs/newjob/steps/PresetFields";
 import { Variables } from "@/pages/jobs/newjob/steps/Variables";
 import { texts } from "@/pages/jobs/newjob/texts";
@@ -41,17 +42,9 @@ export function ToolsStep() {
 }
 
 export function Surroundings() {
-  const t = useTexts(texts);
-  const field = useField();
   return (
     <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
-      <TextInput
-        label={t("workdir")}
-        description={t("workdirHint")}
-        placeholder="/data/project"
-        {...field("workdir")}
-      />
-      <TextInput label={t("venv")} description={t("venvHint")} placeholder="/opt/venvs/torch" {...field("venv")} />
+      <PlainFields place="surroundings" />
     </SimpleGrid>
   );
 }
