@@ -3870,7 +3870,7 @@ export interface components {
             unit: string;
             /**
              * Value
-             * @description When it began.
+             * @description The latest value.
              */
             value: number;
             /** Worst */
@@ -5548,6 +5548,11 @@ export interface components {
              */
             hold?: boolean;
             /**
+             * Idles
+             * @description Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+             */
+            idles?: boolean | null;
+            /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
              */
@@ -5623,6 +5628,11 @@ export interface components {
             priority?: number | null;
             /** Queue */
             queue?: string | null;
+            /**
+             * Retry On
+             * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
+             */
+            retry_on?: string | string[] | null;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -5692,6 +5702,11 @@ export interface components {
              */
             hold?: boolean;
             /**
+             * Idles
+             * @description Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+             */
+            idles?: boolean | null;
+            /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
              */
@@ -5767,6 +5782,11 @@ export interface components {
             priority?: number | null;
             /** Queue */
             queue?: string | null;
+            /**
+             * Retry On
+             * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
+             */
+            retry_on?: string | string[] | null;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -5843,6 +5863,11 @@ export interface components {
              */
             hold?: boolean;
             /**
+             * Idles
+             * @description Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+             */
+            idles?: boolean | null;
+            /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
              */
@@ -5918,6 +5943,11 @@ export interface components {
             priority?: number | null;
             /** Queue */
             queue?: string | null;
+            /**
+             * Retry On
+             * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
+             */
+            retry_on?: string | string[] | null;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -6241,6 +6271,11 @@ export interface components {
             /** @description Set if the owner was warned that the job does not use its GPUs; only set for a single job. */
             idle_warning?: components["schemas"]["IdleWarningView"] | null;
             /**
+             * Idles
+             * @description Whether the job may hold GPUs without using them for long.
+             */
+            idles: boolean;
+            /**
              * Image
              * @description As it was given: the name of an image, or an address.
              */
@@ -6313,6 +6348,11 @@ export interface components {
             queued_at: string | null;
             /** Retries */
             retries: number;
+            /**
+             * Retry On
+             * @description Failures of the program that lead to another attempt.
+             */
+            retry_on: string[];
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["JobState"];
@@ -7435,6 +7475,11 @@ export interface components {
             };
             /** Allocation */
             allocation: number;
+            /**
+             * Compute Efficiency
+             * @description Mean activity of the SMs of held GPUs, 0 to 1, where DCGM reports it.
+             */
+            compute_efficiency: number | null;
             /**
              * Cpu
              * @description Mean CPU utilisation of the nodes that report it, 0 to 1.
@@ -8601,6 +8646,11 @@ export interface components {
             remap_failed: boolean | null;
             /** Remapped Rows */
             remapped_rows: number | null;
+            /**
+             * Sm Activity
+             * @description Compute efficiency: mean part of the time in which an SM had work, 0 to 1, where DCGM reports it.
+             */
+            sm_activity: number | null;
             /** Sm Clock Mhz */
             sm_clock_mhz: number | null;
             /** Stale */

@@ -184,6 +184,8 @@ class ReadingView(TypedDict):
     at: str
     stale: bool
     utilization: float | None
+    #: Compute efficiency: mean part of the time in which an SM had work, 0 to 1, where DCGM reports it.
+    sm_activity: float | None
     memory_used_bytes: int | None
     memory_total_bytes: int | None
     temperature_celsius: float | None
@@ -376,6 +378,8 @@ class OverviewView(TypedDict):
     gpus_stale: int
     allocation: float
     utilization: float | None
+    #: Mean activity of the SMs of held GPUs, 0 to 1, where DCGM reports it.
+    compute_efficiency: float | None
     #: GPUs that jobs hold and do not use at this moment.
     idle_gpus: int
     power_watts: float | None

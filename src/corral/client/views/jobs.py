@@ -85,6 +85,8 @@ class JobArray(TypedDict):
     gpus: NotRequired[float]
     grace: NotRequired[float | str | None]
     hold: NotRequired[bool]
+    #: Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+    idles: NotRequired[bool | None]
     #: The name of an image, or an address; null: the node's own environment.
     image: NotRequired[str | None]
     #: The kind follows from the other fields; any other value is refused.
@@ -113,6 +115,9 @@ class JobArray(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
+    #: Null: the installation's default.
+    retry_on: NotRequired[str | list[str] | None]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -138,6 +143,8 @@ class JobCreate(TypedDict):
     gpus: NotRequired[float]
     grace: NotRequired[float | str | None]
     hold: NotRequired[bool]
+    #: Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+    idles: NotRequired[bool | None]
     #: The name of an image, or an address; null: the node's own environment.
     image: NotRequired[str | None]
     #: The kind follows from the other fields; any other value is refused.
@@ -166,6 +173,9 @@ class JobCreate(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
+    #: Null: the installation's default.
+    retry_on: NotRequired[str | list[str] | None]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -195,6 +205,8 @@ class JobClone(TypedDict):
     gpus: NotRequired[float]
     grace: NotRequired[float | str | None]
     hold: NotRequired[bool]
+    #: Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+    idles: NotRequired[bool | None]
     #: The name of an image, or an address; null: the node's own environment.
     image: NotRequired[str | None]
     #: The kind follows from the other fields; any other value is refused.
@@ -223,6 +235,9 @@ class JobClone(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
+    #: Null: the installation's default.
+    retry_on: NotRequired[str | list[str] | None]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -395,6 +410,10 @@ class JobView(TypedDict):
     time_limit_seconds: float | None
     grace_seconds: float
     max_retries: int
+    #: Failures of the program that lead to another attempt.
+    retry_on: list[str]
+    #: Whether the job may hold GPUs without using them for long.
+    idles: bool
     #: How often the program should save a checkpoint; null: the installation's default.
     checkpoint_interval_seconds: float | None
     #: When the program last saved a checkpoint.

@@ -73,6 +73,8 @@ class Policies:
     #: the smallest share of a GPU that a job may ask for, in thousandths
     smallest_share_milli: int = 10
     max_retries: int = 3
+    #: failures of a program that lead to another attempt, unless the job says it
+    retry_on: tuple[str, ...] = ()
     grace_seconds: float = 30.0
     #: what the queue `default` follows when they change
     ordering: str = "fair-share"

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from corral.control.system.policies import CheckpointPolicy, HybridShare, Policies, ScalingPolicy, TaskPolicy
 from corral.control.system.retention import DAY, RetentionRules
 from corral.core.alerts.defaults import Thresholds
+from corral.core.jobs.retries import ANY
 from corral.core.model import WHOLE, JobKind
 from corral.core.monitoring.health.model import HealthRules
 from corral.core.monitoring.idleness import IdleRules
@@ -201,6 +202,7 @@ class Settings(SettingsFile):
             max_queue_length=self.scheduling.max_queue_size,
             smallest_share_milli=round(self.scheduling.smallest_share * WHOLE),
             max_retries=self.fault_tolerance.max_retries if self.fault_tolerance.auto_retry_failed_jobs else 0,
+            retry_on=self.retry_on,
             ordering=self.scheduling.algorithm,
             blocking=self.scheduling.blocking,
             placement=self.allocation.placement,
@@ -236,6 +238,13 @@ class Settings(SettingsFile):
             },
             alert_thresholds=self.alert_thresholds,
         )
+
+    @property
+    def retry_on(self) -> tuple[str, ...]:
+        """Failures of programs are retried only if the configuration says so: a wrong program fails each time."""
+        given = self.fault_tolerance
+        is_set = "fault_tolerance.auto_retry_failed_jobs" in self.sources
+        return (ANY,) if is_set and given.auto_retry_failed_jobs else ()
 
     @property
     def hybrid_share(self) -> HybridShare | None:

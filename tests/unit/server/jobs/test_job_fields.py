@@ -42,6 +42,8 @@ SAMPLES: dict[str, tuple[Any, Any]] = {
     "image": ("registry.example/a:1", "registry.example/b:1"),
     "venv": ("/envs/a", "/envs/b"),
     "max_retries": (1, 9),
+    "retry_on": (("exit", "75"), ("any",)),
+    "idles": (True, False),
     "preemptible": (False, True),
     "checkpoint_interval": (60.0, 90.0),
 }

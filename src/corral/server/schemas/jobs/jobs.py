@@ -117,6 +117,8 @@ class JobView(View):
     time_limit_seconds: Number | None
     grace_seconds: Number
     max_retries: int
+    retry_on: tuple[str, ...] = Field(description="Failures of the program that lead to another attempt.")
+    idles: bool = Field(description="Whether the job may hold GPUs without using them for long.")
     checkpoint_interval_seconds: Number | None = Field(
         description="How often the program should save a checkpoint; null: the installation's default."
     )
