@@ -1891,7 +1891,8 @@ export interface paths {
         put?: never;
         /**
          * Submit Array
-         * @description One job for every index of an array: all of them or none.
+         * @description One job for every index of an array, or of a packed array a few jobs that run its items one after another: all
+         *     of them or none.
          */
         post: operations["submit_array"];
         delete?: never;
@@ -3915,6 +3916,11 @@ export interface components {
         ArrayView: {
             /** Index */
             index: number;
+            /**
+             * Items
+             * @description The items that a job of a packed array runs; otherwise empty.
+             */
+            items: number[];
             /** Name */
             name: string;
             /** Size */
@@ -5498,7 +5504,7 @@ export interface components {
             after?: string[] | null;
             /**
              * Array
-             * @description Indexes, such as 0-99, 0-99:5 or 1,3,7.
+             * @description Indexes, such as 0-99, 0-99:5 or 1,3,7; with pack also 1-500%8: eight jobs.
              * @example 0-99
              * @example 0-99:5
              * @example 1,3,7
@@ -5602,6 +5608,12 @@ export interface components {
              * @default 1
              */
             nodes?: number;
+            /**
+             * Pack
+             * @description Run the items one after another on one allocation, or on as many as `%N` in `array` says.
+             * @default false
+             */
+            pack?: boolean;
             /**
              * Package
              * @description A package of the catalog, instead of gpus, cpus, memory and flavor.

@@ -67,7 +67,7 @@ class MountBody(TypedDict):
 class JobArray(TypedDict):
     """One job for every index, named NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment."""
 
-    #: Indexes, such as 0-99, 0-99:5 or 1,3,7.
+    #: Indexes, such as 0-99, 0-99:5 or 1,3,7; with pack also 1-500%8: eight jobs.
     array: str
     #: Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
     after: NotRequired[list[str] | None]
@@ -104,6 +104,8 @@ class JobArray(TypedDict):
     mounts: NotRequired[list[str | MountBody] | None]
     name: NotRequired[str | None]
     nodes: NotRequired[int]
+    #: Run the items one after another on one allocation, or on as many as `%N` in `array` says.
+    pack: NotRequired[bool]
     #: A package of the catalog, instead of gpus, cpus, memory and flavor.
     package: NotRequired[str | None]
     #: Values for the preset's parameters; the others have their defaults.
@@ -319,6 +321,8 @@ class ArrayView(TypedDict):
     name: str
     index: int
     size: int
+    #: The items that a job of a packed array runs; otherwise empty.
+    items: list[int]
 
 
 class ElasticView(TypedDict):

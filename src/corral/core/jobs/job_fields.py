@@ -532,6 +532,7 @@ _ROWS = (
     JobField(name="preset", kept=Kept.SPEC),
     JobField(name="parameters"),
     JobField(name="array"),
+    JobField(name="pack"),
 )
 
 #: By name.

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
-from corral.core.jobs.arrays import parse_array
+from corral.core.jobs.arrays import parse_array, parse_packed
 from corral.core.jobs.retries import read_retry_on
 from corral.core.model import DEFAULT_PRIORITY
 from corral.core.quantities import parse_cpus, parse_gpus
@@ -33,8 +33,13 @@ def _absolute(path: str) -> str:
     return path
 
 
-def _array(text: str) -> str:
-    parse_array(text)
+def _array(text: str, info: ValidationInfo) -> str:
+    if info.data.get("pack"):
+        parse_packed(text)
+    elif "%" in text:
+        raise ValueError(f"{text!r} limits the jobs at once: that needs pack, or a queue with max_gpus")
+    else:
+        parse_array(text)
     return text
 
 
@@ -175,8 +180,12 @@ class JobBatch(Body):
 class JobArray(JobCreate):
     """One job for every index, named NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment."""
 
+    pack: bool = Field(
+        default=False,
+        description="Run the items one after another on one allocation, or on as many as `%N` in `array` says.",
+    )
     array: Annotated[Text, Field(max_length=10_000), AfterValidator(_array), _ARRAY] = Field(
-        description="Indexes, such as 0-99, 0-99:5 or 1,3,7."
+        description="Indexes, such as 0-99, 0-99:5 or 1,3,7; with pack also 1-500%8: eight jobs."
     )
 
 

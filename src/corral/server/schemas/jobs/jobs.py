@@ -65,6 +65,7 @@ class ArrayView(View):
     name: str
     index: int
     size: int
+    items: tuple[int, ...] = Field(description="The items that a job of a packed array runs; otherwise empty.")
 
 
 class MountView(View):
@@ -291,7 +292,7 @@ def mount_view(mount: MountSpec) -> MountView:
 def _array_view(spec: JobSpec) -> ArrayView | None:
     if spec.array_index is None:
         return None
-    return ArrayView(name=spec.array_name, index=spec.array_index, size=spec.array_size)
+    return ArrayView(name=spec.array_name, index=spec.array_index, size=spec.array_size, items=spec.items)
 
 
 def _prediction_view(prediction: Prediction | None) -> PredictionView | None:
