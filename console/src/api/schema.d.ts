@@ -211,11 +211,55 @@ export interface paths {
         };
         /**
          * Get Defragmentation
-         * @description Moves of running jobs that would free whole nodes. Only a preview: they are not carried out.
+         * @description Moves of running jobs that would free whole nodes. A preview: POST carries them out.
          */
         get: operations["get_defragmentation"];
         put?: never;
+        /**
+         * Start Defragmentation
+         * @description Approve the previewed moves, or those of some jobs. Two jobs are moved at a time; each move has a receipt.
+         */
+        post: operations["start_defragmentation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/analysis/defragmentation/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Defragmentation Run
+         * @description The latest defragmentation, with what became of each move.
+         */
+        get: operations["get_defragmentation_run"];
+        put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/analysis/defragmentation/run/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Defragmentation
+         * @description Cancel the moves that have not begun. Moves under way are completed.
+         */
+        post: operations["cancel_defragmentation"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4483,9 +4527,37 @@ export interface components {
             /** Versions */
             versions: number;
         };
+        /** DefragmentationRunView */
+        DefragmentationRunView: {
+            /** Ended At */
+            ended_at: string | null;
+            /** Moves */
+            moves: components["schemas"]["RunMoveView"][];
+            /** Started At */
+            started_at: string;
+            /** Started By */
+            started_by: string;
+        };
+        /**
+         * DefragmentationStart
+         * @description Which moves of the present plan are approved.
+         */
+        DefragmentationStart: {
+            /**
+             * Include Unsaved
+             * @description Also move jobs that never saved, or that are not preemptible: they lose their work.
+             * @default false
+             */
+            include_unsaved?: boolean;
+            /**
+             * Jobs
+             * @description Only the moves of these jobs; null: of all that have saved a checkpoint.
+             */
+            jobs?: string[] | null;
+        };
         /**
          * DefragmentationView
-         * @description A proposed plan. It is not carried out automatically.
+         * @description A proposed plan. It is carried out on request.
          */
         DefragmentationView: {
             /** Frees */
@@ -7064,6 +7136,11 @@ export interface components {
             /** Volume Id */
             volume_id: string | null;
         };
+        /**
+         * MoveState
+         * @enum {string}
+         */
+        MoveState: "waiting" | "moving" | "done" | "left-out" | "cancelled";
         /** MoveView */
         MoveView: {
             after: components["schemas"]["AllocationView"];
@@ -8069,7 +8146,7 @@ export interface components {
          * PreemptionRule
          * @enum {string}
          */
-        PreemptionRule: "guarantee" | "reservation" | "order" | "overrun" | "move";
+        PreemptionRule: "guarantee" | "reservation" | "order" | "overrun" | "move" | "defragmentation";
         /** PresetCreate */
         PresetCreate: {
             /**
@@ -9170,6 +9247,28 @@ export interface components {
             threshold: number;
             /** Unit */
             unit: string;
+        };
+        /** RunMoveView */
+        RunMoveView: {
+            /** Detail */
+            detail: string;
+            /** From Node */
+            from_node: string;
+            /** Job */
+            job: string;
+            /** Name */
+            name: string;
+            /**
+             * Receipt
+             * @description Receipt of the move; null before it has begun.
+             */
+            receipt: number | null;
+            /** @description left-out: the job or its place had changed. */
+            state: components["schemas"]["MoveState"];
+            /** To Node */
+            to_node: string;
+            /** User */
+            user: string;
         };
         /** RunView */
         RunView: {
@@ -11593,6 +11692,232 @@ export interface operations {
             };
             /** @description Not allowed */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    start_defragmentation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DefragmentationStart"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DefragmentationRunView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_defragmentation_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DefragmentationRunView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    cancel_defragmentation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DefragmentationRunView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -601,7 +601,7 @@ class ReasonView(TypedDict):
     jobs: list[str]
 
 
-PreemptionRule = Literal["guarantee", "reservation", "order", "overrun", "move"]
+PreemptionRule = Literal["guarantee", "reservation", "order", "overrun", "move", "defragmentation"]
 
 
 class PreemptingView(TypedDict):

@@ -105,8 +105,8 @@ class MoveRequested:
 
     at: float
     allocation: Allocation
-    #: the job that starts where this one ran
-    for_job: str
+    #: the job that starts where this one ran; None for a defragmentation
+    for_job: str | None = None
     #: shown to the job's owner
     message: str = ""
 

@@ -262,6 +262,8 @@ class PolicySettings(Section):
     preemption_margin: Annotated[float, Field(ge=0, lt=1)] = 0.0
     #: in queues whose order preempts: whether jobs with checkpoints may be moved to defragment free GPUs
     preemption_moves: bool = False
+    #: the time of day at which jobs that have saved are moved so that whole nodes are free; null: only on request
+    defragment_at: Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")] | None = None
     #: GPUs that `corral allocate TASK` takes without --gpus, and the maximum of --gpus
     max_auto_gpus: GpuCount = 2
     max_manual_gpus: GpuCount = 6

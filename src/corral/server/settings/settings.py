@@ -24,6 +24,7 @@ from corral.core.model import WHOLE, JobKind
 from corral.core.monitoring.health.model import HealthRules
 from corral.core.monitoring.idleness import IdleRules
 from corral.core.people.quota import Quota
+from corral.core.reports.analysis.model import AnalysisRules
 from corral.core.scheduling.ordering.cost import OrderingRules, Weights
 from corral.core.snapshot.installation import (
     AllocationRules,
@@ -237,6 +238,13 @@ class Settings(SettingsFile):
                 if (size := getattr(self.policies.default_quota.volumes, kind.value)) is not None
             },
             alert_thresholds=self.alert_thresholds,
+        )
+
+    @property
+    def analysis_rules(self) -> AnalysisRules:
+        return AnalysisRules(
+            hot_celsius=self.monitoring.alert_thresholds.temperature,
+            checkpoint_seconds=self.fault_tolerance.checkpoint_interval_minutes * 60,
         )
 
     @property
