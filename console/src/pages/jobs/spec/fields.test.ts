@@ -43,7 +43,6 @@ const OTHERS = [
   ...["name", "kind", "command", "preset", "parameters", "image", "mounts", "env", "labels"],
   ...["gpus", "min_gpus", "max_gpus", "nodes", "cpus", "memory", "model", "flavor", "package"],
   ...["queue", "preemptible", "hold", "after"],
-  // only by the commands, job files and the API
   ...["retry_on", "idles"],
 ];
 const ROWS = plainFieldsOf(false);
