@@ -4,6 +4,7 @@ monitoring, balancing and fault tolerance, from the command line and the API of 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ import os, time
 from corral import checkpoint
 
 state = checkpoint.restore() or {}
-for step in checkpoint.steps(100000, lambda: {"step": 1}, every_seconds=0.2):
+for step in checkpoint.steps(100000, lambda: {"step": 1}):
     time.sleep(0.05)
 """
 
@@ -117,8 +118,11 @@ def metric(http: httpx.Client, name: str) -> float:
 # ------------------------------------------------------------------------------------------------ allocation
 
 
-def test_the_file_is_understood_as_it_stands(operator: Person, http: httpx.Client) -> None:
-    shown = {line["key"]: line["value"] for line in operator.read("config", "show")}
+def test_the_file_is_understood_as_it_stands(server: CorralServer, operator: Person, http: httpx.Client) -> None:
+    file = str(server.home.parent / "cluster-config.yaml")
+    operator.ok("config", "check", file)
+    lines = operator.read("config", "show", "--config", file)["items"]
+    shown = {line["key"]: line["value"] for line in lines}
     assert shown["allocation.strategy"] == "hybrid"
     assert shown["fault_tolerance.auto_retry_failed_jobs"] is True
     assert got(http, "/overview")["gpus"] == 32
@@ -131,7 +135,7 @@ def test_hybrid_reserves_its_share_and_every_count_of_free_gpus_agrees(operator:
         9,
     )
     gpu = next(gpu["id"] for gpu in got(http, "/gpus", limit=100)["items"] if gpu["free"])
-    operator.ok("gpus", "mark", gpu, "--failed", "--reason", "rehearsal")
+    operator.ok("gpus", "mark", gpu, "failed", "--reason", "rehearsal")
     node = next(one["id"] for one in got(http, "/nodes")["items"] if one["gpus_free"] == 8)
     operator.ok("nodes", "cordon", node)
     free = got(http, "/overview")["gpus_free"]
@@ -194,7 +198,7 @@ def test_metrics_tell_times_errors_and_efficiency(server: CorralServer, operator
     job = operator.submit("--gpus", "1", "--", "sleep", "600")
     (gpu,) = gpus_of(operator.wait_for(job, "running"))
     wait_until(lambda: metric(http, "corral_cluster_compute_efficiency_ratio") > 0, "SMs are active")
-    break_gpus(server, {gpu: {"xid": 31}})
+    break_gpus(server, {gpu: {"xids": [31]}})
     wait_until(lambda: metric(http, "corral_gpu_xid_errors_total") >= 1, "the XID error is counted")
     break_gpus(server, {})
     stopped(operator, job)
@@ -249,7 +253,8 @@ def test_many_small_items_run_on_few_allocations(operator: Person, tmp_path: Pat
     for job in jobs:
         assert operator.wait_for(job["id"], "completed")["attempt"] == 1
     assert sorted(seen.read_text().splitlines()) == sorted(f"{index} of 40" for index in range(1, 41))
-    results = operator.ok("files", "cat", jobs[0]["id"], "items.tsv").splitlines()
+    operator.ok("files", "get", jobs[0]["id"], "items.tsv", "-d", str(tmp_path))
+    results = (tmp_path / "items.tsv").read_text().splitlines()
     assert [line.split("\t")[:2] for line in results] == [[str(index), "0"] for index in range(1, 41, 4)]
     wrong = operator.run("submit", "--name", "other", "--array", "1-40%4", "--", "true")
     assert wrong.code != 0
@@ -259,7 +264,8 @@ def test_many_small_items_run_on_few_allocations(operator: Person, tmp_path: Pat
 def test_scattered_jobs_are_moved_together(operator: Person, http: httpx.Client) -> None:
     """Preview, approval, moves with receipts."""
     assert http.patch("/queues/default", json={"placement": "spread"}).status_code == 200
-    jobs = [operator.submit("--gpus", "1", "--grace", "20s", "--", "python3", "-c", SAVING) for _ in range(3)]
+    saving = ("--gpus", "1", "--grace", "20s", "--checkpoint-interval", "1s")
+    jobs = [operator.submit(*saving, "--", sys.executable, "-c", SAVING) for _ in range(3)]
     for job in jobs:
         operator.wait_for(job, "running")
     wait_until(

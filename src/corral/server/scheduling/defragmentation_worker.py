@@ -58,7 +58,7 @@ class DefragmentationWorker:
         now = self._clock.now()
         # Once a day, also if there is nothing to move.
         self._started_at = now
-        snapshot = self._controller.inspect(snapshot_of).result(_ANSWER_SECONDS)
+        snapshot = self._controller.inspect(snapshot_of, now).result(_ANSWER_SECONDS)
         plan = preview_defragmentation(snapshot, now, self._rules)
         if not plan.moves:
             return

@@ -36,7 +36,7 @@ def scattered(store: Store) -> Desk:
 
 
 def plan_of(desk: Desk) -> DefragmentationPlan:
-    return preview_defragmentation(snapshot_of(desk.state), desk.now, AnalysisRules())
+    return preview_defragmentation(snapshot_of(desk.state, desk.now), desk.now, AnalysisRules())
 
 
 def states(run: DefragmentationRun | None) -> list[MoveState]:

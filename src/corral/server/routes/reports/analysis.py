@@ -41,7 +41,7 @@ async def get_analysis(caller: Operator, context: Context, period: Period = "7d"
     """Findings with evidence and a proposal, and GPU-hours and energy by user, group, queue and GPU model."""
     seconds = _seconds(period)
     now = context.clock.now()
-    snapshot = await context.inspect(snapshot_of)
+    snapshot = await context.inspect(snapshot_of, now)
     past = await context.read(past_of, now - seconds, now)
     found = await asyncio.to_thread(
         run_analysis, snapshot, past, context.history, now - seconds, now, context.settings.analysis_rules
@@ -90,8 +90,8 @@ async def cancel_defragmentation(caller: Operator, context: Context) -> Defragme
 
 
 async def _plan(context: ServerContext) -> DefragmentationPlan:
-    snapshot = await context.inspect(snapshot_of)
     now, rules = context.clock.now(), context.settings.analysis_rules
+    snapshot = await context.inspect(snapshot_of, now)
     return await asyncio.to_thread(preview_defragmentation, snapshot, now, rules)
 
 
