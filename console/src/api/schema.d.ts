@@ -17895,7 +17895,7 @@ export interface operations {
                 user?: string[];
                 queue?: string | null;
                 name?: string | null;
-                /** @description Text in the id, the name, the user or the description. */
+                /** @description Text in one of these fields: id, name, user, description. */
                 q?: string | null;
                 /** @description Created at this time or later. */
                 since?: string | null;
@@ -20232,7 +20232,7 @@ export interface operations {
                 user?: string[];
                 queue?: string | null;
                 name?: string | null;
-                /** @description Text in the id, the name, the user or the description. */
+                /** @description Text in one of these fields: id, name, user, description. */
                 q?: string | null;
                 /** @description Created at this time or later. */
                 since?: string | null;

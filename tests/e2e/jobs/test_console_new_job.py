@@ -278,6 +278,7 @@ def test_the_job_file_and_the_command_line_ask_for_the_same(visit: Visit, server
     expect(page.get_by_text("A whole number from 2")).to_be_visible()
     step(page, "Kind")
     page.get_by_role("radio", name="Training").click()
+    page.get_by_label("Description").fill("It's for\nthe paper")
     step(page, "Size")
     page.get_by_label("GPUs", exact=True).fill("3")
     page.get_by_label("CPUs").fill("1.5")
@@ -314,12 +315,13 @@ def test_the_job_file_and_the_command_line_ask_for_the_same(visit: Visit, server
     made.append(job_of(server, "bob", "two-ways-page"))
     asked = (
         *("kind", "command", "env", "gpus", "cpus", "memory_bytes", "nodes", "workdir", "time_limit_seconds"),
-        *("priority", "max_retries", "checkpoint_interval_seconds", "grace_seconds", "state", "queue"),
+        *("priority", "max_retries", "checkpoint_interval_seconds", "grace_seconds", "state", "queue", "description"),
     )
     alike = [{field: job[field] for field in asked} for job in made]
     assert alike[0] == alike[1] == alike[2]
     assert alike[0]["env"] == {"GREETING": """say "hi" # it's: {fine} 08"""}
     assert alike[0]["gpus"] == 3
+    assert alike[0]["description"] == "It's for\nthe paper"
 
 
 def test_a_preset_is_run_and_told_to_other_interfaces(visit: Visit, server: CorralServer, bob: Person) -> None:

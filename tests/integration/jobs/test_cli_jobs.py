@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -229,6 +230,27 @@ def test_filters_narrow_the_list(operator: Person, maria: Person) -> None:
     assert "Only the newest 2 are shown" in cut.err
     assert operator.run("jobs", "--state", "flying", code=1).err.startswith("Error: state")
     operator.ok("rm", *ids, mine)
+
+
+def test_a_description_is_given_shown_found_and_changed_at_any_time(operator: Person, maria: Person) -> None:
+    (operator.home / "job.yaml").write_text("name: noted\ngpus: 1\ndescription: Baseline\ncommand: sleep 600\n")
+    operator.ok("submit", "-f", "job.yaml")
+    wait_until(lambda: operator.read("show", "noted")["state"] == "running", "the job to run")
+    assert re.search(r"^Description +Baseline$", operator.ok("show", "noted"), re.MULTILINE)
+    operator.ok("edit", "noted", "--description", "Ablation study")
+    assert [job["name"] for job in operator.read("jobs", "--search", "ablation")["items"]] == ["noted"]
+    assert operator.read("jobs", "--search", "baseline")["items"] == []
+    assert operator.read("clone", "noted", "--hold", "--name", "noted-2")["description"] == "Ablation study"
+    refused = operator.run("edit", "noted", "--description", "bell \a", code=1).err
+    assert "--description: must not contain control characters" in refused
+    assert "only a job that waits can be changed" in operator.run("edit", "noted", "--priority", "1", code=1).err
+    bench = maria.read("workbench", "create", "described", "--description", "For the lecture", "--hold")
+    assert bench["job"]["description"] == "For the lecture"
+    operator.ok("stop", "noted")
+    wait_until(lambda: operator.read("show", "noted")["state"] == "stopped", "the job to stop")
+    operator.ok("edit", "noted", "--description", "")
+    assert operator.read("show", "noted")["description"] == ""
+    operator.ok("rm", "noted", "noted-2", bench["id"])
 
 
 def test_a_pipe_gets_one_line_per_job(operator: Person) -> None:

@@ -108,9 +108,7 @@ def edit(terminal: Terminal, job: JobArgument, **typed: Any) -> None:
     never started; and the description of any job."""
     changes = request_body(JobCommand.EDIT, typed)
     if not changes:
-        raise WrongUsage(
-            "nothing to change", hint="Give --queue, --priority, --time, --after, --description or --gpus …"
-        )
+        raise WrongUsage("nothing to change", hint="Give --queue, --priority, --time, --gpus or --description …")
     with terminal.client() as client:
         try:
             view = client.jobs.edit(job, cast("JobEdit", changes))

@@ -17,6 +17,7 @@ from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.moments import moment_option
 from corral.cli.terminal.terminal import Section, Terminal, command
+from corral.core.jobs.job_fields import SEARCHED
 
 if TYPE_CHECKING:
     from corral.client.client import Client
@@ -33,6 +34,7 @@ app = typer.Typer()
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or the name of one of yours.")]
 
 TITLES = ("ID", "NAME~", "USER", "STATE!", "QUEUE?", "PRIO>?", "NODES>?", "GPUS>", "AGE>", "RAN>", "DETAIL~")
+_SEARCHED = f"{', '.join(SEARCHED[:-1])} or {SEARCHED[-1]}"
 NO_JOBS = "No jobs yet. Submit one: corral submit --gpus 1 -- python train.py"
 NO_LIVE_JOBS = (
     "No jobs that wait or run. Ended jobs: corral jobs -a. Submit one: corral submit --gpus 1 -- python train.py"
@@ -59,9 +61,7 @@ def jobs(
     kind: Annotated[list[str] | None, typer.Option(metavar="KIND", help="Only of this kind; repeatable.")] = None,
     queue: Annotated[str | None, typer.Option(help="Only in this queue.")] = None,
     name: Annotated[str | None, typer.Option(help="Only with this text in the name.")] = None,
-    search: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only with this text in id, name, user or description.")
-    ] = None,
+    search: Annotated[str | None, typer.Option(metavar="TEXT", help=f"Only with this text in {_SEARCHED}.")] = None,
     array: Annotated[str | None, typer.Option(help="Only of the array of this name.")] = None,
     since: Annotated[str | None, typer.Option(metavar="WHEN", help="Created since: RFC 3339, or 2h.")] = None,
     everything: Annotated[bool, typer.Option("-a", "--all", help="Ended jobs too.")] = False,

@@ -50,7 +50,8 @@ def edit(work: Work, caller: Caller, ref: str, change: JobChange) -> Job:
     always = editable(Edit.ALWAYS)
     if not waits and not (change.given and change.given <= always):
         raise WrongState(
-            f"job {job.id} is {job.state}: only a job that waits can be changed; at any time: {', '.join(sorted(always))}",
+            f"job {job.id} is {job.state}: only a job that waits can be changed; "
+            f"fields for any time: {', '.join(sorted(always))}",
             state=job.state,
         )
     needs_catalog = change.draft.flavor is not None or change.draft.package is not None

@@ -542,6 +542,8 @@ KEPT_BY_JOB = tuple(row for row in _ROWS if row.kept is Kept.JOB)
 KEPT_BY_SPEC = tuple(row for row in _ROWS if row.kept is Kept.SPEC)
 #: The names of the fields that say how large a job is.
 SIZE_FIELDS = frozenset(row.name for row in _ROWS if row.is_size)
+#: Where a search for a text looks, for help texts.
+SEARCHED = ("id", "name", "user", *(row.name for row in _ROWS if row.is_searched))
 
 
 def editable(*when: Edit) -> frozenset[str]:

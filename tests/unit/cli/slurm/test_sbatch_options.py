@@ -79,6 +79,11 @@ def test_lines_of_the_script_count_until_its_first_command_and_the_command_line_
     assert found["env"]["SLURM_OVERLAP"] == "1"
 
 
+def test_a_comment_is_the_description() -> None:
+    assert body("--comment", "for the paper", "a.sh")["description"] == "for the paper"
+    assert "description" not in body("a.sh")
+
+
 def test_only_what_is_exported_by_name_leaves_the_laptop() -> None:
     assert "SECRET" not in body("--export=ALL", "a.sh")["env"]
     env = body("--export=ALL,SEED,LR=0.1", "a.sh")["env"]

@@ -8,6 +8,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
+from corral.control.errors import NotFound, WrongState
 from corral.control.jobs import job_clone, job_edit, jobs
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import JobFilter, JobRecord, JobSpec
@@ -225,9 +226,9 @@ def test_a_description_is_changed_at_any_time_by_the_owner_and_operators(desk: D
     desk.do(job_edit.edit, ROOT, made.job.id, _description("by an operator"))
     assert desk.record(made.job.id).spec.description == "by an operator"
     assert desk.job(made.job.id).version == running.version, "the job itself is not written"
-    with pytest.raises(jobs.NotFound):
+    with pytest.raises(NotFound):
         desk.do(job_edit.edit, BOB, made.job.id, _description("by another user"))
-    with pytest.raises(jobs.WrongState, match="at any time: description"):
+    with pytest.raises(WrongState, match="for any time: description"):
         desk.do(job_edit.edit, ANN, made.job.id, change_of(JobEdit(description="x", priority=1)))
     desk.hear(running, AttemptPhase.ENDED, exit_code=0)
     desk.do(job_edit.edit, ANN, made.job.id, _description(""))

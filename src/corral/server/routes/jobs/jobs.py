@@ -28,6 +28,7 @@ from corral.control.scheduling import elastic_jobs, views
 from corral.control.scheduling.suggestions import Suggestion, suggestions
 from corral.control.system import retention
 from corral.control.workbenches import workbenches
+from corral.core.jobs.job_fields import SEARCHED
 from corral.core.model import Job, JobKind, JobState
 from corral.core.monitoring.idleness import IdleRules
 from corral.core.scheduling.limits.hold_rules import MOST_NAMED
@@ -103,7 +104,7 @@ async def where_of(
     user: Annotated[list[FilterText], Query()] = [],  # noqa: B006
     queue: Filter = None,
     name: Filter = None,
-    q: Annotated[FilterText | None, Query(description="Text in the id, the name, the user or the description.")] = None,
+    q: Annotated[FilterText | None, Query(description=f"Text in one of these fields: {', '.join(SEARCHED)}.")] = None,
     since: Annotated[FilterText | None, Query(description="Created at this time or later.")] = None,
     until: Annotated[FilterText | None, Query(description="Created before this time.")] = None,
     array: Annotated[FilterText | None, Query(description="Members of arrays of this name.")] = None,
