@@ -154,7 +154,7 @@ def test_hybrid_reserves_its_share_and_every_count_of_free_gpus_agrees(operator:
 
 def test_balancing_goes_from_gpu_to_gpu(operator: Person, http: httpx.Client) -> None:
     """Round-robin: jobs that follow each other never get the GPU of the job before."""
-    seen = []
+    seen: list[str] = []
     for _ in range(4):
         job = operator.submit("--gpus", "1", "--", "sleep", "600")
         seen += gpus_of(operator.wait_for(job, "running"))

@@ -43,7 +43,7 @@ def test_round_robin_starts_behind_the_last_node() -> None:
 
 def test_round_robin_uses_every_gpu_of_every_node_in_turn() -> None:
     fleet = used(nodes=3)
-    seen = []
+    seen: list[str] = []
     for _ in range(12):
         found = find_place(fleet, waiting(1, gpus=1), "default", "round-robin")
         assert found is not None
