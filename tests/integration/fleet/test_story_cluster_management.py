@@ -98,8 +98,8 @@ def gpus_of(job: dict[str, Any]) -> list[str]:
 def stopped(person: Person, *jobs: str) -> None:
     for job in jobs:
         person.run("stop", job)
-    for job in jobs:
-        wait_until(lambda job=job: person.state(job) in ("stopped", "completed", "failed"), f"{job} has ended")
+    over = ("stopped", "completed", "failed")
+    wait_until(lambda: all(person.state(job) in over for job in jobs), f"{', '.join(jobs)} have ended")
 
 
 def break_gpus(server: CorralServer, faults: dict[str, Any]) -> None:

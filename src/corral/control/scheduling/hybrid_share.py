@@ -1,8 +1,8 @@
 """The share of each pool that the strategy `hybrid` reserves by itself.
 
 For each pool and GPU model one permanent reservation holds the share that no other permanent reservation uses. It is
-lent to preemptible jobs. It gives way: a reservation of an operator takes its GPUs, and GPUs of it change pools freely;
-afterwards `keep_shares` restores its size. GPUs under jobs that cannot be preempted join it when they are free.
+lent to preemptible jobs. A reservation of an operator may take its GPUs, and GPUs of it change pools freely; afterwards
+`keep_shares` restores its size. GPUs under jobs that cannot be preempted join it when they are free.
 """
 
 from __future__ import annotations

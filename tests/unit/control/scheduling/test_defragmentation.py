@@ -8,6 +8,7 @@ import pytest
 
 from corral.control.errors import Forbidden, Invalid, WrongState
 from corral.control.fleet import node_actions
+from corral.control.live.unit_of_work import Work
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import ReceiptFilter
 from corral.control.reports.analysis import preview_defragmentation, snapshot_of
@@ -29,18 +30,31 @@ def scattered(store: Store) -> Desk:
     desk.state.apply([PutQueue(queue=Queue(name="default", placement="spread"))])
     for number in range(4):
         (job,) = desk.started(draft(f"train-{number}", gpus=1))
-        desk.do(lambda work, job=job: work.jobs.edit(job, replace(work.jobs.get(job.id), checkpointed_at=work.now)))
+        put_saved(desk, job.id, desk.now)
     nodes = {job.allocation.grants[0].node for job in desk.state.snapshot.jobs.values() if job.allocation}
     assert len(nodes) == 4
     return desk
+
+
+def put_saved(desk: Desk, job_id: str, at: float | None) -> None:
+    def edit(work: Work) -> None:
+        job = work.state.snapshot.jobs[job_id]
+        work.jobs.edit(job, replace(job, checkpointed_at=at))
+
+    desk.do(edit)
+
+
+def gone_on(desk: Desk) -> DefragmentationRun:
+    run = desk.do(defragmentation.go_on)
+    assert run is not None
+    return run
 
 
 def plan_of(desk: Desk) -> DefragmentationPlan:
     return preview_defragmentation(snapshot_of(desk.state, desk.now), desk.now, AnalysisRules())
 
 
-def states(run: DefragmentationRun | None) -> list[MoveState]:
-    assert run is not None
+def states(run: DefragmentationRun) -> list[MoveState]:
     return [move.state for move in run.moves]
 
 
@@ -62,11 +76,10 @@ def test_moves_are_carried_out_a_few_at_a_time_with_receipts(store: Store) -> No
     with pytest.raises(WrongState, match="under way"):
         desk.do(defragmentation.start, ROOT, plan)
     move_along(desk)
-    run = desk.do(defragmentation.go_on)
+    run = gone_on(desk)
     assert states(run) == [MoveState.DONE, MoveState.DONE, MoveState.MOVING]
     move_along(desk)
-    run = desk.do(defragmentation.go_on)
-    assert run is not None
+    run = gone_on(desk)
     assert run.is_over
     assert {job.allocation.grants[0].node for job in desk.state.snapshot.jobs.values() if job.allocation} == {
         plan.moves[0].to_node
@@ -85,7 +98,7 @@ def test_what_has_not_begun_can_be_cancelled(store: Store) -> None:
     run = desk.do(defragmentation.cancel, ROOT)
     assert states(run) == [MoveState.MOVING, MoveState.MOVING, MoveState.CANCELLED]
     move_along(desk)
-    run = desk.do(defragmentation.go_on)
+    run = gone_on(desk)
     assert states(run) == [MoveState.DONE, MoveState.DONE, MoveState.CANCELLED]
     with pytest.raises(WrongState, match="over"):
         desk.do(defragmentation.cancel, ROOT)
@@ -104,7 +117,7 @@ def test_a_move_whose_place_is_gone_is_left_out(store: Store) -> None:
 def test_jobs_that_never_saved_move_only_if_that_is_said(store: Store) -> None:
     desk = scattered(store)
     for job in list(desk.state.snapshot.jobs.values()):
-        desk.do(lambda work, job=job: work.jobs.edit(job, replace(job, checkpointed_at=None)))
+        put_saved(desk, job.id, None)
     plan = plan_of(desk)
     with pytest.raises(WrongState, match="has saved"):
         desk.do(defragmentation.start, ROOT, plan)

@@ -1,4 +1,4 @@
-"""The strategy `hybrid` reserves its share by itself, and the share gives way to operators."""
+"""The strategy `hybrid` reserves its share by itself, and operators can take GPUs from it."""
 
 from __future__ import annotations
 

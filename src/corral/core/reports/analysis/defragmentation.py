@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from corral.core.fleet.resources import grant_on
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState
-from corral.core.reports.analysis.free_gpus import fleet_now, gpu_domains, waiting_jobs
 from corral.core.reports.analysis.model import HOUR, AnalysisInput, DefragmentationPlan, FreedNode, Move
+from corral.core.reports.analysis.present_fleet import fleet_now, gpu_domains, waiting_jobs
 from corral.core.scheduling.placement.search import choose_gpus, find_place, has_cpu_and_memory
 from corral.core.snapshot.node_index import Domain, DomainIndex, Fleet, Slot, places
 

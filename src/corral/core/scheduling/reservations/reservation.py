@@ -25,5 +25,5 @@ class Reservation:
 
     @property
     def is_share(self) -> bool:
-        """Whether the strategy `hybrid` has made it: it gives way to reservations of operators."""
+        """Whether the strategy `hybrid` has made it: reservations of operators may take its GPUs."""
         return self.name.startswith(SHARE_PREFIX)
