@@ -26,6 +26,9 @@ POST   /auth/login                   in       in    in    in       in       in  
 POST   /auth/logout                  401      ok    ok    ok       401      401     ok
 GET    /analysis                     401      403   403   ok       401      401     403
 GET    /analysis/defragmentation     401      403   403   ok       401      401     403
+POST   /analysis/defragmentation     401      403   403   in       401      401     403
+GET    /analysis/defragmentation/run 401      403   403   in       401      401     403
+POST   /analysis/defragmentation/run/cancel 401 403 403   in       401      401     403
 GET    /auth/providers               ok       ok    ok    ok       ok       ok      ok
 POST   /auth/providers               401      403   403   in       401      401     403
 GET    /auth/providers/all           401      403   403   ok       401      401     403

@@ -273,4 +273,6 @@ WRONG_ABOUT_THE_REST: list[tuple[str, str, Any, int, str]] = [
     ("GET", "/nodes/nowhere/metrics?step=0", None, 422, "step"),
     ("GET", "/analysis?period=soon", None, 422, "period"),
     ("GET", "/analysis?period=1000d", None, 422, "period"),
+    ("POST", "/analysis/defragmentation", {"jobs": []}, 422, "jobs"),
+    ("POST", "/analysis/defragmentation", {"jobs": ["j-999"]}, 422, "jobs"),
 ]

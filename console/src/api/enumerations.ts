@@ -30,6 +30,7 @@ export const PREEMPTION_RULES = every<Schema<"PreemptionRule">>()([
   "order",
   "overrun",
   "move",
+  "defragmentation",
 ]);
 export const MOUNT_KINDS = every<Schema<"MountKind">>()(["volume", "dataset", "local"]);
 export const FINDING_KINDS = every<Schema<"FindingKind">>()([

@@ -211,11 +211,55 @@ export interface paths {
         };
         /**
          * Get Defragmentation
-         * @description Moves of running jobs that would free whole nodes. Only a preview: they are not carried out.
+         * @description Moves of running jobs that would free whole nodes. A preview: POST carries them out.
          */
         get: operations["get_defragmentation"];
         put?: never;
+        /**
+         * Start Defragmentation
+         * @description Approve the previewed moves, or those of some jobs. Two jobs are moved at a time; each move has a receipt.
+         */
+        post: operations["start_defragmentation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/analysis/defragmentation/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Defragmentation Run
+         * @description The latest defragmentation, with what became of each move.
+         */
+        get: operations["get_defragmentation_run"];
+        put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/analysis/defragmentation/run/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Defragmentation
+         * @description Cancel the moves that have not begun. Moves under way are completed.
+         */
+        post: operations["cancel_defragmentation"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1891,7 +1935,8 @@ export interface paths {
         put?: never;
         /**
          * Submit Array
-         * @description One job for every index of an array: all of them or none.
+         * @description One job for every index of an array, or of a packed array a few jobs that run its items one after another: all
+         *     of them or none.
          */
         post: operations["submit_array"];
         delete?: never;
@@ -3891,7 +3936,7 @@ export interface components {
             unit: string;
             /**
              * Value
-             * @description When it began.
+             * @description The latest value.
              */
             value: number;
             /** Worst */
@@ -3936,6 +3981,11 @@ export interface components {
         ArrayView: {
             /** Index */
             index: number;
+            /**
+             * Items
+             * @description The items that a job of a packed array runs; otherwise empty.
+             */
+            items: number[];
             /** Name */
             name: string;
             /** Size */
@@ -4212,7 +4262,15 @@ export interface components {
             };
             /** Gpus */
             gpus: number;
-            /** Gpus Free */
+            /**
+             * Gpus Allocated
+             * @description GPUs that jobs hold.
+             */
+            gpus_allocated: number;
+            /**
+             * Gpus Free
+             * @description GPUs that a job could start on now.
+             */
             gpus_free: number;
             /**
              * Gpus Taken
@@ -4478,9 +4536,37 @@ export interface components {
             /** Versions */
             versions: number;
         };
+        /** DefragmentationRunView */
+        DefragmentationRunView: {
+            /** Ended At */
+            ended_at: string | null;
+            /** Moves */
+            moves: components["schemas"]["RunMoveView"][];
+            /** Started At */
+            started_at: string;
+            /** Started By */
+            started_by: string;
+        };
+        /**
+         * DefragmentationStart
+         * @description Which moves of the present plan are approved.
+         */
+        DefragmentationStart: {
+            /**
+             * Include Unsaved
+             * @description Also move jobs that never saved, or that are not preemptible: they lose their work.
+             * @default false
+             */
+            include_unsaved?: boolean;
+            /**
+             * Jobs
+             * @description Only the moves of these jobs; null: of all that have saved a checkpoint.
+             */
+            jobs?: string[] | null;
+        };
         /**
          * DefragmentationView
-         * @description A proposed plan. It is not carried out automatically.
+         * @description A proposed plan. It is carried out on request.
          */
         DefragmentationView: {
             /** Frees */
@@ -5029,6 +5115,11 @@ export interface components {
              * @description Share of the GPU that jobs hold, 0 to 1.
              */
             allocated: number[];
+            /**
+             * Free
+             * @description A job could start on the GPU now.
+             */
+            free: boolean[];
             /** Health */
             health: components["schemas"]["GpuHealth"][];
             /** Id */
@@ -5051,7 +5142,7 @@ export interface components {
             node: number[];
             /**
              * Owner
-             * @description Owner of the job that holds the largest share; null if the GPU is free.
+             * @description Owner of the job that holds the largest share; null if no job holds it.
              */
             owner: (number | null)[];
             /** Pool */
@@ -5159,6 +5250,11 @@ export interface components {
              * @description Observed problems, oldest first, also those that are over.
              */
             evidence: components["schemas"]["EvidenceView"][];
+            /**
+             * Free
+             * @description A job could start on the GPU now: not held, healthy, on a ready node, not reserved for some users.
+             */
+            free: boolean;
             health: components["schemas"]["GpuHealth"];
             /**
              * Health Since
@@ -5185,6 +5281,11 @@ export interface components {
             /** Pool */
             pool: string;
             reading: components["schemas"]["ReadingView"] | null;
+            /**
+             * Reserved
+             * @description The GPU is idle, and reserved for some users.
+             */
+            reserved: boolean;
             /**
              * Taken
              * @description The GPU is used outside of corral.
@@ -5493,7 +5594,7 @@ export interface components {
             after?: string[] | null;
             /**
              * Array
-             * @description Indexes, such as 0-99, 0-99:5 or 1,3,7.
+             * @description Indexes, such as 0-99, 0-99:5 or 1,3,7; with pack also 1-500%8: eight jobs.
              * @example 0-99
              * @example 0-99:5
              * @example 1,3,7
@@ -5542,6 +5643,11 @@ export interface components {
              * @default false
              */
             hold?: boolean;
+            /**
+             * Idles
+             * @description Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+             */
+            idles?: boolean | null;
             /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
@@ -5593,6 +5699,12 @@ export interface components {
              */
             nodes?: number;
             /**
+             * Pack
+             * @description Run the items one after another on one allocation, or on as many as `%N` in `array` says.
+             * @default false
+             */
+            pack?: boolean;
+            /**
              * Package
              * @description A package of the catalog, instead of gpus, cpus, memory and flavor.
              */
@@ -5619,10 +5731,10 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
-             * Restart Unsaved
-             * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+             * Retry On
+             * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
              */
-            restart_unsaved?: boolean | null;
+            retry_on?: string | string[] | null;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -5692,6 +5804,11 @@ export interface components {
              */
             hold?: boolean;
             /**
+             * Idles
+             * @description Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+             */
+            idles?: boolean | null;
+            /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
              */
@@ -5768,10 +5885,10 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
-             * Restart Unsaved
-             * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+             * Retry On
+             * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
              */
-            restart_unsaved?: boolean | null;
+            retry_on?: string | string[] | null;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -5848,6 +5965,11 @@ export interface components {
              */
             hold?: boolean;
             /**
+             * Idles
+             * @description Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+             */
+            idles?: boolean | null;
+            /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
              */
@@ -5924,10 +6046,10 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
-             * Restart Unsaved
-             * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+             * Retry On
+             * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
              */
-            restart_unsaved?: boolean | null;
+            retry_on?: string | string[] | null;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -6257,6 +6379,11 @@ export interface components {
             /** @description Set if the owner was warned that the job does not use its GPUs; only set for a single job. */
             idle_warning?: components["schemas"]["IdleWarningView"] | null;
             /**
+             * Idles
+             * @description Whether the job may hold GPUs without using them for long.
+             */
+            idles: boolean;
+            /**
              * Image
              * @description As it was given: the name of an image, or an address.
              */
@@ -6334,6 +6461,11 @@ export interface components {
             restart_unsaved: boolean;
             /** Retries */
             retries: number;
+            /**
+             * Retry On
+             * @description Failures of the program that lead to another attempt.
+             */
+            retry_on: string[];
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["JobState"];
@@ -7033,6 +7165,11 @@ export interface components {
             /** Volume Id */
             volume_id: string | null;
         };
+        /**
+         * MoveState
+         * @enum {string}
+         */
+        MoveState: "waiting" | "moving" | "done" | "left-out" | "cancelled";
         /** MoveView */
         MoveView: {
             after: components["schemas"]["AllocationView"];
@@ -7096,8 +7233,16 @@ export interface components {
             gpus: components["schemas"]["GpuView"][];
             /** Gpus Allocated */
             gpus_allocated: number;
-            /** Gpus Free */
+            /**
+             * Gpus Free
+             * @description GPUs that a job could start on now.
+             */
             gpus_free: number;
+            /**
+             * Gpus Reserved
+             * @description Idle GPUs that are reserved for some users.
+             */
+            gpus_reserved: number;
             /** Gpus Total */
             gpus_total: number;
             host?: components["schemas"]["HostView"] | null;
@@ -7505,6 +7650,11 @@ export interface components {
             /** Allocation */
             allocation: number;
             /**
+             * Compute Efficiency
+             * @description Mean activity of the SMs of held GPUs, 0 to 1, where DCGM reports it.
+             */
+            compute_efficiency: number | null;
+            /**
              * Cpu
              * @description Mean CPU utilisation of the nodes that report it, 0 to 1.
              */
@@ -7515,8 +7665,16 @@ export interface components {
             gpus_allocated: number;
             /** Gpus Failed */
             gpus_failed: number;
-            /** Gpus Free */
+            /**
+             * Gpus Free
+             * @description GPUs that a job could start on now.
+             */
             gpus_free: number;
+            /**
+             * Gpus Reserved
+             * @description Idle GPUs that are reserved for some users.
+             */
+            gpus_reserved: number;
             /** Gpus Stale */
             gpus_stale: number;
             /** Gpus Suspect */
@@ -7730,7 +7888,7 @@ export interface components {
         PanelKindView: {
             /**
              * Free
-             * @description GPUs of these that are healthy and free.
+             * @description GPUs of these that a job could start on now.
              */
             free: number;
             /**
@@ -7779,7 +7937,7 @@ export interface components {
         PanelView: {
             /**
              * Free
-             * @description GPUs of these that are healthy and free.
+             * @description GPUs of these that a job could start on now.
              */
             free: number;
             /**
@@ -8086,7 +8244,7 @@ export interface components {
          * PreemptionRule
          * @enum {string}
          */
-        PreemptionRule: "guarantee" | "reservation" | "order" | "overrun" | "move";
+        PreemptionRule: "guarantee" | "reservation" | "order" | "overrun" | "move" | "defragmentation";
         /** PresetCreate */
         PresetCreate: {
             /**
@@ -8689,6 +8847,11 @@ export interface components {
             remap_failed: boolean | null;
             /** Remapped Rows */
             remapped_rows: number | null;
+            /**
+             * Sm Activity
+             * @description Compute efficiency: mean part of the time in which an SM had work, 0 to 1, where DCGM reports it.
+             */
+            sm_activity: number | null;
             /** Sm Clock Mhz */
             sm_clock_mhz: number | null;
             /** Stale */
@@ -9196,6 +9359,28 @@ export interface components {
             threshold: number;
             /** Unit */
             unit: string;
+        };
+        /** RunMoveView */
+        RunMoveView: {
+            /** Detail */
+            detail: string;
+            /** From Node */
+            from_node: string;
+            /** Job */
+            job: string;
+            /** Name */
+            name: string;
+            /**
+             * Receipt
+             * @description Receipt of the move; null before it has begun.
+             */
+            receipt: number | null;
+            /** @description left-out: the job or its place had changed. */
+            state: components["schemas"]["MoveState"];
+            /** To Node */
+            to_node: string;
+            /** User */
+            user: string;
         };
         /** RunView */
         RunView: {
@@ -11640,6 +11825,232 @@ export interface operations {
             };
             /** @description Not allowed */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    start_defragmentation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DefragmentationStart"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DefragmentationRunView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_defragmentation_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DefragmentationRunView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    cancel_defragmentation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DefragmentationRunView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

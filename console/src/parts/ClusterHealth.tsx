@@ -85,11 +85,11 @@ function ClusterCard({ cluster }: { cluster: Cluster }) {
 }
 
 /** What jobs hold, then what others have taken; the words below say the same. */
-function Bar({ cluster: { gpus, gpus_free: free, gpus_taken: taken } }: { cluster: Cluster }) {
+function Bar({ cluster: { gpus, gpus_allocated: held, gpus_taken: taken } }: { cluster: Cluster }) {
   const width = (part: number) => ({ width: `${gpus === 0 ? 0 : (100 * part) / gpus}%` });
   return (
     <div className={classes.bar} aria-hidden>
-      <span className={classes.held} style={width(Math.max(0, gpus - free - taken))} />
+      <span className={classes.held} style={width(held)} />
       <span className={classes.taken} style={width(taken)} />
     </div>
   );

@@ -141,6 +141,8 @@ class Node:
     labels: tuple[tuple[str, str], ...] = ()
     #: measured load between 0 and 1; None before the first measurement
     load: float | None = None
+    #: measured utilisation of GPUs with a free part, in tenths; GPUs without load are left out
+    gpu_loads: tuple[tuple[str, float], ...] = ()
     #: the state that an operator has set: ready, cordoned or draining; kept while the node is down
     withheld: NodeState = NodeState.READY
     taken: Taken = Taken()
@@ -288,6 +290,10 @@ class Job:
     #: attempts after failures of the program. With `max_retries` 0 the job is never run twice by itself.
     retries: int = 0
     max_retries: int = 3
+    #: failures of the program that lead to another attempt: words and exit codes of `core.jobs.retries`
+    retry_on: tuple[str, ...] = ()
+    #: whether it may hold GPUs without using them for long: then zero use is no sign of a fault
+    idles: bool = False
     #: platform failures in a row without a checkpoint in between; they are no retries
     faults: int = 0
     #: no start before this time: a back-off after a failure, or after the cluster returned the job

@@ -29,7 +29,7 @@ from corral.core.people.scores import Score, change_usage
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.forecast.run_time_model import RunTimes, learn, predicted
 from corral.core.scheduling.plan.plan import Plan, Preemption, Resize
-from corral.core.snapshot.changes import Change, DropJob, PutJob, PutLastNode, PutScore
+from corral.core.snapshot.changes import Change, DropJob, PutJob, PutScore, last_node_of
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.request_mix import MixCounter
 from corral.core.snapshot.submission_counts import count_submitted
@@ -264,7 +264,7 @@ class Simulation:
         plans_again = plan.starts and self.snapshot.preemption.enabled and self.snapshot.count(JobState.QUEUED)
         self._wake_at = now if plans_again else plan.wake_at
         if plan.starts:
-            self._change([PutLastNode(id=plan.starts[-1].allocation.grants[-1].node)])
+            self._change([last_node_of(plan.starts[-1].allocation)])
 
     def _run(self, job: Job, at: float) -> None:
         job = advance(job, Up(at=at)).job

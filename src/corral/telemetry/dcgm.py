@@ -33,6 +33,7 @@ _BLANK_FLOATS = frozenset(140737488355328.0 + code for code in range(16))
 
 UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"
 ENGINE_ACTIVE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+SM_ACTIVE = "DCGM_FI_PROF_SM_ACTIVE"
 MEMORY_USED = "DCGM_FI_DEV_FB_USED"
 MEMORY_FREE = "DCGM_FI_DEV_FB_FREE"
 MEMORY_RESERVED = "DCGM_FI_DEV_FB_RESERVED"
@@ -67,11 +68,11 @@ NETWORK_RECEIVE = f"{OWN}network_receive_bytes_per_second"
 NETWORK_SEND = f"{OWN}network_send_bytes_per_second"
 
 #: Metrics of each slice of a partitioned GPU; all others are for the whole device.
-_OF_SLICES = frozenset({MEMORY_USED, MEMORY_FREE, MEMORY_RESERVED, MEMORY_TOTAL, UTILIZATION, ENGINE_ACTIVE})
+_OF_SLICES = frozenset({MEMORY_USED, MEMORY_FREE, MEMORY_RESERVED, MEMORY_TOTAL, UTILIZATION, ENGINE_ACTIVE, SM_ACTIVE})
 _OF_GPUS = frozenset(
     {
-        UTILIZATION, ENGINE_ACTIVE, MEMORY_USED, MEMORY_FREE, MEMORY_RESERVED, MEMORY_TOTAL, TEMPERATURE, POWER,
-        POWER_LIMIT, ENERGY, SM_CLOCK, MEMORY_CLOCK, THROTTLE, THROTTLE_LATER, ECC_UNCORRECTED, ECC_CORRECTED,
+        UTILIZATION, ENGINE_ACTIVE, SM_ACTIVE, MEMORY_USED, MEMORY_FREE, MEMORY_RESERVED, MEMORY_TOTAL, TEMPERATURE,
+        POWER, POWER_LIMIT, ENERGY, SM_CLOCK, MEMORY_CLOCK, THROTTLE, THROTTLE_LATER, ECC_UNCORRECTED, ECC_CORRECTED,
         REMAPPED_UNCORRECTABLE, REMAPPED_CORRECTABLE, REMAP_FAILURE, XID, LOST, REMAPPED_ROWS, XID_EVENTS,
         PROCESS_MEMORY,
     }
@@ -229,6 +230,7 @@ def _reading(gpu_id: str, found: _Found, at: float, memory: XidMemory) -> GpuRea
         gpu_id=gpu_id,
         at=at,
         utilization=_utilization(values),
+        sm_activity=values.get(SM_ACTIVE),
         memory_used_bytes=_bytes(values.get(MEMORY_USED)),
         memory_total_bytes=_memory_total(values),
         temperature_celsius=values.get(TEMPERATURE),

@@ -150,6 +150,8 @@ class VirtualCollector:
             gpu_id=gpu.id,
             at=at,
             utilization=round(utilization, 2),
+            # Most programs leave some SMs without work.
+            sm_activity=round(utilization * (0.5 + 0.4 * _individual(gpu.id)), 2),
             memory_used_bytes=_memory_used(gpu, state.level),
             memory_total_bytes=gpu.memory_bytes,
             temperature_celsius=round(temperature, 1),

@@ -94,7 +94,7 @@ def test_an_alert_from_its_rule_to_its_end(operator: Person, ann: Person) -> Non
 
 def test_rules_that_came_with_corral(operator: Person, ann: Person) -> None:
     rules = {rule["name"]: rule for rule in operator.read("alert", "rules")["items"]}
-    assert len(rules) == 17
+    assert len(rules) == 18
     assert (rules["gpu-temperature"]["threshold"], rules["gpu-utilization"]["enabled"]) == (85, False)
     assert "came with corral" in operator.run("alert", "rule", "rm", "gpu-temperature", "--yes", code=1).err
     operator.ok("alert", "rule", "edit", "gpu-temperature", "--above", "70", "--for", "2m", "--action", "cordon-node")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 HEALTH = """
 monitoring:
   interval_seconds: 0.5
-  health: {confirm_readings: 3, idle_grace_minutes: 0.05, recover_minutes: 0.03}
+  health: {confirm_readings: 3, idle_grace_minutes: 0.05, idle_fail_minutes: 0.1, recover_minutes: 0.03}
 """
 IDLE = """
 monitoring:
@@ -191,11 +191,11 @@ def test_a_hung_job_is_moved_once(client: Client, drill: Drill) -> None:
     # It hangs there, too, for at least as long as another one that hangs for the first time.
     other = running(client)
     until_health(client, gpus_of(other)[0], "failed")
-    assert client.fleet.gpu(gpus_of(again)[0])["health"] == "healthy"
+    assert client.fleet.gpu(gpus_of(again)[0])["health"] == "suspect", "found, but its job stays there"
     assert client.jobs.get(job["id"])["state"] == "running"
     for stopped in (job, other):
         client.jobs.stop(stopped["id"])
-    for faulty in (gpu, gpus_of(other)[0]):
+    for faulty in (gpu, gpus_of(other)[0], gpus_of(again)[0]):
         client.fleet.reset_gpu_health(faulty)
 
 

@@ -27,7 +27,7 @@ from tests.servers.smtp import SmtpServer
 CONFIG = """
 monitoring:
   interval_seconds: 0.5
-  health: {confirm_readings: 3, idle_grace_minutes: 0.05, recover_minutes: 0.05}
+  health: {confirm_readings: 3, idle_grace_minutes: 0.05, idle_fail_minutes: 0.1, recover_minutes: 0.05}
 notification:
   channels: ["%s"]
 """

@@ -93,6 +93,11 @@ def test_slices_of_a_partitioned_gpu_are_not_the_gpu() -> None:
     )
 
 
+def test_the_activity_of_the_sms_is_the_compute_efficiency() -> None:
+    (reading,) = read(f"DCGM_FI_DEV_GPU_UTIL{{{LABELS}}} 98\nDCGM_FI_PROF_SM_ACTIVE{{{LABELS}}} 0.31\n")
+    assert (reading.utilization, reading.sm_activity) == (0.98, 0.31)
+
+
 def test_an_xid_is_reported_when_it_changes() -> None:
     memory = XidMemory()
 

@@ -55,7 +55,7 @@ export const texts = defineTexts({
     "Alerts of {rule} on {subject} that still fire are sent to the channels now.",
     "仍在告警且匹配 {subject} 的 {rule} 将立即通知各渠道。",
   ],
-  value: ["When it began", "触发时"],
+  value: ["Now", "当前值"],
   worst: ["At its worst", "最严重时"],
   pendingSince: ["First seen", "首次发现"],
   firedAt: ["Notified at", "触发时间"],

@@ -37,6 +37,7 @@ def status(terminal: Terminal) -> None:
 
 
 def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView], names: Mapping[str, str]) -> list[str]:
+    reserved = overview["gpus_reserved"]
     lines = [
         WIDE_RULE,
         "corral Status",
@@ -44,6 +45,7 @@ def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView],
         f"Total Nodes: {overview['nodes']}",
         f"Total GPUs: {overview['gpus']}",
         f"Free GPUs: {formats.number(overview['gpus_free'])}",
+        *([f"Reserved GPUs: {reserved} (idle, for the owners of reservations)"] if reserved else []),
         f"Allocated GPUs: {formats.number(overview['gpus_allocated'])}",
         f"Active Tasks: {_active(overview)}",
         f"Queued Tasks: {overview['queued']}",
@@ -111,6 +113,7 @@ def _document(
         "total_nodes": overview["nodes"],
         "total_gpus": overview["gpus"],
         "free_gpus": overview["gpus_free"],
+        "reserved_gpus": overview["gpus_reserved"],
         "allocated_gpus": overview["gpus_allocated"],
         "active_tasks": _active(overview),
         "queued_tasks": overview["queued"],

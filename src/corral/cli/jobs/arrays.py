@@ -21,8 +21,10 @@ ArrayOption = Annotated[str | None, typer.Option("--array", metavar="NAME", help
 def submitted(array: Sequence[JobView]) -> str:
     first, last = array[0], array[-1]
     name = first["array"]["name"] if first["array"] else first["name"]
+    items = sum(len(job["array"].get("items", ())) for job in array if job["array"])
+    packed = f" for {formats.count(items, 'item')}" if items else ""
     return (
-        f"Submitted {formats.count(len(array), 'job')}: "
+        f"Submitted {formats.count(len(array), 'job')}{packed}: "
         f"{first['name']} ({first['id']}) to {last['name']} ({last['id']})."
         f" See them: corral jobs --name {name}-"
     )
@@ -32,7 +34,7 @@ def plan_body(terminal: Terminal, body: Mapping[str, Any]) -> dict[str, Any]:
     """The request of a dry run: one job of an array, because all of them are equal."""
     if "array" in body:
         terminal.note(f"The plan is for one job of array {body['array']}.")
-    return {key: value for key, value in body.items() if key not in ("array", "name")}
+    return {key: value for key, value in body.items() if key not in ("array", "pack", "name")}
 
 
 def jobs_of(client: Client, array: str) -> list[JobView]:

@@ -73,7 +73,7 @@ def job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Time limit", formats.duration(job["time_limit_seconds"]) if job["time_limit_seconds"] else "none"),
         ("Predicted", _prediction_text(job.get("predicted"))),
         ("Grace", formats.duration(job["grace_seconds"])),
-        ("Retries", f"{job['retries']} of {job['max_retries']}"),
+        ("Retries", f"{job['retries']} of {job['max_retries']}{_retried(job)}"),
         ("Platform faults", f"{faults} in a row" if (faults := job.get("faults", 0)) else ""),
         ("Preemptible", _preemption_text(job)),
         ("Created", formats.at_and_ago(job["created_at"], now)),
@@ -194,3 +194,8 @@ def _allocation_text(allocation: AllocationView | None) -> str:
         shown.append(f"{grant['node']} ({share}{', '.join(grant['gpus'])})" if grant["gpus"] else grant["node"])
     model = f"{allocation['model']}: " if allocation["model"] else ""
     return model + "; ".join(shown)
+
+
+def _retried(job: JobView) -> str:
+    """The failures of the program that are retried."""
+    return f" (on {', '.join(job['retry_on'])})" if job["retry_on"] else ""

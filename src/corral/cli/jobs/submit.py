@@ -41,6 +41,7 @@ app = typer.Typer()
         "corral submit --gpus 1 --mount data:/data:ro --mount local:50GiB:/scratch -- python train.py",
         "corral submit -f job.yaml --gpus 8 --wait",
         "corral submit --name sweep --array 0-99 --gpus 1 -- python train.py",
+        "corral submit --name small --array 1-500%8 --pack --gpus 1 -- python evaluate.py",
         "corral submit --name total --after sweep -- python collect.py",
         "corral submit --gpus 0.5 --dry-run -- python notebook.py",
     ],
@@ -58,6 +59,12 @@ def submit(
     array: Annotated[
         str | None, typer.Option(metavar="INDEXES", help="One job for every index, such as 0-99 or 1,3,7.")
     ] = None,
+    pack: Annotated[
+        bool,
+        typer.Option(
+            "--pack", help="Run the items of --array one after another: --array 1-500%8 --pack is eight jobs."
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; submit nothing.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the job's end and exit with its exit code.")] = False,
     **typed: Any,
@@ -72,8 +79,12 @@ def submit(
         flags["command"] = cmd
     if array is not None:
         flags["array"] = array
+    if pack:
+        flags["pack"] = True
     job_file = _read(file)
     body = _merged(job_file, flags)
+    if "pack" in body and "array" not in body:
+        raise WrongUsage("--pack needs --array: it says which items a job runs one after another")
     if dry_run and wait:
         raise WrongUsage("--dry-run and --wait exclude each other: a dry run starts nothing to wait for")
     with terminal.client() as client:

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corral.cli.terminal import formats
-from corral.cli.terminal.terminal import Terminal, command, default_command
+from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.terminal import Terminal, YesOption, command, default_command
 
 if TYPE_CHECKING:
-    from corral.client.views import AnalysisView, FindingView, GpuHoursView, MoveView
+    from corral.client.views import (
+        AnalysisView,
+        DefragmentationRunView,
+        FindingView,
+        GpuHoursView,
+        MoveView,
+        RunMoveView,
+    )
 
 app = typer.Typer(help="Find waste, and show usage.")
 
@@ -90,11 +98,48 @@ def _usage_row(row: GpuHoursView) -> Sequence[str]:
     )
 
 
-@command(app, "defragmentation", examples=["corral analyse defragmentation", "corral analyse defragmentation -o json"])
-def defragmentation(terminal: Terminal) -> None:
-    """Preview moves of running jobs that would free whole nodes (operators). Nothing is moved."""
+@command(
+    app,
+    "defragmentation",
+    examples=[
+        "corral analyse defragmentation",
+        "corral analyse defragmentation --apply",
+        "corral analyse defragmentation --apply --job j-12 --job j-15 --yes",
+        "corral analyse defragmentation --status",
+        "corral analyse defragmentation --undo",
+    ],
+)
+def defragmentation(
+    terminal: Terminal,
+    *,
+    apply: Annotated[bool, typer.Option("--apply", help="Carry the moves out, after a confirmation.")] = False,
+    job: Annotated[
+        list[str] | None, typer.Option("--job", metavar="JOB", help="Move only this job; repeatable.")
+    ] = None,
+    unsaved: Annotated[
+        bool, typer.Option("--unsaved", help="Also move jobs that never saved: they lose their work.")
+    ] = False,
+    status: Annotated[bool, typer.Option("--status", help="Show the latest defragmentation.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Cancel the moves that have not begun.")] = False,
+    yes: YesOption = False,
+) -> None:
+    """Preview moves of running jobs that would free whole nodes, and carry them out (operators). Without --apply,
+    nothing is moved."""
+    if sum((apply, status, undo)) > 1:
+        raise WrongUsage("--apply, --status and --undo exclude each other")
     with terminal.client() as client:
+        if status:
+            _say_run(terminal, client.analysis.defragmentation_run())
+            return
+        if undo:
+            _say_run(terminal, client.analysis.cancel_defragmentation())
+            return
         plan = client.analysis.defragmentation()
+        if apply and plan["moves"]:
+            jobs = job or [move["job"] for move in plan["moves"]]
+            terminal.confirm(f"Move {', '.join(jobs)}? Each saves, ends and goes on elsewhere.", assume_yes=yes)
+            _say_run(terminal, client.analysis.start_defragmentation(jobs=job, include_unsaved=unsaved))
+            return
     if terminal.as_json:
         terminal.json(plan)
         return
@@ -116,7 +161,32 @@ def defragmentation(terminal: Terminal) -> None:
         terminal.say(f"Could then start: {', '.join(plan['helps'])}")
     terminal.say(
         f"Costs at most {formats.quantity(plan['lost_gpu_hours'])} GPU-hours of work since the last checkpoints."
-        " This is a preview: nothing was moved."
+        " This is a preview: nothing was moved. Carry it out: corral analyse defragmentation --apply"
+    )
+
+
+def _say_run(terminal: Terminal, run: DefragmentationRunView) -> None:
+    if terminal.as_json:
+        terminal.json(run)
+        return
+    titles = ("JOB", "NAME~", "USER", "FROM", "TO", "STATE", "RECEIPT>", "DETAIL~")
+    terminal.table(titles, run["moves"], _run_row, empty="")
+    ended = run["ended_at"]
+    by = f"Started {formats.local_time(run['started_at'])} by {run['started_by']}"
+    terminal.say(f"{by}, over since {formats.local_time(ended)}." if ended else f"{by}, under way.")
+
+
+def _run_row(move: RunMoveView) -> Sequence[str]:
+    receipt = formats.NOTHING if move["receipt"] is None else str(move["receipt"])
+    return (
+        move["job"],
+        move["name"],
+        move["user"],
+        move["from_node"],
+        move["to_node"],
+        move["state"],
+        receipt,
+        move["detail"],
     )
 
 

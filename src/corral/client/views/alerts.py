@@ -19,7 +19,7 @@ class AlertView(TypedDict):
     state: Literal["pending", "firing", "resolved"]
     #: Unit of the value; empty if the rule was removed.
     unit: str
-    #: When it began.
+    #: The latest value.
     value: float
     worst: float
     text: str

@@ -108,7 +108,7 @@ class GpuColumns(TypedDict):
     health: list[GpuHealth]
     #: Share of the GPU that jobs hold, 0 to 1.
     allocated: list[float]
-    #: Owner of the job that holds the largest share; null if the GPU is free.
+    #: Owner of the job that holds the largest share; null if no job holds it.
     owner: list[int | None]
     #: That job, if the caller may see it.
     job: list[str | None]
@@ -121,6 +121,8 @@ class GpuColumns(TypedDict):
     power: list[float | None]
     #: The GPU is used outside of corral.
     taken: list[bool]
+    #: A job could start on the GPU now.
+    free: list[bool]
     #: The GPU was never read, or its last reading is too old.
     stale: list[bool]
 
@@ -182,6 +184,8 @@ class ReadingView(TypedDict):
     at: str
     stale: bool
     utilization: float | None
+    #: Compute efficiency: mean part of the time in which an SM had work, 0 to 1, where DCGM reports it.
+    sm_activity: float | None
     memory_used_bytes: int | None
     memory_total_bytes: int | None
     temperature_celsius: float | None
@@ -219,6 +223,10 @@ class GpuView(TypedDict):
     allocated: float
     #: The GPU is used outside of corral.
     taken: bool
+    #: A job could start on the GPU now: not held, healthy, on a ready node, not reserved for some users.
+    free: bool
+    #: The GPU is idle, and reserved for some users.
+    reserved: bool
     jobs: list[HolderView]
     reading: ReadingView | None
 
@@ -236,7 +244,10 @@ class ClusterView(TypedDict):
     nodes: int
     nodes_ready: int
     gpus: int
+    #: GPUs that a job could start on now.
     gpus_free: int
+    #: GPUs that jobs hold.
+    gpus_allocated: float
     #: GPUs that are used outside of corral.
     gpus_taken: int
     #: GPU models by the names of the cluster's own scheduler, if configured.
@@ -278,7 +289,10 @@ class NodeView(TypedDict):
     labels: dict[str, str]
     load: float | None
     gpus_total: int
+    #: GPUs that a job could start on now.
     gpus_free: float
+    #: Idle GPUs that are reserved for some users.
+    gpus_reserved: int
     gpus_allocated: float
     taken: TakenView
     gpus: list[GpuView]
@@ -352,7 +366,10 @@ class OverviewView(TypedDict):
     nodes: int
     nodes_by_state: dict[str, int]
     gpus: int
+    #: GPUs that a job could start on now.
     gpus_free: float
+    #: Idle GPUs that are reserved for some users.
+    gpus_reserved: int
     gpus_allocated: float
     #: GPUs that are used outside of corral.
     gpus_taken: int
@@ -361,6 +378,8 @@ class OverviewView(TypedDict):
     gpus_stale: int
     allocation: float
     utilization: float | None
+    #: Mean activity of the SMs of held GPUs, 0 to 1, where DCGM reports it.
+    compute_efficiency: float | None
     #: GPUs that jobs hold and do not use at this moment.
     idle_gpus: int
     power_watts: float | None
@@ -426,7 +445,7 @@ class PanelKindView(TypedDict):
     occupied: float
     #: GPUs that jobs of this kind can have.
     total: float
-    #: GPUs of these that are healthy and free.
+    #: GPUs of these that a job could start on now.
     free: float
     #: GPUs that the waiting jobs ask for.
     gap: float
@@ -444,7 +463,7 @@ class PanelView(TypedDict):
     occupied: float
     #: GPUs that jobs of this kind can have.
     total: float
-    #: GPUs of these that are healthy and free.
+    #: GPUs of these that a job could start on now.
     free: float
     #: GPUs that the waiting jobs ask for.
     gap: float

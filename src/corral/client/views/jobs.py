@@ -67,7 +67,7 @@ class MountBody(TypedDict):
 class JobArray(TypedDict):
     """One job for every index, named NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment."""
 
-    #: Indexes, such as 0-99, 0-99:5 or 1,3,7.
+    #: Indexes, such as 0-99, 0-99:5 or 1,3,7; with pack also 1-500%8: eight jobs.
     array: str
     #: Jobs that must complete first: ids, names of the caller's jobs, or names of the caller's arrays.
     after: NotRequired[list[str] | None]
@@ -85,6 +85,8 @@ class JobArray(TypedDict):
     gpus: NotRequired[float]
     grace: NotRequired[float | str | None]
     hold: NotRequired[bool]
+    #: Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+    idles: NotRequired[bool | None]
     #: The name of an image, or an address; null: the node's own environment.
     image: NotRequired[str | None]
     #: The kind follows from the other fields; any other value is refused.
@@ -102,6 +104,8 @@ class JobArray(TypedDict):
     mounts: NotRequired[list[str | MountBody] | None]
     name: NotRequired[str | None]
     nodes: NotRequired[int]
+    #: Run the items one after another on one allocation, or on as many as `%N` in `array` says.
+    pack: NotRequired[bool]
     #: A package of the catalog, instead of gpus, cpus, memory and flavor.
     package: NotRequired[str | None]
     #: Values for the preset's parameters; the others have their defaults.
@@ -113,8 +117,9 @@ class JobArray(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
-    #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
-    restart_unsaved: NotRequired[bool | None]
+    #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
+    #: Null: the installation's default.
+    retry_on: NotRequired[str | list[str] | None]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -140,6 +145,8 @@ class JobCreate(TypedDict):
     gpus: NotRequired[float]
     grace: NotRequired[float | str | None]
     hold: NotRequired[bool]
+    #: Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+    idles: NotRequired[bool | None]
     #: The name of an image, or an address; null: the node's own environment.
     image: NotRequired[str | None]
     #: The kind follows from the other fields; any other value is refused.
@@ -168,8 +175,9 @@ class JobCreate(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
-    #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
-    restart_unsaved: NotRequired[bool | None]
+    #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
+    #: Null: the installation's default.
+    retry_on: NotRequired[str | list[str] | None]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -199,6 +207,8 @@ class JobClone(TypedDict):
     gpus: NotRequired[float]
     grace: NotRequired[float | str | None]
     hold: NotRequired[bool]
+    #: Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.
+    idles: NotRequired[bool | None]
     #: The name of an image, or an address; null: the node's own environment.
     image: NotRequired[str | None]
     #: The kind follows from the other fields; any other value is refused.
@@ -227,8 +237,9 @@ class JobClone(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
-    #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
-    restart_unsaved: NotRequired[bool | None]
+    #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
+    #: Null: the installation's default.
+    retry_on: NotRequired[str | list[str] | None]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]
@@ -312,6 +323,8 @@ class ArrayView(TypedDict):
     name: str
     index: int
     size: int
+    #: The items that a job of a packed array runs; otherwise empty.
+    items: list[int]
 
 
 class ElasticView(TypedDict):
@@ -403,6 +416,10 @@ class JobView(TypedDict):
     time_limit_seconds: float | None
     grace_seconds: float
     max_retries: int
+    #: Failures of the program that lead to another attempt.
+    retry_on: list[str]
+    #: Whether the job may hold GPUs without using them for long.
+    idles: bool
     #: How often the program should save a checkpoint; null: the installation's default.
     checkpoint_interval_seconds: float | None
     #: When the program last saved a checkpoint.
@@ -588,7 +605,7 @@ class ReasonView(TypedDict):
     jobs: list[str]
 
 
-PreemptionRule = Literal["guarantee", "reservation", "order", "overrun", "move"]
+PreemptionRule = Literal["guarantee", "reservation", "order", "overrun", "move", "defragmentation"]
 
 
 class PreemptingView(TypedDict):

@@ -64,6 +64,38 @@ class AnalysisView(TypedDict):
     notes: list[str]
 
 
+MoveState = Literal["waiting", "moving", "done", "left-out", "cancelled"]
+
+
+class RunMoveView(TypedDict):
+    job: str
+    name: str
+    user: str
+    from_node: str
+    to_node: str
+    #: left-out: the job or its place had changed.
+    state: MoveState
+    #: Receipt of the move; null before it has begun.
+    receipt: int | None
+    detail: str
+
+
+class DefragmentationRunView(TypedDict):
+    started_at: str
+    started_by: str
+    ended_at: str | None
+    moves: list[RunMoveView]
+
+
+class DefragmentationStart(TypedDict):
+    """Which moves of the present plan are approved."""
+
+    #: Also move jobs that never saved, or that are not preemptible: they lose their work.
+    include_unsaved: NotRequired[bool]
+    #: Only the moves of these jobs; null: of all that have saved a checkpoint.
+    jobs: NotRequired[list[str] | None]
+
+
 class FreedNodeView(TypedDict):
     node: str
     pool: str
@@ -85,7 +117,7 @@ class MoveView(TypedDict):
 
 
 class DefragmentationView(TypedDict):
-    """A proposed plan. It is not carried out automatically."""
+    """A proposed plan. It is carried out on request."""
 
     #: In the order in which they can be carried out.
     moves: list[MoveView]

@@ -22,6 +22,8 @@ from corral.core.names import RULE_NAME
 
 #: where the store keeps the settings that the built-in rules have followed already
 FOLLOWED = "alert-rule-settings"
+#: the fields of built-in rules that follow the settings; new ones are added at the end
+SETTABLE = ("threshold", "enabled", "for_seconds", "clear_seconds", "severity")
 MAX_NOTE = 1000
 MAX_PATTERNS = 100
 DAY = 86400.0
@@ -189,19 +191,27 @@ def follow_settings(work: Work) -> None:
     """
     defaults = builtin_rules(work.state.policies.alert_thresholds)
     followed = json.loads(work.tx.meta.get(FOLLOWED) or "{}")
-    wanted = {rule.name: [rule.threshold, rule.enabled] for rule in defaults}
+    wanted = {rule.name: [getattr(rule, name) for name in SETTABLE] for rule in defaults}
     known = {rule.name: rule for rule in work.tx.alerts.rules()}
     for default in defaults:
         before = known.get(default.name)
         if before is None:
             work.tx.alerts.save_rule(default)
-        elif default.name in followed and followed[default.name] != wanted[default.name]:
-            after = replace(before, threshold=default.threshold, enabled=default.enabled)
+        elif changes := _changes(followed.get(default.name), default):
+            after = replace(before, **changes)
             if after != before:
                 work.tx.alerts.save_rule(after)
                 work.record(SYSTEM, "alert-rule.edited", after.name, detail=_rule_detail(after))
     if followed != wanted:
         work.tx.meta.put(FOLLOWED, json.dumps(wanted))
+
+
+def _changes(followed: Sequence[Any] | None, default: AlertRule) -> dict[str, Any]:
+    """The fields of a rule whose settings have changed; all of them when the settings switch the rule on or off.
+    Earlier versions stored fewer fields."""
+    wanted = {name: getattr(default, name) for name in SETTABLE}
+    changed = {name: wanted[name] for name, old in zip(SETTABLE, followed or (), strict=False) if wanted[name] != old}
+    return wanted if "enabled" in changed else changed
 
 
 def existing_rule(tx: Transaction, name: str) -> AlertRule:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from corral.control.fleet.gpu_holders import holders
@@ -16,7 +16,8 @@ from corral.control.ports import GpuReading, Holder, Transaction
 from corral.control.records import EventFilter, VolumeState
 from corral.core.alerts.facts import Facts, FailureFact, GpuFact, NodeFact, PoolFact, QueueFact, RowFact, VolumeFact
 from corral.core.alerts.recent import Recent
-from corral.core.model import Gpu, GpuHealth, Node, NodeState
+from corral.core.fleet.free_gpus import free_gpus
+from corral.core.model import Gpu, GpuHealth, Node
 
 #: For how long a failed job counts.
 FAILURE_SECONDS = 600.0
@@ -31,6 +32,8 @@ class Look:
     nodes: Sequence[Node]
     holders: Mapping[str, Sequence[Holder]]
     queues: Sequence[QueueFact]
+    #: GPUs that a job could start on
+    free: Set[str] = frozenset()
     rows: Sequence[RowFact] = ()
     #: what speaks against each GPU that is not healthy: the newest of it
     evidence: Mapping[str, str] = field(default_factory=dict)
@@ -41,6 +44,7 @@ def look(state: State, now: float) -> Look:
         nodes=tuple(state.snapshot.nodes.values()),
         holders=holders(state),
         queues=_queues(state, now),
+        free=free_gpus(state.snapshot, now).free,
         rows=[RowFact(id=f"{row.table} {row.key}", error=row.error) for row in state.unreadable],
         evidence={
             gpu_id: condition.evidence[-1].text
@@ -66,8 +70,7 @@ def facts_of(
             held_by = seen.holders.get(gpu.id, ())
             jobs_on[node.id].update(dict.fromkeys(holder.job_id for holder in held_by))
             gpus.append(_gpu(gpu, node, held_by, readings.get(gpu.id), recent, seen.evidence.get(gpu.id, ""), now))
-            is_usable = node.state is NodeState.READY and gpu.health is GpuHealth.HEALTHY
-            pools[gpu.pool].append(is_usable and not held_by and gpu.id not in node.taken.gpus)
+            pools[gpu.pool].append(gpu.id in seen.free)
     return Facts(
         now=now,
         gpus=gpus,
@@ -140,6 +143,7 @@ def _gpu(
         health=gpu.health,
         evidence=evidence_text,
         temperature_celsius=valid.temperature_celsius,
+        power_watts=valid.power_watts,
         power_part=_part(valid.power_watts, valid.power_limit_watts),
         utilization=valid.utilization,
         memory_part=_part(valid.memory_used_bytes, valid.memory_total_bytes),

@@ -24,6 +24,7 @@ def holders(state: State) -> dict[str, list[Holder]]:
                         gpu_milli=grant.gpu_milli,
                         running_since=job.started_at,
                         after_gpu_failure=bool(job.avoid_gpus),
+                        idles=job.idles,
                     )
                 )
     return dict(found)

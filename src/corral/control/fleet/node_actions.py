@@ -57,12 +57,20 @@ def remove(work: Work, caller: Caller, node_id: str) -> Node:
     return node
 
 
-def set_loads(work: Work, loads: Mapping[str, float]) -> None:
-    """Measured load of nodes, for the placement policy that goes by it."""
-    for node_id, load in loads.items():
-        node = work.state.snapshot.nodes.get(node_id)
-        if node is not None and abs((node.load or 0.0) - load) >= LOAD_STEP:
-            work.change(PutNode(node=replace(node, load=round(load, 2))), needs_cycle=False)
+def set_loads(work: Work, loads: Mapping[str, Mapping[str, float]]) -> None:
+    """Measured utilisation of GPUs by node, for the placement policy that goes by it. A node's load is their mean."""
+    snapshot = work.state.snapshot
+    for node_id, gpus in loads.items():
+        node = snapshot.nodes.get(node_id)
+        if node is None or not gpus:
+            continue
+        load = sum(gpus.values()) / len(gpus)
+        free_milli = snapshot.fleet.slot(node_id).free_milli
+        # No choice depends on the load of a GPU that is held as a whole.
+        shown = {gpu: round(value, 1) for gpu, value in gpus.items() if free_milli.get(gpu)}
+        gpu_loads = tuple(sorted((gpu, value) for gpu, value in shown.items() if value))
+        if abs((node.load or 0.0) - load) >= LOAD_STEP or gpu_loads != node.gpu_loads:
+            work.change(PutNode(node=replace(node, load=round(load, 2), gpu_loads=gpu_loads)), needs_cycle=False)
 
 
 def effective_state(observed: NodeState, withheld: NodeState) -> NodeState:

@@ -6,7 +6,7 @@ job of it would be refused, or would wait for hardware that is not in its user's
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 
 from corral.control.errors import Invalid, Refusal
@@ -14,6 +14,7 @@ from corral.control.fleet.catalog import Catalog, request_of
 from corral.control.jobs.admission import check_lengths, check_quota, settled
 from corral.control.live.state import State
 from corral.control.records import PackageRecord
+from corral.core.fleet.free_gpus import closed_gpus
 from corral.core.fleet.resources import asked_by
 from corral.core.jobs.lifecycle import StartRequested, advance
 from corral.core.model import WHOLE, Job, JobKind, Queue
@@ -21,6 +22,7 @@ from corral.core.people.quota import Quota
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.forecast.run_time_model import predicted
 from corral.core.scheduling.placement.search import could_ever_fit, domains_for
+from corral.core.scheduling.reservations.reservations import Reserved
 from corral.core.snapshot.changes import DropJob, PutJob
 from corral.core.snapshot.node_index import EVERYWHERE, Slot, places
 
@@ -92,12 +94,13 @@ def _offer(state: State, package: PackageRecord, job: Job, now: float) -> Offer 
 
 def _trial(state: State, job: Job, queue: Queue, now: float) -> tuple[int, float | None]:
     """How many such jobs would start now, and how long the first of them would wait."""
-    most = _most(state, job, queue)
+    most = _most(state, job, queue, now)
     try:
         check_lengths(state, [job])
     except Refusal:
         return 0, None
-    if most and not job.request.is_gang and not state.snapshot.lines:
+    is_reserved = Reserved(state.snapshot, now).concerns(queue.pool)
+    if most and not job.request.is_gang and not state.snapshot.lines and not is_reserved:
         return most, 0.0  # no other job waits: all that is free can be divided
     queued = predicted(state.run_times, advance(job, StartRequested(at=now)).job)
     copies = [replace(queued, id=f"j-{_FIRST_TRIAL + n}") for n in range(max(1, min(most, MAX_TRIED)))]
@@ -109,12 +112,13 @@ def _trial(state: State, job: Job, queue: Queue, now: float) -> tuple[int, float
     ours = {copy.id for copy in copies}
     started = sum(start.job_id in ours for start in plan.starts)
     if started:
-        return most if started == MAX_TRIED else started, 0.0
+        # A job that starts only on borrowed GPUs starts at once, but none is free for it.
+        return most if started == MAX_TRIED else min(most, started), 0.0
     planned = plan.planned_start(copies[0].id)
     return 0, max(0.0, planned.at - now) if planned is not None and planned.is_known else None
 
 
-def _most(state: State, job: Job, queue: Queue) -> int:
+def _most(state: State, job: Job, queue: Queue, now: float) -> int:
     """The most such jobs that could start now, without regard to other waiting jobs."""
     asked = asked_by(job.request)
     quota = state.snapshot.quotas.get((job.user, job.kind), Quota())
@@ -126,7 +130,7 @@ def _most(state: State, job: Job, queue: Queue) -> int:
         *((limit, held, asked.gpu_milli) for limit, held in _gpu_limits(state, job, queue)),
     ]
     counts = [max(0, limit - held) // wants for limit, held, wants in left if limit is not None and wants]
-    return min([_room(state, job, queue.pool), *counts])
+    return min([_room(state, job, queue.pool, closed_gpus(state.snapshot, now, job.user)), *counts])
 
 
 def _gpu_limits(state: State, job: Job, queue: Queue) -> Iterator[tuple[int, int]]:
@@ -141,12 +145,12 @@ def _gpu_limits(state: State, job: Job, queue: Queue) -> Iterator[tuple[int, int
             yield limit * WHOLE, used
 
 
-def _room(state: State, job: Job, pool: str) -> int:
+def _room(state: State, job: Job, pool: str, closed: Set[str]) -> int:
     """Jobs that what is free would hold; for gangs no fewer than could be placed."""
     fleet, request = state.snapshot.fleet, job.request
     domains = [index.domain for index in domains_for(fleet, request, pool)]
     everywhere = fleet.domains[EVERYWHERE].members & fleet.eligible(request.labels, ())
-    per_node = [_instances(fleet.slots[place], job, domains) for place in places(everywhere)]
+    per_node = [_instances(fleet.slots[place], job, domains, closed) for place in places(everywhere)]
     if not request.is_gang:
         return sum(per_node)
     count = 0
@@ -156,14 +160,14 @@ def _room(state: State, job: Job, pool: str) -> int:
     return count
 
 
-def _instances(slot: Slot, job: Job, domains: list[tuple[str, str]]) -> int:
+def _instances(slot: Slot, job: Job, domains: list[tuple[str, str]], closed: Set[str]) -> int:
     """Instances of the job that fit beside each other on one node."""
     request = job.request
     limits = []
     if request.gpus:
-        limits.append(sum(len(slot.whole_gpus(domain)) // request.gpus for domain in domains))
+        limits.append(sum(len(set(slot.whole_gpus(domain)) - closed) // request.gpus for domain in domains))
     elif request.gpu_milli:
-        usable = [gpu for domain in domains for gpu in slot.domains.get(domain, ())]
+        usable = [gpu for domain in domains for gpu in slot.domains.get(domain, ()) if gpu not in closed]
         limits.append(sum(slot.free_milli[gpu] // request.gpu_milli for gpu in usable))
     if request.cpu_milli:
         limits.append(max(0, slot.free_cpu_milli) // request.cpu_milli)

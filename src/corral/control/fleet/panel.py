@@ -7,13 +7,14 @@ are the pools in the user's reach.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from corral.control.live.state import State
 from corral.control.records import ScorePoint
 from corral.control.scheduling import queue_choice
-from corral.core.model import WHOLE, GpuHealth, Job, JobKind, JobState, NodeState
+from corral.core.fleet.free_gpus import free_gpus
+from corral.core.model import WHOLE, Job, JobKind, JobState
 from corral.core.people.scores import Score, score_at
 
 #: A pool and a GPU model.
@@ -33,7 +34,7 @@ class PanelRow:
     occupied: float = 0.0
     #: what jobs of this kind can have
     total: float = 0.0
-    #: of that, healthy and held by no job
+    #: of that, GPUs that a job could start on now; for one user those that are reserved for the user, too
     free: float = 0.0
     #: asked for by what waits
     gap: float = 0.0
@@ -59,12 +60,14 @@ class _Supply:
     """GPUs by pool and model."""
 
     total: dict[Place, int] = field(default_factory=lambda: defaultdict(int))
-    free_milli: dict[Place, int] = field(default_factory=lambda: defaultdict(int))
+    free: dict[Place, int] = field(default_factory=lambda: defaultdict(int))
 
 
-def panel(state: State, *, user: str | None = None, kind: JobKind | None = None, model: str | None = None) -> Panel:
+def panel(
+    state: State, now: float, *, user: str | None = None, kind: JobKind | None = None, model: str | None = None
+) -> Panel:
     """For one user, or for all users; of one kind or model, or of all."""
-    supply = _supply(state)
+    supply = _supply(state, free_gpus(state.snapshot, now, user).free)
     models = sorted({place[1] for place in supply.total})
     counts: dict[tuple[JobKind, str], _Counts] = defaultdict(_Counts)
     for job in state.snapshot.jobs.values():
@@ -131,7 +134,7 @@ def _row(kind: JobKind, model: str, counts: _Counts, supply: _Supply, pools: Ite
         queued=counts.queued,
         occupied=counts.occupied_milli / WHOLE,
         total=sum(supply.total.get((pool, model), 0) for pool in pools),
-        free=sum(supply.free_milli.get((pool, model), 0) for pool in pools) / WHOLE,
+        free=sum(supply.free.get((pool, model), 0) for pool in pools),
         gap=counts.gap_milli / WHOLE,
     )
 
@@ -145,15 +148,13 @@ def _count(counts: _Counts, job: Job) -> None:
         counts.occupied_milli += job.request.total_gpu_milli
 
 
-def _supply(state: State) -> _Supply:
+def _supply(state: State, free: Set[str]) -> _Supply:
     supply = _Supply()
     for slot in state.snapshot.fleet.slots:
         for gpu in slot.node.gpus:
             place = (gpu.pool, gpu.model)
             supply.total[place] += 1
-            is_usable = slot.node.state is NodeState.READY and gpu.health is GpuHealth.HEALTHY
-            if is_usable and gpu.id not in slot.node.taken.gpus:
-                supply.free_milli[place] += slot.free_milli[gpu.id]
+            supply.free[place] += gpu.id in free
     return supply
 
 

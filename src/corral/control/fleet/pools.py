@@ -18,7 +18,9 @@ from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import PoolRecord
 from corral.control.scheduling.guarantees import check_leaving
+from corral.control.scheduling.hybrid_share import keep_shares
 from corral.control.scheduling.reservations import check_gpus_free, check_pool_free
+from corral.core.fleet.free_gpus import free_gpus
 from corral.core.model import DEFAULT_POOL, Blocking, Gpu, Job, JobState, Queue
 from corral.core.snapshot.changes import DropQueue, PutNode, PutQueue
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
@@ -179,14 +181,13 @@ def pool_owners(tx: Transaction) -> list[tuple[PoolRecord, str | None]]:
     return [(pool, owners.get(pool.name)) for pool in tx.fleet.pools()]
 
 
-def pool_views(state: State, owned: Iterable[tuple[PoolRecord, str | None]]) -> list[PoolView]:
+def pool_views(state: State, owned: Iterable[tuple[PoolRecord, str | None]], now: float) -> list[PoolView]:
     """These pools with what is in them now."""
     gpus: dict[str, list[Gpu]] = defaultdict(list)
-    taken: set[str] = set()
     for _, node in sorted(state.snapshot.nodes.items()):
-        taken.update(node.taken.gpus)
         for gpu in node.gpus:
             gpus[gpu.pool].append(gpu)
+    idle = free_gpus(state.snapshot, now)
     held: dict[str, int] = defaultdict(int)
     running: dict[str, int] = defaultdict(int)
     queued: dict[str, int] = defaultdict(int)
@@ -204,7 +205,7 @@ def pool_views(state: State, owned: Iterable[tuple[PoolRecord, str | None]]) -> 
                 group=group,
                 gpus=tuple(gpus[record.name]),
                 queues=tuple(queues),
-                free_gpus=sum(not held[gpu.id] and gpu.id not in taken for gpu in gpus[record.name]),
+                free_gpus=sum(gpu.id in idle.free for gpu in gpus[record.name]),
                 held_milli=sum(held[gpu.id] for gpu in gpus[record.name]),
                 running=sum(running[queue] for queue in queues),
                 queued=sum(queued[queue] for queue in queues),
@@ -262,6 +263,7 @@ def _move(work: Work, pool: str, gpus: Sequence[Gpu]) -> None:
         if any(gpu.id in moved for gpu in node.gpus):
             changed = tuple(moved.get(gpu.id, gpu) for gpu in node.gpus)
             work.change(PutNode(node=replace(node, gpus=changed)))
+    keep_shares(work)
 
 
 def _running_in(snapshot: ClusterSnapshot, gpus: Collection[str], queues: Collection[str]) -> list[Job]:

@@ -15,13 +15,25 @@ from corral.core.jobs.arrays import array_job_name
 
 def submit_array(work: Work, caller: Caller, draft: jobs.JobDraft, indexes: Sequence[int]) -> list[JobRecord]:
     """One job for every index, all of them or none."""
+    return _submit(work, caller, draft, [_member(draft, index, len(indexes)) for index in indexes])
+
+
+def _submit(work: Work, caller: Caller, draft: jobs.JobDraft, members: Sequence[jobs.JobDraft]) -> list[JobRecord]:
     if draft.name is None:
         raise Invalid("an array needs a name: its jobs are called NAME-0, NAME-1 and so on", field="name")
     if job_behind(work, caller, draft.name) is not None:
         raise Taken(
             f"you have a job named {draft.name!r}: choose another name for the array", field="name", name=draft.name
         )
-    return jobs.submit(work, caller, [_member(draft, draft.name, index, len(indexes)) for index in indexes])
+    return jobs.submit(work, caller, list(members))
+
+
+def submit_packed(work: Work, caller: Caller, draft: jobs.JobDraft, packs: Sequence[Sequence[int]]) -> list[JobRecord]:
+    """One job for each of the packs, which runs its items one after another: all of them or none."""
+    if draft.request.nodes > 1:
+        raise Invalid("the items of a packed array run on one node: leave nodes out", field="nodes")
+    size = sum(len(items) for items in packs)
+    return _submit(work, caller, draft, [_pack(draft, number, items, size) for number, items in enumerate(packs, 1)])
 
 
 def stop_array(work: Work, caller: Caller, array: str, user: str | None = None) -> list[JobRecord]:
@@ -44,6 +56,12 @@ def stop_array(work: Work, caller: Caller, array: str, user: str | None = None) 
     return stopped
 
 
-def _member(draft: jobs.JobDraft, array: str, index: int, size: int) -> jobs.JobDraft:
+def _member(draft: jobs.JobDraft, index: int, size: int) -> jobs.JobDraft:
+    array = draft.name or ""
     spec = replace(draft.spec, array_index=index, array_name=array, array_size=size)
     return replace(draft, name=array_job_name(array, index), spec=spec)
+
+
+def _pack(draft: jobs.JobDraft, number: int, items: Sequence[int], size: int) -> jobs.JobDraft:
+    member = _member(draft, number, size)
+    return replace(member, spec=replace(member.spec, items=tuple(items)))

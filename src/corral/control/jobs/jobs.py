@@ -54,6 +54,9 @@ class JobDraft:
     time_limit_seconds: float | None = None
     grace_seconds: float | None = None
     max_retries: int | None = None
+    #: None means: as the installation says
+    retry_on: tuple[str, ...] | None = None
+    idles: bool | None = None
     #: None means: as jobs of its kind usually are
     preemptible: bool | None = None
     #: an elastic job: the least and the most GPUs; None for one of them means the installation's

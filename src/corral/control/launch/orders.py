@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from corral.control.launch.packed_items import RESUMES, packed_command
 from corral.control.ports import Instance, LaunchOrder, StorageKind, StorageOrder
 from corral.control.records import JobSpec
 from corral.control.storage.mounts import storage_orders, variable
@@ -41,11 +42,10 @@ def launch_order(
         attempt_id=job.attempt_id,
         job_id=job.id,
         user=job.user,
-        # Braces in the commands of other jobs are passed on unchanged.
-        command=_filled_for(instances, spec.command) if job.elastic or spec.preset else spec.command,
+        command=_command(job, spec, instances),
         instances=tuple(instances),
         is_distributed=job.kind is JobKind.DISTRIBUTED,
-        env={**spec.env, **env, **_array_env(spec), **_dataset_env(storage)},
+        env={**spec.env, **env, **_array_env(job, spec), **_dataset_env(storage)},
         workdir=spec.workdir,
         time_limit_seconds=job.time_left_seconds,
         grace_seconds=job.grace_seconds,
@@ -55,6 +55,12 @@ def launch_order(
         venv=spec.venv,
         storage=storage,
     )
+
+
+def _command(job: Job, spec: JobSpec, instances: Sequence[Instance]) -> tuple[str, ...]:
+    # Braces in the commands of other jobs are passed on unchanged.
+    command = _filled_for(instances, spec.command) if job.elastic or spec.preset else spec.command
+    return packed_command(command, spec.items) if spec.items else command
 
 
 def _filled_for(instances: Sequence[Instance], command: Sequence[str]) -> tuple[str, ...]:
@@ -85,10 +91,12 @@ def _dataset_env(storage: Sequence[StorageOrder]) -> dict[str, str]:
     }
 
 
-def _array_env(spec: JobSpec) -> dict[str, str]:
+def _array_env(job: Job, spec: JobSpec) -> dict[str, str]:
     if spec.array_index is None:
         return {}
+    resumes = {RESUMES: "1"} if spec.items and job.attained_seconds else {}
     return {
+        **resumes,
         "CORRAL_ARRAY_INDEX": str(spec.array_index),
         "CORRAL_ARRAY_SIZE": str(spec.array_size),
         "CORRAL_ARRAY_NAME": spec.array_name,

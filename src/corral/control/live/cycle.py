@@ -15,7 +15,7 @@ from corral.core.model import WHOLE, JobState
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.plan.plan import Plan, Resize
 from corral.core.scheduling.plan.plan_check import PlanRejected, check_plan
-from corral.core.snapshot.changes import PutJob, PutLastNode
+from corral.core.snapshot.changes import PutJob, last_node_of
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 
@@ -51,7 +51,9 @@ def run_cycle(work: Work, journal: JournalWriter, left_out: Collection[str] = ()
         _resize(work, resize)
     preempt(work, plan.preemptions)
     if plan.starts:
-        work.change(PutLastNode(id=plan.starts[-1].allocation.grants[-1].node))
+        # As after a restart, when only the running jobs are known: the youngest of those that started together.
+        last = max(plan.starts, key=lambda start: state.snapshot.jobs[start.job_id].serial)
+        work.change(last_node_of(last.allocation))
     state.plan = plan
     state.needs_cycle = False
     return plan

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from corral.control.fleet.node_actions import effective_state, instruct_engine
 from corral.control.live import restored_store
@@ -19,9 +20,11 @@ from corral.control.live.state import without_held
 from corral.control.live.unit_of_work import SYSTEM, Work
 from corral.control.monitoring.gpu_health import forget
 from corral.control.ports import AttemptPhase, AttemptStatus, Observation, Withholding
+from corral.control.scheduling.hybrid_share import keep_shares
 from corral.control.workbenches.workbenches import explained
 from corral.core.jobs.lifecycle import NOT_TAKEN, Ended, Launch, Stop, StopRequested, Up, message_when_taken
 from corral.core.model import EndReason, Job, JobKind, JobState, Node, NodeState, job_of_attempt
+from corral.core.scheduling.placement.search import could_ever_fit
 from corral.core.snapshot.changes import PutNode
 
 log = logging.getLogger("corral.control")
@@ -43,7 +46,10 @@ def report(work: Work, status: AttemptStatus) -> None:
     is_over = status.phase is AttemptPhase.ENDED
     if (began_at := status.began_at if is_over else status.at) is not None and job.started_at is None:
         job = work.jobs.advance(job, Up(at=began_at))
-        work.record(SYSTEM, "job.running", job.id, owner=job.user, detail={"attempt": job.attempt})
+        detail: dict[str, Any] = {"attempt": job.attempt, "queue": job.queue}
+        if not job.attained_seconds and job.aged_from is not None and job.started_at is not None:
+            detail["submitted_seconds"] = max(0.0, job.started_at - job.aged_from)
+        work.record(SYSTEM, "job.running", job.id, owner=job.user, detail=detail)
     if is_over:
         _end(work, job, status)
 
@@ -119,6 +125,7 @@ def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
         _forget_replaced(work, known.get(node.id), node)
     if changed:
         work.tx.fleet.save_nodes(changed)
+        keep_shares(work)
 
 
 def _without_namesakes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -166,7 +173,9 @@ def _merged(known: Node | None, observed: Node) -> Node:
         for gpu in observed.gpus
     )
     state = effective_state(observed.state, known.withheld)
-    return replace(observed, gpus=gpus, state=state, withheld=known.withheld, load=known.load)
+    return replace(
+        observed, gpus=gpus, state=state, withheld=known.withheld, load=known.load, gpu_loads=known.gpu_loads
+    )
 
 
 def _record_node(work: Work, before: Node | None, node: Node) -> None:
@@ -232,6 +241,8 @@ def _end(work: Work, job: Job, status: AttemptStatus) -> None:
             failed=status.failed,
         ),
     )
+    if ended.state is JobState.QUEUED and ended.retries > job.retries:
+        ended = _with_a_place(work, ended)
     detail = {
         "attempt": job.attempt,
         "reason": job.stopping_for or reason,
@@ -239,11 +250,21 @@ def _end(work: Work, job: Job, status: AttemptStatus) -> None:
         "message": job.message if job.stopping_for and job.message else status.message,
         "state": ended.state,
     }
+    if ended.state is JobState.COMPLETED and ended.ended_at is not None and ended.aged_from is not None:
+        detail |= {"queue": ended.queue, "completion_seconds": max(0.0, ended.ended_at - ended.aged_from)}
     action = "job.requeued" if ended.state is JobState.QUEUED else f"job.{ended.state}"
     if ended.state is JobState.STARTING:
         action = "job.went-on" if job.is_moving else "job.resized"
         detail |= {"next_attempt": ended.attempt, "gpus": ended.request.gpus, "nodes": list(_nodes_of(ended))}
     work.record(SYSTEM, action, job.id, owner=job.user, detail=detail)
+
+
+def _with_a_place(work: Work, job: Job) -> Job:
+    """A job that failed on the only node that can run it avoids no node."""
+    queue = work.state.snapshot.queues.get(job.queue)
+    if queue is None or not job.avoid_nodes or could_ever_fit(work.state.snapshot.fleet, job, queue.pool):
+        return job
+    return work.jobs.edit(job, replace(job, avoid_nodes=()))
 
 
 def _missing(work: Work, job: Job, observed_at: float, *, is_older: bool = False) -> None:

@@ -36,6 +36,7 @@ from corral.core.snapshot.changes import (
     PutRules,
     PutScore,
     PutVolume,
+    last_node_of,
 )
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.journal import Digest
@@ -64,6 +65,8 @@ class Unstored:
     spoken_at: Mapping[str, float]
     observed: Mapping[str, frozenset[str]]
     left_out: Mapping[str, frozenset[str]]
+    #: the last allocation, also of a job that has ended since
+    last: PutLastNode
 
 
 class State:
@@ -143,6 +146,7 @@ class State:
             spoken_at=dict(self.spoken_at),
             observed=dict(self.observed),
             left_out=dict(self.left_out),
+            last=PutLastNode(id=self.snapshot.last_node, gpu=self.snapshot.last_gpu),
         )
 
     def restore(self, unstored: Unstored) -> None:
@@ -152,6 +156,7 @@ class State:
         self.spoken_at = Counted(unstored.spoken_at)
         self.observed = Counted(unstored.observed)
         self.left_out = Counted(unstored.left_out)
+        self.apply([unstored.last])
 
     def keep_spec(self, job_id: str, spec: JobSpec) -> None:
         self.specs[job_id] = spec
@@ -185,7 +190,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         *(PutMembership(user=user, membership=member) for user, member in memberships(tx).items()),
         *(PutScore(user=user, model=model, score=score) for (user, model), score in tx.scores.all().items()),
         *(PutJob(job=job) for job in jobs),
-        PutLastNode(id=_last_node(jobs)),
+        _last_node(jobs),
         *mixes_kept(tx),
     ]
     state.apply(changes)
@@ -238,13 +243,13 @@ def memberships(tx: Transaction) -> dict[str, Membership]:
     }
 
 
-def _last_node(jobs: Iterable[Job]) -> str:
+def _last_node(jobs: Iterable[Job]) -> PutLastNode:
     latest = max(
         (job for job in jobs if job.state is not JobState.QUEUED and job.allocation),
         key=lambda job: (job.allocated_at or 0.0, job.serial),
         default=None,
     )
-    return latest.allocation.grants[-1].node if latest and latest.allocation else ""
+    return last_node_of(latest.allocation) if latest and latest.allocation else PutLastNode(id="")
 
 
 def as_committed(state: State, answer: Any) -> Any:

@@ -32,6 +32,8 @@ class GpuReading:
     gpu_id: str
     at: float
     utilization: float | None = None  # 0 … 1
+    #: the part of the time in which an SM had work, averaged over all SMs, 0 … 1: the compute efficiency
+    sm_activity: float | None = None
     memory_used_bytes: int | None = None
     memory_total_bytes: int | None = None
     temperature_celsius: float | None = None
@@ -104,6 +106,8 @@ class Holder:
     running_since: float | None
     #: it is an attempt after one that a GPU's failure ended
     after_gpu_failure: bool = False
+    #: its owner has said that it may hold GPUs without using them
+    idles: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -69,6 +69,8 @@ class JobSpec:
     array_index: int | None = None
     array_name: str = ""
     array_size: int = 0
+    #: the items of the array that this job runs one after another; empty unless the array is packed
+    items: tuple[int, ...] = ()
     #: the preset that it was made from, and what was given for it
     preset: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)

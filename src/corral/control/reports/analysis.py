@@ -6,13 +6,14 @@ all the same, with a note.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from corral.control.live.state import State
 from corral.control.monitoring.usage_summary import UsageSummary, summarize_usage
 from corral.control.ports import History, HistoryUnavailable, Metric, Transaction
 from corral.control.records import FlavorRecord, PackageRecord, UsageRecord
+from corral.core.fleet.free_gpus import closed_gpus
 from corral.core.model import Job, Node, Queue
 from corral.core.reports.analysis import analyse
 from corral.core.reports.analysis.defragmentation import plan_everywhere
@@ -36,6 +37,7 @@ class Snapshot:
     nodes: tuple[Node, ...]
     jobs: tuple[Job, ...]
     queues: dict[str, Queue]
+    reserved: Set[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,11 +58,14 @@ class Analysis:
     notes: tuple[str, ...] = ()
 
 
-def snapshot_of(state: State) -> Snapshot:
+def snapshot_of(state: State, now: float) -> Snapshot:
     """Quick, as the controller waits for it."""
     snapshot = state.snapshot
     return Snapshot(
-        nodes=tuple(snapshot.nodes.values()), jobs=tuple(snapshot.jobs.values()), queues=dict(snapshot.queues)
+        nodes=tuple(snapshot.nodes.values()),
+        jobs=tuple(snapshot.jobs.values()),
+        queues=dict(snapshot.queues),
+        reserved=closed_gpus(snapshot, now),
     )
 
 
@@ -82,6 +87,7 @@ def run_analysis(
         nodes=snapshot.nodes,
         jobs=snapshot.jobs,
         queues=snapshot.queues,
+        reserved=snapshot.reserved,
         usage=tuple(usage_lines(past.usage)),
         recent_utilization=utilization,
         recent_temperature=temperature,
@@ -100,7 +106,13 @@ def run_analysis(
 
 def preview_defragmentation(snapshot: Snapshot, now: float, rules: AnalysisRules) -> DefragmentationPlan:
     seen = AnalysisInput(
-        since=now, until=now, nodes=snapshot.nodes, jobs=snapshot.jobs, queues=snapshot.queues, rules=rules
+        since=now,
+        until=now,
+        nodes=snapshot.nodes,
+        jobs=snapshot.jobs,
+        queues=snapshot.queues,
+        reserved=snapshot.reserved,
+        rules=rules,
     )
     return plan_everywhere(seen)
 

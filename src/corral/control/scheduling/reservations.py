@@ -18,9 +18,10 @@ from corral.control.live.unit_of_work import SYSTEM, Caller, Work
 from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import ReservationRecord
+from corral.control.scheduling.hybrid_share import keep_shares
 from corral.control.scheduling.reserved_gpus import NAMED, ReservationDraft, chosen_gpus, name_list
 from corral.core.scheduling.reservations.gpu_selection import most_standing, standing_gpus
-from corral.core.scheduling.reservations.reservation import Reservation
+from corral.core.scheduling.reservations.reservation import SHARE_PREFIX, Reservation
 from corral.core.scheduling.reservations.windows import in_force, is_active, owns, window_of
 from corral.core.snapshot.changes import DropReservation, PutReservation
 from corral.core.snapshot.installation import Strategy
@@ -56,6 +57,8 @@ def create(work: Work, caller: Caller, name: str, pool: str, draft: ReservationD
     known = work.tx.reservations.get(name)
     if known is not None and state_of(known.reservation, work.now) is not ReservationState.OVER:
         raise Taken(f"there is a reservation {name!r} already", field="name", name=name)
+    if name.startswith(SHARE_PREFIX):
+        raise Invalid(f"names that begin with {SHARE_PREFIX} are for the strategy hybrid", field="name", name=name)
     _check_pool(work, pool)
     if draft.count is None and draft.gpu_ids is None:
         raise Invalid("say how many GPUs, or which", field="gpus")
@@ -64,28 +67,31 @@ def create(work: Work, caller: Caller, name: str, pool: str, draft: ReservationD
     record = _settled(work, wanted, draft)
     _save(work, record)
     work.record(caller, "reservation.created", name, detail=_detail(record))
+    keep_shares(work)
     return record
 
 
 def edit(work: Work, caller: Caller, name: str, draft: ReservationDraft) -> ReservationRecord:
     """Change some of it. What runs on GPUs that it has already stays."""
     require_operator(caller, "manage reservations")
-    before = existing(work.tx, name)
+    before = _own(work, name)
     if state_of(before.reservation, work.now) is ReservationState.OVER:
         raise WrongState(f"reservation {name} is over: create another one", state="over")
     record = _settled(work, before, draft)
     if record != before:
         _save(work, record)
         work.record(caller, "reservation.edited", name, detail=_detail(record))
+        keep_shares(work)
     return record
 
 
 def delete(work: Work, caller: Caller, name: str) -> None:
     """What runs on its GPUs goes on."""
     require_operator(caller, "manage reservations")
-    record = existing(work.tx, name)
+    record = _own(work, name)
     _drop(work, name)
     work.record(caller, "reservation.deleted", name, detail=_detail(record))
+    keep_shares(work)
 
 
 def tidy(work: Work) -> int:
@@ -94,6 +100,7 @@ def tidy(work: Work) -> int:
         if not record.is_over and window_of(record.reservation)[1] <= work.now:
             work.tx.reservations.save(replace(record, is_over=True))
             work.change(DropReservation(name=record.name), needs_cycle=False)
+    keep_shares(work)
     return work.tx.reservations.prune(work.now - LISTED_SECONDS)
 
 
@@ -102,7 +109,9 @@ def tidy(work: Work) -> int:
 
 def check_gpus_free(state: State, gpus: Collection[str], now: float, *, field: str) -> None:
     """Reserved GPUs do not leave their pool."""
-    holding = [one for one in in_force(state.snapshot, now) if any(gpu in gpus for gpu in one.gpus)]
+    holding = [
+        one for one in in_force(state.snapshot, now) if not one.is_share and any(gpu in gpus for gpu in one.gpus)
+    ]
     if holding:
         text = name_list(f"{one.name} has {sum(gpu in gpus for gpu in one.gpus)} of them" for one in holding)
         raise InUse(
@@ -113,7 +122,7 @@ def check_gpus_free(state: State, gpus: Collection[str], now: float, *, field: s
 
 
 def check_pool_free(state: State, pool: str, now: float) -> None:
-    holding = [one.name for one in in_force(state.snapshot, now) if one.pool == pool]
+    holding = [one.name for one in in_force(state.snapshot, now) if one.pool == pool and not one.is_share]
     if holding:
         raise InUse(f"pool {pool} has reservations: {name_list(holding)}", field="name", reservations=holding[:NAMED])
 
@@ -223,6 +232,18 @@ def reservation_views(state: State, records: Sequence[ReservationRecord], now: f
 # ------------------------------------------------------------------------------------------------ inside
 
 
+def _own(work: Work, name: str) -> ReservationRecord:
+    """A reservation that operators may change."""
+    record = existing(work.tx, name)
+    if record.reservation.is_share:
+        raise WrongState(
+            f"reservation {name} follows the configuration: change allocation.reserved_ratio, allocation.reserved_for"
+            " or allocation.reserve_share",
+            state="automatic",
+        )
+    return record
+
+
 def _settled(work: Work, before: ReservationRecord, draft: ReservationDraft) -> ReservationRecord:
     """The reservation as it is wanted, if it can be kept."""
     was = before.reservation
@@ -330,4 +351,6 @@ def _known_groups(tx: Transaction, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _not_over(tx: Transaction, now: float) -> list[Reservation]:
-    return [record.reservation for record in tx.reservations.all() if window_of(record.reservation)[1] > now]
+    """Reservations of operators that are not over."""
+    found = [record.reservation for record in tx.reservations.all()]
+    return [one for one in found if window_of(one)[1] > now and not one.is_share]

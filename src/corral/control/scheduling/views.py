@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from corral.control.errors import Refusal
 from corral.control.jobs.admission import admit, settled
 from corral.control.live.state import State
+from corral.core.fleet.free_gpus import free_gpus
 from corral.core.jobs.lifecycle import StartRequested, advance
 from corral.core.model import Gpu, Job, JobState, Node, Queue
 from corral.core.monitoring.health.model import Condition
@@ -59,12 +60,11 @@ class GpuView:
     jobs: tuple[Job, ...]
     #: others hold it who are not corral's
     is_taken: bool = False
+    is_free: bool = False
+    #: idle and usable, but reserved for some users
+    is_reserved: bool = False
     #: None while nothing was ever held against it
     condition: Condition | None = None
-
-    @property
-    def is_free(self) -> bool:
-        return self.held_milli == 0 and not self.is_taken
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +76,10 @@ class NodeView:
     @property
     def free_gpus(self) -> int:
         return sum(view.is_free for view in self.gpus)
+
+    @property
+    def reserved_gpus(self) -> int:
+        return sum(view.is_reserved for view in self.gpus)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -194,7 +198,8 @@ def waiting_for_others(state: State, name: str) -> int:
     return state.snapshot.queued_in(name) - in_line
 
 
-def node_views(state: State) -> list[NodeView]:
+def node_views(state: State, now: float) -> list[NodeView]:
+    idle = free_gpus(state.snapshot, now)
     jobs_on: dict[str, list[Job]] = defaultdict(list)
     held: dict[str, list[tuple[Job, int]]] = defaultdict(list)
     for job in state.snapshot.jobs.values():
@@ -214,6 +219,8 @@ def node_views(state: State) -> list[NodeView]:
                     held_milli=sum(milli for _, milli in held[gpu.id]),
                     jobs=tuple(job for job, _ in held[gpu.id]),
                     is_taken=gpu.id in slot.node.taken.gpus,
+                    is_free=gpu.id in idle.free,
+                    is_reserved=gpu.id in idle.reserved,
                     condition=state.conditions.get(gpu.id),
                 )
                 for gpu in slot.node.gpus

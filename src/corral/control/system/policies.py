@@ -56,6 +56,15 @@ class ScalingPolicy:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class HybridShare:
+    """The owners of the share of each pool that the strategy `hybrid` reserves by itself. Without owners the share is
+    only lent, until a permanent reservation takes its GPUs."""
+
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Policies:
     limits: Limits = field(default_factory=Limits)
     score_time_constant: float = DEFAULT_TIME_CONSTANT
@@ -65,6 +74,8 @@ class Policies:
     #: the smallest share of a GPU that a job may ask for, in thousandths
     smallest_share_milli: int = 10
     max_retries: int = 3
+    #: failures of a program that lead to another attempt, unless the job says it
+    retry_on: tuple[str, ...] = ()
     grace_seconds: float = 30.0
     #: what the queue `default` follows when they change
     ordering: str = "fair-share"
@@ -72,6 +83,8 @@ class Policies:
     placement: str = "fragmentation"
     #: how GPUs are given out, and how much of a pool may be reserved standing
     allocation: AllocationRules = field(default_factory=AllocationRules)
+    #: None: nothing is reserved without an operator
+    hybrid_share: HybridShare | None = None
     #: for the orderings that look at run times and age
     ordering_rules: OrderingRules = field(default_factory=OrderingRules)
     preemption: PreemptionRules = field(default_factory=lambda: PreemptionRules(enabled=True))

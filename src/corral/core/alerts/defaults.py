@@ -13,11 +13,16 @@ from corral.core.alerts.model import AlertRule, Comparison, Severity
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Thresholds:
-    """The settings of the installation for alerts."""
+    """The settings of the installation for alerts. Thresholds that are None have a default and no alert."""
 
     temperature_celsius: float = 85.0
-    utilization_percent: float = 95.0
-    memory_percent: float = 90.0
+    #: how long a GPU may be too hot
+    temperature_seconds: float = 15.0
+    utilization_percent: float | None = None
+    memory_percent: float | None = None
+    power_watts: float | None = None
+    #: how long these three may be crossed
+    duration_seconds: float = 60.0
     #: alert when so many GPUs of a pool are free; None: no alert
     free_gpus: int | None = None
 
@@ -40,7 +45,7 @@ def _rules_of_readings(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             name="gpu-temperature",
             signal="gpu-temperature",
             threshold=thresholds.temperature_celsius,
-            for_seconds=15,
+            for_seconds=thresholds.temperature_seconds,
             clear_seconds=60,
             severity=Severity.CRITICAL,
             description="A GPU is too hot: look at its fans and the air around it before it throttles or fails.",
@@ -53,26 +58,50 @@ def _rules_of_readings(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             clear_seconds=300,
             description="A GPU draws clearly more than its power limit allows.",
         ),
-        AlertRule(
-            name="gpu-utilization",
-            signal="gpu-utilization",
-            threshold=thresholds.utilization_percent,
-            for_seconds=3600,
-            clear_seconds=600,
-            severity=Severity.INFO,
-            enabled=False,
-            description="A GPU is as busy as it can be for an hour.",
+        _set_by_the_file(
+            AlertRule(
+                name="gpu-power-watts",
+                signal="gpu-power-watts",
+                threshold=700,
+                for_seconds=120,
+                description="A GPU draws more power than its node or rack is meant for.",
+            ),
+            thresholds.power_watts,
+            thresholds,
         ),
-        AlertRule(
-            name="gpu-memory",
-            signal="gpu-memory",
-            threshold=thresholds.memory_percent,
-            for_seconds=600,
-            clear_seconds=600,
-            severity=Severity.INFO,
-            enabled=False,
-            description="A GPU's memory is nearly full: its job may soon run out of it.",
+        _set_by_the_file(
+            AlertRule(
+                name="gpu-utilization",
+                signal="gpu-utilization",
+                threshold=95,
+                for_seconds=3600,
+                clear_seconds=600,
+                description="A GPU is as busy as it can be.",
+            ),
+            thresholds.utilization_percent,
+            thresholds,
         ),
+        _set_by_the_file(
+            AlertRule(
+                name="gpu-memory",
+                signal="gpu-memory",
+                threshold=90,
+                for_seconds=600,
+                clear_seconds=600,
+                description="A GPU's memory is nearly full: its job may soon run out of it.",
+            ),
+            thresholds.memory_percent,
+            thresholds,
+        ),
+    )
+
+
+def _set_by_the_file(rule: AlertRule, threshold: float | None, thresholds: Thresholds) -> AlertRule:
+    """A rule that is on, as a warning, if the configuration sets its threshold; otherwise it is off."""
+    if threshold is None:
+        return replace(rule, severity=Severity.INFO, enabled=False)
+    return replace(
+        rule, threshold=threshold, for_seconds=thresholds.duration_seconds, clear_seconds=thresholds.duration_seconds
     )
 
 

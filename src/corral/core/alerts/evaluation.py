@@ -136,17 +136,34 @@ def _step(
             return None
         if now - before.pending_since < rule.for_seconds:
             return before
-        text = _text(rule, signal, signal.describe(fact, value))
-        return replace(_worse(before, rule, value), state=AlertState.FIRING, fired_at=now, text=text)
+        return replace(_current(before, rule, signal, fact, value, crossed), state=AlertState.FIRING, fired_at=now)
     if crossed:
-        grown = _worse(before, rule, value)
-        if before.clear_since is not None:
-            return replace(grown, clear_since=None)
-        return grown if abs(grown.worst - before.worst) >= signal.step else before
+        if before.clear_since is not None or _has_changed(before, rule, signal, fact, value):
+            return replace(_current(before, rule, signal, fact, value, crossed), clear_since=None)
+        return before
     clear_since = before.clear_since if before.clear_since is not None else now
     if now - clear_since < rule.clear_seconds:
-        return before if before.clear_since is not None else replace(before, clear_since=clear_since)
-    return _resolved(replace(before, clear_since=clear_since), now, signal.describe(fact, value).text)
+        if before.clear_since is not None and abs(value - before.value) < signal.step:
+            return before
+        return replace(_current(before, rule, signal, fact, value, crossed), clear_since=clear_since)
+    # The text of the end begins with what was true when the threshold was crossed last.
+    crossed_text = _text(rule, signal, signal.describe(fact, before.worst))
+    return _resolved(
+        replace(before, clear_since=clear_since, text=crossed_text), now, signal.describe(fact, value).text
+    )
+
+
+def _current(alert: Alert, rule: AlertRule, signal: Signal, fact: Fact, value: float, crossed: bool) -> Alert:
+    """The alert with the present value, and the text about it."""
+    text = _text(rule, signal, signal.describe(fact, value), crossed=crossed)
+    return replace(_worse(alert, rule, value), value=value, text=text)
+
+
+def _has_changed(alert: Alert, rule: AlertRule, signal: Signal, fact: Fact, value: float) -> bool:
+    """Whether the value is clearly another one, or the text would be another one for the same value."""
+    if abs(value - alert.value) >= signal.step:
+        return True
+    return alert.text != _text(rule, signal, signal.describe(fact, alert.value))
 
 
 def _worse(alert: Alert, rule: AlertRule, value: float) -> Alert:
@@ -158,11 +175,12 @@ def _resolved(alert: Alert, now: float, why: str) -> Alert:
     return replace(alert, state=AlertState.RESOLVED, resolved_at=now, text=_cut(f"{alert.text}. Over: {why}"))
 
 
-def _text(rule: AlertRule, signal: Signal, found: Finding) -> str:
+def _text(rule: AlertRule, signal: Signal, found: Finding, *, crossed: bool = True) -> str:
     # For a value without a unit (yes or no) the threshold is not shown.
     if signal.unit == "":
         return _cut(found.text)
-    return _cut(f"{found.text} ({rule.comparison.replace('-', ' ')} {quantity(rule.threshold, signal.unit)})")
+    limit = f"{rule.comparison.replace('-', ' ')} {quantity(rule.threshold, signal.unit)}"
+    return _cut(f"{found.text} ({limit})" if crossed else f"{found.text} (no longer {limit})")
 
 
 def _cut(text: str) -> str:

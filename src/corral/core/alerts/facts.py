@@ -37,6 +37,7 @@ class GpuFact:
     temperature_celsius: float | None = None
     #: parts are 0 … 1
     power_part: float | None = None
+    power_watts: float | None = None
     utilization: float | None = None
     memory_part: float | None = None
     #: recent errors, as text; None while not known

@@ -85,7 +85,7 @@ class Alert:
     scope: str
     severity: Severity
     state: AlertState = AlertState.PENDING
-    #: the value at the start, and the worst one since
+    #: the value of the last change, and the worst one since the start
     value: float = 0.0
     worst: float = 0.0
     text: str = ""

@@ -37,7 +37,7 @@ class Signal:
     read: Callable[[Any], float | None]
     #: the text about a value
     describe: Callable[[Any, float], Finding]
-    #: a worst value that grows by less is not stored
+    #: a value that changes by less is not stored: a quiet fleet writes nothing
     step: float = 1.0
     #: why an alert ends when its subject is no longer there
     gone: str = "it is no longer part of the cluster"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from corral.core.fleet.free_gpus import free_gpus
 from corral.core.fleet.resources import gpus_text
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState, Prediction, Request
 from corral.core.scheduling.backfill.planned_start import PlannedStartSearch, end_if_started
@@ -94,7 +95,7 @@ def preview(snapshot: ClusterSnapshot, node_id: str, at: float, now: float, rema
             displacement.lift(job)
         # 3. The other jobs are placed on other nodes, the oldest first.
         placed = [_placed(displacement, item, node_id, at) for item in outlooks]
-        capacity = _capacity(snapshot, node_id)
+        capacity = _capacity(snapshot, node_id, at)
     return DrainPreview(
         node=node_id,
         at=at,
@@ -219,16 +220,17 @@ def _placed(displacement: _Displacement, item: DisplacedJob, node_id: str, at: f
     return replace(item, goes_to=tuple(grant.node for grant in later.allocation.grants), back_at=later.at)
 
 
-def _capacity(snapshot: ClusterSnapshot, node_id: str) -> dict[str, Capacity]:
+def _capacity(snapshot: ClusterSnapshot, node_id: str, at: float) -> dict[str, Capacity]:
     """By pool with GPUs on the node."""
     here = {gpu.pool for gpu in snapshot.nodes[node_id].gpus}
     found = {pool: Capacity(gpus=0, free=0) for pool in sorted(here)}
+    idle = free_gpus(snapshot, at).free
     for slot in snapshot.fleet.slots:
         if slot.node.id == node_id:
             continue
         for (pool, model), gpus in slot.domains.items():
             if pool in found and model:
-                free = sum(slot.free_milli[gpu] == WHOLE for gpu in gpus)
+                free = sum(gpu in idle for gpu in gpus)
                 found[pool] = Capacity(gpus=found[pool].gpus + len(gpus), free=found[pool].free + free)
     return found
 

@@ -30,5 +30,12 @@ def avoiding_failed(job: Job, reason: EndReason) -> Job:
     return job
 
 
+def avoiding_place(job: Job) -> Job:
+    """The job avoids the node where its program failed. Of a gang it is not known which node was the cause."""
+    if job.allocation is None or len(job.allocation.grants) != 1:
+        return job
+    return replace(job, avoid_nodes=_with(job.avoid_nodes, [job.allocation.grants[0].node]))
+
+
 def _with(names: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*names, *more}))

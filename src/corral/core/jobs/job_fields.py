@@ -466,6 +466,31 @@ _ROWS = (
         ),
     ),
     JobField(
+        name="retry_on",
+        kept=Kept.JOB,
+        installation="retry_on",
+        option=Option(
+            metavar="WHEN",
+            read=Reader.COMMAS,
+            help={
+                SUBMIT: "Failures of the program that lead to another attempt: exit, oom, any, or exit codes, with "
+                "commas; failures of a node or GPU always do.",
+                CLONE: "Failures of the program that lead to another attempt: exit, oom, any, or exit codes.",
+            },
+        ),
+    ),
+    JobField(
+        name="idles",
+        kept=Kept.JOB,
+        option=Option(
+            type=bool,
+            help={
+                SUBMIT: "The job may hold GPUs without using them for long: zero use is no sign of a fault.",
+                CLONE: "The job may hold GPUs without using them for long.",
+            },
+        ),
+    ),
+    JobField(
         name="preemptible",
         kept=Kept.JOB,
         edit=Edit.UNSTARTED,
@@ -517,6 +542,7 @@ _ROWS = (
     JobField(name="preset", kept=Kept.SPEC),
     JobField(name="parameters"),
     JobField(name="array"),
+    JobField(name="pack"),
 )
 
 #: By name.

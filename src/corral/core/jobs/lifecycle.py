@@ -6,8 +6,9 @@ owner started it, a scheduling cycle allocated resources, its engine reports tha
 stop, resize or move was requested. It returns the job after the event and the instructions for the engine: launch or
 stop an attempt. It is pure: the caller stores the job and sends the instructions.
 
-An attempt that ends does not always end the job. After a failure of the platform, a preemption, a resize or a move the
-job goes on with another attempt, and keeps the run time that its last checkpoint saved. An event that does not fit the
+An attempt that ends does not always end the job. After a failure of the platform, a preemption, a resize or a move, and
+after a failure of its program that its owner wants to be retried, the job goes on with another attempt, and keeps the
+run time that its last checkpoint saved. An event that does not fit the
 state raises `InvalidTransition`: the caller has an outdated job or a bug, and both must surface.
 """
 
@@ -16,9 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from corral.core.jobs.allocation_change import asking_for, asking_least, together
-from corral.core.jobs.avoidance import avoiding_failed, avoiding_named
+from corral.core.jobs.avoidance import avoiding_failed, avoiding_named, avoiding_place
 from corral.core.jobs.backoff import MOST_FAULTS, backoff_seconds, given_back_seconds
 from corral.core.jobs.progress import ran_until, reached_until, saved, with_run_counted
+from corral.core.jobs.retries import is_crash_loop, is_retried
 from corral.core.model import Allocation, Ceiling, EndReason, Job, JobState
 
 #: Platform failures: the job gets another attempt, and spends none of its retries. A launch error is not among them: a
@@ -103,8 +105,8 @@ class MoveRequested:
 
     at: float
     allocation: Allocation
-    #: the job that starts where this one ran
-    for_job: str
+    #: the job that starts where this one ran; None for a defragmentation
+    for_job: str | None = None
     #: shown to the job's owner
     message: str = ""
 
@@ -334,6 +336,8 @@ def _ended_by_itself(job: Job, event: Ended) -> Job:
         given_back = job.given_back + 1 if job.started_at is None else 0
         return _requeued(job, event, given_back=given_back)
     succeeded = event.reason is EndReason.EXIT_CODE and event.exit_code == 0
+    if not succeeded and job.max_retries and is_retried(job, event.reason, event.exit_code):
+        return _after_failure(job, event)
     state = JobState.COMPLETED if succeeded else JobState.FAILED
     return _over(job, state, event.at, event.reason, event.exit_code, event.message)
 
@@ -369,6 +373,26 @@ def _after_fault(job: Job, event: Ended, reason: EndReason) -> Job:
         )
         return _over(job, JobState.FAILED, event.at, reason, event.exit_code, message)
     return _requeued(avoiding_failed(job, reason), event, faults=faults)
+
+
+def _after_failure(job: Job, event: Ended) -> Job:
+    """After a failure of the program the job is tried again on another node, with a back-off, while retries are left
+    and the program does not only crash."""
+    failures = job.retries + 1
+    what = event.message or f"{event.reason} {event.exit_code}".replace("_", " ")
+    if job.retries >= job.max_retries:
+        message = f"{what}; all {job.max_retries} retries were used"
+        return _over(job, JobState.FAILED, event.at, event.reason, event.exit_code, message)
+    if is_crash_loop(job, event.at):
+        message = (
+            f"{what}; a crash loop: it failed {failures} times within seconds of its start, so the other "
+            f"{job.max_retries - job.retries} retries are not used"
+        )
+        return _over(job, JobState.FAILED, event.at, event.reason, event.exit_code, message)
+    pause = backoff_seconds(failures)
+    message = f"{what}; retry {failures} of {job.max_retries} follows in {pause:.0f} seconds or later"
+    requeued = _requeued(avoiding_place(job), replace(event, message=message))
+    return replace(requeued, retries=failures, not_before=event.at + pause)
 
 
 def _has_gained(job: Job) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from corral.core.model import Job, JobKind, Node, Queue
+from corral.core.model import Allocation, Job, JobKind, Node, Queue
 from corral.core.people.membership import Membership
 from corral.core.people.quota import Quota
 from corral.core.people.scores import Score
@@ -94,9 +94,16 @@ class PutRules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PutLastNode:
-    """The node of the last allocation, for the placement policy round-robin."""
+    """The node and the GPU of the last allocation, for the placement policy round-robin."""
 
     id: str
+    #: "" for an allocation without GPUs
+    gpu: str = ""
+
+
+def last_node_of(allocation: Allocation) -> PutLastNode:
+    last = allocation.grants[-1]
+    return PutLastNode(id=last.node, gpu=last.gpus[-1] if last.gpus else "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

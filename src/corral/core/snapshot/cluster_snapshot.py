@@ -86,6 +86,7 @@ class ClusterSnapshot:
         #: by id
         self.volumes: dict[str, Volume] = {}
         self.last_node = ""
+        self.last_gpu = ""
         #: by pool: the mix of recent requests
         self.mixes: dict[str, Mix] = {}
         self.lines: dict[LineKey, Line] = {}
@@ -135,7 +136,7 @@ class ClusterSnapshot:
                 allocation = self.jobs[job_id].allocation
                 assert allocation is not None
                 self._fleet.take(allocation)
-            self._fleet.last_place = self._fleet.place_of.get(self.last_node, -1)
+            self._fleet.put_last(self.last_node, self.last_gpu)
             for pool, mix in self.mixes.items():
                 self._fleet.put_mix(pool, mix)
         return self._fleet
@@ -242,10 +243,10 @@ class ClusterSnapshot:
                     self.reserving_revision += 1
                 case PutRules() as rules:
                     self._put_rules(rules)
-                case PutLastNode(id=node_id):
-                    self.last_node = node_id
+                case PutLastNode(id=node_id, gpu=gpu_id):
+                    self.last_node, self.last_gpu = node_id, gpu_id
                     if self._fleet is not None:
-                        self._fleet.last_place = self._fleet.place_of.get(node_id, -1)
+                        self._fleet.put_last(node_id, gpu_id)
                 case PutMix(pool=pool, mix=mix):
                     self._put_mix(pool, mix)
                 case PutReservation(reservation=reservation):
@@ -277,7 +278,7 @@ class ClusterSnapshot:
             allocation=self.allocation,
             backfill=self.backfill,
         )
-        yield PutLastNode(id=self.last_node)
+        yield PutLastNode(id=self.last_node, gpu=self.last_gpu)
         yield from (PutMix(pool=pool, mix=mix) for pool, mix in self.mixes.items())
         yield from (PutQueue(queue=queue) for queue in self.queues.values())
         yield from (PutReservation(reservation=reservation) for reservation in self.reservations.values())

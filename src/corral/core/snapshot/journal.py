@@ -245,8 +245,8 @@ def _identity(change: Change) -> tuple[tuple[str, ...], str | None]:
             return ("score", user, model), dumps(score)
         case PutRules():
             return ("rules",), dumps(change)
-        case PutLastNode(id=node_id):
-            return ("last-node",), node_id
+        case PutLastNode(id=node_id, gpu=gpu_id):
+            return ("last-node",), f"{node_id} {gpu_id}" if gpu_id else node_id
         case PutMix(pool=pool, mix=mix):
             return ("mix", pool), dumps(mix) if mix.portions else None
         case PutReservation(reservation=reservation):

@@ -151,10 +151,14 @@ class Slot:
     def whole_gpus(self, domain: Domain) -> list[str]:
         return [gpu for gpu in self.domains.get(domain, ()) if self.free_milli[gpu] == WHOLE]
 
+    def with_share(self, domain: Domain, milli: int, avoid: tuple[str, ...]) -> list[str]:
+        """The GPUs that have room for the share."""
+        return [g for g in self.domains.get(domain, ()) if self.free_milli[g] >= milli and g not in avoid]
+
     def best_share(self, domain: Domain, milli: int, avoid: tuple[str, ...]) -> str | None:
         """The GPU with the least left that still has room for the share; an unused GPU from the group with the fewest
         free."""
-        fitting = [g for g in self.domains.get(domain, ()) if self.free_milli[g] >= milli and g not in avoid]
+        fitting = self.with_share(domain, milli, avoid)
         best = min(fitting, key=lambda gpu: self.free_milli[gpu], default=None)
         if best is None or not self.links or self.free_milli[best] < WHOLE:
             return best
@@ -172,6 +176,8 @@ class Fleet:
         self.gpu_home: dict[str, str] = {}
         #: the place of the node of the last allocation, for round-robin
         self.last_place = -1
+        #: the GPU of the last allocation that has GPUs, as its position on its node
+        self.last_position = -1
         #: the mix of requests of each pool that has one
         self.mixes: dict[str, Mix] = {}
         #: by domain: caches of placement policies
@@ -227,6 +233,15 @@ class Fleet:
     def give_back(self, allocation: Allocation) -> None:
         for grant in allocation.grants:
             self._shift(grant, -1)
+
+    def put_last(self, node_id: str, gpu_id: str) -> None:
+        """The node and the GPU of the last allocation, or empty texts."""
+        self.last_place = self.place_of.get(node_id, -1)
+        home = self.gpu_home.get(gpu_id)
+        if home is None:
+            self.last_position = -1
+        else:
+            self.last_position = list(self.slot(home).free_milli).index(gpu_id)
 
     def eligible(self, labels: tuple[tuple[str, str], ...], avoid_nodes: tuple[str, ...]) -> int:
         """The nodes with all these labels, less those to avoid."""

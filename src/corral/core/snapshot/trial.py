@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from corral.core.model import Allocation, Job
+from corral.core.snapshot.changes import last_node_of
 from corral.core.snapshot.held_resources import Usage
 from corral.core.snapshot.node_index import Fleet
 
@@ -16,7 +17,7 @@ class Trial:
     def __init__(self, fleet: Fleet, usage: Usage) -> None:
         self._fleet = fleet
         self._usage = usage
-        self._last_place = self._fleet.last_place
+        self._last = self._fleet.last_place, self._fleet.last_position
         #: jobs with their new allocation, and the job as it was before; None if it held nothing
         self._applied: list[tuple[Job, Allocation, Job | None]] = []
         self._held: dict[str, Allocation] = {}
@@ -26,7 +27,8 @@ class Trial:
     def start(self, job: Job, allocation: Allocation) -> None:
         """The job holds this allocation from now on."""
         self._fleet.take(allocation)
-        self._fleet.last_place = self._fleet.place_of[allocation.grants[-1].node]
+        last = last_node_of(allocation)
+        self._fleet.put_last(last.id, last.gpu)
         self._usage.add(job)
         self._applied.append((job, allocation, None))
 
@@ -94,7 +96,7 @@ class Trial:
             else:
                 assert before.allocation is not None
                 self._swap(job, allocation, before, before.allocation)
-        self._fleet.last_place = self._last_place
+        self._fleet.last_place, self._fleet.last_position = self._last
 
     def _swap(self, job: Job, allocation: Allocation, instead: Job, its: Allocation) -> None:
         self._fleet.give_back(allocation)

@@ -80,7 +80,9 @@ class AlertWorker:
             for reading in taken.gpus:
                 if reading.lost:
                     continue
-                running = [holder for holder in taken.holders.get(reading.gpu_id, ()) if holder.running_since]
+                held_by = taken.holders.get(reading.gpu_id, ())
+                # A job that says that it idles does not count as one that should work.
+                running = [holder for holder in held_by if holder.running_since and not holder.idles]
                 self._recent.see(
                     reading.gpu_id,
                     reading.at,
@@ -119,11 +121,12 @@ class AlertWorker:
     def _resume(self) -> None:
         """Alerts about idle GPUs continue after a restart, although earlier readings are not kept in memory."""
         with self._store.read() as tx:
-            watching = {rule.name for rule in tx.alerts.rules() if rule.signal == IDLE_SIGNAL}
+            watching = {rule.name: rule for rule in tx.alerts.rules() if rule.signal == IDLE_SIGNAL}
             idle = [alert for alert in tx.alerts.live() if alert.rule in watching]
         with self._recent_lock:
             for alert in idle:
-                self._recent.resume(alert.subject, alert.pending_since - alert.value * 60)
+                # The alert began when the threshold was reached.
+                self._recent.resume(alert.subject, alert.pending_since - watching[alert.rule].threshold * 60)
 
     def _follow_channels(self) -> None:
         with self._store.read() as tx:

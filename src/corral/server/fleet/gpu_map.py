@@ -6,7 +6,7 @@ answer is written without validation: checking a thousand rows against the schem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from pydantic_core import to_json
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller
 from corral.control.people.permissions import may_see_job
+from corral.core.fleet.free_gpus import free_gpus
 from corral.core.model import WHOLE, Job, Node
 from corral.server.schemas.base import rfc3339
 from corral.server.schemas.fleet.nodes import Measured
@@ -22,13 +23,15 @@ from corral.server.schemas.fleet.nodes import Measured
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fleet:
-    """The nodes in their order, and of every held GPU the held share and the job with the largest share."""
+    """The nodes in their order, and of every held GPU the held share and the job with the largest share;
+    and the free GPUs."""
 
     nodes: tuple[Node, ...]
     held: Mapping[str, tuple[int, Job]]
+    free: Set[str]
 
 
-def fleet_now(state: State) -> Fleet:
+def fleet_now(state: State, now: float) -> Fleet:
     held: dict[str, tuple[int, Job]] = {}
     largest: dict[str, int] = {}
     for attempt in state.attempts.values():
@@ -43,7 +46,11 @@ def fleet_now(state: State) -> Fleet:
                 if grant.gpu_milli > largest[gpu]:
                     holder, largest[gpu] = job, grant.gpu_milli
                 held[gpu] = (known[0] + grant.gpu_milli, holder)
-    return Fleet(nodes=tuple(slot.node for slot in state.snapshot.fleet.slots), held=held)
+    return Fleet(
+        nodes=tuple(slot.node for slot in state.snapshot.fleet.slots),
+        held=held,
+        free=free_gpus(state.snapshot, now).free,
+    )
 
 
 def map_of(fleet: Fleet, measured: Measured, caller: Caller, now: float) -> bytes:
@@ -66,6 +73,7 @@ def map_of(fleet: Fleet, measured: Measured, caller: Caller, now: float) -> byte
                     None if held is None else owners.of(held[1].user),
                     None if held is None else visible(held[1]),
                     gpu.id in node.taken.gpus,
+                    gpu.id in fleet.free,
                     *_measured(gpu.id, measured),
                 )
             )
@@ -94,6 +102,7 @@ _COLUMNS = (
     "owner",
     "job",
     "taken",
+    "free",
     "utilization",
     "memory",
     "temperature",

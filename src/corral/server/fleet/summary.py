@@ -48,7 +48,7 @@ def counted(tables: Transaction) -> Counts:
 def overview_of(state: State, now: float, counts: Counts, sight: Sight, cluster: str | None = None) -> OverviewView:
     """Allocation: share of all GPUs that unfinished jobs request. Utilisation: measured use by running jobs, as a share
     of all GPUs. Of one `cluster`, or of all."""
-    nodes = [view for view in views.node_views(state) if cluster in (None, view.node.cluster)]
+    nodes = [view for view in views.node_views(state, now) if cluster in (None, view.node.cluster)]
     names = {view.node.id for view in nodes}
     gpus = [gpu for view in nodes for gpu in view.gpus]
     homes = homes_of(state)
@@ -69,6 +69,7 @@ def overview_of(state: State, now: float, counts: Counts, sight: Sight, cluster:
         nodes_by_state={node_state.value: states[node_state] for node_state in NodeState},
         gpus=totals.gpus,
         gpus_free=sum(gpu.is_free for gpu in gpus),
+        gpus_reserved=sum(gpu.is_reserved for gpu in gpus),
         gpus_taken=sum(gpu.is_taken for gpu in gpus),
         gpus_allocated=number(totals.held),
         gpus_suspect=health[GpuHealth.SUSPECT],
@@ -76,6 +77,7 @@ def overview_of(state: State, now: float, counts: Counts, sight: Sight, cluster:
         gpus_stale=totals.unread,
         allocation=totals.allocation or 0.0,
         utilization=totals.utilization,
+        compute_efficiency=totals.sm_activity,
         idle_gpus=sum(_is_idle(reading, sight.idle_below) for reading in known if reading.gpu_id in held),
         power_watts=totals.power_watts,
         power_limit_watts=_sum(reading.power_limit_watts for reading in known),

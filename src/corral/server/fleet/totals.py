@@ -21,6 +21,8 @@ class Totals:
     allocation: float | None
     #: measured use of held GPUs, as a share of all GPUs
     utilization: float | None
+    #: mean activity of the SMs of held GPUs that report it
+    sm_activity: float | None
     power_watts: float | None
     #: of the hottest GPU
     temperature_celsius: float | None
@@ -33,6 +35,7 @@ def totals_of(gpus: Sequence[GpuView], asked_milli: int, readings: Mapping[str, 
     known = [reading for gpu in gpus if (reading := readings.get(gpu.gpu.id)) is not None and not reading.lost]
     held = {gpu.gpu.id for gpu in gpus if gpu.held_milli}
     used = [item.utilization for item in known if item.gpu_id in held and item.utilization is not None]
+    active = [item.sm_activity for item in known if item.gpu_id in held and item.sm_activity is not None]
     watts = [item.power_watts for item in known if item.power_watts is not None]
     celsius = [item.temperature_celsius for item in known if item.temperature_celsius is not None]
     return Totals(
@@ -40,6 +43,7 @@ def totals_of(gpus: Sequence[GpuView], asked_milli: int, readings: Mapping[str, 
         held=sum(gpu.held_milli for gpu in gpus) / WHOLE,
         allocation=asked_milli / WHOLE / len(gpus) if gpus else None,
         utilization=sum(used) / len(gpus) if gpus and (used or not held) else None,
+        sm_activity=sum(active) / len(active) if active else None,
         power_watts=sum(watts) if watts else None,
         temperature_celsius=max(celsius, default=None),
         unread=len(gpus) - len(known),

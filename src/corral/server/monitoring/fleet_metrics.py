@@ -57,7 +57,7 @@ class Seen:
     per_user: bool = False
 
 
-def read_fleet(state: State) -> FleetFacts:
+def read_fleet(state: State, now: float) -> FleetFacts:
     queues = {name: QueueFacts() for name in sorted(state.snapshot.queues)}
     user_held: Counter[str] = Counter()
     user_jobs: Counter[tuple[str, JobState]] = Counter()
@@ -75,7 +75,7 @@ def read_fleet(state: State) -> FleetFacts:
             if job.queued_at is not None:
                 facts.oldest_queued_at = min(job.queued_at, facts.oldest_queued_at or job.queued_at)
     return FleetFacts(
-        nodes=views.node_views(state),
+        nodes=views.node_views(state, now),
         queues=queues,
         asked_milli=asked,
         user_held_milli=user_held,
@@ -138,6 +138,7 @@ def _count_families(nodes: Sequence[views.NodeView]) -> list[Family]:
     total: Counter[str] = Counter()
     held: Counter[str] = Counter()
     free: Counter[str] = Counter()
+    reserved: Counter[str] = Counter()
     taken: Counter[str] = Counter()
     health: Counter[tuple[str, str, GpuHealth]] = Counter()
     for node in nodes:
@@ -147,6 +148,7 @@ def _count_families(nodes: Sequence[views.NodeView]) -> list[Family]:
             total[own] += 1
             held[own] += view.held_milli
             free[own] += view.is_free
+            reserved[own] += view.is_reserved
             taken[own] += view.is_taken
             health[gpu.pool, gpu.model, gpu.health] += 1
     kinds = sorted({(pool, model) for pool, model, _ in health})
@@ -154,7 +156,12 @@ def _count_families(nodes: Sequence[views.NodeView]) -> list[Family]:
     return [
         gauge("corral_gpus", "GPUs.", sorted(total.items())),
         gauge("corral_gpus_held", "GPUs that jobs hold.", [(own, held[own] / WHOLE) for own in sorted(total)]),
-        gauge("corral_gpus_free", "GPUs that no job holds any part of.", [(own, free[own]) for own in sorted(total)]),
+        gauge("corral_gpus_free", "GPUs that a job could start on now.", [(own, free[own]) for own in sorted(total)]),
+        gauge(
+            "corral_gpus_reserved",
+            "Idle GPUs that are reserved for some users.",
+            [(own, reserved[own]) for own in sorted(total)],
+        ),
         gauge(
             "corral_gpus_taken",
             "GPUs that others hold, outside of corral.",
@@ -176,6 +183,11 @@ def _count_families(nodes: Sequence[views.NodeView]) -> list[Family]:
 #: Name, text and value of every reading of a GPU; None is left out.
 _GPU_READINGS: tuple[tuple[str, str, Callable[[GpuReading], float | None]], ...] = (
     ("corral_gpu_utilization_ratio", "Use of the GPU, 0 to 1.", lambda r: r.utilization),
+    (
+        "corral_gpu_sm_activity_ratio",
+        "Part of the time in which an SM had work, averaged over all SMs, 0 to 1.",
+        lambda r: r.sm_activity,
+    ),
     ("corral_gpu_memory_used_bytes", "Memory in use.", lambda r: r.memory_used_bytes),
     ("corral_gpu_memory_total_bytes", "Memory of the GPU.", lambda r: r.memory_total_bytes),
     ("corral_gpu_temperature_celsius", "Temperature of the GPU.", lambda r: r.temperature_celsius),
@@ -279,6 +291,11 @@ def _cluster_families(seen: Seen) -> list[Family]:
             "corral_cluster_utilization_ratio",
             "Measured use of held GPUs, of all GPUs.",
             totals.utilization,
+        ),
+        (
+            "corral_cluster_compute_efficiency_ratio",
+            "Mean activity of the SMs of held GPUs that report it.",
+            totals.sm_activity,
         ),
         ("corral_cluster_power_watts", "Power of all GPUs.", totals.power_watts),
         ("corral_cluster_temperature_celsius", "Temperature of the hottest GPU.", totals.temperature_celsius),

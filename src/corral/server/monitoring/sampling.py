@@ -28,6 +28,8 @@ _STOP_SECONDS = 5.0
 #: timeout for collectors that hang; they are not waited for any longer
 _STOP_COLLECTOR_SECONDS = 1.0
 
+#: by node and GPU
+NodeUse = Mapping[str, Mapping[str, float]]
 Holders = Callable[[], Mapping[str, Sequence[Holder]]]
 
 
@@ -222,9 +224,9 @@ class _Complaints:
 
 
 class NodeLoads:
-    """Sends the measured load of nodes to the controller, for the placement policy that uses it."""
+    """Sends the measured use of GPUs to the controller, for the placement policy that uses it."""
 
-    def __init__(self, node_of: Callable[[], Mapping[str, str]], send: Callable[[Mapping[str, float]], None]) -> None:
+    def __init__(self, node_of: Callable[[], Mapping[str, str]], send: Callable[[NodeUse], None]) -> None:
         self._node_of = node_of
         self._send = send
 
@@ -234,10 +236,10 @@ class NodeLoads:
             self._send(loads)
 
 
-def loads_of(readings: Sequence[GpuReading], node_of: Mapping[str, str]) -> dict[str, float]:
-    """The load of each node: the mean utilisation of its GPUs."""
-    by_node: dict[str, list[float]] = defaultdict(list)
+def loads_of(readings: Sequence[GpuReading], node_of: Mapping[str, str]) -> NodeUse:
+    """The utilisation of GPUs, by node and GPU."""
+    by_node: dict[str, dict[str, float]] = defaultdict(dict)
     for reading in readings:
         if reading.utilization is not None and reading.gpu_id in node_of:
-            by_node[node_of[reading.gpu_id]].append(reading.utilization)
-    return {node: sum(values) / len(values) for node, values in by_node.items()}
+            by_node[node_of[reading.gpu_id]][reading.gpu_id] = reading.utilization
+    return dict(by_node)

@@ -40,6 +40,23 @@ class ServerMetrics:
             labels=("queue",),
             buckets=WAIT_BUCKETS,
         )
+        self.starts = Histogram(
+            "corral_job_start_seconds",
+            "From when a job was submitted until its program first ran: waiting and allocation.",
+            labels=("queue",),
+            buckets=WAIT_BUCKETS,
+        )
+        self.completions = Histogram(
+            "corral_job_completion_seconds",
+            "From when a job was submitted until it completed.",
+            labels=("queue",),
+            buckets=WAIT_BUCKETS,
+        )
+        self.xids = Counter(
+            "corral_gpu_xid_errors_total",
+            "Driver errors (XID) of GPUs; the same one of the same GPU counts once a minute.",
+            labels=("gpu", "xid"),
+        )
         self.ended = Counter(
             "corral_jobs_ended_total", "Jobs that ended.", labels=("state", "reason"), known=_known_ends()
         )
@@ -74,6 +91,10 @@ class ServerMetrics:
             detail = event.detail
             if event.action == "job.planned":
                 self.waits.observe(detail["waited_seconds"], detail["queue"])
+            elif event.action == "job.running" and "submitted_seconds" in detail:
+                self.starts.observe(detail["submitted_seconds"], detail["queue"])
+            elif event.action == "gpu.xid":
+                self.xids.count(event.subject, str(detail["code"]))
             elif event.action == "job.requeued":
                 self.requeued.count(str(detail.get("reason", "")))
             elif event.action == "job.preempting":
@@ -82,6 +103,8 @@ class ServerMetrics:
                 self.lost.count(str(detail["rule"]), by=detail["lost_gpu_seconds"])
             elif event.action in _ENDED_ACTIONS:
                 self.ended.count(_ENDED_ACTIONS[event.action].value, str(detail.get("reason", "")))
+                if "completion_seconds" in detail:
+                    self.completions.observe(detail["completion_seconds"], detail["queue"])
 
     def families(self, *, event_streams: int = 0, encoded_events: int = 0) -> list[Family]:
         return [
@@ -90,7 +113,10 @@ class ServerMetrics:
             self.requeued.family(),
             self.preemptions.family(),
             self.lost.family(),
+            self.xids.family(),
             self.waits.family(),
+            self.starts.family(),
+            self.completions.family(),
             self.cycles.family(),
             self.requests.family(),
             gauge("corral_event_streams", "Clients that follow the events.", [("", event_streams)]),

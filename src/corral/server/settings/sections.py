@@ -134,6 +134,11 @@ class ClusterSettings(Section):
 class AllocationSettings(Section):
     strategy: Literal["static", "dynamic", "hybrid"] = "hybrid"
     reserved_ratio: Fraction = 0.3
+    #: whether the share `reserved_ratio` is reserved without an operator under `hybrid`; null: if the configuration
+    #: sets the strategy
+    reserve_share: bool | None = None
+    #: users and groups (`group:NAME`) for which it is reserved
+    reserved_for: Texts = ()
     placement: PlacementPolicy = "fragmentation"
     #: the node label with the rack; empty: gangs are placed without regard to racks
     rack_label: Annotated[str, Field(max_length=253)] = DEFAULT_RACK_LABEL
@@ -169,9 +174,14 @@ class SchedulingSettings(Section):
 
 
 class AlertThresholds(Section):
+    """Readings that raise alerts. Utilisation, memory and power do so if the configuration sets them."""
+
     temperature: Annotated[float, Field(ge=0, le=150)] = 85
     utilization: Annotated[float, Field(ge=0, le=100)] = 95
     memory: Annotated[float, Field(ge=0, le=100)] = 90
+    power_watts: Annotated[float, Field(gt=0, le=100_000)] | None = None
+    #: how long a threshold of the configuration must be crossed
+    duration_seconds: Annotated[float, Field(ge=0, le=2_592_000)] = 60
 
 
 class HealthSettings(Section):
@@ -179,9 +189,10 @@ class HealthSettings(Section):
 
     #: bad readings in a row after which a suspect GPU counts as failed
     confirm_readings: Annotated[int, Field(ge=1, le=1000)] = 3
-    #: idle time of a GPU under a running job after which it is suspect; after twice that time it has failed;
-    #: null: idleness does not affect health
-    idle_grace_minutes: Annotated[float, Field(gt=0, le=10_080)] | None = 30
+    #: idle time of a GPU under a running job after which it is suspect; null: idleness does not affect health
+    idle_grace_minutes: Annotated[float, Field(gt=0, le=10_080)] | None = 5
+    #: idle time after which the GPU has failed, and its job is moved; never before it is suspect
+    idle_fail_minutes: Annotated[float, Field(gt=0, le=10_080)] = 30
     #: time without faults after which a suspect GPU is healthy again; doubled with each relapse within a day
     recover_minutes: Annotated[float, Field(gt=0, le=10_080)] = 5
 
@@ -252,6 +263,8 @@ class PolicySettings(Section):
     preemption_margin: Annotated[float, Field(ge=0, lt=1)] = 0.0
     #: in queues whose order preempts: whether jobs with checkpoints may be moved to defragment free GPUs
     preemption_moves: bool = False
+    #: the time of day at which jobs that have saved are moved so that whole nodes are free; null: only on request
+    defragment_at: Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")] | None = None
     #: GPUs that `corral allocate TASK` takes without --gpus, and the maximum of --gpus
     max_auto_gpus: GpuCount = 2
     max_manual_gpus: GpuCount = 6

@@ -16,13 +16,15 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from corral.control.system.policies import CheckpointPolicy, Policies, ScalingPolicy, TaskPolicy
+from corral.control.system.policies import CheckpointPolicy, HybridShare, Policies, ScalingPolicy, TaskPolicy
 from corral.control.system.retention import DAY, RetentionRules
 from corral.core.alerts.defaults import Thresholds
+from corral.core.jobs.retries import ANY
 from corral.core.model import WHOLE, JobKind
 from corral.core.monitoring.health.model import HealthRules
 from corral.core.monitoring.idleness import IdleRules
 from corral.core.people.quota import Quota
+from corral.core.reports.analysis.model import AnalysisRules
 from corral.core.scheduling.ordering.cost import OrderingRules, Weights
 from corral.core.snapshot.installation import (
     AllocationRules,
@@ -140,6 +142,7 @@ class Settings(SettingsFile):
             hot_celsius=self.monitoring.alert_thresholds.temperature,
             confirm_readings=health.confirm_readings,
             idle_grace_seconds=None if grace is None else grace * 60,
+            idle_fail_seconds=max(health.idle_fail_minutes, grace or 0.0) * 60,
             recover_seconds=health.recover_minutes * 60,
             gap_seconds=max(60.0, 4 * self.monitoring.interval_seconds),
         )
@@ -208,6 +211,7 @@ class Settings(SettingsFile):
             max_queue_length=self.scheduling.max_queue_size,
             smallest_share_milli=round(self.scheduling.smallest_share * WHOLE),
             max_retries=self.fault_tolerance.max_retries if self.fault_tolerance.auto_retry_failed_jobs else 0,
+            retry_on=self.retry_on,
             ordering=self.scheduling.algorithm,
             blocking=self.scheduling.blocking,
             placement=self.allocation.placement,
@@ -216,6 +220,7 @@ class Settings(SettingsFile):
                 reserved_ratio=self.allocation.reserved_ratio,
                 rack_label=self.allocation.rack_label,
             ),
+            hybrid_share=self.hybrid_share,
             ordering_rules=self.ordering_rules,
             preemption=self.preemption_rules,
             backfill=BackfillRules(protected=self.scheduling.protected_starts),
@@ -246,15 +251,56 @@ class Settings(SettingsFile):
         )
 
     @property
+    def analysis_rules(self) -> AnalysisRules:
+        return AnalysisRules(
+            hot_celsius=self.monitoring.alert_thresholds.temperature,
+            checkpoint_seconds=self.fault_tolerance.checkpoint_interval_minutes * 60,
+        )
+
+    @property
+    def retry_on(self) -> tuple[str, ...]:
+        """Failures of programs are retried only if the configuration says so: a wrong program fails each time."""
+        given = self.fault_tolerance
+        is_set = "fault_tolerance.auto_retry_failed_jobs" in self.sources
+        return (ANY,) if is_set and given.auto_retry_failed_jobs else ()
+
+    @property
+    def hybrid_share(self) -> HybridShare | None:
+        """None unless the strategy reserves a share by itself."""
+        given = self.allocation
+        wanted = given.reserve_share
+        if wanted is None:
+            wanted = "allocation.strategy" in self.sources
+        if given.strategy != "hybrid" or not wanted:
+            return None
+        mark = "group:"
+        return HybridShare(
+            users=tuple(name for name in given.reserved_for if not name.startswith(mark)),
+            groups=tuple(name.removeprefix(mark) for name in given.reserved_for if name.startswith(mark)),
+        )
+
+    @property
     def alert_thresholds(self) -> Thresholds:
-        """The rule about free GPUs exists only if the configuration sets its number."""
+        """Of most rules, the threshold counts only if the configuration sets it."""
         given = self.monitoring.alert_thresholds
-        wants_free = "notification.gpu_available_threshold" in self.sources
+
+        def is_set(key: str) -> bool:
+            return key in self.sources
+
+        prefix = "monitoring.alert_thresholds"
+        usual = Thresholds()
         return Thresholds(
             temperature_celsius=given.temperature,
-            utilization_percent=given.utilization,
-            memory_percent=given.memory,
-            free_gpus=self.notification.gpu_available_threshold if wants_free else None,
+            temperature_seconds=given.duration_seconds
+            if is_set(f"{prefix}.duration_seconds")
+            else usual.temperature_seconds,
+            utilization_percent=given.utilization if is_set(f"{prefix}.utilization") else None,
+            memory_percent=given.memory if is_set(f"{prefix}.memory") else None,
+            power_watts=given.power_watts,
+            duration_seconds=given.duration_seconds,
+            free_gpus=self.notification.gpu_available_threshold
+            if is_set("notification.gpu_available_threshold")
+            else None,
         )
 
     @property

@@ -7,7 +7,7 @@ first, since alerts are computed from them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ from corral.server.jobs.elastic_measurement import UseWatch
 from corral.server.monitoring.fleet_metrics import read_fleet
 from corral.server.monitoring.health_watch import HealthWatch, IdleWatch
 from corral.server.monitoring.recorder import Recorder
-from corral.server.monitoring.sampling import STALE_INTERVALS, NodeLoads, Sampling
+from corral.server.monitoring.sampling import STALE_INTERVALS, NodeLoads, NodeUse, Sampling
 from corral.server.monitoring.usage_meter import UsageMeter
 from corral.server.settings.settings import Settings
 from corral.telemetry.history import EmbeddedHistory
@@ -82,7 +82,7 @@ def monitored(
             history,
             clock=clock,
             interval_seconds=interval,
-            inspect_fleet=lambda: controller.inspect(read_fleet),
+            inspect_fleet=lambda: controller.inspect(read_fleet, clock.now()),
         )
         meter = UsageMeter(controller=controller, store=store, now=clock.now(), interval_seconds=interval)
         alerting = AlertWorker(
@@ -199,7 +199,7 @@ def _held_parts(state: State) -> dict[str, float]:
     return held
 
 
-def _store_loads(controller: Controller, loads: Mapping[str, float]) -> None:
+def _store_loads(controller: Controller, loads: NodeUse) -> None:
     controller.execute(fleet_use_cases.set_loads, loads).add_done_callback(
         log_failure(log, "the loads of nodes could not be stored")
     )

@@ -11,6 +11,7 @@ from corral.control.datasets import datasets
 from corral.server.datasets.operation_runner import OperationRunner
 from corral.server.jobs.checkpoint_watch import CheckpointWatch
 from corral.server.reports.report_worker import ReportWorker
+from corral.server.scheduling.defragmentation_worker import DefragmentationWorker
 from corral.server.scheduling.estimate_worker import EstimateWorker
 from corral.server.schemas.base import rfc3339
 from corral.server.system.disk_watch import DiskWatch
@@ -109,6 +110,16 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
         ),
     )
     _run(parts, workers.operation_runner)
+    _run(
+        parts,
+        DefragmentationWorker(
+            controller=controller,
+            store=store,
+            clock=clock,
+            rules=settings.analysis_rules,
+            at=settings.policies.defragment_at,
+        ),
+    )
     return workers
 
 

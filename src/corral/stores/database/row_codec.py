@@ -138,6 +138,8 @@ def encode_spec(spec: JobSpec) -> str:
 def decode_spec(text: str) -> JobSpec:
     document = from_json(text)
     document["command"] = tuple(document.get("command", ()))
+    if "items" in document:
+        document["items"] = tuple(document["items"])
     document["mounts"] = tuple(from_plain(MountSpec, mount) for mount in document.get("mounts", ()))
     if TASK_LABEL in document.get("labels", ()):
         _move_task(document)

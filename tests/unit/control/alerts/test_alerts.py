@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -286,6 +287,32 @@ def test_built_in_rules_follow_the_settings_when_these_change(store: Store) -> N
     assert (after["gpu-temperature"].threshold, after["gpu-temperature"].for_seconds) == (80, 5)
     assert (after["gpus-free"].enabled, after["gpus-free"].threshold) == (True, 2)
     assert not rules(80)["gpus-free"].enabled
+
+
+def test_thresholds_of_the_file_switch_their_rules_on(store: Store) -> None:
+    def rules(thresholds: Thresholds) -> dict[str, AlertRule]:
+        desk = Desk(store, Policies(alert_thresholds=thresholds))
+        desk.do(alerts.follow_settings)
+        with store.read() as tx:
+            return {item.name: item for item in tx.alerts.rules()}
+
+    def seen(rule: AlertRule) -> tuple[bool, float, float, Severity]:
+        return rule.enabled, rule.threshold, rule.for_seconds, rule.severity
+
+    before = rules(Thresholds())
+    assert not before["gpu-utilization"].enabled
+    with store.write() as tx:
+        # an earlier version stored only these two
+        stored = {name: [rule.threshold, rule.enabled] for name, rule in before.items()}
+        tx.meta.put(alerts.FOLLOWED, json.dumps(stored))
+    asked = Thresholds(utilization_percent=95, memory_percent=90, power_watts=400, duration_seconds=30)
+    after = rules(asked)
+    assert seen(after["gpu-utilization"]) == (True, 95, 30, Severity.WARNING)
+    assert seen(after["gpu-memory"]) == (True, 90, 30, Severity.WARNING)
+    assert seen(after["gpu-power-watts"]) == (True, 400, 30, Severity.WARNING)
+    Desk(store).do(alerts.edit_rule, ROOT, "gpu-memory", {"enabled": False})
+    assert not rules(asked)["gpu-memory"].enabled, "an operator may switch it off again"
+    assert not rules(Thresholds())["gpu-utilization"].enabled
 
 
 def test_only_operators(desk: Desk) -> None:

@@ -21,11 +21,11 @@ HOUR = 3600.0
 
 
 def rows(desk: Desk, **where: object) -> dict[tuple[JobKind, str], PanelRow]:
-    return {(row.kind, row.model): row for row in panel(desk.state, **where).rows}  # type: ignore[arg-type]
+    return {(row.kind, row.model): row for row in panel(desk.state, desk.now, **where).rows}  # type: ignore[arg-type]
 
 
 def sums(desk: Desk, **where: object) -> dict[JobKind, PanelRow]:
-    return {row.kind: row for row in panel(desk.state, **where).kinds}  # type: ignore[arg-type]
+    return {row.kind: row for row in panel(desk.state, desk.now, **where).kinds}  # type: ignore[arg-type]
 
 
 def test_running_and_waiting_for_one_and_for_all(desk: Desk) -> None:
@@ -72,9 +72,9 @@ def test_filters_by_kind_and_model(teams: Desk) -> None:
     teams.cycle()
     assert set(rows(teams, kind=TRAINING)) == {(TRAINING, "A10"), (TRAINING, "A100")}
     assert set(rows(teams, model="A100")) == {(kind, "A100") for kind in JobKind}
-    (row,) = panel(teams.state, kind=TRAINING, model="A100").rows
+    (row,) = panel(teams.state, teams.now, kind=TRAINING, model="A100").rows
     assert (row.running, row.occupied, row.free) == (1, 2.0, 6.0)
-    (total,) = panel(teams.state, kind=TRAINING, model="A100").kinds
+    (total,) = panel(teams.state, teams.now, kind=TRAINING, model="A100").kinds
     assert (total.running, total.occupied) == (1, 2.0)
 
 
@@ -94,7 +94,7 @@ def test_free_is_what_is_in_good_order(store: Store) -> None:
     desk.submit(draft("half", request=Request(gpu_milli=500)))
     desk.cycle()
     row = rows(desk)[TRAINING, "A10"]
-    assert (row.total, row.free, row.occupied) == (4.0, 2.5, 0.5)
+    assert (row.total, row.free, row.occupied) == (4.0, 2.0, 0.5)
 
 
 # ------------------------------------------------------------------------------------------------ scores

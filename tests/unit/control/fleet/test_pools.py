@@ -90,7 +90,7 @@ def test_an_emptied_pool_can_have_another_model(desk: Desk) -> None:
     assert gpus_of(desk, "any") == set()
     with desk.store.read() as tx:
         owned = pools.pool_owners(tx)
-    views = {view.record.name: view for view in pools.pool_views(desk.state, owned)}
+    views = {view.record.name: view for view in pools.pool_views(desk.state, owned, desk.now)}
     assert (views["any"].model, views["default"].model) == (None, None)
 
 
@@ -105,7 +105,8 @@ def test_a_pool_shows_what_is_in_it(desk: Desk) -> None:
     )
     desk.cycle()
     with desk.store.read() as tx:
-        view = next(item for item in pools.pool_views(desk.state, pools.pool_owners(tx)) if item.record.name == "big")
+        shown = pools.pool_views(desk.state, pools.pool_owners(tx), desk.now)
+    view = next(item for item in shown if item.record.name == "big")
     assert (view.model, view.group, view.queues) == ("A100", None, ("big", "big-short"))
     assert (len(view.gpus), view.free_gpus, view.held_milli) == (8, 3, 4500)
     assert (view.running, view.queued) == (2, 1)

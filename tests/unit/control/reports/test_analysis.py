@@ -23,7 +23,7 @@ RULES = AnalysisRules()
 def analysis(desk: Desk, history: Any, since: float = 0.0) -> Any:
     with desk.store.read() as tx:
         past = past_of(tx, since, desk.now)
-    return run_analysis(snapshot_of(desk.state), past, history, since, desk.now, RULES)
+    return run_analysis(snapshot_of(desk.state, desk.now), past, history, since, desk.now, RULES)
 
 
 def test_findings_and_usage_of_one_story(desk: Desk) -> None:
@@ -71,8 +71,8 @@ def test_a_preview_changes_nothing(desk: Desk) -> None:
     first, second, third = desk.started(draft("first", gpus=3), draft("second", gpus=3), draft("third", gpus=1))
     desk.hear(desk.job(first.id), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
     desk.now += HOUR
-    before = snapshot_of(desk.state)
+    before = snapshot_of(desk.state, desk.now)
     plan = preview_defragmentation(before, desk.now, RULES)
     assert [(move.job_id, move.from_node, move.to_node) for move in plan.moves] == [(third.id, "n1", "n2")]
     assert second.allocation is not None
-    assert snapshot_of(desk.state) == before
+    assert snapshot_of(desk.state, desk.now) == before

@@ -122,8 +122,31 @@ def test_a_round_without_news_writes_nothing() -> None:
     assert watch.writes == 2  # pending, and firing
     watch.temperatures(1000, g=97, cool=40)
     (alert,) = watch.live.values()
-    assert (alert.value, alert.worst, watch.writes) == (90, 97, 3), "a worst value that is clearly worse is kept"
-    assert alert.text == "GPU g (on n1) is at 90 °C (above 85 °C)"
+    assert (alert.value, alert.worst, watch.writes) == (97, 97, 3), "a value that is clearly another one is kept"
+    assert alert.text == "GPU g (on n1) is at 97 °C (above 85 °C)"
+
+
+def test_value_and_text_follow_the_readings() -> None:
+    watch = Watch()
+    for at, celsius in ((0, 90), (10, 92), (20, 99)):
+        watch.temperatures(at, g=celsius)
+    (alert,) = watch.live.values()
+    assert (alert.value, alert.worst, alert.text) == (99, 99, "GPU g (on n1) is at 99 °C (above 85 °C)")
+    watch.temperatures(25, g=88)
+    (alert,) = watch.live.values()
+    assert (alert.value, alert.worst, alert.text) == (88, 99, "GPU g (on n1) is at 88 °C (above 85 °C)")
+    watch.temperatures(30, g=70)
+    (alert,) = watch.live.values()
+    assert (alert.state, alert.value) == (AlertState.FIRING, 70)
+    assert alert.text == "GPU g (on n1) is at 70 °C (no longer above 85 °C)"
+    watch.look(35, Facts(now=35, gpus=[GpuFact(id="g", node="n1", temperature_celsius=90, jobs=("j-7",))]))
+    watch.look(40, Facts(now=40, gpus=[GpuFact(id="g", node="n1", temperature_celsius=90, jobs=("j-8",))]))
+    (alert,) = watch.live.values()
+    assert alert.text == "GPU g (on n1 under j-8) is at 90 °C (above 85 °C)", "the job that holds it now"
+    for at in (50, 55, 60, 65, 70):
+        watch.temperatures(at, g=60)
+    (over,) = watch.over
+    assert over.text == "GPU g (on n1) is at 99 °C (above 85 °C). Over: GPU g (on n1) is at 60 °C"
 
 
 def test_the_end_says_why() -> None:

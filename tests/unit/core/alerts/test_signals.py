@@ -28,6 +28,7 @@ GPU = GpuFact(
     model="A10",
     temperature_celsius=91.4,
     power_part=0.5,
+    power_watts=350.0,
     utilization=0.25,
     memory_part=0.9,
     errors=("XID 79", "XID 79"),
@@ -61,6 +62,7 @@ FACTS = Facts(
 #: values and texts by signal and subject
 MEASURED: dict[str, dict[str, tuple[float, str]]] = {
     "gpu-temperature": {"g1": (91.4, "GPU g1 (A10 on n1 under j-1) is at 91 °C")},
+    "gpu-power-watts": {"g1": (350, "GPU g1 (A10 on n1 under j-1) draws 350 W")},
     "gpu-power": {"g1": (50, "GPU g1 (A10 on n1 under j-1) draws 50 % of its power limit")},
     "gpu-utilization": {"g1": (25, "GPU g1 (A10 on n1 under j-1) is 25 % busy")},
     "gpu-memory": {"g1": (90, "the memory of GPU g1 (A10 on n1 under j-1) is 90 % full")},
@@ -122,7 +124,7 @@ def test_the_rules_that_corral_comes_with() -> None:
     thresholds = (rules["gpu-temperature"].threshold, rules["gpu-utilization"].threshold, rules["gpu-memory"].threshold)
     assert thresholds == (85, 95, 90)
     off = sorted(rule.name for rule in rules.values() if not rule.enabled)
-    assert off == ["gpu-memory", "gpu-utilization", "gpus-free"]
+    assert off == ["gpu-memory", "gpu-power-watts", "gpu-utilization", "gpus-free"]
     asked = {rule.name: rule for rule in builtin_rules(Thresholds(temperature_celsius=80, free_gpus=4))}
     assert (asked["gpus-free"].enabled, asked["gpus-free"].threshold, asked["gpu-temperature"].threshold) == (
         True,

@@ -42,7 +42,7 @@ def read(*readings: GpuReading) -> LatestReadings:
 
 
 def shown(state: State, latest: LatestReadings, caller: Caller = OPERATOR, now: float = 10.0) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(map_of(fleet_now(state), latest.all(now), caller, now))
+    body: dict[str, Any] = json.loads(map_of(fleet_now(state, now), latest.all(now), caller, now))
     GpuMapView.model_validate(body)
     assert {len(column) for column in body["gpus"].values()} == {len(body["gpus"]["id"])}
     return body

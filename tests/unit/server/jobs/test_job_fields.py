@@ -43,6 +43,8 @@ SAMPLES: dict[str, tuple[Any, Any]] = {
     "image": ("registry.example/a:1", "registry.example/b:1"),
     "venv": ("/envs/a", "/envs/b"),
     "max_retries": (1, 9),
+    "retry_on": (("exit", "75"), ("any",)),
+    "idles": (True, False),
     "preemptible": (False, True),
     "restart_unsaved": (True, False),
     "checkpoint_interval": (60.0, 90.0),
@@ -108,6 +110,7 @@ OTHER_SPEC = frozenset(
         "array_index",
         "array_name",
         "array_size",
+        "items",
         "parameters",
         "mounts",
         "task",
@@ -149,7 +152,7 @@ def test_every_field_of_a_job_is_a_row_of_the_table() -> None:
 
 def test_every_row_is_in_the_draft_the_requests_and_the_view() -> None:
     assert set(JOB_FIELDS) == set(JobArray.model_fields)
-    assert set(JOB_FIELDS) - {"array"} == set(JobCreate.model_fields)
+    assert set(JOB_FIELDS) - {"array", "pack"} == set(JobCreate.model_fields)
     assert {row.attribute for row in KEPT_BY_JOB} <= {field.name for field in fields(jobs.JobDraft)}
     assert {row.attribute for row in PLAIN} <= set(JobView.model_fields)
     assert editable(Edit.ALWAYS, Edit.WAITING, Edit.UNSTARTED) == set(JobEdit.model_fields)

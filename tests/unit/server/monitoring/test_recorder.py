@@ -211,7 +211,7 @@ def a_fleet() -> FleetFacts:
             PutJob(job=waiting(3, request=Request(gpus=1), queued_at=T - 60)),
         ]
     )
-    return read_fleet(state)
+    return read_fleet(state, T)
 
 
 def test_the_fleet_in_a_few_numbers() -> None:

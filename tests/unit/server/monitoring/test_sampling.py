@@ -213,16 +213,16 @@ def test_stop_does_not_wait_for_a_collector_that_hangs(monkeypatch: pytest.Monke
     assert sink.rounds == []
 
 
-def test_the_load_of_a_node_is_the_mean_use_of_its_gpus() -> None:
+def test_the_use_of_gpus_by_node() -> None:
     readings = [
         GpuReading(gpu_id="a0", at=1.0, utilization=0.2),
         GpuReading(gpu_id="a1", at=1.0, utilization=0.6),
         GpuReading(gpu_id="b0", at=1.0, lost=True),
         GpuReading(gpu_id="unknown", at=1.0, utilization=1.0),
     ]
-    assert loads_of(readings, {"a0": "a", "a1": "a", "b0": "b"}) == {"a": pytest.approx(0.4)}
+    assert loads_of(readings, {"a0": "a", "a1": "a", "b0": "b"}) == {"a": {"a0": 0.2, "a1": 0.6}}
     logged: list[object] = []
     loads = NodeLoads(lambda: {"a0": "a"}, logged.append)
     loads.take(Round(at=1.0, gpus=readings))
     loads.take(Round(at=2.0))
-    assert logged == [{"a": 0.2}]
+    assert logged == [{"a": {"a0": 0.2}}]

@@ -34,6 +34,7 @@ def reading(gpu_id: str, **values: object) -> GpuReading:
     usual = {
         "at": NOW - 2,
         "utilization": 0.8,
+        "sm_activity": 0.5,
         "memory_used_bytes": 8 << 30,
         "memory_total_bytes": 80 << 30,
         "temperature_celsius": 61.5,
@@ -88,7 +89,7 @@ def exposed(**changes: object) -> dict[tuple[str, frozenset[tuple[str, str]]], f
     gpus = [gpu.id for found in state.snapshot.nodes.values() for gpu in found.gpus]
     usual = {
         "now": NOW,
-        "fleet": read_fleet(state),
+        "fleet": read_fleet(state, NOW),
         "job_counts": {"running": 1, "queued": 1, "completed": 7},
         "measured": {gpu: LatestReading(reading=reading(gpu), stale=gpu == gpus[-1]) for gpu in gpus},
         "hosts": {"n1": host("n1"), "n2": host("n2", stale=True)},
@@ -141,10 +142,16 @@ def test_waits_and_ends_are_counted_from_what_was_committed() -> None:
     metrics = ServerMetrics("1")
     happened: list[tuple[str, dict[str, Any]]] = [
         ("job.planned", {"attempt": 1, "queue": "night", "waited_seconds": 70.0}),
-        ("job.running", {"attempt": 1}),
+        ("job.running", {"attempt": 1, "queue": "night", "submitted_seconds": 75.0}),
+        ("job.running", {"attempt": 2, "queue": "night"}),
+        ("gpu.xid", {"code": 79}),
+        ("gpu.xid", {"code": 79}),
         ("job.requeued", {"reason": "gpu_failed", "state": "queued"}),
         ("job.planned", {"attempt": 2, "queue": "night", "waited_seconds": 0.0}),
-        ("job.completed", {"reason": "exit_code", "state": "completed"}),
+        (
+            "job.completed",
+            {"reason": "exit_code", "state": "completed", "queue": "night", "completion_seconds": 500.0},
+        ),
         ("job.stopped", {"reason": "stopped_by_user"}),
         ("job.preempting", {"rule": "guarantee", "lost_gpu_seconds": 90.0}),
         ("job.gave-way", {"rule": "guarantee", "saved": True, "lost_gpu_seconds": 2.5}),
@@ -161,6 +168,10 @@ def test_waits_and_ends_are_counted_from_what_was_committed() -> None:
     assert 'corral_job_wait_seconds_bucket{queue="night",le="60"} 1' in text
     assert 'corral_job_wait_seconds_bucket{queue="night",le="300"} 2' in text
     assert 'corral_job_wait_seconds_sum{queue="night"} 70' in text
+    assert 'corral_job_start_seconds_sum{queue="night"} 75' in text
+    assert 'corral_job_start_seconds_count{queue="night"} 1' in text, "later attempts are no submissions"
+    assert 'corral_job_completion_seconds_sum{queue="night"} 500' in text
+    assert 'corral_gpu_xid_errors_total{gpu="j-1",xid="79"} 2' in text
     assert 'corral_jobs_ended_total{state="completed",reason="exit_code"} 1' in text
     assert 'corral_jobs_ended_total{state="stopped",reason="stopped_by_user"} 1' in text
     assert 'corral_jobs_requeued_total{reason="gpu_failed"} 1' in text
@@ -177,11 +188,13 @@ def test_the_fleet_in_numbers() -> None:
     first = a_fleet().snapshot.nodes["n1"].gpus[0]
     pool_and_model = {"pool": first.pool, "model": first.model}
     gpu = of(gpu=first.id, node="n1", **pool_and_model)
+    assert seen["corral_gpu_sm_activity_ratio", gpu] == 0.5
+    assert seen["corral_cluster_compute_efficiency_ratio", of()] == 0.5
     assert seen["corral_jobs", of(state="completed")] == 7
     assert seen["corral_jobs", of(state="failed")] == 0
     assert seen["corral_gpus", of(**pool_and_model)] == 4
     assert seen["corral_gpus_held", of(**pool_and_model)] == 1
-    assert seen["corral_gpus_free", of(**pool_and_model)] == 3
+    assert seen["corral_gpus_free", of(**pool_and_model)] == 0, "one is held, one failed, two are down"
     assert seen["corral_gpus_by_health", of(**pool_and_model, health="failed")] == 1
     assert seen["corral_gpus_by_health", of(**pool_and_model, health="suspect")] == 0
     assert seen["corral_nodes", of(state="down")] == 1
@@ -253,7 +266,7 @@ def test_promtool_finds_nothing_to_say() -> None:
     gpus = [gpu.id for found in state.snapshot.nodes.values() for gpu in found.gpus]
     seen = Seen(
         now=NOW,
-        fleet=read_fleet(state),
+        fleet=read_fleet(state, NOW),
         job_counts={},
         measured={gpu: LatestReading(reading=reading(gpu), stale=False) for gpu in gpus},
         hosts={"n1": host("n1")},

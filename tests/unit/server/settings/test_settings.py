@@ -352,3 +352,14 @@ def test_when_jobs_are_preempted_and_starts_protected(tmp_path: Path) -> None:
         "policies: {enable_preemption: false, preemption_min_run_minutes: 0.5}\nscheduling: {protected_starts: 9}\n"
     )
     assert rules(changed) == (PreemptionRules(enabled=False, min_run_seconds=30.0), BackfillRules(protected=9))
+
+
+def test_only_thresholds_of_the_file_raise_alerts(tmp_path: Path) -> None:
+    usual = load(tmp_path).alert_thresholds
+    assert (usual.temperature_celsius, usual.temperature_seconds) == (85, 15)
+    assert (usual.utilization_percent, usual.memory_percent, usual.power_watts) == (None, None, None)
+    asked = load(tmp_path, "monitoring: {alert_thresholds: {utilization: 95, power_watts: 400}}\n").alert_thresholds
+    assert (asked.utilization_percent, asked.memory_percent, asked.power_watts) == (95, None, 400)
+    assert (asked.duration_seconds, asked.temperature_seconds) == (60, 15)
+    long = load(tmp_path, "monitoring: {alert_thresholds: {memory: 90, duration_seconds: 600}}\n").alert_thresholds
+    assert (long.memory_percent, long.duration_seconds, long.temperature_seconds) == (90, 600, 600)

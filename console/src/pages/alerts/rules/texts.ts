@@ -86,6 +86,7 @@ export const texts = defineTexts({
 /** What rules can watch; the server's own words stand in for any that is not here. */
 export const signals = defineTexts({
   "gpu-temperature": ["temperature of a GPU", "GPU 温度"],
+  "gpu-power-watts": ["power that a GPU draws", "GPU 功耗"],
   "gpu-power": ["part of its power limit that a GPU draws", "GPU 功耗占功率上限的比例"],
   "gpu-utilization": ["utilisation of a GPU", "GPU 利用率"],
   "gpu-memory": ["used part of a GPU's memory", "GPU 显存使用率"],

@@ -124,13 +124,20 @@ function Health({ gpu }: { gpu: Gpu }) {
   );
 }
 
+/** Why a GPU without jobs can be used now, or not. */
+function idleText(gpu: Gpu): "takenByOthers" | "free" | "reserved" | "notFree" {
+  if (gpu.taken) return "takenByOthers";
+  if (gpu.reserved) return "reserved";
+  return gpu.free ? "free" : "notFree";
+}
+
 function Users({ gpu }: { gpu: Gpu }) {
   const t = useTexts(texts);
   const first = gpu.jobs[0];
   if (first === undefined)
     return (
       <Text size="sm" c="dimmed">
-        {t(gpu.taken ? "takenByOthers" : "free")}
+        {t(idleText(gpu))}
       </Text>
     );
   return (

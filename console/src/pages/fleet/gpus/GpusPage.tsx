@@ -32,7 +32,7 @@ export default function GpusPage() {
     () => gpus.data?.filter((gpu) => cluster === "" || gpu.cluster === cluster),
     [gpus.data, cluster],
   );
-  const free = here?.filter((gpu) => gpu.allocated === 0 && !gpu.taken).length ?? 0;
+  const free = here?.filter((gpu) => gpu.free).length ?? 0;
   return (
     <>
       <PageHeader title={page("gpus")} detail={here !== undefined && t("summary", { n: here.length, free })} />

@@ -16,6 +16,8 @@ const usual: Gpu = {
   pool: "default",
   allocated: 0,
   taken: false,
+  free: true,
+  reserved: false,
   jobs: [],
   reading: null,
   link_group: "",
@@ -37,7 +39,10 @@ describe("refusalOf", () => {
 });
 
 describe("matching", () => {
-  const gpus = [usual, gpu({ id: "b-gpu0", node: "b", model: "H100", health: "suspect", allocated: 1, jobs: [job] })];
+  const gpus = [
+    usual,
+    gpu({ id: "b-gpu0", node: "b", model: "H100", health: "suspect", allocated: 1, free: false, jobs: [job] }),
+  ];
   const ids = (choice: Partial<Parameters<typeof matching>[1]>) =>
     matching(gpus, { q: "", health: [], model: "", pool: "", node: "", use: "", ...choice }).map((one) => one.id);
   it("narrows by each filter", () => {

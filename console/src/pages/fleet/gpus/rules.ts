@@ -35,7 +35,7 @@ export function matching(gpus: readonly Gpu[], { q, health, model, pool, node, u
       (model === "" || gpu.model === model) &&
       (pool === "" || gpu.pool === pool) &&
       (node === "" || gpu.node === node) &&
-      (use === "" || (use === "free") === (gpu.allocated === 0 && !gpu.taken)) &&
+      (use === "" || (use === "free") === gpu.free) &&
       (text === "" ||
         [gpu.id, gpu.node, ...gpu.jobs.flatMap((job) => [job.user, job.id, job.name])].some((one) =>
           one?.toLowerCase().includes(text),

@@ -11,6 +11,8 @@ export const texts = defineTexts({
   health: ["Health", "健康"],
   use: ["Use", "使用"],
   free: ["free", "空闲"],
+  notFree: ["not usable now", "当前不可用"],
+  reserved: ["reserved", "已预留"],
   takenByOthers: ["taken by others", "被外部占用"],
   used: ["in use", "使用中"],
   utilization: ["Load", "负载"],

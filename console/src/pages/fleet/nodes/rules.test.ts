@@ -14,6 +14,7 @@ const usual: Node = {
   load: 0,
   gpus_total: 0,
   gpus_free: 0,
+  gpus_reserved: 0,
   gpus_allocated: 0,
   taken: { gpus: 0, cpus: 0, memory_bytes: 0 },
   gpus: [],

@@ -256,5 +256,6 @@ export const rules = defineTexts({
   reservation: ["reservation", "预留"],
   order: ["order of the queue", "队列次序"],
   overrun: ["ran longer than expected", "超出预计时长"],
+  defragmentation: ["moved so that whole nodes are free", "为腾出整节点而迁移"],
   move: ["went on elsewhere", "迁移到别处"],
 });

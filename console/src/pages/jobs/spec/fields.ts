@@ -108,7 +108,10 @@ export const PLAIN_FIELDS = [
     read: (job) => job.max_retries,
     place: "order",
     label: ["Retries", "重试次数"],
-    hint: ["After failures that are not the program's own", "仅限非程序自身原因的失败"],
+    hint: [
+      "After failures of the program, where --retry-on or the installation asks for them",
+      "程序失败后重试的次数，需由 --retry-on 或平台设置开启",
+    ],
     placeholder: "3",
     flag: "retries",
   },

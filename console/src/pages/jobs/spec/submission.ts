@@ -37,6 +37,8 @@ const FIELDS: Fields = {
   ...eachPlain((row) => (job: Job) => shownValue(row, job)),
   // Jobs are preemptible by default.
   preemptible: (job) => (job.preemptible ? undefined : false),
+  retry_on: (job) => job.retry_on,
+  idles: (job) => (job.idles ? true : undefined),
   image: (job) => job.image,
   mounts: (job) => (job.mounts ?? []).map((mount) => mountText(ofMount(mount))),
   after: (job) => job.after,

@@ -1,13 +1,15 @@
-/** The moves that would free whole nodes, and how the nodes look before and after them. A preview only. */
-import { Anchor, Box, Group, List, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
+/** The moves that would free whole nodes, how the nodes look before and after them, and the latest run of such moves. */
+import { Anchor, Box, Button, Group, List, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { LayoutGrid } from "lucide-react";
 
-import { $api, type Schema } from "@/api/client";
+import { $api, api, sent, type Schema } from "@/api/client";
+import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { NodeStrip, Swatch } from "@/pages/reports/analysis/NodeStrip";
 import { places } from "@/pages/reports/analysis/places";
 import { texts } from "@/pages/reports/analysis/texts";
+import { useConfirm } from "@/parts/confirm";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
@@ -15,12 +17,17 @@ import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
 
 type Plan = Schema<"DefragmentationView">;
+type Run = Schema<"DefragmentationRunView">;
+
+const TOUCHED = ["/analysis/defragmentation", "/analysis/defragmentation/run", "/jobs"] as const;
+const POLL_MS = 5_000;
 
 export function Defragmentation() {
   const t = useTexts(texts);
   const { data: plan, error, refetch } = $api.useQuery("get", "/analysis/defragmentation");
   return (
-    <Panel title={t("defragmentation")}>
+    <Panel title={t("defragmentation")} tools={(plan?.moves.length ?? 0) > 0 ? <Approve /> : undefined}>
+      <LatestRun />
       {error !== null ? (
         <ProblemNote error={error} onRetry={() => void refetch()} />
       ) : plan === undefined ? (
@@ -37,6 +44,77 @@ export function Defragmentation() {
         </Stack>
       )}
     </Panel>
+  );
+}
+
+function Approve() {
+  const t = useTexts(texts);
+  const confirm = useConfirm();
+  const start = useAction({
+    run: () => sent(api.POST("/analysis/defragmentation", { body: {} })),
+    touches: TOUCHED,
+    done: () => t("approved"),
+  });
+  return (
+    <Button
+      size="xs"
+      loading={start.isPending}
+      onClick={() =>
+        confirm({
+          title: t("approveTitle"),
+          text: t("approveText"),
+          action: t("approve"),
+          onConfirm: () => start.mutate(undefined),
+        })
+      }
+    >
+      {t("approve")}
+    </Button>
+  );
+}
+
+/** Nothing before the first run. */
+function LatestRun() {
+  const { data: run } = $api.useQuery(
+    "get",
+    "/analysis/defragmentation/run",
+    {},
+    { retry: false, refetchInterval: POLL_MS },
+  );
+  return run === undefined ? null : <RunMoves run={run} />;
+}
+
+function RunMoves({ run }: { run: Run }) {
+  const t = useTexts(texts);
+  const cancel = useAction({
+    run: () => sent(api.POST("/analysis/defragmentation/run/cancel")),
+    touches: TOUCHED,
+    done: () => t("movesCancelled"),
+  });
+  const waits = run.moves.some((move) => move.state === "waiting");
+  return (
+    <Box mb="md">
+      <Group justify="space-between">
+        <Title order={3}>{t("latestRun")}</Title>
+        {waits && (
+          <Button size="xs" variant="default" loading={cancel.isPending} onClick={() => cancel.mutate(undefined)}>
+            {t("cancelMoves")}
+          </Button>
+        )}
+      </Group>
+      <List size="sm" aria-label={t("latestRun")}>
+        {run.moves.map((move) => (
+          <List.Item key={move.job}>
+            {t("runMove", { name: move.name, from: move.from_node, to: move.to_node, state: t(`move-${move.state}`) })}
+            {move.detail !== "" && (
+              <Text size="xs" c="dimmed">
+                {move.detail}
+              </Text>
+            )}
+          </List.Item>
+        ))}
+      </List>
+    </Box>
   );
 }
 

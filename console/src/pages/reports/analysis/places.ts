@@ -40,6 +40,5 @@ function movedGpus(plan: Schema<"DefragmentationView">, when: "before" | "after"
 
 function placed(gpu: Schema<"GpuView">, job: string | undefined, wasLeft: boolean): Place {
   if (job !== undefined) return { id: gpu.id, look: "moves", job };
-  const isHeld = gpu.jobs.length > 0 && !wasLeft;
-  return { id: gpu.id, look: isHeld ? "stays" : "free", job: "" };
+  return { id: gpu.id, look: wasLeft || gpu.free ? "free" : "stays", job: "" };
 }

@@ -41,7 +41,7 @@ export function FreeGpus({ pool }: { pool: string }) {
   );
 }
 
-/** Free is what takes work: untouched by jobs of corral and of others, healthy, on a node that is ready. */
+/** The server decides which GPUs are free. */
 export function freePerModel(map: Schema<"GpuMapView">, pool: string, cluster = ""): readonly ModelCount[] {
   const counts = new Map<string, { free: number; total: number }>();
   for (const [at, model] of map.gpus.model.entries()) {
@@ -50,10 +50,8 @@ export function freePerModel(map: Schema<"GpuMapView">, pool: string, cluster = 
     if (cluster !== "" && node?.cluster !== cluster) continue;
     const name = map.models[model] ?? "";
     const count = counts.get(name) ?? { free: 0, total: 0 };
-    const isReady = node?.state === "ready";
     count.total += 1;
-    const isUntouched = map.gpus.allocated[at] === 0 && map.gpus.taken[at] !== true;
-    if (isUntouched && map.gpus.health[at] === "healthy" && isReady) count.free += 1;
+    if (map.gpus.free[at] === true) count.free += 1;
     counts.set(name, count);
   }
   return [...counts]

@@ -40,6 +40,14 @@ SIGNALS: dict[str, Signal] = {
         describe=gpu_power.describe,
         step=5.0,
     ),
+    "gpu-power-watts": Signal(
+        scope=Scope.GPU,
+        description="power that a GPU draws",
+        unit="W",
+        read=gpu_power.read_watts,
+        describe=gpu_power.describe_watts,
+        step=20.0,
+    ),
     "gpu-utilization": Signal(
         scope=Scope.GPU,
         description="how busy a GPU is",
@@ -76,7 +84,7 @@ SIGNALS: dict[str, Signal] = {
         unit="min",
         read=gpu_idle.read,
         describe=gpu_idle.describe,
-        step=15.0,
+        step=5.0,
     ),
     "node-lost": Signal(
         scope=Scope.NODE,
@@ -106,7 +114,7 @@ SIGNALS: dict[str, Signal] = {
         unit="min",
         read=queue_wait.read,
         describe=queue_wait.describe,
-        step=30.0,
+        step=5.0,
     ),
     "job-failed": Signal(
         scope=Scope.JOB,

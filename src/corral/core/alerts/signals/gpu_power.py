@@ -1,4 +1,4 @@
-"""`gpu-power`: the power that a GPU draws, as a part of its power limit."""
+"""`gpu-power` and `gpu-power-watts`: the power that a GPU draws, as a part of its power limit and in watts."""
 
 from __future__ import annotations
 
@@ -12,3 +12,11 @@ def read(gpu: GpuFact) -> float | None:
 
 def describe(gpu: GpuFact, value: float) -> Finding:
     return about_gpu(gpu, f"{gpu_label(gpu)} draws {value:.0f} % of its power limit")
+
+
+def read_watts(gpu: GpuFact) -> float | None:
+    return gpu.power_watts
+
+
+def describe_watts(gpu: GpuFact, value: float) -> Finding:
+    return about_gpu(gpu, f"{gpu_label(gpu)} draws {value:.0f} W")

@@ -11,4 +11,4 @@ def read(pool: PoolFact) -> float | None:
 
 
 def describe(pool: PoolFact, value: float) -> Finding:
-    return Finding(text=f"{pool.free} of {pool.gpus} GPUs of pool {pool.id} are free")
+    return Finding(text=f"{value:.0f} of {pool.gpus} GPUs of pool {pool.id} are free")

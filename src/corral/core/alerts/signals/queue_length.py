@@ -11,4 +11,4 @@ def read(queue: QueueFact) -> float | None:
 
 
 def describe(queue: QueueFact, value: float) -> Finding:
-    return Finding(text=f"{queue.waiting} jobs wait in queue {queue.id}")
+    return Finding(text=f"{value:.0f} jobs wait in queue {queue.id}")

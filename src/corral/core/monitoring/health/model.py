@@ -67,7 +67,9 @@ class HealthRules:
     #: bad readings in a row that make a suspect GPU failed
     confirm_readings: int = 3
     #: None: idleness does not count
-    idle_grace_seconds: float | None = 1800.0
+    idle_grace_seconds: float | None = 300.0
+    #: the idle time after which a GPU has failed
+    idle_fail_seconds: float = 1800.0
     recover_seconds: float = 300.0
     #: the time between two readings that are further apart is unknown
     gap_seconds: float = 60.0
@@ -107,6 +109,8 @@ class HolderFacts(Protocol):
     def running_since(self) -> float | None: ...
     @property
     def after_gpu_failure(self) -> bool: ...
+    @property
+    def idles(self) -> bool: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

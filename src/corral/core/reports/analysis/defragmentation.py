@@ -1,4 +1,4 @@
-"""A short list of moves that would free whole nodes. It is only a proposal: corral does not make these moves.
+"""A short list of moves that would free whole nodes. It is a proposal, which an operator approves.
 
 A node is worth emptying if all its jobs can be restarted on other nodes that are in use anyway. The cheapest nodes are
 emptied first. A freed node gets no job, and a node that got a job is not emptied, so that the moves can be made one
@@ -7,12 +7,12 @@ after the other and each finds its place free.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corral.core.fleet.resources import grant_on
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState
-from corral.core.reports.analysis.free_gpus import fleet_now, gpu_domains, waiting_jobs
 from corral.core.reports.analysis.model import HOUR, AnalysisInput, DefragmentationPlan, FreedNode, Move
+from corral.core.reports.analysis.present_fleet import fleet_now, gpu_domains, waiting_jobs
 from corral.core.scheduling.placement.search import choose_gpus, find_place, has_cpu_and_memory
 from corral.core.snapshot.node_index import Domain, DomainIndex, Fleet, Slot, places
 
@@ -118,12 +118,13 @@ class _Planner:
 
     def _place_elsewhere(self, job: Job, away_from: str) -> tuple[Move, Slot] | None:
         assert job.allocation is not None
+        avoiding = replace(job, avoid_gpus=(*job.avoid_gpus, *self._seen.reserved))
         best: tuple[int, int, Slot, tuple[str, ...]] | None = None
         for place in places(self._index.members & self._fleet.eligible(job.request.labels, job.avoid_nodes)):
             slot = self._fleet.slots[place]
             if slot.node.id == away_from or slot.node.id in self._freed or not self._is_in_use(slot):
                 continue
-            gpus = choose_gpus(slot, self._index, job)
+            gpus = choose_gpus(slot, self._index, avoiding)
             if gpus is None or not has_cpu_and_memory(slot, job.request):
                 continue
             left = sum(slot.free_milli[gpu] for gpu in slot.domains[self._index.domain])

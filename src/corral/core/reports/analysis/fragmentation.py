@@ -5,8 +5,8 @@ from __future__ import annotations
 from corral.core.alerts.model import Severity
 from corral.core.model import Job
 from corral.core.reports.analysis.defragmentation import plan_moves
-from corral.core.reports.analysis.free_gpus import fleet_now, gpu_domains, typical_sizes, waiting_jobs
 from corral.core.reports.analysis.model import AnalysisInput, DefragmentationPlan, Finding, FindingKind
+from corral.core.reports.analysis.present_fleet import fleet_now, gpu_domains, typical_sizes, waiting_jobs
 from corral.core.scheduling.placement.search import could_ever_fit, find_place
 from corral.core.snapshot.node_index import Domain, DomainIndex, Fleet, places
 

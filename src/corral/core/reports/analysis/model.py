@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -123,6 +123,8 @@ class AnalysisInput:
     #: waiting jobs and jobs that hold resources
     jobs: tuple[Job, ...] = ()
     queues: Mapping[str, Queue] = field(default_factory=dict)
+    #: GPUs that are reserved now: no job is moved to them
+    reserved: Set[str] = frozenset()
     #: all attempts that held resources in the period
     usage: tuple[UsageLine, ...] = ()
     #: mean utilization of each GPU in the last `recent_seconds`; absent without measurements

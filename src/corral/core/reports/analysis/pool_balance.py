@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from corral.core.alerts.model import Severity
 from corral.core.model import WHOLE
 from corral.core.quantities import format_duration
-from corral.core.reports.analysis.free_gpus import fleet_now, gpu_domains, waiting_jobs
 from corral.core.reports.analysis.model import AnalysisInput, Finding, FindingKind
+from corral.core.reports.analysis.present_fleet import fleet_now, gpu_domains, waiting_jobs
 from corral.core.snapshot.node_index import Domain, Fleet, places
 
 

@@ -28,7 +28,7 @@ from corral.core.scheduling.forecast.remaining_time import (
     seconds_left,
 )
 from corral.core.scheduling.plan.plan import Plan, Preemption, Resize
-from corral.core.snapshot.changes import Change, DropJob, PutJob, PutLastNode, PutScore
+from corral.core.snapshot.changes import Change, DropJob, PutJob, PutScore, last_node_of
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
 #: Starts that are later than this are not estimated.
@@ -109,7 +109,7 @@ class Rollout:
         for preemption in plan.preemptions:
             self._preempt(preemption)
         if plan.starts:
-            self.snapshot.apply([PutLastNode(id=plan.starts[-1].allocation.grants[-1].node)])
+            self.snapshot.apply([last_node_of(plan.starts[-1].allocation)])
 
     def _next_moment(self, plan: Plan) -> float | None:
         moments = [self.ends[0][0]] if self.ends else []

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from corral.core.model import Request
 from corral.core.scheduling.placement import fragmentation, least_loaded, pack, round_robin, spread
-from corral.core.snapshot.node_index import DomainIndex, Fleet
+from corral.core.snapshot.node_index import DomainIndex, Fleet, Slot
 
 
 class Candidates(Protocol):
@@ -22,6 +22,11 @@ class DomainOrder(Protocol):
         """All the domains, the one to be tried first at the beginning."""
 
 
+class GpuOrder(Protocol):
+    def __call__(self, fleet: Fleet, slot: Slot, gpus: Sequence[str]) -> list[str]:
+        """These GPUs of the node, the one to be used first at the beginning."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlacementPolicy:
     candidates: Candidates
@@ -29,6 +34,8 @@ class PlacementPolicy:
     description: str
     #: the order of the GPU models; None if the policy uses the order of their names
     domain_order: DomainOrder | None = None
+    #: the order of the GPUs within a node; None if the lowest index and the fullest shared GPU come first
+    gpu_order: GpuOrder | None = None
 
 
 #: every policy by the name that queues and settings use, the default one first
@@ -42,8 +49,12 @@ POLICIES: dict[str, PlacementPolicy] = {
         candidates=pack.candidates, description="the fullest node with room, so that whole nodes stay free"
     ),
     "spread": PlacementPolicy(candidates=spread.candidates, description="the emptiest node"),
-    "round-robin": PlacementPolicy(candidates=round_robin.candidates, description="one node after the other"),
+    "round-robin": PlacementPolicy(
+        candidates=round_robin.candidates, description="one node after the other", gpu_order=round_robin.gpus
+    ),
     "least-loaded": PlacementPolicy(
-        candidates=least_loaded.candidates, description="the node with the lowest measured load"
+        candidates=least_loaded.candidates,
+        description="the node with the lowest measured load",
+        gpu_order=least_loaded.gpus,
     ),
 }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 
 from corral.core.fleet.gpu_links import linked
 from corral.core.fleet.resources import grant_on
 from corral.core.model import Allocation, Grant, Job, Request, is_slice
-from corral.core.scheduling.placement import POLICIES, Candidates
+from corral.core.scheduling.placement import POLICIES, PlacementPolicy
 from corral.core.snapshot.node_index import EVERYWHERE, DomainIndex, Fleet, Slot, places, union
 
 
@@ -31,20 +32,20 @@ def find_place(fleet: Fleet, job: Job, pool: str, placement: str) -> Allocation 
     if policy.domain_order is not None:
         indexes = policy.domain_order(fleet, indexes, request, among)
     for index in indexes:
-        found = _instances(fleet, index, job, policy.candidates, among)
+        found = _instances(fleet, index, job, policy, among)
         if found is not None:
             return Allocation(grants=found, model=index.domain[1])
     return None
 
 
 def _instances(
-    fleet: Fleet, index: DomainIndex, job: Job, candidates: Candidates, among: int
+    fleet: Fleet, index: DomainIndex, job: Job, policy: PlacementPolicy, among: int
 ) -> tuple[Grant, ...] | None:
     """A place for every instance, each on another node, the best nodes first; for a gang in as few racks as
     possible."""
     request = job.request
     if request.nodes == 1:
-        found = _room(fleet, index, job, candidates, among)
+        found = _room(fleet, index, job, policy, among)
         return next(((grant,) for _, grant in found), None)
     fitting = index.with_room(request) & among
     if fitting.bit_count() < request.nodes:
@@ -52,24 +53,25 @@ def _instances(
     racks = fleet.racks()
     large_enough = [rack for rack in racks if (rack & fitting).bit_count() >= request.nodes]
     if large_enough:
-        grants = _in_one_rack(_room(fleet, index, job, candidates, among & union(large_enough)), large_enough, request)
+        grants = _in_one_rack(_room(fleet, index, job, policy, among & union(large_enough)), large_enough, request)
         if grants is not None:
             return grants
-    room = _room(fleet, index, job, candidates, among)
+    room = _room(fleet, index, job, policy, among)
     return _in_few_racks(list(room), racks, request) if racks else _first(room, request)
 
 
 def _room(
-    fleet: Fleet, index: DomainIndex, job: Job, candidates: Candidates, among: int
+    fleet: Fleet, index: DomainIndex, job: Job, policy: PlacementPolicy, among: int
 ) -> Iterator[tuple[int, Grant]]:
     """The nodes that have room for one instance, as bits, with the grant there; the best node first."""
     seen = 0
-    for place in candidates(fleet, index, job.request, among):
+    order = policy.gpu_order
+    for place in policy.candidates(fleet, index, job.request, among):
         slot = fleet.slots[place]
         if seen & slot.bit:
             continue  # a node with several shared GPUs comes up more than once
         seen |= slot.bit
-        gpus = choose_gpus(slot, index, job)
+        gpus = choose_gpus(slot, index, job, None if order is None else partial(order, fleet, slot))
         if gpus is not None and has_cpu_and_memory(slot, job.request):
             yield slot.bit, grant_on(slot.node.id, gpus, job.request)
 
@@ -107,10 +109,15 @@ def _in_few_racks(
     return tuple(grants)
 
 
-def choose_gpus(slot: Slot, index: DomainIndex, job: Job) -> tuple[str, ...] | None:
-    """Free GPUs of the node for one instance, linked ones if possible, lowest index first; None if there are too
-    few."""
+def choose_gpus(
+    slot: Slot, index: DomainIndex, job: Job, order: Callable[[Sequence[str]], list[str]] | None = None
+) -> tuple[str, ...] | None:
+    """Free GPUs of the node for one instance, linked ones if possible, in the order of the placement policy or the
+    lowest index first; None if there are too few."""
     request = job.request
+    if request.gpu_milli and order is not None:
+        fitting = slot.with_share(index.domain, request.gpu_milli, job.avoid_gpus)
+        return tuple(order(fitting)[:1]) or None
     if request.gpu_milli:
         gpu = slot.best_share(index.domain, request.gpu_milli, job.avoid_gpus)
         return None if gpu is None else (gpu,)
@@ -119,7 +126,12 @@ def choose_gpus(slot: Slot, index: DomainIndex, job: Job) -> tuple[str, ...] | N
     free = slot.whole_gpus(index.domain)
     if job.avoid_gpus:
         free = [gpu for gpu in free if gpu not in job.avoid_gpus]
-    return linked(free, slot.links, request.gpus) if len(free) >= request.gpus else None
+    if len(free) < request.gpus:
+        return None
+    if order is None:
+        return linked(free, slot.links, request.gpus)
+    chosen = set(linked(order(free), slot.links, request.gpus))
+    return tuple(gpu for gpu in free if gpu in chosen)
 
 
 def has_cpu_and_memory(slot: Slot, request: Request) -> bool:

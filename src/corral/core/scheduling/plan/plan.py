@@ -73,6 +73,8 @@ class PreemptionRule(StrEnum):
     OVERRUN = "overrun"
     #: the victim is moved to another node, so that the waiting job has room on one node
     MOVE = "move"
+    #: the job is moved to another node, so that whole nodes are free; an operator has approved it
+    DEFRAGMENTATION = "defragmentation"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -33,7 +33,7 @@ def in_the_way(snapshot: ClusterSnapshot, wanted: Reservation, now: float) -> di
     reservations: dict[str, list[str]] = defaultdict(list)
     for other in in_force(snapshot, now):
         begins, ends = window_of(other)
-        if other.name != wanted.name and since < ends and until > begins:
+        if other.name != wanted.name and not other.is_share and since < ends and until > begins:
             for gpu in other.gpus:
                 reservations[gpu].append(other.name)
     jobs: dict[str, list[str]] = defaultdict(list)
@@ -96,7 +96,7 @@ def standing_gpus(snapshot: ClusterSnapshot, pool: str, without: str, now: float
         {
             gpu
             for one in in_force(snapshot, now)
-            if one.pool == pool and one.until is None and one.name != without
+            if one.pool == pool and one.until is None and one.name != without and not one.is_share
             for gpu in one.gpus
         }
     )

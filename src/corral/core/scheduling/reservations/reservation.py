@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: Names with this prefix are reservations that the strategy `hybrid` makes by itself.
+SHARE_PREFIX = "share-"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reservation:
@@ -19,3 +22,8 @@ class Reservation:
     until: float | None = None
     #: whether preemptible jobs of other users may use GPUs that the owners do not use; they are reclaimed on demand
     lends: bool = True
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the strategy `hybrid` has made it: reservations of operators may take its GPUs."""
+        return self.name.startswith(SHARE_PREFIX)

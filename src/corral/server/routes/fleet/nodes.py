@@ -14,7 +14,7 @@ from corral.control.fleet.drain_preview import drain_preview
 from corral.control.live.unit_of_work import Caller
 from corral.control.monitoring import gpu_health
 from corral.control.scheduling import views
-from corral.core.model import GpuHealth, NodeState
+from corral.core.model import WHOLE, GpuHealth, NodeState
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.fleet.gpu_map import fleet_now, map_of
 from corral.server.fleet.summary import Sight, counted, overview_of
@@ -23,7 +23,7 @@ from corral.server.http.context import ServerContext
 from corral.server.http.paging import Cursor, Limit, page_of
 from corral.server.http.query_times import time_of
 from corral.server.http.strict_route import problems, resource_router
-from corral.server.schemas.base import ListView, rfc3339
+from corral.server.schemas.base import ListView, number, rfc3339
 from corral.server.schemas.fleet.drain_preview import DrainPreviewView, drain_preview_view
 from corral.server.schemas.fleet.gpu_map import GpuMapView
 from corral.server.schemas.fleet.nodes import (
@@ -46,7 +46,8 @@ gpu_router = resource_router("", "fleet")
 async def list_clusters(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[ClusterView]:
-    nodes, left_out = await context.inspect(views.node_views), await context.inspect(views.left_out)
+    nodes = await context.inspect(views.node_views, context.clock.now())
+    left_out = await context.inspect(views.left_out)
     items = []
     for cluster in context.settings.cluster:
         seen = context.controller.health.get(cluster.name)
@@ -63,6 +64,7 @@ async def list_clusters(
                 nodes_ready=sum(view.node.state is NodeState.READY for view in mine),
                 gpus=sum(len(view.gpus) for view in mine),
                 gpus_free=sum(view.free_gpus for view in mine),
+                gpus_allocated=number(sum(gpu.held_milli for view in mine for gpu in view.gpus) / WHOLE),
                 gpus_taken=sum(len(view.node.taken.gpus) for view in mine),
                 gpu_types=cluster.slurm.models if cluster.engine == "slurm" else {},
             )
@@ -74,7 +76,7 @@ async def list_clusters(
 async def list_nodes(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[NodeView]:
-    found = await context.inspect(views.node_views)
+    found = await context.inspect(views.node_views, context.clock.now())
     page = page_of(found, key=lambda view: (view.node.id,), limit=limit, cursor=cursor)
     measured, hosts = measured_now(context), context.readings.hosts(context.clock.now())
     items = [node_view(view, measured, caller, hosts) for view in page.items]
@@ -129,7 +131,7 @@ async def remove_node(node: str, caller: Operator, context: Context) -> Response
 
 @router.get("/gpus", operation_id="list_gpus", responses=problems())
 async def list_gpus(caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None) -> ListView[GpuView]:
-    found = [gpu for view in await context.inspect(views.node_views) for gpu in view.gpus]
+    found = [gpu for view in await context.inspect(views.node_views, context.clock.now()) for gpu in view.gpus]
     page = page_of(found, key=lambda view: (view.node, view.gpu.index, view.gpu.id), limit=limit, cursor=cursor)
     measured = measured_now(context)
     return ListView(items=[gpu_view(view, measured, caller) for view in page.items], next_cursor=page.next_cursor)
@@ -138,8 +140,9 @@ async def list_gpus(caller: AnyCaller, context: Context, limit: Limit = 50, curs
 @router.get("/gpus/map", operation_id="get_gpu_map", response_model=GpuMapView, responses=problems())
 async def get_gpu_map(caller: AnyCaller, context: Context) -> Response:
     """All GPUs in columns, small enough to be fetched every few seconds."""
-    fleet = await context.inspect(fleet_now)
-    return Response(map_of(fleet, measured_now(context), caller, context.clock.now()), media_type="application/json")
+    now = context.clock.now()
+    fleet = await context.inspect(fleet_now, now)
+    return Response(map_of(fleet, measured_now(context), caller, now), media_type="application/json")
 
 
 @router.post("/gpus/{gpu:path}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404))
@@ -209,14 +212,14 @@ def _detail(seen: ClusterHealth | None, left_out: frozenset[str]) -> str:
 
 
 async def _node(context: ServerContext, node_id: str, caller: Caller) -> NodeView:
-    for view in await context.inspect(views.node_views):
+    for view in await context.inspect(views.node_views, context.clock.now()):
         if view.node.id == node_id:
             return node_view(view, measured_now(context), caller, context.readings.hosts(context.clock.now()))
     raise NotFound(f"there is no node {node_id!r}", field="node")
 
 
 async def _gpu(context: ServerContext, gpu_id: str, caller: Caller) -> GpuView:
-    for view in await context.inspect(views.node_views):
+    for view in await context.inspect(views.node_views, context.clock.now()):
         for device in view.gpus:
             if device.gpu.id == gpu_id:
                 return gpu_view(device, measured_now(context), caller)

@@ -45,7 +45,7 @@ async def get_panel(
     cursor: Cursor = None,
 ) -> PanelPage:
     """The resource panel of one user, or of the whole installation."""
-    found = await context.inspect(panel.panel, user=user, kind=kind, model=model)
+    found = await context.inspect(panel.panel, context.clock.now(), user=user, kind=kind, model=model)
     page = page_of(found.rows, key=lambda row: (row.kind.value, row.model), limit=limit, cursor=cursor)
     return PanelPage(
         items=[panel_view(row) for row in page.items],

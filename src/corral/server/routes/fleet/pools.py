@@ -37,7 +37,7 @@ async def list_pools(
 ) -> ListView[PoolView]:
     owned = await context.read(pools.pool_owners)
     page = page_of(owned, key=lambda item: (item[0].name,), limit=limit, cursor=cursor)
-    found = await context.inspect(pools.pool_views, page.items)
+    found = await context.inspect(pools.pool_views, page.items, context.clock.now())
     return ListView(items=[pool_view(facts) for facts in found], next_cursor=page.next_cursor)
 
 
@@ -78,7 +78,7 @@ async def delete_pool(name: str, caller: Operator, context: Context) -> Response
 
 async def _shown(context: ServerContext, name: str, caller: Caller) -> PoolDetailView:
     owned = await context.read(_owned, name)
-    facts, gpus = await context.inspect(_with_gpus, [owned])
+    facts, gpus = await context.inspect(_with_gpus, [owned], context.clock.now())
     return pool_detail_view(facts, gpus, measured_now(context), caller)
 
 
@@ -87,7 +87,7 @@ def _owned(tables: Transaction, name: str) -> tuple[PoolRecord, str | None]:
 
 
 def _with_gpus(
-    state: State, owned: Sequence[tuple[PoolRecord, str | None]]
+    state: State, owned: Sequence[tuple[PoolRecord, str | None]], now: float
 ) -> tuple[pools.PoolView, dict[str, views.GpuView]]:
-    gpus = {gpu.gpu.id: gpu for node in views.node_views(state) for gpu in node.gpus}
-    return pools.pool_views(state, owned)[0], gpus
+    gpus = {gpu.gpu.id: gpu for node in views.node_views(state, now) for gpu in node.gpus}
+    return pools.pool_views(state, owned, now)[0], gpus

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corral.control.jobs import arrays
-from corral.core.jobs.arrays import parse_array
+from corral.core.jobs.arrays import parse_array, parse_packed
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.http.strict_route import problems, resource_router
 from corral.server.jobs.drafts import draft_of
@@ -17,9 +17,13 @@ router = resource_router("", "jobs")
 
 @router.post("/jobs:array", status_code=201, operation_id="submit_array", responses=problems(403, 409))
 async def submit_array(body: JobArray, caller: AnyCaller, context: Context) -> ListView[JobView]:
-    """One job for every index of an array: all of them or none."""
+    """One job for every index of an array, or of a packed array a few jobs that run its items one after another: all
+    of them or none."""
     [whole] = await filled(context, [body])
-    records = await context.execute(arrays.submit_array, caller, draft_of(whole), parse_array(body.array))
+    if body.pack:
+        records = await context.execute(arrays.submit_packed, caller, draft_of(whole), parse_packed(body.array))
+    else:
+        records = await context.execute(arrays.submit_array, caller, draft_of(whole), parse_array(body.array))
     return ListView(items=[job_view(record, caller) for record in records])
 
 

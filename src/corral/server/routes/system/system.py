@@ -95,7 +95,7 @@ async def get_metrics(request: Request, context: Context) -> Response:
     now = context.clock.now()
     seen = Seen(
         now=now,
-        fleet=await context.inspect(read_fleet),
+        fleet=await context.inspect(read_fleet, now),
         job_counts=counts.jobs,
         alerts=counts.alerts,
         measured=context.readings.all(now),

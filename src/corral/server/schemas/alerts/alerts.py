@@ -40,7 +40,7 @@ class AlertView(View):
     severity: SeverityWord
     state: Literal["pending", "firing", "resolved"]
     unit: str = Field(description="Unit of the value; empty if the rule was removed.")
-    value: Number = Field(description="When it began.")
+    value: Number = Field(description="The latest value.")
     worst: Number
     text: str
     owner: str | None = Field(description="Owner of the job that the alert is about.")

@@ -25,7 +25,7 @@ class GpuColumns(View):
     health: list[GpuHealth]
     allocated: list[float] = Field(description="Share of the GPU that jobs hold, 0 to 1.")
     owner: list[int | None] = Field(
-        description="Owner of the job that holds the largest share; null if the GPU is free."
+        description="Owner of the job that holds the largest share; null if no job holds it."
     )
     job: list[str | None] = Field(description="That job, if the caller may see it.")
     utilization: list[float | None]
@@ -33,6 +33,7 @@ class GpuColumns(View):
     temperature: list[float | None] = Field(description="Celsius.")
     power: list[float | None] = Field(description="Watts.")
     taken: list[bool] = Field(description="The GPU is used outside of corral.")
+    free: list[bool] = Field(description="A job could start on the GPU now.")
     stale: list[bool] = Field(description="The GPU was never read, or its last reading is too old.")
 
 

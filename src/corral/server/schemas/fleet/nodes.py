@@ -31,6 +31,9 @@ class ReadingView(View):
     at: str
     stale: bool
     utilization: float | None
+    sm_activity: float | None = Field(
+        description="Compute efficiency: mean part of the time in which an SM had work, 0 to 1, where DCGM reports it."
+    )
     memory_used_bytes: int | None
     memory_total_bytes: int | None
     temperature_celsius: float | None
@@ -83,6 +86,10 @@ class GpuView(View):
     link_group: str = Field(description="GPUs of a node with the same value are linked; empty if no link is known.")
     allocated: Number
     taken: bool = Field(description="The GPU is used outside of corral.")
+    free: bool = Field(
+        description="A job could start on the GPU now: not held, healthy, on a ready node, not reserved for some users."
+    )
+    reserved: bool = Field(description="The GPU is idle, and reserved for some users.")
     jobs: list[HolderView]
     reading: ReadingView | None
 
@@ -108,7 +115,8 @@ class NodeView(View):
     labels: dict[str, str]
     load: float | None
     gpus_total: int
-    gpus_free: Number
+    gpus_free: Number = Field(description="GPUs that a job could start on now.")
+    gpus_reserved: int = Field(description="Idle GPUs that are reserved for some users.")
     gpus_allocated: Number
     taken: TakenView
     gpus: list[GpuView]
@@ -136,7 +144,8 @@ class ClusterView(View):
     nodes: int
     nodes_ready: int
     gpus: int
-    gpus_free: int
+    gpus_free: int = Field(description="GPUs that a job could start on now.")
+    gpus_allocated: Number = Field(description="GPUs that jobs hold.")
     gpus_taken: int = Field(description="GPUs that are used outside of corral.")
     gpu_types: dict[str, str] = Field(
         description="GPU models by the names of the cluster's own scheduler, if configured."
@@ -149,7 +158,8 @@ class OverviewView(View):
     nodes: int
     nodes_by_state: dict[str, int]
     gpus: int
-    gpus_free: Number
+    gpus_free: Number = Field(description="GPUs that a job could start on now.")
+    gpus_reserved: int = Field(description="Idle GPUs that are reserved for some users.")
     gpus_allocated: Number
     gpus_taken: int = Field(description="GPUs that are used outside of corral.")
     gpus_suspect: int
@@ -158,6 +168,9 @@ class OverviewView(View):
     gpus_stale: int
     allocation: float
     utilization: float | None
+    compute_efficiency: float | None = Field(
+        description="Mean activity of the SMs of held GPUs, 0 to 1, where DCGM reports it."
+    )
     idle_gpus: int = Field(description="GPUs that jobs hold and do not use at this moment.")
     power_watts: float | None
     power_limit_watts: float | None = Field(description="Sum of the power limits of the GPUs that report one.")
@@ -197,6 +210,7 @@ def reading_view(latest: LatestReading) -> ReadingView:
         at=rfc3339(reading.at),
         stale=latest.stale,
         utilization=reading.utilization,
+        sm_activity=reading.sm_activity,
         memory_used_bytes=reading.memory_used_bytes,
         memory_total_bytes=reading.memory_total_bytes,
         temperature_celsius=reading.temperature_celsius,
@@ -246,6 +260,7 @@ def node_view(
         load=node.load,
         gpus_total=len(view.gpus),
         gpus_free=view.free_gpus,
+        gpus_reserved=view.reserved_gpus,
         gpus_allocated=number(sum(gpu.held_milli for gpu in view.gpus) / WHOLE),
         taken=TakenView(
             gpus=len(node.taken.gpus),
@@ -274,6 +289,8 @@ def gpu_view(view: views.GpuView, measured: Measured, caller: Caller) -> GpuView
         link_group=gpu.link_group,
         allocated=number(view.held_milli / WHOLE),
         taken=view.is_taken,
+        free=view.is_free,
+        reserved=view.is_reserved,
         jobs=_holders(view.jobs, caller, gpu=gpu.id),
         reading=reading_view(measured[gpu.id]) if gpu.id in measured else None,
     )

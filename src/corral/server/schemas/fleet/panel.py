@@ -19,7 +19,7 @@ class PanelKindView(View):
     queued: int = Field(description="Jobs that wait.")
     occupied: Number = Field(description="GPUs that the running jobs hold.")
     total: Number = Field(description="GPUs that jobs of this kind can have.")
-    free: Number = Field(description="GPUs of these that are healthy and free.")
+    free: Number = Field(description="GPUs of these that a job could start on now.")
     gap: Number = Field(description="GPUs that the waiting jobs ask for.")
 
 

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
-from corral.core.jobs.arrays import parse_array
+from corral.core.jobs.arrays import parse_array, parse_packed
+from corral.core.jobs.retries import read_retry_on
 from corral.core.model import DEFAULT_PRIORITY
 from corral.core.quantities import parse_cpus, parse_gpus
 from corral.server.schemas.base import Body, Duration, Label, Note, Size, Text, environment
@@ -32,9 +33,23 @@ def _absolute(path: str) -> str:
     return path
 
 
-def _array(text: str) -> str:
-    parse_array(text)
+def _array(text: str, info: ValidationInfo) -> str:
+    if info.data.get("pack"):
+        parse_packed(text)
+    elif "%" in text:
+        raise ValueError(f"{text!r} limits the jobs at once: that needs pack, or a queue with max_gpus")
+    else:
+        parse_array(text)
     return text
+
+
+def _retry_on(value: Any) -> Any:
+    if value is None:
+        return None
+    values = value.split(",") if isinstance(value, str) else value
+    if not isinstance(values, list | tuple):
+        return value
+    return read_retry_on([str(item) for item in values])
 
 
 _ARRAY = WithJsonSchema({"type": "string", "maxLength": 10_000, "examples": ["0-99", "0-99:5", "1,3,7"]})
@@ -54,6 +69,7 @@ GpuCount = Annotated[int, Field(ge=1, le=10_000)]
 Cpus = Annotated[float, BeforeValidator(_cpus), _NUMBER]
 Models = Annotated[list[Label], BeforeValidator(_models), Field(max_length=32), _TEXT_OR_LIST]
 Environment = Annotated[dict[str, ProcessText], Field(max_length=1024), AfterValidator(environment)]
+RetryOn = Annotated[tuple[str, ...], BeforeValidator(_retry_on), _TEXT_OR_LIST]
 #: a value for a preset's parameter; the preset decides which values are valid
 ParameterValue = bool | int | float | ProcessText
 
@@ -138,6 +154,15 @@ class JobCreate(JobSettings):
     nodes: Annotated[int, Field(ge=1, le=10_000)] = 1
     grace: Annotated[Duration, Field(le=3600)] | None = None
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
+    retry_on: RetryOn | None = Field(
+        default=None,
+        description="Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu "
+        "always do. Null: the installation's default.",
+    )
+    idles: bool | None = Field(
+        default=None,
+        description="Whether the job may hold GPUs without using them for long; then zero use is no sign of a fault.",
+    )
     preemptible: bool | None = Field(
         default=None,
         description="Whether the job may be preempted; null: yes, except for a workbench. A job that may not be "
@@ -159,8 +184,12 @@ class JobBatch(Body):
 class JobArray(JobCreate):
     """One job for every index, named NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment."""
 
+    pack: bool = Field(
+        default=False,
+        description="Run the items one after another on one allocation, or on as many as `%N` in `array` says.",
+    )
     array: Annotated[Text, Field(max_length=10_000), AfterValidator(_array), _ARRAY] = Field(
-        description="Indexes, such as 0-99, 0-99:5 or 1,3,7."
+        description="Indexes, such as 0-99, 0-99:5 or 1,3,7; with pack also 1-500%8: eight jobs."
     )
 
 

@@ -65,6 +65,7 @@ class ArrayView(View):
     name: str
     index: int
     size: int
+    items: tuple[int, ...] = Field(description="The items that a job of a packed array runs; otherwise empty.")
 
 
 class MountView(View):
@@ -117,6 +118,8 @@ class JobView(View):
     time_limit_seconds: Number | None
     grace_seconds: Number
     max_retries: int
+    retry_on: tuple[str, ...] = Field(description="Failures of the program that lead to another attempt.")
+    idles: bool = Field(description="Whether the job may hold GPUs without using them for long.")
     checkpoint_interval_seconds: Number | None = Field(
         description="How often the program should save a checkpoint; null: the installation's default."
     )
@@ -292,7 +295,7 @@ def mount_view(mount: MountSpec) -> MountView:
 def _array_view(spec: JobSpec) -> ArrayView | None:
     if spec.array_index is None:
         return None
-    return ArrayView(name=spec.array_name, index=spec.array_index, size=spec.array_size)
+    return ArrayView(name=spec.array_name, index=spec.array_index, size=spec.array_size, items=spec.items)
 
 
 def _prediction_view(prediction: Prediction | None) -> PredictionView | None:

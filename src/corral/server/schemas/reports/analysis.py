@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
 
 from pydantic import Field
 
 from corral.control.monitoring.usage_summary import GpuHours
 from corral.control.reports.analysis import Analysis
+from corral.control.scheduling.defragmentation import DefragmentationRun, MoveState
 from corral.core.alerts.model import Severity
 from corral.core.reports.analysis.model import DefragmentationPlan, Finding, FindingKind, FreedNode, Move
-from corral.server.schemas.base import View, rfc3339
+from corral.server.schemas.base import Body, Label, View, rfc3339, rfc3339_or_none
 from corral.server.schemas.jobs.jobs import AllocationView, allocation_view
 
 
@@ -73,12 +75,62 @@ class FreedNodeView(View):
 
 
 class DefragmentationView(View):
-    """A proposed plan. It is not carried out automatically."""
+    """A proposed plan. It is carried out on request."""
 
     moves: list[MoveView] = Field(description="In the order in which they can be carried out.")
     frees: list[FreedNodeView]
     helps: list[str] = Field(description="Waiting jobs that would fit.")
     lost_gpu_hours: float
+
+
+class DefragmentationStart(Body):
+    """Which moves of the present plan are approved."""
+
+    jobs: Annotated[list[Label], Field(min_length=1, max_length=1000)] | None = Field(
+        default=None, description="Only the moves of these jobs; null: of all that have saved a checkpoint."
+    )
+    include_unsaved: bool = Field(
+        default=False, description="Also move jobs that never saved, or that are not preemptible: they lose their work."
+    )
+
+
+class RunMoveView(View):
+    job: str
+    name: str
+    user: str
+    from_node: str
+    to_node: str
+    state: MoveState = Field(description="left-out: the job or its place had changed.")
+    receipt: int | None = Field(description="Receipt of the move; null before it has begun.")
+    detail: str
+
+
+class DefragmentationRunView(View):
+    started_at: str
+    started_by: str
+    ended_at: str | None
+    moves: list[RunMoveView]
+
+
+def defragmentation_run_view(run: DefragmentationRun) -> DefragmentationRunView:
+    return DefragmentationRunView(
+        started_at=rfc3339(run.started_at),
+        started_by=run.started_by,
+        ended_at=rfc3339_or_none(run.ended_at),
+        moves=[
+            RunMoveView(
+                job=move.job_id,
+                name=move.job_name,
+                user=move.user,
+                from_node=move.from_node,
+                to_node=move.to_node,
+                state=move.state,
+                receipt=move.receipt,
+                detail=move.detail,
+            )
+            for move in run.moves
+        ],
+    )
 
 
 def analysis_view(analysis: Analysis) -> AnalysisView:

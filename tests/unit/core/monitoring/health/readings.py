@@ -11,7 +11,12 @@ from corral.core.monitoring.health.judgement import judge
 from corral.core.monitoring.health.model import Condition, HealthRules, Memory
 
 RULES = HealthRules(
-    hot_celsius=85.0, confirm_readings=3, idle_grace_seconds=600.0, recover_seconds=300.0, gap_seconds=60.0
+    hot_celsius=85.0,
+    confirm_readings=3,
+    idle_grace_seconds=600.0,
+    idle_fail_seconds=1200.0,
+    recover_seconds=300.0,
+    gap_seconds=60.0,
 )
 
 

@@ -102,7 +102,7 @@ def test_evidence_does_not_grow_without_end() -> None:
 # -------------------------------------------------------------------------------------------- idle
 
 
-def test_idle_under_a_job_is_suspect_after_the_grace_and_failed_after_twice_of_it() -> None:
+def test_idle_under_a_job_is_suspect_after_the_grace_and_failed_later() -> None:
     watcher, by = Watcher(), [holder()]
     assert watcher.see(by=by, utilization=0.9) is HEALTHY
     assert watcher.see_for(600, by=by, utilization=0.0) is HEALTHY
@@ -118,7 +118,7 @@ INNOCENT: dict[str, dict[str, Any]] = {
     "a share": {"by": [holder(gpu_milli=500)]},
     "shared": {"by": [holder(), holder("j-2")]},
     "still starting": {"by": [holder(running_since=None)]},
-    "a job that was moved away from a failed GPU": {"by": [holder(after_gpu_failure=True)]},
+    "a job that says that it idles": {"by": [holder(idles=True)]},
     "a job that works elsewhere, and has never used this one": {"by": [holder()], "working": ["j-1.1"]},
 }
 
@@ -126,6 +126,24 @@ INNOCENT: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("case", INNOCENT)
 def test_idleness_that_proves_nothing(case: str) -> None:
     assert Watcher().see_for(2000, utilization=0.0, **INNOCENT[case]) is HEALTHY
+
+
+def test_a_job_that_was_moved_off_a_failed_gpu_makes_the_next_one_suspect_and_no_more() -> None:
+    watcher, by = Watcher(), [holder(number=2, after_gpu_failure=True)]
+    assert watcher.see_for(600, by=by, utilization=0.0) is HEALTHY
+    assert watcher.see_for(50, by=by, utilization=0.0) is SUSPECT
+    assert watcher.see_for(5000, by=by, utilization=0.0) is SUSPECT
+    assert "moved off another GPU" in watcher.condition.evidence[-1].text
+    assert "hangs by itself" in watcher.condition.evidence[-1].advice
+
+
+def test_by_default_zero_use_is_found_within_minutes() -> None:
+    watcher, by = Watcher(HealthRules()), [holder()]
+    watcher.see(by=by, utilization=0.9)
+    assert watcher.see_for(290, by=by, utilization=0.0) is HEALTHY
+    assert watcher.see_for(30, by=by, utilization=0.0) is SUSPECT
+    assert watcher.see_for(1400, by=by, utilization=0.0) is SUSPECT
+    assert watcher.see_for(200, by=by, utilization=0.0) is FAILED
 
 
 def test_one_gpu_that_stops_while_the_others_of_its_job_go_on() -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from corral.core.model import WHOLE, Job, JobKind, Queue
 from corral.core.reports.analysis.defragmentation import MOVABLE_KINDS, plan_everywhere
-from corral.core.reports.analysis.free_gpus import fleet_now
 from corral.core.reports.analysis.model import AnalysisInput, DefragmentationPlan
+from corral.core.reports.analysis.present_fleet import fleet_now
 from corral.core.scheduling.placement.search import find_place
 from corral.core.snapshot.node_index import Fleet
 from tests.unit.core.builders import node, running, waiting

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from corral.core.model import WHOLE, Gpu, Job
@@ -37,6 +39,43 @@ def test_round_robin_starts_behind_the_last_node() -> None:
     assert placed(fleet, waiting(1, gpus=1), "round-robin") == {"n3": ("n3/0",)}
     fleet.last_place = fleet.place_of["n3"]
     assert placed(fleet, waiting(1, gpus=1), "round-robin") == {"n1": ("n1/0",)}
+
+
+def test_round_robin_uses_every_gpu_of_every_node_in_turn() -> None:
+    fleet = used(nodes=3)
+    seen: list[str] = []
+    for _ in range(12):
+        found = find_place(fleet, waiting(1, gpus=1), "default", "round-robin")
+        assert found is not None
+        fleet.put_last(found.grants[0].node, found.gpus[0])
+        seen += found.gpus
+    assert seen == [f"n{node}/{gpu}" for gpu in range(4) for node in (1, 2, 3)]
+    fleet.put_last("n3", "n3/3")
+    assert placed(fleet, waiting(1, gpus=1), "round-robin") == {"n1": ("n1/0",)}, "and from the beginning again"
+    fleet.put_last("n3", "n3/1")
+    assert placed(fleet, waiting(1, gpu_milli=500), "round-robin") == {"n1": ("n1/2",)}, "shares, too"
+
+
+def test_round_robin_gives_linked_gpus_in_turn() -> None:
+    plain = node("n1", gpus=4)
+    gpus = tuple(replace(gpu, link_group="a" if gpu.index < 2 else "b") for gpu in plain.gpus)
+    fleet = Fleet([replace(plain, gpus=gpus)])
+    fleet.put_last("n1", "n1/1")
+    assert placed(fleet, waiting(1, gpus=2), "round-robin") == {"n1": ("n1/2", "n1/3")}
+    fleet.put_last("n1", "n1/3")
+    assert placed(fleet, waiting(1, gpus=2), "round-robin") == {"n1": ("n1/0", "n1/1")}
+
+
+def test_least_loaded_chooses_the_gpu_with_the_lowest_measured_load() -> None:
+    loads = (("n1/0", 0.6), ("n1/1", 0.1), ("n1/3", 0.4))
+    fleet = Fleet([replace(node("n1", gpus=4), gpu_loads=loads)])
+    assert placed(fleet, waiting(1, gpus=1), "least-loaded") == {"n1": ("n1/2",)}
+    assert placed(fleet, waiting(1, gpus=2), "least-loaded") == {"n1": ("n1/1", "n1/2")}
+    assert placed(fleet, waiting(1, gpus=1), "pack") == {"n1": ("n1/0",)}, "other policies go by the index"
+    shared = running(1, {"n1": (2,)}, gpu_milli=500)
+    assert shared.allocation is not None
+    fleet.take(shared.allocation)
+    assert placed(fleet, waiting(2, gpu_milli=500), "least-loaded") == {"n1": ("n1/1",)}, "not the one in part use"
 
 
 def test_avoided_nodes_and_gpus_and_missing_labels_are_not_used() -> None:

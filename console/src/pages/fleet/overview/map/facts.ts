@@ -33,7 +33,7 @@ export function factsOf(gpu: Gpu, speech: Speech): Fact[] {
 }
 
 export function heldText(gpu: Gpu, { t, format }: Speech): string {
-  if (gpu.owner === null || gpu.allocated === 0) return t(gpu.taken ? "takenByOthers" : "free");
+  if (gpu.owner === null || gpu.allocated === 0) return t(gpu.taken ? "takenByOthers" : gpu.free ? "free" : "notFree");
   return gpu.allocated >= 1 ? gpu.owner : t("heldBy", { part: format.percent(gpu.allocated), user: gpu.owner });
 }
 

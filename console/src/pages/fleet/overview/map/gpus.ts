@@ -23,6 +23,8 @@ export interface Gpu {
   readonly temperature: number | null;
   /** Others hold it, outside of corral. */
   readonly taken: boolean;
+  /** A job could start on it now. */
+  readonly free: boolean;
   readonly stale: boolean;
 }
 
@@ -47,6 +49,7 @@ export function gpusOf(data: MapData): Gpu[] {
       power: gpus.power[place] ?? null,
       temperature: gpus.temperature[place] ?? null,
       taken: gpus.taken[place] ?? false,
+      free: gpus.free[place] ?? false,
       stale: gpus.stale[place] ?? true,
     };
   });

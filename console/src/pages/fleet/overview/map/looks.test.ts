@@ -20,6 +20,7 @@ const usual: Gpu = {
   power: 120,
   temperature: 60,
   taken: false,
+  free: false,
   stale: false,
 };
 const gpu = (change: Partial<Gpu>): Gpu => ({ ...usual, ...change });
@@ -51,6 +52,7 @@ describe("gpusOf", () => {
         power: [50, null],
         temperature: [40, null],
         taken: [false, true],
+        free: [false, false],
         stale: [false, true],
       },
     };

@@ -21,6 +21,7 @@ export const texts = defineTexts({
   allPools: ["All pools", "全部资源池"],
   legend: ["Legend", "图例"],
   free: ["free", "空闲"],
+  notFree: ["not usable now", "当前不可用"],
   takenByOthers: ["taken by others", "被外部占用"],
   suspect: ["suspect", "可疑"],
   failed: ["failed", "故障"],

@@ -51,6 +51,8 @@ function program(draft: Draft): JobBody {
     nodes: draft.kind === "distributed" ? amount(draft.nodes) : undefined,
     // Left out where it is as usual.
     preemptible: draft.preemptible ? undefined : false,
+    retry_on: draft.retry_on.trim() || undefined,
+    idles: draft.idles || undefined,
     after: draft.after.length === 0 ? undefined : [...draft.after],
   };
 }
@@ -69,6 +71,7 @@ export function jobBody(draft: Draft): JobBody {
     ...program(draft),
     ...common(draft),
     array: draft.array.trim() || undefined,
+    pack: (draft.pack && draft.array.trim() !== "") || undefined,
   });
 }
 

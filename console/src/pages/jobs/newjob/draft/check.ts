@@ -218,7 +218,7 @@ function checkOrder(draft: Draft, { limits }: Facts, speech: Speech, report: Rep
   if (seconds !== undefined && limits.max_seconds !== null && seconds > limits.max_seconds)
     report("time", t("overTime", { limit: durationText(limits.max_seconds) }));
   if (draft.kind === "workbench") return;
-  if (draft.array.trim() !== "" && arraySizeOf(draft.array) === undefined) report("array", t("arrayBad"));
+  if (draft.array.trim() !== "" && arraySizeOf(draft.array, draft.pack) === undefined) report("array", t("arrayBad"));
 }
 
 /** What is wrong with the typed value of a plain field; undefined where it is right, or empty. */

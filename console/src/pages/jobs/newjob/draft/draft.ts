@@ -44,6 +44,11 @@ export interface Draft extends PlainValues {
   readonly queue: string;
   readonly after: readonly string[];
   readonly array: string;
+  /** The items of the array run one after another. */
+  readonly pack: boolean;
+  /** Failures of the program that are retried, with commas. */
+  readonly retry_on: string;
+  readonly idles: boolean;
   readonly hold: boolean;
   readonly preemptible: boolean;
   readonly jupyter: boolean;
@@ -86,6 +91,9 @@ export const EMPTY: Draft = {
   queue: "",
   after: [],
   array: "",
+  pack: false,
+  retry_on: "",
+  idles: false,
   hold: false,
   preemptible: true,
   jupyter: true,
@@ -117,6 +125,8 @@ export function ofJob(job: Schema<"JobView">, origin: string, images: readonly S
     ...eachPlain((row) => typedValue(row, job)),
     queue: job.queue,
     preemptible: job.preemptible,
+    retry_on: (job.retry_on ?? []).join(","),
+    idles: job.idles,
   };
 }
 

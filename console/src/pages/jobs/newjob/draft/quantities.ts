@@ -1,6 +1,7 @@
 /** Numbers as people write them, read by the server's own rules: shares of GPUs, CPUs, arrays. Undefined: not one. */
 
 const MOST_INDEXES = 1_000;
+const MOST_ITEMS = 10_000;
 const LARGEST_INDEX = 1_000_000;
 
 /** 0, a share below 1 with at most three decimals, or a whole number. */
@@ -26,7 +27,10 @@ function plainNumber(text: string): number | undefined {
 }
 
 /** How many jobs "0-99", "0-99:5" or "1,3,7" means. */
-export function arraySizeOf(text: string): number | undefined {
+export function arraySizeOf(typed: string, isPacked = false): number | undefined {
+  // Of a packed array the number of jobs may follow, as in 1-500%8.
+  const text = isPacked ? typed.trim().replace(/%[1-9]\d{0,3}$/, "") : typed;
+  const most = isPacked ? MOST_ITEMS : MOST_INDEXES;
   const indexes = new Set<number>();
   for (const part of text.replaceAll(" ", "").split(",")) {
     const match = /^(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?$/.exec(part);
@@ -36,7 +40,7 @@ export function arraySizeOf(text: string): number | undefined {
     const step = Number(match[3] ?? 1);
     if (last < first || step < 1 || last > LARGEST_INDEX) return undefined;
     for (let index = first; index <= last; index += step) {
-      if (indexes.has(index) || indexes.size >= MOST_INDEXES) return undefined;
+      if (indexes.has(index) || indexes.size >= most) return undefined;
       indexes.add(index);
     }
   }

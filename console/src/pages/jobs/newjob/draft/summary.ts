@@ -110,6 +110,9 @@ function programLines(draft: Draft, t: Say<typeof texts>, label: Say<typeof LABE
     ...plainLines(draft, label, (place) => place !== "name"),
     [t("after"), isJob ? draft.after.join(", ") : ""],
     [t("array"), isJob ? draft.array : ""],
+    [t("pack"), isJob && draft.pack && draft.array !== "" ? yes : ""],
+    [t("retryOn"), isJob ? draft.retry_on : ""],
+    [t("idles"), isJob && draft.idles ? yes : ""],
     [t("preemptible"), isJob && !draft.preemptible ? no : ""],
     [t("hold"), draft.hold ? yes : ""],
   ];

@@ -1,4 +1,4 @@
-import { SimpleGrid, TagsInput, TextInput } from "@mantine/core";
+import { SimpleGrid, Switch, TagsInput, TextInput } from "@mantine/core";
 
 import { $api } from "@/api/client";
 import { useMe } from "@/app/session";
@@ -18,7 +18,7 @@ export function DependencyFields() {
     params: { query: { user: [me.name], state: ["created", "queued", "starting", "running"], limit: 100 } },
   });
   const names = [...new Set(data?.items.map((job) => job.name))];
-  const jobs = draft.array.trim() === "" ? undefined : arraySizeOf(draft.array);
+  const jobs = draft.array.trim() === "" ? undefined : arraySizeOf(draft.array, draft.pack);
   return (
     <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
       <PlainFields place="more" />
@@ -36,6 +36,13 @@ export function DependencyFields() {
         description={jobs === undefined ? t("arrayHint") : t("arrayOf", { n: jobs })}
         placeholder="0-99"
         {...field("array")}
+      />
+      <Switch
+        label={t("pack")}
+        description={t("packHint")}
+        checked={draft.pack}
+        disabled={draft.array.trim() === ""}
+        onChange={(event) => set({ pack: event.currentTarget.checked })}
       />
     </SimpleGrid>
   );

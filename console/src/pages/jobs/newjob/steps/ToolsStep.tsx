@@ -1,5 +1,5 @@
 /** What it runs and how: a command, a preset with its parameters, or what a workbench offers; then surroundings and order. */
-import { Divider, SimpleGrid, Stack, Switch } from "@mantine/core";
+import { Divider, SimpleGrid, Stack, Switch, TextInput } from "@mantine/core";
 
 import { useForm } from "@/pages/jobs/newjob/form";
 import { CommandField } from "@/pages/jobs/newjob/steps/CommandField";
@@ -35,6 +35,22 @@ export function ToolsStep() {
           checked={draft.preemptible}
           onChange={(event) => set({ preemptible: event.currentTarget.checked })}
         />
+      )}
+      {draft.kind !== "workbench" && (
+        <>
+          <TextInput
+            label={t("retryOn")}
+            description={t("retryOnHint")}
+            placeholder="exit,oom"
+            value={draft.retry_on}
+            onChange={(event) => set({ retry_on: event.currentTarget.value })}
+          />
+          <Switch
+            label={t("idles")}
+            checked={draft.idles}
+            onChange={(event) => set({ idles: event.currentTarget.checked })}
+          />
+        </>
       )}
       <Switch label={t("hold")} checked={draft.hold} onChange={(event) => set({ hold: event.currentTarget.checked })} />
     </Stack>

@@ -1,9 +1,10 @@
 """A GPU is idle under a running job: the device, or the program on it, hangs.
 
 This is the weakest sign, because a program can be idle by itself. So it counts only if the job has the whole GPU, is
-not a workbench (its owner may be thinking), and was not requeued because a GPU failed under it: a job that hangs
-everywhere could otherwise fail one GPU after the other. A GPU that the job has never used, while it uses others, was
-requested without need and does not count.
+not a workbench (its owner may be thinking), and was not submitted as one that idles. A GPU that the job has never used,
+while it uses others, was requested without need and does not count. Under a later attempt of a job that a failed GPU
+has ended before, the GPU becomes suspect and no more: a program that hangs everywhere must not fail one GPU after the
+other.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from corral.core.monitoring.health.model import FINE, UNKNOWN, Finding, HolderFa
 NOTHING_DONE = 0.01
 ADVICE = (
     "Look at the job's log: if the program waits or hangs by itself, stop it and reset the GPU's health. Otherwise run "
-    "the self-test."
+    "the self-test. A job that works without its GPU for long is submitted with --idles."
 )
+LATER_ADVICE = "The program probably hangs by itself, on every GPU: look at the job's log, and stop it."
 
 
 def look(sight: Sight) -> Finding:
@@ -29,8 +31,15 @@ def look(sight: Sight) -> Finding:
     seconds = sight.reading.at - idle_since(sight, holder)
     if use >= NOTHING_DONE or seconds < grace:
         return FINE
+    if holder.after_gpu_failure:
+        return Finding(
+            weight=Weight.BAD,
+            text=f"nothing done for {seconds / 60:.0f} minutes under a job that was moved off another GPU before",
+            advice=LATER_ADVICE,
+            value=seconds,
+        )
     return Finding(
-        weight=Weight.FATAL if seconds >= 2 * grace else Weight.BAD,
+        weight=Weight.FATAL if seconds >= sight.rules.idle_fail_seconds else Weight.BAD,
         text=f"nothing done for {seconds / 60:.0f} minutes under a running job",
         advice=ADVICE,
         value=seconds,
@@ -46,7 +55,7 @@ def held_for_work(sight: Sight) -> HolderFacts | None:
         holder.running_since is not None
         and holder.gpu_milli == WHOLE
         and holder.kind is not JobKind.WORKBENCH
-        and not holder.after_gpu_failure
+        and not holder.idles
         and (sight.memory.worked == holder.attempt_id or holder.attempt_id not in sight.working)
     )
     return holder if counts else None
