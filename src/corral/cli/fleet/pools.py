@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
+from corral.cli.terminal.each import delete_each
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
@@ -151,17 +152,21 @@ def move_gpus(
     terminal.answer(view, f"Pool {view['name']} has {formats.count(view['gpus_total'], 'GPU')} now")
 
 
-@command(app, "rm", examples=["corral pool rm big"])
+@command(app, "rm", examples=["corral pool rm big", "corral pool rm -y big small"])
 def rm(
     terminal: Terminal,
-    name: PoolArgument,
+    names: Annotated[list[str], typer.Argument(metavar="POOL...", help="Names of pools.")],
     yes: YesOption = False,
 ) -> None:
-    """Delete a pool without group and jobs; its GPUs move to the pool default (operators)."""
-    terminal.confirm(f"Delete pool {name} with its queues?", assume_yes=yes)
-    with terminal.client() as client:
-        client.pools.delete(name)
-    terminal.answer({"name": name, "deleted": True}, f"Deleted pool {name}; its GPUs are in default")
+    """Delete pools without group and jobs; their GPUs move to the pool default (operators)."""
+    what = f"{formats.count(len(names), 'pool')} with {'its' if len(names) == 1 else 'their'} queues"
+    terminal.confirm(f"Delete {what}: {formats.listed(names)}?", assume_yes=yes)
+    delete_each(
+        terminal,
+        names,
+        lambda client, name: client.pools.delete(name),
+        lambda name: f"Deleted pool {name}; its GPUs are in default",
+    )
 
 
 def _gpus(terminal: Terminal, gpus: list[str] | None, nodes: list[str] | None) -> list[str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
-from urllib.parse import quote
 
-from corral.client.http.transport import Transport
+from corral.client.http.transport import Transport, segment
 
 if TYPE_CHECKING:
     from corral.client.views import AboutView, FoundView, LicenceView, PartStatusView
@@ -30,7 +29,7 @@ class Installation:
 
     def part_log(self, name: str) -> str:
         """The last lines that a part has logged (operators)."""
-        return self._transport.get_text(f"/parts/{quote(name, safe='')}/log")
+        return self._transport.get_text(f"/parts/{segment(name)}/log")
 
     def set_licence(self, token: str) -> LicenceView:
         return cast("LicenceView", self._transport.put("/about/licence", {"token": token}))

@@ -181,6 +181,7 @@ def create_token(work: Work, caller: Caller, credential: CredentialRecord) -> Cr
 def add_credential(work: Work, caller: Caller, credential: CredentialRecord) -> CredentialRecord:
     """What a sign-in gives. Whether the caller may have it was checked before."""
     work.tx.credentials.add(credential)
+    work.tx.people.saw_user(credential.user, work.now)
     action = "token.created" if credential.kind is CredentialKind.TOKEN else "user.signed-in"
     work.record(caller, action, credential.user, owner=credential.user, detail={"id": credential.id})
     return credential

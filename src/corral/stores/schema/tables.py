@@ -247,6 +247,7 @@ user_rows = Table(
     text_column("email", default=""),
     text_column("provider", default="local"),
     text_column("subject", default=""),
+    time_column("last_seen_at", nullable=True),
     Index(
         "ix_users_provider_subject",
         "provider",

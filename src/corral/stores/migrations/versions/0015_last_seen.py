@@ -1,0 +1,18 @@
+"""When each user was last seen: kept with the user, because a session and its times are deleted at sign-out."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0015"
+down_revision = "0011"
+
+
+def upgrade() -> None:
+    op.add_column("users", sa.Column("last_seen_at", sa.Double(), nullable=True))
+    op.execute(
+        "UPDATE users SET last_seen_at = ("
+        "SELECT MAX(COALESCE(credentials.last_used_at, credentials.created_at)) FROM credentials "
+        "WHERE credentials.user_name = users.name)"
+    )
