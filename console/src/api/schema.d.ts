@@ -2449,6 +2449,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/parts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Parts
+         * @description Each part of the platform: the server, its store and workers, and the daemons of each cluster, with its state,
+         *     since when, restarts and last error.
+         */
+        get: operations["list_parts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/parts/{part}/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Part Log
+         * @description The last lines that the part has logged since the server was started.
+         */
+        get: operations["get_part_log"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/permission-groups": {
         parameters: {
             query?: never;
@@ -6571,6 +6612,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** ListView[PartStatusView] */
+        ListView_PartStatusView_: {
+            /** Items */
+            items: components["schemas"]["PartStatusView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** ListView[PermissionGroupView] */
         ListView_PermissionGroupView_: {
             /** Items */
@@ -7232,6 +7280,11 @@ export interface components {
              * @default default
              */
             group?: string | null;
+            /**
+             * Operators
+             * @description Those of the subjects that become operators; the others are scientists.
+             */
+            operators?: string[];
             /** Provider */
             provider: string;
             /** Subjects */
@@ -7708,6 +7761,59 @@ export interface components {
             type: components["schemas"]["ParameterType"];
         };
         /**
+         * PartKind
+         * @enum {string}
+         */
+        PartKind: "server" | "controller" | "store" | "history" | "disk" | "engine" | "spawner" | "daemon" | "outbox" | "exporter" | "worker";
+        /**
+         * PartStatusView
+         * @description One part of the platform, as the status page shows it.
+         */
+        PartStatusView: {
+            /**
+             * Cluster
+             * @description The cluster that it serves; null if it serves the whole installation.
+             */
+            cluster: string | null;
+            /**
+             * Detail
+             * @description What is wrong; of a healthy part, what there is to know.
+             */
+            detail: string;
+            /** Healthy */
+            healthy: boolean;
+            kind: components["schemas"]["PartKind"];
+            /**
+             * Last Error
+             * @description Kept after the part works again.
+             */
+            last_error: string | null;
+            /** Last Error At */
+            last_error_at: string | null;
+            /**
+             * Log
+             * @description The path of its last log lines; null if it has no log on the server.
+             */
+            log: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Node
+             * @description The node on which a daemon runs.
+             */
+            node: string | null;
+            /**
+             * Restarts
+             * @description How often it was started again, or worked again after a failure.
+             */
+            restarts: number;
+            /**
+             * Since
+             * @description Since when it is healthy, or not, as far as this server has seen.
+             */
+            since: string;
+        };
+        /**
          * PartView
          * @description One part of the server and its health.
          */
@@ -8158,6 +8264,11 @@ export interface components {
             enabled: boolean;
             /** Group */
             group: string | null;
+            /**
+             * Has Operator
+             * @description An operator has signed in with this provider.
+             */
+            has_operator: boolean;
             /** Id */
             id: string;
             /** Issuer */
@@ -22326,6 +22437,129 @@ export interface operations {
             };
             /** @description Not allowed */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_parts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_PartStatusView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_part_log: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                part: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

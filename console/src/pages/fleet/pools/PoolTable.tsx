@@ -1,11 +1,13 @@
 import { Group, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { Pencil, Trash2 } from "lucide-react";
+import { useState } from "react";
 
 import type { Schema } from "@/api/client";
 import { modelsOf, type Gpu } from "@/pages/fleet/pools/fleet";
-import { useDeletePool, useDeleteRefusal } from "@/pages/fleet/pools/usePoolActions";
+import { useDeletePools, useDeleteRefusal } from "@/pages/fleet/pools/usePoolActions";
 import { texts } from "@/pages/fleet/pools/texts";
+import { BatchBar } from "@/parts/BatchBar";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { Meter } from "@/parts/Meter";
 import { RowMenu } from "@/parts/RowMenu";
@@ -26,24 +28,41 @@ export function PoolTable({ pools, gpus, onEdit }: PoolTableProps) {
   const c = useTexts(common);
   const columns = useColumns(gpus);
   const refusal = useDeleteRefusal();
-  const remove = useDeletePool(() => undefined);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const remove = useDeletePools(pools ?? [], () => setSelected(new Set()));
+  const chosen = pools?.filter((pool) => selected.has(pool.name)).map((pool) => pool.name) ?? [];
   return (
-    <DataTable
-      label={t("label")}
-      rows={pools}
-      columns={columns}
-      rowKey={(pool) => pool.name}
-      onOpen={(pool) => onEdit(pool.name)}
-      actions={(pool) => (
-        <RowMenu
-          label={t("actionsOf", { name: pool.name })}
-          actions={[
-            { label: c("edit"), icon: Pencil, onClick: () => onEdit(pool.name) },
-            { label: c("delete"), icon: Trash2, danger: true, refusal: refusal(pool), onClick: () => remove(pool) },
-          ]}
-        />
-      )}
-    />
+    <>
+      <BatchBar
+        count={chosen.length}
+        actions={[{ label: c("delete"), icon: Trash2, danger: true, onClick: () => remove(chosen) }]}
+        onClear={() => setSelected(new Set())}
+      />
+      <DataTable
+        label={t("label")}
+        rows={pools}
+        columns={columns}
+        rowKey={(pool) => pool.name}
+        onOpen={(pool) => onEdit(pool.name)}
+        selected={selected}
+        onSelect={setSelected}
+        actions={(pool) => (
+          <RowMenu
+            label={t("actionsOf", { name: pool.name })}
+            actions={[
+              { label: c("edit"), icon: Pencil, onClick: () => onEdit(pool.name) },
+              {
+                label: c("delete"),
+                icon: Trash2,
+                danger: true,
+                refusal: refusal(pool),
+                onClick: () => remove([pool.name]),
+              },
+            ]}
+          />
+        )}
+      />
+    </>
   );
 }
 

@@ -70,18 +70,12 @@ export default function PoolsPage() {
         <PoolForm
           pool={undefined}
           taken={pools.data?.map((pool) => pool.name) ?? []}
+          gpus={gpus ?? []}
           onClose={() => setFilters({ new: "" })}
-          onCreated={() => setFilters({ new: "", view: "board" })}
         />
       )}
       {open !== undefined && (
-        <PoolForm
-          key={open.name}
-          pool={open}
-          taken={[]}
-          onClose={() => setFilters({ open: "" })}
-          onCreated={() => undefined}
-        />
+        <PoolForm key={open.name} pool={open} taken={[]} gpus={[]} onClose={() => setFilters({ open: "" })} />
       )}
     </>
   );

@@ -56,8 +56,7 @@ export default function StatusPage() {
 function Parts({ parts, onLog }: { parts: readonly Part[]; onLog: (name: string) => void }) {
   const t = useTexts(texts);
   const columns = useColumns(onLog);
-  if (parts.length === 0)
-    return <EmptyState icon={CircleCheck} title={t("noneFailing")} hint={t("noneFailingHint")} />;
+  if (parts.length === 0) return <EmptyState icon={CircleCheck} title={t("noneFailing")} hint={t("noneFailingHint")} />;
   const clusters = [...new Set(parts.map((part) => part.cluster).filter((name) => name !== null))];
   const groups = [
     {
