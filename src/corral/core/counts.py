@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 def counted(amount: float, noun: str, plural: str = "") -> str:
-    """1 GPU, 2 GPUs, 0.5 GPUs; at most two decimals."""
-    shown = f"{amount:.2f}".rstrip("0").rstrip(".") if isinstance(amount, float) else str(amount)
+    """1 GPU, 2 GPUs, 0.5 GPUs; at most three decimals."""
+    shown = f"{amount:.3f}".rstrip("0").rstrip(".") if isinstance(amount, float) else str(amount)
     return f"{shown} {noun_for(amount, noun, plural)}"
 
 

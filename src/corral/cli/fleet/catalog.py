@@ -11,6 +11,7 @@ from corral.cli.scheduling.queues import NO_LIMIT
 from corral.cli.terminal import formats
 from corral.cli.terminal.arguments import amount, pairs
 from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.hints import none_yet
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def list_flavors(terminal: Terminal) -> None:
     """List the flavors."""
     with terminal.client() as client:
         found = list(client.catalog.flavors())
+        empty = none_yet(client, found, "flavors", "corral flavor create NAME --model A100-80G")
     terminal.table(
         ("NAME", "MODELS", "LABELS~", "GPUS>", "PACKAGES~", "DESCRIPTION~?"),
         found,
@@ -50,7 +52,7 @@ def list_flavors(terminal: Terminal) -> None:
             formats.listed(view["packages"]),
             view["description"],
         ),
-        empty="No flavors. Create one: corral flavor create NAME --model A100-80G",
+        empty=empty,
     )
 
 
@@ -115,13 +117,14 @@ def list_packages(
     """List the packages; with --kind those that you could use now, how many are free, and the expected wait."""
     with terminal.client() as client:
         found = list(client.catalog.packages(kind=kind, nodes=nodes))
+        empty = none_yet(client, found, "packages", "corral package create NAME --gpus 1")
     size = ("NAME", "GPUS>", "CPUS>", "MEMORY>", "FLAVOR")
     if kind is None:
         terminal.table(
             (*size, "RDMA?", "KINDS", "DESCRIPTION~?"),
             found,
             lambda view: (*_size(view), "yes" if view["rdma"] else "no", _kinds(view), view["description"]),
-            empty="No packages. Create one: corral package create NAME --gpus 1",
+            empty=empty,
         )
         return
     terminal.table(

@@ -10,6 +10,7 @@ import typer
 from corral.cli.terminal import formats
 from corral.cli.terminal.each import delete_each
 from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.hints import none_yet
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def ls(terminal: Terminal) -> None:
     """List the pools with their free GPUs."""
     with terminal.client() as client:
         found = list(client.pools.list())
+        empty = none_yet(client, found, "pools", "corral pool create NAME --gpu ID")
     terminal.table(
         ("NAME", "MODEL", "GPUS>", "FREE>", "GROUP", "RUNNING>", "WAITING>", "QUEUES~", "DESCRIPTION~?"),
         found,
@@ -46,7 +48,7 @@ def ls(terminal: Terminal) -> None:
             formats.listed(view["queues"]),
             view["description"],
         ),
-        empty="No pools. Create one: corral pool create NAME --gpu ID",
+        empty=empty,
     )
 
 

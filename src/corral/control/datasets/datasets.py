@@ -28,6 +28,7 @@ from corral.control.records import (
     VersionRecord,
 )
 from corral.control.storage.sharing import Circle, check_shares
+from corral.core.counts import counted
 
 DATASET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,62}")
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -180,7 +181,10 @@ def delete(work: Work, caller: Caller, ref: str) -> DatasetRecord:
     if jobs:
         named = ", ".join(jobs[:NAMED_JOBS])
         raise InUse(
-            f"{len(jobs)} jobs mount dataset {dataset.name}: {named}", field="dataset", jobs=jobs[:20], held=len(jobs)
+            f"{counted(len(jobs), 'job mounts', 'jobs mount')} dataset {dataset.name}: {named}",
+            field="dataset",
+            jobs=jobs[:20],
+            held=len(jobs),
         )
     working = [
         operation.id for operation in work.tx.datasets.unfinished_operations() if operation.dataset == dataset.id

@@ -27,6 +27,7 @@ from corral.control.records import (
     Role,
     UserRecord,
 )
+from corral.core.counts import counted
 
 PROVIDER_ID = re.compile(r"[a-z][a-z0-9-]{0,31}")
 #: Words that mean something else in the same place of an address.
@@ -165,8 +166,8 @@ def _check_new_issuer(tx: Transaction, before: ProviderRecord, changes: Mapping[
     if users:
         # The ids of the new provider would be taken for those of the old one: another person could sign in as ann.
         raise WrongState(
-            f"{len(users)} users come from {before.issuer} ({', '.join(users[:5])}): another issuer could pass others "
-            "off as them. Create a second provider instead",
+            f"{counted(len(users), 'user comes', 'users come')} from {before.issuer} ({', '.join(users[:5])}): "
+            "another issuer could pass others off as them. Create a second provider instead",
             field="issuer",
             users=users[:20],
         )

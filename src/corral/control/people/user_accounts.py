@@ -28,6 +28,7 @@ from corral.control.records import (
 )
 from corral.control.scheduling import reservations
 from corral.control.storage import volumes
+from corral.core.counts import counted
 from corral.core.people.membership import Membership
 from corral.core.people.quota import Quota
 from corral.core.snapshot.changes import DropMembership, PutMembership, PutQuota
@@ -137,7 +138,9 @@ def delete_user(work: Work, caller: Caller, name: str) -> None:
     active = [job.id for job in work.state.snapshot.jobs.values() if job.user == name]
     if active:
         raise InUse(
-            f"user {name} has {len(active)} active jobs: {', '.join(active[:5])}", field="name", jobs=active[:20]
+            f"user {name} has {counted(len(active), 'active job')}: {', '.join(active[:5])}",
+            field="name",
+            jobs=active[:20],
         )
     if _is_acting_operator(user):
         _protect_last_operator(work, name)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from corral.control.errors import Invalid, OverLimit, WrongState
 from corral.control.jobs.jobs import own_job
 from corral.control.live.unit_of_work import Caller, Work
+from corral.core.counts import counted
 from corral.core.jobs.lifecycle import ResizeRequested
 from corral.core.model import Job, JobState, job_of_attempt
 from corral.core.scheduling.elastic.resize import Scalable, idle_beside, scalable_jobs
@@ -30,7 +31,7 @@ def resize(work: Work, caller: Caller, ref: str, gpus: int) -> Job:
         raise WrongState(f"job {job.id} is not elastic: it was submitted without min_gpus and max_gpus")
     if not elastic.min_gpus <= gpus <= elastic.max_gpus:
         raise Invalid(
-            f"job {job.id} may have {elastic.min_gpus} to {elastic.max_gpus} GPUs: asked {gpus}",
+            f"job {job.id} may have {elastic.min_gpus} to {counted(elastic.max_gpus, 'GPU')}: asked {gpus}",
             field="gpus",
             asked=gpus,
             limit=elastic.max_gpus,
@@ -93,8 +94,8 @@ def _idle_gpus(work: Work, item: Scalable, count: int) -> list[str]:
         idle = idle_beside(Reserved(snapshot, work.now), job, item.slot, item.domain, work.now)
     if count > len(idle):
         raise WrongState(
-            f"beside job {job.id}, on node {item.slot.node.id}, {len(idle)} GPUs are idle and wanted by no waiting job:"
-            f" asked for {count} more",
+            f"beside job {job.id}, on node {item.slot.node.id}, {counted(len(idle), 'GPU is', 'GPUs are')} idle and "
+            f"wanted by no waiting job: asked for {count} more",
             asked=count,
             idle=len(idle),
         )

@@ -28,7 +28,8 @@ def main() -> None:
             os.chdir(program["workdir"])
         os.execvp(command[0], command)
     except OSError as error:
-        sys.exit(f"corral: cannot run {command[0]!r} in {os.getcwd()}: {error.strerror}: {error.filename}")
+        place = f" ({error.filename})" if error.filename else ""
+        sys.exit(f"corral: cannot run {command[0]!r} in {os.getcwd()}: {error.strerror}{place}")
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ def test_another_issuer_gets_neither_the_secret_nor_the_users(staffed: Desk) -> 
     staffed.do(edit_provider, ROOT, "lab", {**moved, "client_secret": "locked anew"})
     staffed.do(edit_provider, ROOT, "lab", {"allow": ("*",)})
     staffed.do(sign_in, "", identity())
-    with pytest.raises(WrongState, match="1 users come from"):
+    with pytest.raises(WrongState, match="1 user comes from"):
         staffed.do(edit_provider, ROOT, "lab", {"issuer": LAB.issuer, "client_secret": "x"})
 
 

@@ -30,7 +30,7 @@ export const texts = defineTexts({
   size: ["GPUs", "GPU"],
   gpusOnly: ["{n} × GPU", "{n} × GPU"],
   noGpu: ["no GPU", "无 GPU"],
-  nodes: ["{n} nodes", "{n} 个节点"],
+  nodes: ["{n} {n|node|nodes}", "{n} 个节点"],
   elastic: ["elastic {min}–{max}", "弹性 {min}–{max}"],
   priority: ["Priority", "优先级"],
   elapsed: ["Time", "时长"],
@@ -39,7 +39,7 @@ export const texts = defineTexts({
   ran: ["ran {time}", "运行了 {time}"],
   waitedOnly: ["waited {time}", "等待了 {time}"],
   expected: ["Expected", "预计"],
-  startsAt: ["starts {when}", "{when}启动"],
+  startsAt: ["{when} at the latest", "最迟{when}"],
   startsAbout: ["about {when}", "约{when}"],
   estimate: [
     "half of the time before {p50}, nine times in ten before {p90}",

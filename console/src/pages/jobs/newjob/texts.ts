@@ -19,7 +19,7 @@ export const texts = defineTexts({
   cloneOf: ["A copy of {name}", "{name} 的副本"],
   cloneLoading: ["Reading the job that is copied", "正在读取要复制的作业"],
   submitted: ["{name} is submitted", "{name} 已提交"],
-  submittedArray: ["{n} jobs are submitted", "已提交 {n} 个作业"],
+  submittedArray: ["{n} {n|job is|jobs are} submitted", "已提交 {n} 个作业"],
   created: ["{name} is created", "{name} 已创建"],
   notAllowedTitle: ["You may not create jobs", "您没有创建作业的权限"],
   notAllowed: [
@@ -259,7 +259,7 @@ export const texts = defineTexts({
     "Not indexes: write 0-99, 0-99:5 or 1,3,7 (at most 1000)",
     "不是有效索引：请写 0-99、0-99:5 或 1,3,7（至多 1000 个）",
   ],
-  arrayOf: ["{n} jobs", "{n} 个作业"],
+  arrayOf: ["{n} {n|job|jobs}", "{n} 个作业"],
   labels: ["Node labels", "节点标签"],
   hold: ["Only create it; I start it later", "仅创建，稍后手动启动"],
   preemptible: ["Preemptible", "可抢占"],

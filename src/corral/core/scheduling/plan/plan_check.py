@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from corral.core.counts import counted
 from corral.core.model import WHOLE, Allocation, GpuHealth, Grant, Job, JobState, Node, NodeState
 from corral.core.scheduling.plan.plan import Plan, PlannedStart, Preemption, Resize, Start
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
@@ -103,7 +104,7 @@ class _Check:
             yield f"{job.id} is resized and leaves its node"
             return
         if not 1 <= len(resize.allocation.gpus) <= job.elastic.max_gpus:
-            yield f"{job.id} is resized to {len(resize.allocation.gpus)} GPUs and asks for {_range_of(job)}"
+            yield f"{job.id} is resized to {counted(len(resize.allocation.gpus), 'GPU')} and asks for {_range_of(job)}"
         held = {*job.allocation.gpus}
         more = tuple(gpu for gpu in resize.allocation.gpus if gpu not in held)
         if more and job.is_resizing:
@@ -140,7 +141,7 @@ class _Check:
     def _of_new_place(self, job: Job, allocation: Allocation) -> Iterator[str]:
         request, places = job.request, [grant.node for grant in allocation.grants]
         if len(places) != request.nodes or len({*places}) != len(places):
-            yield f"{job.id} asks for {request.nodes} nodes and gets {', '.join(places) or 'none'}"
+            yield f"{job.id} asks for {counted(request.nodes, 'node')} and gets {', '.join(places) or 'none'}"
         for grant in allocation.grants:
             yield from self._of_grant(job, grant)
             yield from self._take(job, grant)
@@ -202,5 +203,5 @@ class _Check:
 
 def _range_of(job: Job) -> str:
     if job.elastic is not None:
-        return f"{job.elastic.min_gpus} to {job.elastic.max_gpus} GPUs"
-    return f"{1 if job.request.gpu_milli else job.request.gpus} GPUs"
+        return f"{job.elastic.min_gpus} to {counted(job.elastic.max_gpus, 'GPU')}"
+    return counted(1 if job.request.gpu_milli else job.request.gpus, "GPU")
