@@ -2438,7 +2438,7 @@ export interface paths {
         };
         /**
          * Get Panel
-         * @description The resource panel of one user, or of the whole installation.
+         * @description The resource panel of one user, of one group, or of the whole installation.
          */
         get: operations["get_panel"];
         put?: never;
@@ -7681,7 +7681,45 @@ export interface components {
             running: number;
             /**
              * Total
-             * @description GPUs that jobs of this kind can have.
+             * @description GPUs that these jobs can have.
+             */
+            total: number;
+        };
+        /**
+         * PanelModelView
+         * @description One GPU model over all kinds; each GPU counts once.
+         */
+        PanelModelView: {
+            /**
+             * Free
+             * @description GPUs of these that are healthy and free.
+             */
+            free: number;
+            /**
+             * Gap
+             * @description GPUs that the waiting jobs ask for.
+             */
+            gap: number;
+            /** Model */
+            model: string;
+            /**
+             * Occupied
+             * @description GPUs that the running jobs hold.
+             */
+            occupied: number;
+            /**
+             * Queued
+             * @description Jobs that wait.
+             */
+            queued: number;
+            /**
+             * Running
+             * @description Jobs that hold resources.
+             */
+            running: number;
+            /**
+             * Total
+             * @description GPUs that these jobs can have.
              */
             total: number;
         };
@@ -7694,6 +7732,11 @@ export interface components {
              * @description Totals per kind; the same on every page.
              */
             kinds: components["schemas"]["PanelKindView"][];
+            /**
+             * Models
+             * @description Totals per GPU model; the same on every page.
+             */
+            models: components["schemas"]["PanelModelView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -7732,7 +7775,7 @@ export interface components {
             running: number;
             /**
              * Total
-             * @description GPUs that jobs of this kind can have.
+             * @description GPUs that these jobs can have.
              */
             total: number;
         };
@@ -22404,6 +22447,7 @@ export interface operations {
         parameters: {
             query?: {
                 user?: string | null;
+                group?: string | null;
                 kind?: components["schemas"]["JobKind"] | null;
                 model?: string | null;
                 /** @description Items on a page. */

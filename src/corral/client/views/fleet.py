@@ -417,32 +417,31 @@ class PackageEdit(TypedDict):
 class PanelKindView(TypedDict):
     """One kind over all models; jobs without GPUs count too."""
 
-    kind: JobKind
     #: Jobs that hold resources.
     running: int
     #: Jobs that wait.
     queued: int
     #: GPUs that the running jobs hold.
     occupied: float
-    #: GPUs that jobs of this kind can have.
+    #: GPUs that these jobs can have.
     total: float
     #: GPUs of these that are healthy and free.
     free: float
     #: GPUs that the waiting jobs ask for.
     gap: float
-
-
-class PanelView(TypedDict):
-    """One kind and GPU model."""
-
     kind: JobKind
+
+
+class PanelModelView(TypedDict):
+    """One GPU model over all kinds; each GPU counts once."""
+
     #: Jobs that hold resources.
     running: int
     #: Jobs that wait.
     queued: int
     #: GPUs that the running jobs hold.
     occupied: float
-    #: GPUs that jobs of this kind can have.
+    #: GPUs that these jobs can have.
     total: float
     #: GPUs of these that are healthy and free.
     free: float
@@ -451,10 +450,31 @@ class PanelView(TypedDict):
     model: str
 
 
+class PanelView(TypedDict):
+    """One kind and GPU model."""
+
+    #: Jobs that hold resources.
+    running: int
+    #: Jobs that wait.
+    queued: int
+    #: GPUs that the running jobs hold.
+    occupied: float
+    #: GPUs that these jobs can have.
+    total: float
+    #: GPUs of these that are healthy and free.
+    free: float
+    #: GPUs that the waiting jobs ask for.
+    gap: float
+    kind: JobKind
+    model: str
+
+
 class PanelPage(TypedDict):
     items: list[PanelView]
     #: Totals per kind; the same on every page.
     kinds: list[PanelKindView]
+    #: Totals per GPU model; the same on every page.
+    models: list[PanelModelView]
     next_cursor: NotRequired[str | None]
 
 

@@ -85,7 +85,8 @@ def _named(work: Work, pool: str, draft: ReservationDraft, taken: dict[str, InTh
             models=models,
         )
     if draft.count is not None and draft.count != len(gpus):
-        raise Invalid(f"{counted(draft.count, 'GPU is', 'GPUs are')} asked for, and {counted(len(gpus), 'is', 'are')} named", field="gpus")
+        asked = counted(draft.count, "GPU is", "GPUs are")
+        raise Invalid(f"{asked} asked for, and {counted(len(gpus), 'is', 'are')} named", field="gpus")
     busy = {gpu: taken[gpu] for gpu in gpus if gpu in taken}
     if busy:
         raise InUse(f"not free in that window: {_obstacles(busy)}", field="gpu_ids", **_numbers(busy))
