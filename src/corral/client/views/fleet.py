@@ -66,9 +66,15 @@ class DrainPreviewView(TypedDict):
 
 class FlavorCreate(TypedDict):
     name: str
+    #: CPUs per GPU of jobs that ask for no number of CPUs; 0: none.
+    cpus_per_gpu: NotRequired[float]
+    #: GPUs of jobs that ask for none.
+    default_gpus: NotRequired[int]
     description: NotRequired[str]
     #: Labels that a node must have.
     labels: NotRequired[dict[str, str]]
+    #: Memory per GPU of jobs that ask for no memory; 0: none.
+    memory_bytes_per_gpu: NotRequired[float | str]
     #: Accepted GPU models; none means any.
     models: NotRequired[list[str]]
 
@@ -76,9 +82,15 @@ class FlavorCreate(TypedDict):
 class FlavorEdit(TypedDict):
     """Changes to a flavor. Fields that are left out keep their values."""
 
+    #: CPUs per GPU of jobs that ask for no number of CPUs; 0: none.
+    cpus_per_gpu: NotRequired[float]
+    #: GPUs of jobs that ask for none.
+    default_gpus: NotRequired[int]
     description: NotRequired[str]
     #: Labels that a node must have.
     labels: NotRequired[dict[str, str]]
+    #: Memory per GPU of jobs that ask for no memory; 0: none.
+    memory_bytes_per_gpu: NotRequired[float | str]
     #: Accepted GPU models; none means any.
     models: NotRequired[list[str]]
 
@@ -87,6 +99,9 @@ class FlavorView(TypedDict):
     name: str
     models: list[str]
     labels: dict[str, str]
+    cpus_per_gpu: float
+    memory_bytes_per_gpu: int
+    default_gpus: int
     description: str
     #: GPUs of this kind in the whole installation, in use or not.
     gpus_total: int

@@ -210,6 +210,9 @@ flavor_rows = Table(
     name_column(),
     json_column("models"),
     json_column("labels"),
+    Column("cpu_milli_per_gpu", BigInteger, nullable=False, server_default="0"),
+    Column("memory_bytes_per_gpu", BigInteger, nullable=False, server_default="0"),
+    Column("default_gpus", BigInteger, nullable=False, server_default="0"),
     text_column("description"),
     time_column("created_at"),
 )
