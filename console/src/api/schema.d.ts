@@ -4900,6 +4900,18 @@ export interface components {
         /** FlavorCreate */
         FlavorCreate: {
             /**
+             * Cpus Per Gpu
+             * @description CPUs per GPU of jobs that ask for no number of CPUs; 0: none.
+             * @default 0
+             */
+            cpus_per_gpu?: number;
+            /**
+             * Default Gpus
+             * @description GPUs of jobs that ask for none.
+             * @default 0
+             */
+            default_gpus?: number;
+            /**
              * Description
              * @default
              */
@@ -4911,6 +4923,14 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
+            /**
+             * Memory Bytes Per Gpu
+             * @description Memory per GPU of jobs that ask for no memory; 0: none.
+             * @default 0
+             * @example 17179869184
+             * @example 16GiB
+             */
+            memory_bytes_per_gpu?: number | string;
             /**
              * Models
              * @description Accepted GPU models; none means any.
@@ -4925,6 +4945,18 @@ export interface components {
          */
         FlavorEdit: {
             /**
+             * Cpus Per Gpu
+             * @description CPUs per GPU of jobs that ask for no number of CPUs; 0: none.
+             * @default 0
+             */
+            cpus_per_gpu?: number;
+            /**
+             * Default Gpus
+             * @description GPUs of jobs that ask for none.
+             * @default 0
+             */
+            default_gpus?: number;
+            /**
              * Description
              * @default
              */
@@ -4937,6 +4969,14 @@ export interface components {
                 [key: string]: string;
             };
             /**
+             * Memory Bytes Per Gpu
+             * @description Memory per GPU of jobs that ask for no memory; 0: none.
+             * @default 0
+             * @example 17179869184
+             * @example 16GiB
+             */
+            memory_bytes_per_gpu?: number | string;
+            /**
              * Models
              * @description Accepted GPU models; none means any.
              */
@@ -4944,8 +4984,12 @@ export interface components {
         };
         /** FlavorView */
         FlavorView: {
+            /** Cpus Per Gpu */
+            cpus_per_gpu: number;
             /** Created At */
             created_at: string;
+            /** Default Gpus */
+            default_gpus: number;
             /** Description */
             description: string;
             /**
@@ -4957,6 +5001,8 @@ export interface components {
             labels: {
                 [key: string]: string;
             };
+            /** Memory Bytes Per Gpu */
+            memory_bytes_per_gpu: number;
             /** Models */
             models: string[];
             /** Name */

@@ -13,6 +13,7 @@ import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { StateBadge } from "@/parts/StateBadge";
+import { common } from "@/texts/common";
 import { navigation } from "@/texts/navigation";
 import { useTexts } from "@/texts/texts";
 
@@ -171,6 +172,7 @@ function useColumns(onLog: (name: string) => void): readonly Column<Part>[] {
 
 function LogDrawer({ part, onClose }: { part: string; onClose: () => void }) {
   const t = useTexts(texts);
+  const c = useTexts(common);
   const { data, error, refetch } = $api.useQuery(
     "get",
     "/parts/{part}/log",
@@ -178,7 +180,14 @@ function LogDrawer({ part, onClose }: { part: string; onClose: () => void }) {
     { refetchInterval: REFRESH_MS },
   );
   return (
-    <Drawer opened onClose={onClose} position="right" size="xl" title={t("logOf", { part })}>
+    <Drawer
+      opened
+      onClose={onClose}
+      position="right"
+      size="xl"
+      title={t("logOf", { part })}
+      closeButtonProps={{ "aria-label": c("close") }}
+    >
       {error !== null && data === undefined ? (
         <ProblemNote error={error} onRetry={() => void refetch()} />
       ) : data === undefined ? (
