@@ -45,7 +45,7 @@ export const texts = defineTexts({
     "half of the time before {p50}, nine times in ten before {p90}",
     "半数情况在 {p50} 之前，九成情况在 {p90} 之前",
   ],
-  endsBy: ["ends {when}", "{when}结束"],
+  endsBy: ["ends {when} at the latest", "最迟{when}结束"],
   created: ["Submitted", "提交"],
   pinned: ["pinned", "置顶"],
   total: ["{n} {n|job|jobs}", "{n} 个作业"],

@@ -103,7 +103,14 @@ function useColumns(onLog: (name: string) => void): readonly Column<Part>[] {
         render: (part) => (
           <>
             {part.name}
-            <Faint>{part.node === null ? t(part.kind) : `${t(part.kind)} · ${part.node}`}</Faint>
+            {part.kind !== part.name && (
+              <Faint>{part.node === null ? t(part.kind) : `${t(part.kind)} · ${part.node}`}</Faint>
+            )}
+            {!part.healthy && (
+              <Text size="xs" hiddenFrom="sm" style={{ overflowWrap: "anywhere" }}>
+                {part.detail}
+              </Text>
+            )}
           </>
         ),
         sort: (part) => part.name,
@@ -125,6 +132,7 @@ function useColumns(onLog: (name: string) => void): readonly Column<Part>[] {
       {
         key: "detail",
         title: t("detail"),
+        wide: true,
         render: (part) => (
           <Text size="sm" c={part.healthy ? "dimmed" : undefined} style={{ overflowWrap: "anywhere" }}>
             {part.detail || "–"}
