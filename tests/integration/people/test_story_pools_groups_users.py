@@ -155,12 +155,12 @@ def test_several_users_are_deleted_each_with_its_result(
 ) -> None:
     with server.http("ben") as ben:
         job = ben.post("/jobs", json={"command": ["sleep", "600"], "gpus": 1, "name": "bens-own"}).json()["id"]
-    done = operator.run("user", "rm", "-y", "ben", "eve", "nobody-of-that-name")
+    done = operator.run("user", "rm", "-y", "ben", "eve", "not-there")
     assert done.code == 1
     assert "Deleted user eve" in done.out
     assert "1 active job:" in done.err
     assert job in done.err
-    assert "nobody-of-that-name" in done.err
+    assert "not-there" in done.err
     assert {user["name"] for user in root.get("/users").json()["items"]} >= {"ben"}
     root.post(f"/jobs/{job}/stop")
     wait_until(lambda: root.get(f"/jobs/{job}").json()["state"] == "stopped", "the job has ended")

@@ -75,7 +75,7 @@ def test_a_group_counts_the_jobs_of_its_users_and_a_model_counts_each_gpu_once(t
     assert (model.model, model.running, model.occupied, model.total, model.free) == ("A100", 1, 2.0, 8.0, 6.0)
     both = {row.model: row for row in panel(teams.state).models}
     assert {name: (row.running, row.total) for name, row in both.items()} == {"A10": (1, 8.0), "A100": (1, 8.0)}
-    assert panel(teams.state, group="nobody-is-in-it").models == ()
+    assert panel(teams.state, group="empty-group").models == ()
 
 
 def test_filters_by_kind_and_model(teams: Desk) -> None:
