@@ -177,6 +177,8 @@ GET    /permission-groups/{name}     401      403   403   in       401      401 
 PATCH  /permission-groups/{name}     401      403   403   in       401      401     403
 DELETE /permission-groups/{name}     401      403   403   in       401      401     403
 POST   /permission-groups/{name}/users 401    403   403   in       401      401     403
+GET    /parts                        401      403   403   ok       401      401     403
+GET    /parts/{part}/log             401      403   403   in       401      401     403
 GET    /pools                        401      ok    ok    ok       401      401     ok
 POST   /pools                        401      403   403   in       401      401     403
 GET    /pools/{name}                 401      in    in    in       401      401     in

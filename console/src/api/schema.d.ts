@@ -2504,9 +2504,50 @@ export interface paths {
         };
         /**
          * Get Panel
-         * @description The resource panel of one user, or of the whole installation.
+         * @description The resource panel of one user, of one group, or of the whole installation.
          */
         get: operations["get_panel"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/parts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Parts
+         * @description Each part of the platform: the server, its store and workers, and the daemons of each cluster, with its state,
+         *     since when, restarts and last error.
+         */
+        get: operations["list_parts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/parts/{part}/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Part Log
+         * @description The last lines that the part has logged since the server was started.
+         */
+        get: operations["get_part_log"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4954,6 +4995,18 @@ export interface components {
         /** FlavorCreate */
         FlavorCreate: {
             /**
+             * Cpus Per Gpu
+             * @description CPUs per GPU of jobs that ask for no number of CPUs; 0: none.
+             * @default 0
+             */
+            cpus_per_gpu?: number;
+            /**
+             * Default Gpus
+             * @description GPUs of jobs that ask for none.
+             * @default 0
+             */
+            default_gpus?: number;
+            /**
              * Description
              * @default
              */
@@ -4965,6 +5018,14 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
+            /**
+             * Memory Bytes Per Gpu
+             * @description Memory per GPU of jobs that ask for no memory; 0: none.
+             * @default 0
+             * @example 17179869184
+             * @example 16GiB
+             */
+            memory_bytes_per_gpu?: number | string;
             /**
              * Models
              * @description Accepted GPU models; none means any.
@@ -4979,6 +5040,18 @@ export interface components {
          */
         FlavorEdit: {
             /**
+             * Cpus Per Gpu
+             * @description CPUs per GPU of jobs that ask for no number of CPUs; 0: none.
+             * @default 0
+             */
+            cpus_per_gpu?: number;
+            /**
+             * Default Gpus
+             * @description GPUs of jobs that ask for none.
+             * @default 0
+             */
+            default_gpus?: number;
+            /**
              * Description
              * @default
              */
@@ -4991,6 +5064,14 @@ export interface components {
                 [key: string]: string;
             };
             /**
+             * Memory Bytes Per Gpu
+             * @description Memory per GPU of jobs that ask for no memory; 0: none.
+             * @default 0
+             * @example 17179869184
+             * @example 16GiB
+             */
+            memory_bytes_per_gpu?: number | string;
+            /**
              * Models
              * @description Accepted GPU models; none means any.
              */
@@ -4998,8 +5079,12 @@ export interface components {
         };
         /** FlavorView */
         FlavorView: {
+            /** Cpus Per Gpu */
+            cpus_per_gpu: number;
             /** Created At */
             created_at: string;
+            /** Default Gpus */
+            default_gpus: number;
             /** Description */
             description: string;
             /**
@@ -5011,6 +5096,8 @@ export interface components {
             labels: {
                 [key: string]: string;
             };
+            /** Memory Bytes Per Gpu */
+            memory_bytes_per_gpu: number;
             /** Models */
             models: string[];
             /** Name */
@@ -6775,6 +6862,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** ListView[PartStatusView] */
+        ListView_PartStatusView_: {
+            /** Items */
+            items: components["schemas"]["PartStatusView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** ListView[PermissionGroupView] */
         ListView_PermissionGroupView_: {
             /** Items */
@@ -7449,6 +7543,11 @@ export interface components {
              * @default default
              */
             group?: string | null;
+            /**
+             * Operators
+             * @description Those of the subjects that become operators; the others are scientists.
+             */
+            operators?: string[];
             /** Provider */
             provider: string;
             /** Subjects */
@@ -7914,7 +8013,45 @@ export interface components {
             running: number;
             /**
              * Total
-             * @description GPUs that jobs of this kind can have.
+             * @description GPUs that these jobs can have.
+             */
+            total: number;
+        };
+        /**
+         * PanelModelView
+         * @description One GPU model over all kinds; each GPU counts once.
+         */
+        PanelModelView: {
+            /**
+             * Free
+             * @description GPUs of these that are healthy and free.
+             */
+            free: number;
+            /**
+             * Gap
+             * @description GPUs that the waiting jobs ask for.
+             */
+            gap: number;
+            /** Model */
+            model: string;
+            /**
+             * Occupied
+             * @description GPUs that the running jobs hold.
+             */
+            occupied: number;
+            /**
+             * Queued
+             * @description Jobs that wait.
+             */
+            queued: number;
+            /**
+             * Running
+             * @description Jobs that hold resources.
+             */
+            running: number;
+            /**
+             * Total
+             * @description GPUs that these jobs can have.
              */
             total: number;
         };
@@ -7927,6 +8064,11 @@ export interface components {
              * @description Totals per kind; the same on every page.
              */
             kinds: components["schemas"]["PanelKindView"][];
+            /**
+             * Models
+             * @description Totals per GPU model; the same on every page.
+             */
+            models: components["schemas"]["PanelModelView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -7965,7 +8107,7 @@ export interface components {
             running: number;
             /**
              * Total
-             * @description GPUs that jobs of this kind can have.
+             * @description GPUs that these jobs can have.
              */
             total: number;
         };
@@ -7992,6 +8134,59 @@ export interface components {
             /** Name */
             name: string;
             type: components["schemas"]["ParameterType"];
+        };
+        /**
+         * PartKind
+         * @enum {string}
+         */
+        PartKind: "server" | "controller" | "store" | "history" | "disk" | "engine" | "spawner" | "daemon" | "outbox" | "exporter" | "worker";
+        /**
+         * PartStatusView
+         * @description One part of the platform, as the status page shows it.
+         */
+        PartStatusView: {
+            /**
+             * Cluster
+             * @description The cluster that it serves; null if it serves the whole installation.
+             */
+            cluster: string | null;
+            /**
+             * Detail
+             * @description What is wrong; of a healthy part, what there is to know.
+             */
+            detail: string;
+            /** Healthy */
+            healthy: boolean;
+            kind: components["schemas"]["PartKind"];
+            /**
+             * Last Error
+             * @description Kept after the part works again.
+             */
+            last_error: string | null;
+            /** Last Error At */
+            last_error_at: string | null;
+            /**
+             * Log
+             * @description The path of its last log lines; null if it has no log on the server.
+             */
+            log: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Node
+             * @description The node on which a daemon runs.
+             */
+            node: string | null;
+            /**
+             * Restarts
+             * @description How often it was started again, or worked again after a failure.
+             */
+            restarts: number;
+            /**
+             * Since
+             * @description Since when it is healthy, or not, as far as this server has seen.
+             */
+            since: string;
         };
         /**
          * PartView
@@ -8457,6 +8652,11 @@ export interface components {
             enabled: boolean;
             /** Group */
             group: string | null;
+            /**
+             * Has Operator
+             * @description An operator has signed in with this provider.
+             */
+            has_operator: boolean;
             /** Id */
             id: string;
             /** Issuer */
@@ -22951,6 +23151,7 @@ export interface operations {
         parameters: {
             query?: {
                 user?: string | null;
+                group?: string | null;
                 kind?: components["schemas"]["JobKind"] | null;
                 model?: string | null;
                 /** @description Items on a page. */
@@ -22984,6 +23185,129 @@ export interface operations {
             };
             /** @description Not allowed */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_parts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_PartStatusView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_part_log: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                part: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -3,6 +3,7 @@
  * navigation (none without a section), and who may see it. Pages are loaded when they are first opened.
  */
 import {
+  Activity,
   BadgeCheck,
   BellRing,
   Boxes,
@@ -73,6 +74,7 @@ export const PAGES: readonly Page[] = [
   everyone("/datasets", "datasets", Database, "storage", () => import("@/pages/datasets/DatasetsPage")),
   everyone("/datasets/$dataset", "dataset", Database, hidden, () => import("@/pages/datasets/DatasetPage")),
   everyone("/images", "images", Container, "storage", () => import("@/pages/jobs/images/ImagesPage")),
+  operator("/cluster", "cluster", Activity, "fleet", () => import("@/pages/system/status/StatusPage")),
   operator("/nodes", "nodes", Server, "fleet", () => import("@/pages/fleet/nodes/NodesPage")),
   operator("/nodes/$node", "node", Server, hidden, () => import("@/pages/fleet/nodes/NodePage")),
   operator("/gpus", "gpus", CircuitBoard, "fleet", () => import("@/pages/fleet/gpus/GpusPage")),

@@ -15,6 +15,7 @@ export const navigation = defineTexts({
   datasets: ["Datasets", "数据集"],
   dataset: ["Dataset", "数据集"],
   images: ["Images", "镜像"],
+  cluster: ["Cluster status", "集群状态"],
   nodes: ["Nodes", "节点"],
   node: ["Node", "节点"],
   gpus: ["GPUs", "GPU"],

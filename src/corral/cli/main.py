@@ -22,7 +22,7 @@ from corral.cli.reports import analyse, reports
 from corral.cli.scheduling import estimates, queues, receipts, reservations
 from corral.cli.slurm import slurm_compat
 from corral.cli.storage import file_copy, object_stores, volume_files, volumes
-from corral.cli.system import about, configuration, doctor, search, up
+from corral.cli.system import about, cluster, configuration, doctor, search, up
 from corral.cli.terminal import shell
 from corral.cli.terminal.failures import WrongUsage, problem
 from corral.cli.terminal.terminal import Options, OutputOption, Section, ServerOption, TokenOption, keep_options
@@ -126,6 +126,7 @@ app.add_typer(status.app)
 app.add_typer(top.app)
 app.add_typer(nodes.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
 app.add_typer(nodes.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
+app.add_typer(cluster.app, name="cluster", rich_help_panel=Section.CLUSTER)
 app.add_typer(pools.app, name="pool", rich_help_panel=Section.CLUSTER)
 app.add_typer(object_stores.app, name="object-store", rich_help_panel=Section.CLUSTER)
 app.add_typer(reservations.app, name="reservation", rich_help_panel=Section.CLUSTER)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
+from corral.core.counts import counted
 from corral.objects.bucket import WORKERS, Bucket, Entry
 
 _GIB = 1 << 30
@@ -44,8 +45,8 @@ def prefetch(bucket: Bucket, report: Callable[[str], None]) -> int:
     total = sum(entry.size for _, entry in found)
     if total > bucket.cache.limit_bytes:
         raise TooLarge(
-            f"{total / _GIB:.2f} GiB in {len(found)} files are to be fetched before the start, and the node's cache "
-            f"has room for {bucket.cache.limit_bytes / _GIB:.2f} GiB"
+            f"{total / _GIB:.2f} GiB in {counted(len(found), 'file is', 'files are')} to be fetched before the start, "
+            f"and the node's cache has room for {bucket.cache.limit_bytes / _GIB:.2f} GiB"
         )
     progress = Progress(report=report, total_bytes=total, files=len(found))
     block_bytes = bucket.cache.block_bytes

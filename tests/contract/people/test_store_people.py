@@ -199,11 +199,15 @@ def test_a_token_keeps_how_far_it_reaches(store: Store) -> None:
     with store.read() as transaction:
         assert transaction.credentials.of_user("ada", CredentialKind.TOKEN) == [full, narrow]
         assert full.scopes == (Scope.FULL,)
-        assert transaction.credentials.last_used() == {}
+        assert [user.last_seen_at for user in transaction.people.users()] == [None, None]
     with store.write() as transaction:
         for credential_id, at in (("t1", 9.0), ("t2", 5.0)):
             transaction.credentials.touch(credential_id, at)
-        assert transaction.credentials.last_used() == {"ada": 9.0}
+        assert {user.name: user.last_seen_at for user in transaction.people.users()} == {"ada": 5.0, "bob": None}
+        transaction.people.saw_user("bob", 11.0)
+        transaction.people.saw_user("not there", 11.0)
+        transaction.credentials.delete(["t1", "t2", "t3"])
+        assert {user.name: user.last_seen_at for user in transaction.people.users()} == {"ada": 5.0, "bob": 11.0}
 
 
 # ------------------------------------------------------------------------------------------------ providers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral.control.ports import Store
-from corral.control.records import CredentialKind, CredentialRecord, EventFilter, EventRecord, UserRecord
+from corral.control.records import EventFilter, EventRecord
 
 pytest_plugins = ("tests.servers.fixtures",)
 
@@ -39,21 +39,3 @@ def test_text_is_found_wherever_it_stands_and_taken_literally(store: Store, text
         assert [event.subject for event in page.items] == subjects
         both = tx.events.page(EventFilter(text=text, actor="nobody"), cursor=None, limit=10)
         assert both.items == ()
-
-
-def test_when_users_were_last_active(store: Store) -> None:
-    with store.write() as tx:
-        for name in ("ann", "bob"):
-            tx.people.add_user(UserRecord(name=name))
-        for number, (user, used) in enumerate((("ann", 5.0), ("ann", 9.0), ("ann", None), ("bob", None))):
-            tx.credentials.add(
-                CredentialRecord(
-                    id=f"c-{number}",
-                    kind=CredentialKind.TOKEN,
-                    user=user,
-                    secret_hash=f"h-{number}",
-                    last_used_at=used,
-                )
-            )
-    with store.read() as tx:
-        assert tx.credentials.last_used() == {"ann": 9.0}

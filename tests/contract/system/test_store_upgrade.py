@@ -112,7 +112,14 @@ def test_a_filled_store_goes_on_as_before(first_url: str) -> None:
     assert store.describe()["schema"] == NEWEST
     with store.read() as transaction:
         assert transaction.people.users() == [
-            UserRecord(name="ada", role=Role.OPERATOR, password_hash="$x", must_change_password=True, created_at=1.0),
+            UserRecord(
+                name="ada",
+                role=Role.OPERATOR,
+                password_hash="$x",
+                must_change_password=True,
+                created_at=1.0,
+                last_seen_at=2.0,
+            ),
             UserRecord(name="zoë", disabled=True, created_at=1.0),
         ]
         assert transaction.people.quotas() == [

@@ -88,7 +88,7 @@ def test_a_gpu_opens_from_the_map_by_mouse(visit: Visit, work: Work) -> None:
     gpu = work.gpus[1]
     page = visit("ann").open(f"/?find={gpu}", "Overview")
     expect(page.get_by_text("1 of 6 GPUs")).to_be_visible()
-    gpus = page.get_by_role("application", name=re.compile("Map of 1 GPUs"))
+    gpus = page.get_by_role("application", name=re.compile("Map of 1 GPU"))
     gpus.hover(position={"x": 12, "y": 28})
     tooltip = page.get_by_role("tooltip").filter(has_text=gpu)
     expect(tooltip).to_contain_text("ann")

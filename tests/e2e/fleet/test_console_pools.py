@@ -85,7 +85,8 @@ def test_a_pool_is_made_and_filled_by_mouse_and_by_keyboard(visit: Visit, operat
     expect(page.get_by_text("There is a pool of that name")).to_be_visible()
     name.fill("vision")
     page.get_by_role("button", name="Create", exact=True).click()
-    expect(page).to_have_url(re.compile("view=board"))
+    expect(page.get_by_role("button", name="vision", exact=True)).to_be_visible()
+    page.get_by_text("Move GPUs", exact=True).click()
     expect(column(page, "vision")).to_contain_text("No GPUs")
 
     drag(page, free_tiles(page, "default", "A100-80G").first, column(page, "vision"))
@@ -173,6 +174,6 @@ def test_deleting_shows_what_happens_and_gives_the_gpus_back(visit: Visit, opera
     page.get_by_role("menuitem", name="Delete").click()
     question = page.get_by_role("dialog", name="Delete pool brief?")
     expect(question).to_contain_text("2 GPUs go back to the pool default")
-    question.get_by_role("button", name="Delete the pool").click()
+    question.get_by_role("button", name="Delete 1 pool").click()
     expect(page.get_by_role("button", name="brief", exact=True)).to_have_count(0)
     assert len(gpus_of(operator, "default")) == 8

@@ -214,9 +214,9 @@ def test_accounts_are_reset_disabled_and_deleted(visit: Visit, server: CorralSer
     page.get_by_role("menuitem", name="Delete").click()
     question = page.get_by_role("dialog", name="Delete temp?")
     expect(question).to_contain_text("quota, SSH keys, tokens and images are deleted permanently")
-    question.get_by_role("button", name="Delete the user").click()
+    question.get_by_role("button", name="Delete 1 user").click()
     expect(page.get_by_text("No user matches")).to_be_visible()
-    expect(page.get_by_text("temp deleted")).to_be_visible()
+    expect(page.get_by_text("temp: deleted")).to_be_visible()
     assert operator.get("/users/temp").status_code == 404
 
 

@@ -74,7 +74,7 @@ def test_a_failed_job_is_reported_to_its_owner_and_to_the_channel(
 
 def test_an_alert_from_its_rule_to_its_end(operator: Person, ann: Person) -> None:
     create = ("alert", "rule", "create", "room", "--signal", "gpus-free", "--at-least", "1", "--clear", "0s")
-    assert "gpus-free at least 1 GPUs" in operator.ok(*create)
+    assert "gpus-free at least 1 GPU" in operator.ok(*create)
     wait_until(lambda: bool(alerts(operator, "--rule", "room")), "GPUs are free")
     (alert,) = alerts(operator, "--rule", "room")
     assert (alert["scope"], alert["subject"], alert["value"], alert["severity"]) == ("pool", "default", 2, "warning")

@@ -78,7 +78,7 @@ export const texts = defineTexts({
   committing: ["The version is being created", "正在生成版本"],
   committed: ["{name} has a new version", "{name} 有了新版本"],
   commitFailed: ["The commit failed: {error}", "提交失败：{error}"],
-  commitProgress: ["{files} files, {bytes}", "{files} 个文件，{bytes}"],
+  commitProgress: ["{files} {files|file|files}, {bytes}", "{files} 个文件，{bytes}"],
   fromLaptop: ["From your own computer:", "从您的电脑："],
   // ---- its page
   details: ["Details", "详情"],

@@ -22,6 +22,7 @@ import { EmptyState } from "@/parts/EmptyState";
 import { useNow } from "@/parts/Moment";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
+import { ResourcePanel } from "@/parts/ResourcePanel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { common } from "@/texts/common";
 import { useFormat } from "@/texts/format";
@@ -53,6 +54,7 @@ export default function JobsPage() {
           {t("newJob")}
         </Button>
       </PageHeader>
+      <ResourcePanel mb="sm" />
       <Box mb="sm">
         <Views filters={filters} />
       </Box>

@@ -40,7 +40,10 @@ export const texts = defineTexts({
   phase_candidate: ["with the changes", "按更改重放"],
   phase_done: ["done", "完成"],
   progress: ["Progress", "进度"],
-  progressText: ["{percent}: {phase}, {ended} of {jobs} jobs", "{percent}：{phase}，{jobs} 个作业中的 {ended} 个"],
+  progressText: [
+    "{percent}: {phase}, {ended} of {jobs} {jobs|job|jobs}",
+    "{percent}：{phase}，{jobs} 个作业中的 {ended} 个",
+  ],
   eta: ["about {time} left", "约剩 {time}"],
   // form
   title: ["New question", "新问题"],

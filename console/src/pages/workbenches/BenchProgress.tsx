@@ -62,7 +62,12 @@ function Waiting({ bench }: { bench: Bench }) {
   const t = useTexts(texts);
   const format = useFormat();
   const { data: why } = $api.useQuery("get", "/jobs/{job}/why", { params: { path: { job: bench.id } } });
-  const when = why?.planned_start ? `, ${t("queuedUntil", { ago: format.ago(why.planned_start) })}` : "";
+  const estimate = bench.job.estimated_start;
+  const when = why?.planned_start
+    ? `, ${t("queuedUntil", { ago: format.ago(why.planned_start) })}`
+    : estimate
+      ? `, ${t("queuedAbout", { ago: format.ago(estimate.p50) })}`
+      : "";
   return (
     <>
       {t("queued")}

@@ -66,7 +66,8 @@ export const texts = defineTexts({
   removeIt: ["Remove with its files", "移除及其文件"],
   stopFirst: ["Stop it first", "请先停止"],
   queued: ["Waits for its GPUs", "等待 GPU"],
-  queuedUntil: ["planned start {ago}", "计划{ago}启动"],
+  queuedUntil: ["starts {ago} at the latest", "最迟{ago}启动"],
+  queuedAbout: ["starts about {ago}", "约{ago}启动"],
   starting: ["Starting on {node}", "正在 {node} 上启动"],
   startingImage: [
     "Starting on {node}; the image is pulled if the node does not have it",

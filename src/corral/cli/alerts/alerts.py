@@ -112,6 +112,8 @@ def show(terminal: Terminal, alert: AlertArgument) -> None:
 
 
 def _value(value: float, unit: str) -> str:
+    if len(unit) > 2 and unit.endswith("s"):  # a noun, such as GPUs or jobs
+        return formats.count(value, unit[:-1])
     return f"{formats.number(value)} {unit}".strip()
 
 

@@ -50,7 +50,8 @@ def version_described(view: DatasetView, version: VersionView) -> str:
         ("Made by", version["produced_by"] or ""),
         (
             "Size",
-            f"{version['files']} files, {formats.size(version['bytes'])}, {formats.size(version['new_bytes'])} new",
+            f"{formats.count(version['files'], 'file')}, {formats.size(version['bytes'])}, "
+            f"{formats.size(version['new_bytes'])} new",
         ),
         ("Tags", formats.listed(version["tags"])),
     ]

@@ -11,10 +11,11 @@ from corral.cli.scheduling.queues import NO_LIMIT
 from corral.cli.terminal import formats
 from corral.cli.terminal.arguments import amount, pairs
 from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.hints import none_yet
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
-    from corral.client.views import PackageView
+    from corral.client.views import FlavorView, PackageView
 
 flavor_app = typer.Typer(help="Kinds of hardware; managed by operators.", no_args_is_help=True)
 package_app = typer.Typer(help="Sizes of jobs to choose from; managed by operators.", no_args_is_help=True)
@@ -34,41 +35,60 @@ Kinds = Annotated[
 ]
 
 
+CpusPerGpu = Annotated[
+    float | None, typer.Option(min=0, metavar="N", help="CPUs per GPU of jobs that ask for no CPUs; 0 for none.")
+]
+MemoryPerGpu = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Memory per GPU of jobs that ask for no memory, such as 64GiB.")
+]
+DefaultGpus = Annotated[int | None, typer.Option(min=0, metavar="N", help="GPUs of jobs that ask for none.")]
+
+
 @command(flavor_app, "ls", examples=["corral flavor ls"])
 def list_flavors(terminal: Terminal) -> None:
     """List the flavors."""
     with terminal.client() as client:
         found = list(client.catalog.flavors())
+        empty = none_yet(client, found, "flavors", "corral flavor create NAME --model A100-80G")
     terminal.table(
-        ("NAME", "MODELS", "LABELS~", "GPUS>", "PACKAGES~", "DESCRIPTION~?"),
+        ("NAME", "MODELS", "LABELS~", "PER GPU", "GPUS>", "PACKAGES~", "DESCRIPTION~?"),
         found,
         lambda view: (
             view["name"],
             formats.listed(view["models"]) if view["models"] else "any",
             formats.listed([f"{key}={value}" for key, value in view["labels"].items()]),
+            _per_gpu_text(view),
             str(view["gpus_total"]),
             formats.listed(view["packages"]),
             view["description"],
         ),
-        empty="No flavors. Create one: corral flavor create NAME --model A100-80G",
+        empty=empty,
     )
 
 
 @command(
     flavor_app,
     "create",
-    examples=["corral flavor create a100 --model A100-80G", "corral flavor create quick --label disk=nvme"],
+    examples=[
+        "corral flavor create a100 --model A100-80G",
+        "corral flavor create quick --label disk=nvme",
+        "corral flavor create a100-balanced --model A100-80G --cpus-per-gpu 8 --memory-per-gpu 64GiB --default-gpus 1",
+    ],
 )
 def create_flavor(
     terminal: Terminal,
     name: FlavorArgument,
     model: Models = None,
     label: Labels = None,
+    cpus_per_gpu: CpusPerGpu = None,
+    memory_per_gpu: MemoryPerGpu = None,
+    default_gpus: DefaultGpus = None,
     description: Description = None,
 ) -> None:
     """Create a flavor (operators)."""
+    changes = _flavor_changes(model, label, description) | _per_gpu(cpus_per_gpu, memory_per_gpu, default_gpus)
     with terminal.client() as client:
-        view = client.catalog.create_flavor({"name": name, **_flavor_changes(model, label, description)})
+        view = client.catalog.create_flavor({"name": name, **changes})
     terminal.answer(view, f"Created flavor {view['name']}: {formats.count(view['gpus_total'], 'GPU')} of it.")
 
 
@@ -78,12 +98,18 @@ def edit_flavor(
     name: FlavorArgument,
     model: Models = None,
     label: Labels = None,
+    cpus_per_gpu: CpusPerGpu = None,
+    memory_per_gpu: MemoryPerGpu = None,
+    default_gpus: DefaultGpus = None,
     description: Description = None,
 ) -> None:
     """Change a flavor (operators), for later jobs only. The word none removes models or labels."""
-    changes = _flavor_changes(model, label, description)
+    changes = _flavor_changes(model, label, description) | _per_gpu(cpus_per_gpu, memory_per_gpu, default_gpus)
     if not changes:
-        raise WrongUsage("nothing to change", hint="Give --model, --label or --description.")
+        raise WrongUsage(
+            "nothing to change",
+            hint="Give --model, --label, --cpus-per-gpu, --memory-per-gpu, --default-gpus or --description.",
+        )
     with terminal.client() as client:
         view = client.catalog.edit_flavor(name, changes)
     terminal.answer(view, f"Changed flavor {view['name']}: {', '.join(sorted(changes))}")
@@ -115,13 +141,14 @@ def list_packages(
     """List the packages; with --kind those that you could use now, how many are free, and the expected wait."""
     with terminal.client() as client:
         found = list(client.catalog.packages(kind=kind, nodes=nodes))
+        empty = none_yet(client, found, "packages", "corral package create NAME --gpus 1")
     size = ("NAME", "GPUS>", "CPUS>", "MEMORY>", "FLAVOR")
     if kind is None:
         terminal.table(
             (*size, "RDMA?", "KINDS", "DESCRIPTION~?"),
             found,
             lambda view: (*_size(view), "yes" if view["rdma"] else "no", _kinds(view), view["description"]),
-            empty="No packages. Create one: corral package create NAME --gpus 1",
+            empty=empty,
         )
         return
     terminal.table(
@@ -212,6 +239,17 @@ def _size(view: PackageView) -> Sequence[str]:
 
 def _kinds(view: PackageView) -> str:
     return formats.listed(view["kinds"]) if view["kinds"] else "all"
+
+
+def _per_gpu_text(view: FlavorView) -> str:
+    cpus = formats.count(view["cpus_per_gpu"], "CPU") if view["cpus_per_gpu"] else ""
+    memory = formats.size(view["memory_bytes_per_gpu"]) if view["memory_bytes_per_gpu"] else ""
+    return formats.listed([part for part in (cpus, memory) if part])
+
+
+def _per_gpu(cpus: float | None, memory: str | None, gpus: int | None) -> dict[str, Any]:
+    given = {"cpus_per_gpu": cpus, "memory_bytes_per_gpu": memory, "default_gpus": gpus}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _flavor_changes(

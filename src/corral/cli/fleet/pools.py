@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
+from corral.cli.terminal.each import delete_each
 from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.hints import none_yet
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ def ls(terminal: Terminal) -> None:
     """List the pools with their free GPUs."""
     with terminal.client() as client:
         found = list(client.pools.list())
+        empty = none_yet(client, found, "pools", "corral pool create NAME --gpu ID")
     terminal.table(
         ("NAME", "MODEL", "GPUS>", "FREE>", "GROUP", "RUNNING>", "WAITING>", "QUEUES~", "DESCRIPTION~?"),
         found,
@@ -45,7 +48,7 @@ def ls(terminal: Terminal) -> None:
             formats.listed(view["queues"]),
             view["description"],
         ),
-        empty="No pools. Create one: corral pool create NAME --gpu ID",
+        empty=empty,
     )
 
 
@@ -151,17 +154,21 @@ def move_gpus(
     terminal.answer(view, f"Pool {view['name']} has {formats.count(view['gpus_total'], 'GPU')} now")
 
 
-@command(app, "rm", examples=["corral pool rm big"])
+@command(app, "rm", examples=["corral pool rm big", "corral pool rm -y big small"])
 def rm(
     terminal: Terminal,
-    name: PoolArgument,
+    names: Annotated[list[str], typer.Argument(metavar="POOL...", help="Names of pools.")],
     yes: YesOption = False,
 ) -> None:
-    """Delete a pool without group and jobs; its GPUs move to the pool default (operators)."""
-    terminal.confirm(f"Delete pool {name} with its queues?", assume_yes=yes)
-    with terminal.client() as client:
-        client.pools.delete(name)
-    terminal.answer({"name": name, "deleted": True}, f"Deleted pool {name}; its GPUs are in default")
+    """Delete pools without group and jobs; their GPUs move to the pool default (operators)."""
+    what = f"{formats.count(len(names), 'pool')} with {'its' if len(names) == 1 else 'their'} queues"
+    terminal.confirm(f"Delete {what}: {formats.listed(names)}?", assume_yes=yes)
+    delete_each(
+        terminal,
+        names,
+        lambda client, name: client.pools.delete(name),
+        lambda name: f"Deleted pool {name}; its GPUs are in default",
+    )
 
 
 def _gpus(terminal: Terminal, gpus: list[str] | None, nodes: list[str] | None) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -13,9 +12,10 @@ from corral.cli.jobs.job_request import request_body, with_flags, with_job_optio
 from corral.cli.jobs.job_texts import elastic_text, warning_text
 from corral.cli.jobs.jobs import JobArgument
 from corral.cli.terminal import formats
-from corral.cli.terminal.failures import WrongUsage, exit_code, problem, readable
+from corral.cli.terminal.each import change_each
+from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, YesOption, command
-from corral.client.http.errors import ApiProblem, ClientError
+from corral.client.http.errors import ApiProblem
 from corral.core.jobs.job_fields import JobCommand
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def stop(
 ) -> None:
     """Stop jobs: SIGTERM, then SIGKILL after the grace time."""
     if array is None:
-        _each(terminal, _named(jobs), lambda client, job: client.jobs.stop(job), _state_text)
+        change_each(terminal, _named(jobs), lambda client, job: client.jobs.stop(job), _state_text)
         return
     if jobs:
         raise WrongUsage("name jobs or an array, not both")
@@ -60,13 +60,13 @@ def stop(
 @command(app, "start", section=Section.DAILY, examples=["corral start j-12", "corral start --array sweep"])
 def start(terminal: Terminal, jobs: SomeJobsArgument = None, array: arrays.ArrayOption = None) -> None:
     """Queue jobs that were held back or have ended, with the same settings."""
-    _each(terminal, _chosen(terminal, jobs, array), lambda client, job: client.jobs.start(job), _state_text)
+    change_each(terminal, _chosen(terminal, jobs, array), lambda client, job: client.jobs.start(job), _state_text)
 
 
 @command(app, "requeue", section=Section.DAILY, examples=["corral requeue j-12"])
 def requeue(terminal: Terminal, jobs: JobsArgument) -> None:
     """Requeue running jobs: they save, end, and later resume from their last checkpoint."""
-    _each(terminal, jobs, lambda client, job: client.jobs.requeue(job), _state_text)
+    change_each(terminal, jobs, lambda client, job: client.jobs.requeue(job), _state_text)
 
 
 @command(app, "resize", section=Section.DAILY, examples=["corral resize j-12 --gpus 6"])
@@ -127,9 +127,11 @@ def keep(
 ) -> None:
     """Keep jobs with their logs and files beyond the retention time."""
     if off:
-        _each(terminal, jobs, lambda client, job: client.jobs.let_go(job), lambda view: f"{view['id']} expires again")
+        change_each(
+            terminal, jobs, lambda client, job: client.jobs.let_go(job), lambda view: f"{view['id']} expires again"
+        )
     else:
-        _each(terminal, jobs, lambda client, job: client.jobs.keep(job), lambda view: f"{view['id']} is kept")
+        change_each(terminal, jobs, lambda client, job: client.jobs.keep(job), lambda view: f"{view['id']} is kept")
 
 
 @command(
@@ -154,7 +156,7 @@ def rm(
         client.jobs.delete(view["id"])
         return view
 
-    _each(terminal, jobs, delete, lambda view: f"Deleted {view['id']} ({view['name']})")
+    change_each(terminal, jobs, delete, lambda view: f"Deleted {view['id']} ({view['name']})")
 
 
 def _chosen(terminal: Terminal, jobs: list[str] | None, array: str | None) -> list[str]:
@@ -174,29 +176,3 @@ def _named(jobs: list[str] | None) -> list[str]:
 
 def _state_text(view: JobView) -> str:
     return f"{view['id']} is {view['state']}"
-
-
-def _each(
-    terminal: Terminal,
-    jobs: Sequence[str],
-    change: Callable[[Client, str], JobView],
-    text: Callable[[JobView], str],
-) -> None:
-    """Change jobs in order. A refused change does not stop the others; the first refusal gives the exit code."""
-    done, failed = [], list[ClientError]()
-    with terminal.client() as client:
-        for job in jobs:
-            try:
-                view = change(client, job)
-            except ClientError as error:
-                if len(jobs) == 1:
-                    raise
-                failed.append(error)
-                terminal.note(problem(error) if terminal.as_json else f"{job}: {readable(error)}")
-            else:
-                done.append(view)
-                terminal.say(text(view))
-    if terminal.as_json:
-        terminal.json(done[0] if len(jobs) == 1 else {"items": done})
-    if failed:
-        raise typer.Exit(exit_code(failed[0]))

@@ -12,7 +12,7 @@ from corral.cli.jobs.checkpoints import last_checkpoint
 from corral.cli.jobs.job_request import flag_of
 from corral.cli.jobs.job_texts import attempt_row, end_text, job_facts
 from corral.cli.scheduling import receipts
-from corral.cli.scheduling.estimates import expected_text
+from corral.cli.scheduling.estimates import expected_text, start_text
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.moments import moment_option
@@ -113,7 +113,7 @@ def job_row(job: JobView, now: float) -> Sequence[str]:
     elif job.get("after"):
         detail = f"after {formats.listed(job['after'][:3])}{', …' if len(job['after']) > 3 else ''}"
     elif expected := job.get("estimated_start"):
-        detail = f"starts {formats.ago(expected['p50'], now)}, or later"
+        detail = f"starts {start_text(None, expected, now)}"
     return (
         job["id"],
         job["name"],

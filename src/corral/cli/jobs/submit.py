@@ -150,7 +150,7 @@ def _show_plan(terminal: Terminal, plan: PlanView) -> None:
         if plan["nodes"]:
             terminal.say(f"  on {formats.listed(plan['nodes'])}")
         if plan["start_at"] is not None and plan["outcome"] == "wait":
-            terminal.say(f"  planned start {formats.at_and_ago(plan['start_at'], terminal.now())}")
+            terminal.say(f"  planned start, at the latest: {formats.at_and_ago(plan['start_at'], terminal.now())}")
         for line in _start_lines(plan, terminal.now()):
             terminal.say(f"  {line}")
         for reason in plan["reasons"]:

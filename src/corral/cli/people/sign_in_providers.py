@@ -193,23 +193,39 @@ def people(
 @command(
     app,
     "onboard",
-    examples=["corral provider onboard github maria sven --group vision", "corral provider onboard sso maria"],
+    examples=[
+        "corral provider onboard github maria sven --group vision",
+        "corral provider onboard sso maria --operator maria",
+    ],
 )
 def onboard(
     terminal: Terminal,
     id: IdArgument,
     who: Annotated[list[str], typer.Argument(metavar="WHO...", help="Logins or subjects from `provider people`.")],
     group: GroupOption = None,
+    operator: Annotated[
+        list[str] | None, typer.Option("--operator", metavar="WHO", help="One of them becomes an operator; repeatable.")
+    ] = None,
 ) -> None:
     """Create users for people of a provider, all of them or none."""
     with terminal.client() as client:
-        subjects = _subjects(list(client.providers.people(id)), who)
-        made = client.providers.onboard(id, subjects, group=_group(group or "default"))
+        people = list(client.providers.people(id))
+        made = client.providers.onboard(
+            id,
+            _subjects(people, who),
+            group=_group(group or "default"),
+            operators=_subjects(people, operator or ()),
+        )
+        known = next((one for one in client.providers.list() if one["id"] == id), None)
     if terminal.as_json:
         terminal.json({"items": list(made)})
     else:
         for view in made:
             terminal.say(f"On-boarded {view['name']} ({view['role']}).")
+    if known is not None and not known["has_operator"] and all(view["role"] != "operator" for view in made):
+        terminal.note(
+            f"No operator has signed in with {id} yet. To make one: corral user role {made[0]['name']} operator"
+        )
 
 
 @command(app, "rm", examples=["corral provider rm github"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.terminal import formats
+from corral.cli.terminal.each import delete_each
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
@@ -143,22 +144,34 @@ def edit_user(
     _edit(terminal, name, changes)
 
 
-@command(user_app, "rm", examples=["corral user rm maria"])
-def delete_user(terminal: Terminal, name: UserArgument, yes: YesOption = False) -> None:
-    """Delete a user who has no active job."""
-    terminal.confirm(f"Delete user {name}?", assume_yes=yes)
-    with terminal.client() as client:
-        client.people.delete_user(name)
-    terminal.answer({"name": name, "deleted": True}, f"Deleted user {name}")
+@command(user_app, "rm", examples=["corral user rm maria", "corral user rm -y maria sven"])
+def delete_user(
+    terminal: Terminal,
+    names: Annotated[list[str], typer.Argument(metavar="USER...", help="Names of users.")],
+    yes: YesOption = False,
+) -> None:
+    """Delete users who have no active job; each gets its own result."""
+    terminal.confirm(f"Delete {formats.count(len(names), 'user')}: {formats.listed(names)}?", assume_yes=yes)
+    delete_each(
+        terminal, names, lambda client, name: client.people.delete_user(name), lambda name: f"Deleted user {name}"
+    )
 
 
-@command(user_app, "role", examples=["corral user role maria operator"])
+@command(user_app, "role", examples=["corral user role maria operator", "corral user role -y maria scientist"])
 def set_role(
     terminal: Terminal,
     name: UserArgument,
     role: Annotated[str, typer.Argument(metavar="ROLE", help="scientist or operator.")],
+    yes: YesOption = False,
 ) -> None:
     """Change a user's role."""
+    rights = {
+        "operator": f"Make {name} an operator, who manages users, pools and all jobs?",
+        "scientist": f"Make {name} a scientist, who manages only their own jobs and data?",
+    }
+    if role not in rights:
+        raise WrongUsage(f"{role!r} is not a role", hint="The roles are operator and scientist.")
+    terminal.confirm(rights[role], assume_yes=yes)
     _edit(terminal, name, {"role": role})
 
 

@@ -58,6 +58,13 @@ def _row(horizon: str, found: Accuracy) -> Sequence[str]:
     )
 
 
+def start_text(planned: str | None, estimate: EstimateView | None, now: float) -> str:
+    """The start in one cell of a table. A planned start is a bound (`by …`), an estimated start is not (`about …`)."""
+    if planned is not None:
+        return f"by {_clock(planned, now)} ({formats.ago(planned, now)})"
+    return f"about {formats.ago(estimate['p50'], now)}" if estimate else formats.NOTHING
+
+
 def expected_text(estimate: EstimateView, now: float) -> str:
     """Such as `around 14:20:00 (p50, in 12m), before 15:05:00 (p90, in 57m)`."""
     if formats.moment(estimate["p90"]) <= now + 1:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.jobs.jobs import JobArgument
+from corral.cli.scheduling.estimates import start_text
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.hints import none_yet
 from corral.cli.terminal.option_groups import with_options
 from corral.cli.terminal.terminal import Section, Terminal, YesOption, command, default_command
 
@@ -65,14 +67,6 @@ def _line_title(line: LineView) -> str:
     return f"{model}, {'gangs' if line['line'] == 'gang' else 'single node'}"
 
 
-def _start_text(job: OrderedJobView, now: float) -> str:
-    """The planned start, else the estimated start."""
-    expected = job.get("estimated_start")
-    if job["planned_start"] is None and expected:
-        return f"~{formats.ago(expected['p50'], now)}"
-    return formats.ago(job["planned_start"], now)
-
-
 def _order_row(job: OrderedJobView, now: float) -> Sequence[str]:
     return (
         str(job["position"]),
@@ -83,7 +77,7 @@ def _order_row(job: OrderedJobView, now: float) -> Sequence[str]:
         formats.number(job["gpus"]),
         str(job["priority"]) + ("*" if job["pinned"] else ""),
         formats.NOTHING if job["score"] is None else f"{job['score']:.3f}",
-        _start_text(job, now),
+        start_text(job["planned_start"], job.get("estimated_start"), now),
         job["detail"],
     )
 
@@ -93,6 +87,7 @@ def ls(terminal: Terminal) -> None:
     """List the queues."""
     with terminal.client() as client:
         found = list(client.queues.list())
+        empty = none_yet(client, found, "queues", "corral queue create NAME")
     terminal.table(
         (
             *("NAME", "POOL?", "POLICY", "BLOCKING?", "PLACEMENT?", "RUNNING>", "WAITING>"),
@@ -113,7 +108,7 @@ def ls(terminal: Terminal) -> None:
             formats.number(view["guaranteed_gpus"]),
             formats.number(view["max_gpus"]),
         ),
-        empty="No queues. Create one: corral queue create NAME",
+        empty=empty,
     )
 
 

@@ -308,7 +308,7 @@ def _indexes(text: str | None) -> str | None:
     if percent and (not limit.isdigit() or int(limit) < len(_parsed_array(indexes))):
         raise NotUnderstood(
             f"--array: corral cannot keep to {percent + limit!r}, a limit of jobs at once: leave it out, or submit the "
-            "array to a queue with a max_gpus (corral queue create)"
+            "array to a queue with a max_gpus"
         )
     return indexes
 

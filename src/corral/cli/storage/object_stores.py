@@ -9,6 +9,7 @@ import typer
 
 from corral.cli.terminal import formats
 from corral.cli.terminal.failures import WrongUsage
+from corral.cli.terminal.hints import none_yet
 from corral.cli.terminal.terminal import Terminal, YesOption, command
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def ls(terminal: Terminal) -> None:
     """List the object stores. Operators see their endpoints, too."""
     with terminal.client() as client:
         found = list(client.object_stores.list())
+        empty = none_yet(client, found, "object stores", "corral object-store create NAME --kind s3 --bucket BUCKET")
     terminal.table(
         ("NAME", "KIND", "BUCKET~", "PREFIX~?", "MODE", "VOLUMES>?", "ENDPOINT~?"),
         found,
@@ -47,7 +49,7 @@ def ls(terminal: Terminal) -> None:
             str(view["volumes"]),
             view["endpoint"] or "",
         ),
-        empty="No object stores. An operator creates one: corral object-store create --help",
+        empty=empty,
     )
 
 

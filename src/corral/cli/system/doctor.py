@@ -210,6 +210,20 @@ def server_reachable(terminal: Terminal) -> Finding:
     )
 
 
+def platform_parts(terminal: Terminal) -> Finding:
+    """The parts of the platform, as the server reports them."""
+    try:
+        with terminal.client() as client:
+            failing = [part for part in client.system.about()["parts"] if not part["healthy"]]
+            is_operator = client.people.me()["role"] == "operator"
+    except ClientError:
+        return _warn("Parts", "not checked: the server did not answer")
+    if not failing:
+        return _ok("Parts", "every part of the platform works")
+    fix = "`corral cluster` shows since when; `corral cluster log PART` its log." if is_operator else "Ask an operator."
+    return _fail("Parts", "; ".join(f"{part['name']}: {part['detail']}" for part in failing), fix)
+
+
 def signed_in(terminal: Terminal) -> Finding:
     try:
         with terminal.client() as client:
@@ -342,5 +356,6 @@ CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
     slurm_accounts,
     server_reachable,
     signed_in,
+    platform_parts,
     clock,
 )

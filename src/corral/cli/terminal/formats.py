@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from corral.core.counts import counted
+
 NOTHING = "-"
+#: 1 GPU, 2 GPUs.
+count = counted
 
 
 def number(value: float | None) -> str:
@@ -79,11 +83,6 @@ def at_and_ago(text: str | None, now: float) -> str:
 
 def rfc3339(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def count(amount: float, noun: str, plural: str | None = None) -> str:
-    """1 GPU, 2 GPUs."""
-    return f"{number(amount)} {noun if amount == 1 else plural or noun + 's'}"
 
 
 def listed(parts: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import typer
 from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.client.http.errors import ClientError
+from corral.core.os_errors import placed_reason
 
 app = typer.Typer()
 completion_app = typer.Typer(help="Completion of commands and options in your shell.", no_args_is_help=True)
@@ -72,7 +73,7 @@ def install(terminal: Terminal, shell: ShellArgument = None) -> None:
     try:
         chosen, path = install_script(shell=_shell(shell), prog_name="corral", complete_var="_CORRAL_COMPLETE")
     except OSError as error:
-        raise Refused(f"cannot install: {error.filename}: {error.strerror}") from error
+        raise Refused(f"cannot install: {placed_reason(error)}") from error
     terminal.answer({"shell": chosen, "path": str(path)}, f"Installed for {chosen} in {path}. Open a new terminal.")
 
 

@@ -13,6 +13,7 @@ from corral.cli.terminal.failures import Refused, WrongUsage
 from corral.cli.terminal.option_groups import group_of, with_options
 from corral.cli.terminal.terminal import Section, Terminal, command
 from corral.cli.whatif.simulation_options import SimulationOptions
+from corral.core.os_errors import placed_reason
 
 if TYPE_CHECKING:
     from corral.cli.whatif.simulation_setup import Prepared, Simulated
@@ -64,7 +65,7 @@ def simulate(
     except UnreadableTrace as error:
         raise WrongUsage(str(error)) from error
     except OSError as error:
-        raise Refused(f"cannot write {error.filename}: {error.strerror}") from error
+        raise Refused(f"cannot write {placed_reason(error)}") from error
     _answer(terminal, prepared, done, written)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal
 from corral.cli.whatif.simulation_options import SimulationOptions
+from corral.core.counts import counted
 from corral.core.model import Blocking, Node
 from corral.core.quantities import parse_duration
 from corral.core.scheduling.ordering import POLICIES
@@ -95,7 +96,7 @@ def prepare(terminal: Terminal, trace: str, options: SimulationOptions) -> Prepa
     format_name, jobs, nodes = _read(terminal, trace, options, left_out)
     workload = Workload(nodes, jobs, left_out, time_limits=TimeLimits(options.time_limits), any_model=options.any_model)
     if not workload.jobs:
-        reasons = "; ".join(f"{count} jobs: {reason}" for reason, count in left_out.items() if count)
+        reasons = "; ".join(f"{counted(count, 'job')}: {reason}" for reason, count in left_out.items() if count)
         raise WrongUsage(f"{trace} has no job that could run{': ' + reasons if reasons else ''}")
     for folder in filter(None, (options.csv, options.plots)):
         Path(folder).mkdir(parents=True, exist_ok=True)

@@ -40,8 +40,10 @@ class Providers:
             self._transport.get(first, {"refresh": True, "limit": 1})
         return self._transport.pages(first)
 
-    def onboard(self, provider_id: str, subjects: Sequence[str], *, group: str | None) -> Sequence[UserView]:
-        body = {"provider": provider_id, "subjects": [*subjects], "group": group}
+    def onboard(
+        self, provider_id: str, subjects: Sequence[str], *, group: str | None, operators: Sequence[str] = ()
+    ) -> Sequence[UserView]:
+        body = {"provider": provider_id, "subjects": [*subjects], "group": group, "operators": [*operators]}
         return cast("Sequence[UserView]", self._transport.post("/users:onboard", body)["items"])
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from corral.client.http.transport import Transport
+from corral.client.http.transport import Transport, segment
 
 if TYPE_CHECKING:
-    from corral.client.views import AboutView, FoundView, LicenceView
+    from corral.client.views import AboutView, FoundView, LicenceView, PartStatusView
 
 
 class Installation:
@@ -22,6 +22,14 @@ class Installation:
 
     def about(self) -> AboutView:
         return cast("AboutView", self._transport.get("/about"))
+
+    def parts(self) -> Sequence[PartStatusView]:
+        """Each part of the platform (operators)."""
+        return cast("Sequence[PartStatusView]", self._transport.get("/parts")["items"])
+
+    def part_log(self, name: str) -> str:
+        """The last lines that a part has logged (operators)."""
+        return self._transport.get_text(f"/parts/{segment(name)}/log")
 
     def set_licence(self, token: str) -> LicenceView:
         return cast("LicenceView", self._transport.put("/about/licence", {"token": token}))

@@ -66,9 +66,15 @@ class DrainPreviewView(TypedDict):
 
 class FlavorCreate(TypedDict):
     name: str
+    #: CPUs per GPU of jobs that ask for no number of CPUs; 0: none.
+    cpus_per_gpu: NotRequired[float]
+    #: GPUs of jobs that ask for none.
+    default_gpus: NotRequired[int]
     description: NotRequired[str]
     #: Labels that a node must have.
     labels: NotRequired[dict[str, str]]
+    #: Memory per GPU of jobs that ask for no memory; 0: none.
+    memory_bytes_per_gpu: NotRequired[float | str]
     #: Accepted GPU models; none means any.
     models: NotRequired[list[str]]
 
@@ -76,9 +82,15 @@ class FlavorCreate(TypedDict):
 class FlavorEdit(TypedDict):
     """Changes to a flavor. Fields that are left out keep their values."""
 
+    #: CPUs per GPU of jobs that ask for no number of CPUs; 0: none.
+    cpus_per_gpu: NotRequired[float]
+    #: GPUs of jobs that ask for none.
+    default_gpus: NotRequired[int]
     description: NotRequired[str]
     #: Labels that a node must have.
     labels: NotRequired[dict[str, str]]
+    #: Memory per GPU of jobs that ask for no memory; 0: none.
+    memory_bytes_per_gpu: NotRequired[float | str]
     #: Accepted GPU models; none means any.
     models: NotRequired[list[str]]
 
@@ -87,6 +99,9 @@ class FlavorView(TypedDict):
     name: str
     models: list[str]
     labels: dict[str, str]
+    cpus_per_gpu: float
+    memory_bytes_per_gpu: int
+    default_gpus: int
     description: str
     #: GPUs of this kind in the whole installation, in use or not.
     gpus_total: int
@@ -436,32 +451,31 @@ class PackageEdit(TypedDict):
 class PanelKindView(TypedDict):
     """One kind over all models; jobs without GPUs count too."""
 
-    kind: JobKind
     #: Jobs that hold resources.
     running: int
     #: Jobs that wait.
     queued: int
     #: GPUs that the running jobs hold.
     occupied: float
-    #: GPUs that jobs of this kind can have.
+    #: GPUs that these jobs can have.
     total: float
     #: GPUs of these that a job could start on now.
     free: float
     #: GPUs that the waiting jobs ask for.
     gap: float
-
-
-class PanelView(TypedDict):
-    """One kind and GPU model."""
-
     kind: JobKind
+
+
+class PanelModelView(TypedDict):
+    """One GPU model over all kinds; each GPU counts once."""
+
     #: Jobs that hold resources.
     running: int
     #: Jobs that wait.
     queued: int
     #: GPUs that the running jobs hold.
     occupied: float
-    #: GPUs that jobs of this kind can have.
+    #: GPUs that these jobs can have.
     total: float
     #: GPUs of these that a job could start on now.
     free: float
@@ -470,10 +484,31 @@ class PanelView(TypedDict):
     model: str
 
 
+class PanelView(TypedDict):
+    """One kind and GPU model."""
+
+    #: Jobs that hold resources.
+    running: int
+    #: Jobs that wait.
+    queued: int
+    #: GPUs that the running jobs hold.
+    occupied: float
+    #: GPUs that these jobs can have.
+    total: float
+    #: GPUs of these that are healthy and free.
+    free: float
+    #: GPUs that the waiting jobs ask for.
+    gap: float
+    kind: JobKind
+    model: str
+
+
 class PanelPage(TypedDict):
     items: list[PanelView]
     #: Totals per kind; the same on every page.
     kinds: list[PanelKindView]
+    #: Totals per GPU model; the same on every page.
+    models: list[PanelModelView]
     next_cursor: NotRequired[str | None]
 
 

@@ -96,6 +96,8 @@ class ProviderDetailView(TypedDict):
     redirect_uri: str
     #: Number of users of this provider.
     users: int
+    #: An operator has signed in with this provider.
+    has_operator: bool
     created_at: str
 
 
@@ -239,6 +241,8 @@ class OnboardCreate(TypedDict):
     subjects: list[str]
     #: Group of new users; null means no group.
     group: NotRequired[str | None]
+    #: Those of the subjects that become operators; the others are scientists.
+    operators: NotRequired[list[str]]
 
 
 class PasswordChange(TypedDict):

@@ -28,6 +28,7 @@ from corral.control.records import (
     VersionRecord,
 )
 from corral.control.storage.sharing import Circle, check_shares
+from corral.core.counts import counted
 from corral.core.names import DATASET_NAME, TAG_NAME
 
 #: The fewest letters of an id that may stand for it.
@@ -179,7 +180,10 @@ def delete(work: Work, caller: Caller, ref: str) -> DatasetRecord:
     if jobs:
         named = ", ".join(jobs[:NAMED_JOBS])
         raise InUse(
-            f"{len(jobs)} jobs mount dataset {dataset.name}: {named}", field="dataset", jobs=jobs[:20], held=len(jobs)
+            f"{counted(len(jobs), 'job mounts', 'jobs mount')} dataset {dataset.name}: {named}",
+            field="dataset",
+            jobs=jobs[:20],
+            held=len(jobs),
         )
     working = [
         operation.id for operation in work.tx.datasets.unfinished_operations() if operation.dataset == dataset.id

@@ -14,7 +14,7 @@ from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import FlavorRecord, PackageRecord
-from corral.core.model import JobKind, Node, Request
+from corral.core.model import WHOLE, JobKind, Node, Request
 from corral.core.names import SETTING_NAME
 
 #: What a node with a network for direct memory access is labelled with.
@@ -190,12 +190,21 @@ def _with_package(catalog: Catalog, request: Request, kind: JobKind, name: str, 
 
 
 def _with_flavor(request: Request, flavor: FlavorRecord) -> Request:
+    if flavor.default_gpus and not request.wants_gpu:
+        request = replace(request, gpus=flavor.default_gpus)
     if flavor.models and not request.wants_gpu:
         raise Invalid(
             f"flavor {flavor.name} is a kind of GPU ({' or '.join(flavor.models)}): ask for one", field="gpus"
         )
     models = _common_models(request.models, flavor.models, f"flavor {flavor.name}")
-    return _with_labels(replace(request, models=models), flavor.labels, f"flavor {flavor.name} has")
+    gpu_milli = request.gpus * WHOLE + request.gpu_milli
+    request = replace(
+        request,
+        models=models,
+        cpu_milli=request.cpu_milli or flavor.cpu_milli_per_gpu * gpu_milli // WHOLE,
+        memory_bytes=request.memory_bytes or flavor.memory_bytes_per_gpu * gpu_milli // WHOLE,
+    )
+    return _with_labels(request, flavor.labels, f"flavor {flavor.name} has")
 
 
 def _common_models(asked: tuple[str, ...], offered: tuple[str, ...], what: str) -> tuple[str, ...]:
@@ -244,7 +253,14 @@ def _check_gpus_for_models(flavor: FlavorRecord, packages: Iterable[PackageRecor
 def _save_flavor(work: Work, caller: Caller, flavor: FlavorRecord, action: str) -> FlavorRecord:
     flavor = replace(flavor, models=tuple(sorted(set(flavor.models))), labels=tuple(sorted(flavor.labels)))
     work.tx.catalog.save_flavor(flavor)
-    work.record(caller, action, flavor.name, detail={"models": [*flavor.models], "labels": dict(flavor.labels)})
+    detail = {
+        "models": [*flavor.models],
+        "labels": dict(flavor.labels),
+        "cpus_per_gpu": flavor.cpu_milli_per_gpu / WHOLE,
+        "memory_bytes_per_gpu": flavor.memory_bytes_per_gpu,
+        "default_gpus": flavor.default_gpus,
+    }
+    work.record(caller, action, flavor.name, detail=detail)
     return flavor
 
 

@@ -41,10 +41,25 @@ class PanelRow:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ModelRow:
+    """Jobs of all kinds that use one GPU model, and the GPUs of that model."""
+
+    model: str
+    running: int = 0
+    queued: int = 0
+    occupied: float = 0.0
+    total: float = 0.0
+    free: float = 0.0
+    gap: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Panel:
     rows: tuple[PanelRow, ...]
     #: one row per kind, over all models
     kinds: tuple[PanelRow, ...]
+    #: one row per model, over all kinds: a GPU counts once
+    models: tuple[ModelRow, ...] = ()
 
 
 @dataclass(slots=True)
@@ -64,19 +79,28 @@ class _Supply:
 
 
 def panel(
-    state: State, now: float, *, user: str | None = None, kind: JobKind | None = None, model: str | None = None
+    state: State,
+    now: float,
+    *,
+    user: str | None = None,
+    group: str | None = None,
+    kind: JobKind | None = None,
+    model: str | None = None,
 ) -> Panel:
-    """For one user, or for all users; of one kind or model, or of all."""
+    """For one user, one group, or all users; of one kind or model, or of all."""
+    users = _users(state, user, group)
     supply = _supply(state, free_gpus(state.snapshot, now, user).free)
     models = sorted({place[1] for place in supply.total})
     counts: dict[tuple[JobKind, str], _Counts] = defaultdict(_Counts)
     for job in state.snapshot.jobs.values():
-        if user is None or job.user == user:
+        if users is None or job.user in users:
             _count(counts[job.kind, _model_of(job, models)], job)
     kinds = [kind] if kind is not None else list(JobKind)
     rows = []
+    in_reach: set[str] = set()
     for one in kinds:
-        pools = _pools(state, one, user)
+        pools = _pools(state, one, users)
+        in_reach |= pools
         # A model counts for a kind that can have it, or that has jobs of it from when it could.
         shown = {place[1] for place in supply.total if place[0] in pools} | {m for k, m in counts if k is one and m}
         rows += [_row(one, name, counts[one, name], supply, pools) for name in sorted(shown)]
@@ -97,7 +121,11 @@ def panel(
                 gap=sum(row.gap for row in mine),
             )
         )
-    return Panel(rows=tuple(sorted(rows, key=lambda row: (row.kind, row.model))), kinds=tuple(sums))
+    return Panel(
+        rows=tuple(sorted(rows, key=lambda row: (row.kind, row.model))),
+        kinds=tuple(sums),
+        models=tuple(_model_row(name, rows, supply, in_reach) for name in sorted({row.model for row in rows})),
+    )
 
 
 def score_history(
@@ -139,6 +167,26 @@ def _row(kind: JobKind, model: str, counts: _Counts, supply: _Supply, pools: Ite
     )
 
 
+def _model_row(model: str, rows: Iterable[PanelRow], supply: _Supply, pools: Iterable[str]) -> ModelRow:
+    mine = [row for row in rows if row.model == model]
+    return ModelRow(
+        model=model,
+        running=sum(row.running for row in mine),
+        queued=sum(row.queued for row in mine),
+        occupied=sum(row.occupied for row in mine),
+        total=sum(supply.total.get((pool, model), 0) for pool in pools),
+        free=sum(supply.free.get((pool, model), 0) for pool in pools),
+        gap=sum(row.gap for row in mine),
+    )
+
+
+def _users(state: State, user: str | None, group: str | None) -> set[str] | None:
+    """Whose jobs count; None means all."""
+    if group is not None:
+        return {name for name, member in state.snapshot.memberships.items() if member.group == group}
+    return None if user is None else {user}
+
+
 def _count(counts: _Counts, job: Job) -> None:
     if job.state is JobState.QUEUED:
         counts.queued += 1
@@ -158,9 +206,13 @@ def _supply(state: State, free: Set[str]) -> _Supply:
     return supply
 
 
-def _pools(state: State, kind: JobKind, user: str | None) -> set[str]:
+def _pools(state: State, kind: JobKind, users: set[str] | None) -> set[str]:
     """The pools where a job of this kind can run."""
-    queues = state.snapshot.queues.values() if user is None else queue_choice.reach(state.snapshot, user)
+    queues = (
+        state.snapshot.queues.values()
+        if users is None
+        else [queue for user in users for queue in queue_choice.reach(state.snapshot, user)]
+    )
     return {queue.pool for queue in queues if not queue.kinds or kind in queue.kinds}
 
 

@@ -20,6 +20,7 @@ from corral.control.records import PoolRecord
 from corral.control.scheduling.guarantees import check_leaving
 from corral.control.scheduling.hybrid_share import keep_shares
 from corral.control.scheduling.reservations import check_gpus_free, check_pool_free
+from corral.core.counts import counted
 from corral.core.fleet.free_gpus import free_gpus
 from corral.core.model import DEFAULT_POOL, Blocking, Gpu, Job, JobState, Queue
 from corral.core.snapshot.changes import DropQueue, PutNode, PutQueue
@@ -136,7 +137,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
     running = _running_in(snapshot, {gpu.id for gpu in gpus}, set(queues))
     if running:
         raise InUse(
-            f"pool {name} has {len(running)} running jobs: {_listed(job.id for job in running)}",
+            f"pool {name} has {counted(len(running), 'running job')}: {_listed(job.id for job in running)}",
             field="name",
             jobs=[job.id for job in running[:NAMED]],
         )

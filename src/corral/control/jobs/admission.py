@@ -11,6 +11,7 @@ from corral.control.errors import InsufficientQuota, Invalid, OverLimit, Refusal
 from corral.control.live.state import State
 from corral.control.scheduling import queue_choice
 from corral.control.system.policies import ScalingPolicy
+from corral.core.counts import counted
 from corral.core.fleet.resources import NOTHING, Amount, asked_by, gpus_text
 from corral.core.model import WHOLE, Elastic, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue, Request, Taken
 from corral.core.names import JOB_NAME, SETTING_NAME
@@ -54,14 +55,15 @@ def elastic_size(policy: ScalingPolicy, least: int | None, most: int | None) -> 
     )
     if elastic.min_gpus < policy.min_gpus:
         raise Invalid(
-            f"an elastic job has at least {policy.min_gpus} GPUs: asked {elastic.min_gpus}",
+            f"an elastic job has at least {counted(policy.min_gpus, 'GPU')}: asked {elastic.min_gpus}",
             field="min_gpus",
             asked=elastic.min_gpus,
             limit=policy.min_gpus,
         )
     if elastic.max_gpus > policy.max_gpus:
         raise OverLimit(
-            f"an elastic job has at most {policy.max_gpus} GPUs (scaling.max_gpus): asked {elastic.max_gpus}",
+            f"an elastic job has at most {counted(policy.max_gpus, 'GPU')} (scaling.max_gpus): "
+            f"asked {elastic.max_gpus}",
             field="max_gpus",
             asked=elastic.max_gpus,
             limit=policy.max_gpus,
@@ -294,11 +296,11 @@ def _never_fits(state: State, whole: Fleet, job: Job, pool: str) -> Invalid:
             return Invalid(f"{detail} (pool {pool})", field=field)
     wanted = [count for model in usable for count in counts.get(model, [])]
     largest = max(wanted, default=0)
-    gpus = gpus_text(request.total_gpu_milli // request.nodes)
+    gpus = counted(request.total_gpu_milli // request.nodes / WHOLE, "GPU")
     if request.is_gang:
-        detail = f"there are no {request.nodes} nodes with {gpus} GPUs each in pool {pool}: {len(wanted)} have GPUs"
+        detail = f"there are no {request.nodes} nodes with {gpus} each in pool {pool}: {len(wanted)} have GPUs"
     else:
-        detail = f"no node in pool {pool} has {gpus} GPUs"
+        detail = f"no node in pool {pool} has {gpus}"
     return Invalid(
         f"{detail}, the largest has {largest}",
         field="nodes" if request.is_gang else "gpus",

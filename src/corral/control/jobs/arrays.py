@@ -44,7 +44,7 @@ def stop_array(work: Work, caller: Caller, array: str, user: str | None = None) 
         raise NotFound(f"there is no array {array!r}", field="array")
     alive = [job for job in members if not job.state.is_ended]
     if not alive:
-        raise WrongState(f"all {len(members)} jobs of array {array!r} have ended already")
+        raise WrongState(f"every job of array {array!r} ({len(members)}) has ended already")
     stopped = []
     for job in alive:
         # The end of one may just have ended others that were to come after it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 
 from corral.control.ports import EngineUnavailable, LaunchOrder, LaunchRefused, Workspace
+from corral.core.os_errors import placed_reason
 
 #: Errors of the server's disk or of its limits, which may be gone with the next try.
 _DISK_TROUBLE = frozenset(
@@ -22,7 +23,7 @@ class JobDirectories:
         try:
             self._workspace.prepare(order.job_id)
         except OSError as error:
-            message = f"its directories cannot be prepared: {error.filename}: {error.strerror}"
+            message = f"its directories cannot be prepared: {placed_reason(error)}"
             if error.errno in _DISK_TROUBLE:
                 raise EngineUnavailable(message) from error
             raise LaunchRefused(message) from error

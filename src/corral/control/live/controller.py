@@ -32,7 +32,7 @@ from corral.control.launch.steps import LaunchStage, LaunchStep, LaunchSteps
 from corral.control.live.cluster_watch import Watch
 from corral.control.live.inbox import Inbox, Read
 from corral.control.live.outage import Outage
-from corral.control.live.outbox import lanes_of
+from corral.control.live.outbox import Backlog, lanes_of
 from corral.control.live.planner import CycleFailed, Planner
 from corral.control.live.reconcile import not_taken, reconcile, report
 from corral.control.live.state import State, load_state
@@ -107,6 +107,7 @@ class Controller:
         self._state = State(policies)
         #: whether the state is what the store has; a turn that failed leaves it half changed
         self._is_loaded = False
+        self._term = 0
         #: set while the store is away
         self._outage: Outage | None = None
         self._inbox = Inbox()
@@ -136,6 +137,7 @@ class Controller:
         self._launch_steps = LaunchSteps({LaunchStage.DIRECTORIES: JobDirectories(self._workspace), **launch_steps})
         fenced = [engine for engine in self.engines.values() if isinstance(engine, Fenced)]
         leadership = self._store.take_over(above=max((engine.term_seen() for engine in fenced), default=0))
+        self._term = leadership.term
         for led in fenced:
             led.lead(leadership)
         with self._store.read() as tx:
@@ -182,6 +184,15 @@ class Controller:
         """Why the store cannot be used now; empty while it can."""
         outage = self._outage
         return "" if outage is None else outage.message
+
+    @property
+    def term(self) -> int:
+        """The term of this server; 0 before the start."""
+        return self._term
+
+    def backlogs(self) -> dict[str, Backlog]:
+        """Effects that wait for the engines, by cluster."""
+        return {name: outbox.backlog() for name, outbox in self._outboxes.items()}
 
     def stop(self) -> None:
         """End all threads. Attempts keep running; missing effects are found again at the next start."""

@@ -83,6 +83,15 @@ class DeleteEffect:
 Effect = LaunchEffect | RefuseEffect | StopEffect | ForgetEffect | DeleteEffect | NodeEffect
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backlog:
+    """Effects that an engine could not take yet."""
+
+    waiting: int
+    #: why the engine could not take the last of them
+    trouble: str = ""
+
+
 class _Sign(enum.Enum):
     """A signal to the thread of an outbox, in the same queue as its effects."""
 
@@ -129,6 +138,8 @@ class Outbox:
         #: what the engine could not take, and of that what is to be tried again now
         self._waiting: PutBack[Effect] = PutBack()
         self._again: deque[Hashable] = deque()
+        #: why the engine could not take the last effect that was put back
+        self._trouble = ""
         self._round: threading.Timer | None = None
         self._worker = Worker(f"outbox-{name}", self._step, every_seconds=0.0, interrupt=self._interrupt)
 
@@ -141,6 +152,11 @@ class Outbox:
     def hurry(self) -> None:
         """The engine answers again: try the waiting effects now, before the end of their pauses."""
         self._effects.put(_Sign.HURRY)
+
+    def backlog(self) -> Backlog:
+        """What waits for the engine now. May be called from any thread."""
+        count = len(self._waiting)
+        return Backlog(waiting=count, trouble=self._trouble if count else "")
 
     def close(self) -> None:
         """Return once the present effect is carried out. Effects that still wait are found again by reconciling."""
@@ -262,6 +278,7 @@ class Outbox:
     def _try(self, effect: Effect) -> None:
         trouble = self._carry_out(effect)
         if trouble:
+            self._trouble = trouble
             self._waiting.put(_subject(effect), effect)
         elif not self._waiting or self._waiting.drop(_subject(effect)) is None:
             return
@@ -357,6 +374,12 @@ class Lanes:
     def hurry(self) -> None:
         for outbox in self._outboxes:
             outbox.hurry()
+
+    def backlog(self) -> Backlog:
+        each = [outbox.backlog() for outbox in self._outboxes]
+        return Backlog(
+            waiting=sum(one.waiting for one in each), trouble=next((one.trouble for one in each if one.trouble), "")
+        )
 
     def close(self) -> None:
         for outbox in self._outboxes:

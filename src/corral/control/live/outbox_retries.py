@@ -29,6 +29,9 @@ class PutBack(Generic[Thing]):
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def get(self, subject: Hashable) -> Thing | None:
         found = self._waiting.get(subject)
         return None if found is None else found.thing

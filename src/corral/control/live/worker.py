@@ -52,6 +52,9 @@ class WorkerHealth:
     failures: int = 0
     #: what the last of them ended with
     error: str = ""
+    #: rounds that failed since the start, and what the last of them ended with
+    failures_in_all: int = 0
+    last_error: str = ""
     #: whether a round is under way
     is_busy: bool = False
 
@@ -85,6 +88,8 @@ class Worker:
         self._stopping = threading.Event()
         self._failures = 0
         self._error = ""
+        self._failures_in_all = 0
+        self._last_error = ""
         self._is_busy = False
         self._thread = _WorkerThread(self)
 
@@ -123,7 +128,14 @@ class Worker:
     def health(self) -> WorkerHealth:
         # One whose rounds wait by themselves is always in one.
         is_busy = self._is_busy and self._every_seconds > 0.0
-        return WorkerHealth(name=self.name, failures=self._failures, error=self._error, is_busy=is_busy)
+        return WorkerHealth(
+            name=self.name,
+            failures=self._failures,
+            error=self._error,
+            failures_in_all=self._failures_in_all,
+            last_error=self._last_error,
+            is_busy=is_busy,
+        )
 
     # ---------------------------------------------------------------- the thread
 
@@ -165,7 +177,8 @@ class Worker:
 
     def _failed(self, error: Exception) -> float:
         self._failures += 1
-        self._error = f"{type(error).__name__}: {error}"
+        self._failures_in_all += 1
+        self._error = self._last_error = f"{type(error).__name__}: {error}"
         pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(self._failures - 1, 16))
         if self._stopping.is_set():
             return pause

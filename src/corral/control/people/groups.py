@@ -189,7 +189,13 @@ def _check_pool(tx: Transaction, pool: str | None) -> None:
         raise Invalid(f"there is no pool {pool!r}; there are: {', '.join(known)}", field="pool", known=known)
     owner = next((group.name for group in tx.people.groups() if group.pool == pool), None)
     if owner is not None:
-        raise InUse(f"pool {pool} belongs to group {owner}: detach it there first", field="pool", group=owner)
+        owned = {group.pool for group in tx.people.groups()}
+        free = ", ".join(name for name in known if name not in owned) or "none"
+        raise InUse(
+            f"pool {pool} belongs to group {owner}: detach it there first. Pools without a group: {free}",
+            field="pool",
+            group=owner,
+        )
 
 
 def _put(work: Work, caller: Caller, users: Sequence[UserRecord], group: str | None) -> None:

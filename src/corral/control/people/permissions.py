@@ -14,6 +14,7 @@ from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import EVERYONE, Function, JobSpec, PermissionGroupRecord, Role, UserRecord
+from corral.core.counts import counted
 from corral.core.model import JobKind
 
 _OF_KIND = {
@@ -127,7 +128,8 @@ def delete(work: Work, caller: Caller, name: str) -> None:
     users = [user.name for user in work.tx.people.users() if user.permission_group == name]
     if users:
         raise InUse(
-            f"permission group {name} has {len(users)} users: {', '.join(users[:5])}; assign them to another first",
+            f"permission group {name} has {counted(len(users), 'user')}: {', '.join(users[:5])}; "
+            "assign them to another first",
             field="name",
             users=users[:20],
         )

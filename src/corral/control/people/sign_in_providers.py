@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from corral.control.errors import Invalid, NotFound, Taken, WrongState
 from corral.control.live.unit_of_work import PLATFORM, SYSTEM, Caller, Work
 from corral.control.people import user_accounts
-from corral.control.people.operators import reachable_operators, require_operator
+from corral.control.people.operators import is_acting_operator, reachable_operators, require_operator
 from corral.control.ports import Transaction
 from corral.control.records import (
     LOCAL_PROVIDER,
@@ -24,8 +24,10 @@ from corral.control.records import (
     JobFilter,
     ProviderKind,
     ProviderRecord,
+    Role,
     UserRecord,
 )
+from corral.core.counts import counted
 from corral.core.names import USER_NAME
 
 PROVIDER_ID = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -165,8 +167,8 @@ def _check_new_issuer(tx: Transaction, before: ProviderRecord, changes: Mapping[
     if users:
         # The ids of the new provider would be taken for those of the old one: another person could sign in as ann.
         raise WrongState(
-            f"{len(users)} users come from {before.issuer} ({', '.join(users[:5])}): another issuer could pass others "
-            "off as them. Create a second provider instead",
+            f"{counted(len(users), 'user comes', 'users come')} from {before.issuer} ({', '.join(users[:5])}): "
+            "another issuer could pass others off as them. Create a second provider instead",
             field="issuer",
             users=users[:20],
         )
@@ -231,9 +233,14 @@ def sign_in(work: Work, source: str, seen: IdentityRecord) -> SignInOutcome:
 
 
 def on_board(
-    work: Work, caller: Caller, provider_id: str, subjects: Sequence[str], group: str | None
+    work: Work,
+    caller: Caller,
+    provider_id: str,
+    subjects: Sequence[str],
+    group: str | None,
+    operators: Sequence[str] = (),
 ) -> list[UserRecord]:
-    """Make users of people whom the provider knows, all or none."""
+    """Make users of people whom the provider knows, all or none; those among `operators` get that role."""
     require_operator(caller, "manage sign-in providers")
     provider = existing(work.tx, provider_id)
     if not subjects:
@@ -247,13 +254,29 @@ def on_board(
             field="subjects",
             subjects=unknown[:20],
         )
+    if strange := [subject for subject in operators if subject not in wanted]:
+        raise Invalid(f"{', '.join(strange[:5])} is not among the subjects", field="operators", subjects=strange[:20])
     present = [(known[subject].login, user.name) for subject in wanted if (user := _user_of(work.tx, known[subject]))]
     if present:
         text = ", ".join(f"{login} is user {name}" for login, name in present[:5])
         raise Taken(f"already on-boarded: {text}", field="subjects", logins=[login for login, _ in present[:20]])
     if group is not None:
         _check_group(work.tx, group)
-    return [_on_board(work, caller, provider, known[subject], group) for subject in wanted]
+    return [
+        _on_board(
+            work, caller, provider, known[subject], group, Role.OPERATOR if subject in operators else Role.SCIENTIST
+        )
+        for subject in wanted
+    ]
+
+
+def has_operator(tx: Transaction, provider_id: str) -> bool:
+    """Whether an operator has signed in with the provider. Until then, the first person who is on-boarded is offered
+    the role: an installation that has moved to a provider would otherwise keep its one local operator only."""
+    return any(
+        user.provider == provider_id and is_acting_operator(user) and user.last_seen_at is not None
+        for user in tx.people.users()
+    )
 
 
 def remember(work: Work, caller: Caller, provider_id: str, found: Sequence[IdentityRecord]) -> int:
@@ -312,7 +335,12 @@ def name_for(login: str, is_free: Callable[[str], bool]) -> str:
 
 
 def _on_board(
-    work: Work, caller: Caller, provider: ProviderRecord, identity: IdentityRecord, group: str | None
+    work: Work,
+    caller: Caller,
+    provider: ProviderRecord,
+    identity: IdentityRecord,
+    group: str | None,
+    role: Role = Role.SCIENTIST,
 ) -> UserRecord:
     def is_free(name: str) -> bool:
         if work.tx.people.user(name) is not None:
@@ -324,6 +352,7 @@ def _on_board(
         work,
         caller,
         name,
+        role=role,
         group=group,
         display_name=identity.name[: user_accounts.MAX_DISPLAY_NAME],
         # Providers are less strict about addresses; one that could not be typed in is left out.
@@ -332,7 +361,7 @@ def _on_board(
         subject=identity.subject,
     )
     work.tx.providers.save_identities([replace(identity, user=name)])
-    detail = {"provider": provider.id, "login": identity.login, "group": group}
+    detail = {"provider": provider.id, "login": identity.login, "group": group, "role": user.role}
     work.record(caller, "user.on-boarded", name, owner=name, detail=detail)
     return user
 

@@ -28,6 +28,7 @@ from corral.control.records import (
 )
 from corral.control.scheduling import reservations
 from corral.control.storage import volumes
+from corral.core.counts import counted
 from corral.core.names import USER_NAME
 from corral.core.people.membership import Membership
 from corral.core.people.quota import Quota
@@ -137,7 +138,9 @@ def delete_user(work: Work, caller: Caller, name: str) -> None:
     active = [job.id for job in work.state.snapshot.jobs.values() if job.user == name]
     if active:
         raise InUse(
-            f"user {name} has {len(active)} active jobs: {', '.join(active[:5])}", field="name", jobs=active[:20]
+            f"user {name} has {counted(len(active), 'active job')}: {', '.join(active[:5])}",
+            field="name",
+            jobs=active[:20],
         )
     if _is_acting_operator(user):
         _protect_last_operator(work, name)
@@ -181,6 +184,7 @@ def create_token(work: Work, caller: Caller, credential: CredentialRecord) -> Cr
 def add_credential(work: Work, caller: Caller, credential: CredentialRecord) -> CredentialRecord:
     """What a sign-in gives. Whether the caller may have it was checked before."""
     work.tx.credentials.add(credential)
+    work.tx.people.saw_user(credential.user, work.now)
     action = "token.created" if credential.kind is CredentialKind.TOKEN else "user.signed-in"
     work.record(caller, action, credential.user, owner=credential.user, detail={"id": credential.id})
     return credential

@@ -220,6 +220,46 @@ class OnThisDisk(Protocol):
         """Where everything is that is kept of the attempt, its log too."""
 
 
+class EnginePartKind(StrEnum):
+    """What kind of process it is."""
+
+    #: starts the supervisors of attempts
+    SPAWNER = "spawner"
+    #: belongs to the cluster's own system, such as slurmctld or slurmd
+    DAEMON = "daemon"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EnginePart:
+    """A process that an engine depends on."""
+
+    #: unique among the parts of one engine
+    name: str
+    kind: EnginePartKind
+    #: the node that it serves; "" if it serves the whole cluster
+    node: str = ""
+    healthy: bool
+    #: what is wrong; or, of a healthy one, what there is to know
+    detail: str = ""
+    #: when it was started; None if the engine cannot find out
+    started_at: float | None = None
+    #: how often it was started again, as far as the engine has seen
+    restarts: int = 0
+    #: why it ended the last time
+    last_error: str = ""
+
+
+@runtime_checkable
+class HasParts(Protocol):
+    """An engine that depends on processes of its own, or on daemons of a cluster."""
+
+    def parts(self) -> Sequence[EnginePart]:
+        """As they were last seen. Quick: the cluster is not asked."""
+
+    def part_log(self, name: str, limit_bytes: int) -> str:
+        """The end of the part's own log; "" if there is none on this machine."""
+
+
 class Engine(Protocol):
     """What really runs attempts. Every method is idempotent by attempt id and returns within a second."""
 

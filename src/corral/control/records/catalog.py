@@ -26,6 +26,11 @@ class FlavorRecord:
     models: tuple[str, ...] = ()
     #: labels that a node must have, sorted
     labels: tuple[tuple[str, str], ...] = ()
+    #: CPUs and memory that a job gets for each GPU, unless it asks for an amount itself; 0 means none
+    cpu_milli_per_gpu: int = 0
+    memory_bytes_per_gpu: int = 0
+    #: GPUs of a job that asks for none
+    default_gpus: int = 0
     description: str = ""
     created_at: float = 0.0
 

@@ -71,6 +71,8 @@ class UserRecord:
     #: who signs this user in, and by which unchanging id; "" for local users
     provider: str = LOCAL_PROVIDER
     subject: str = ""
+    #: when the user last signed in, or used a session or a token; None means never
+    last_seen_at: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from corral.control.reports.report_data import DAY, HOUR, Span
+from corral.core.counts import noun_for
 
 #: Stands where nothing is known.
 UNKNOWN = "–"
@@ -47,8 +48,8 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f}{GAP}min"
 
 
-def count(amount: float, noun: str, plural: str | None = None) -> str:
-    return f"{whole(amount)} {noun if amount == 1 else plural or noun + 's'}"
+def count(amount: float, noun: str, plural: str = "") -> str:
+    return f"{whole(amount)} {noun_for(amount, noun, plural)}"
 
 
 def listed(names: list[str]) -> str:

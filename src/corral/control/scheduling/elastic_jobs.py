@@ -11,6 +11,7 @@ from dataclasses import replace
 from corral.control.errors import Invalid, OverLimit, WrongState
 from corral.control.jobs.jobs import own_job
 from corral.control.live.unit_of_work import Caller, Work
+from corral.core.counts import counted
 from corral.core.jobs.lifecycle import ResizeRequested
 from corral.core.model import WHOLE, Job, JobState, job_of_attempt
 from corral.core.scheduling.elastic.resize import Scalable, idle_beside, scalable_jobs
@@ -30,7 +31,7 @@ def resize(work: Work, caller: Caller, ref: str, gpus: int) -> Job:
         raise WrongState(f"job {job.id} is not elastic: it was submitted without min_gpus and max_gpus")
     if not elastic.min_gpus <= gpus <= elastic.max_gpus:
         raise Invalid(
-            f"job {job.id} may have {elastic.min_gpus} to {elastic.max_gpus} GPUs: asked {gpus}",
+            f"job {job.id} may have {elastic.min_gpus} to {counted(elastic.max_gpus, 'GPU')}: asked {gpus}",
             field="gpus",
             asked=gpus,
             limit=elastic.max_gpus,
@@ -97,8 +98,8 @@ def _idle_gpus(work: Work, item: Scalable, count: int) -> frozenset[str]:
     for part, free in zip(item.parts, idle, strict=True):
         if count > len(free):
             raise WrongState(
-                f"beside job {job.id}, on node {part.node}, {len(free)} GPUs are idle and wanted by no waiting job:"
-                f" asked for {count} more",
+                f"beside job {job.id}, on node {part.node}, {counted(len(free), 'GPU is', 'GPUs are')} idle and wanted "
+                f"by no waiting job: asked for {count} more",
                 asked=count,
                 idle=len(free),
             )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from corral.control.errors import InUse, Invalid
+from corral.core.counts import counted
 from corral.core.model import Gpu, Queue
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
@@ -21,7 +22,7 @@ def check_promise(snapshot: ClusterSnapshot, queue: Queue) -> None:
     gpus = sum(gpu.pool == queue.pool for node in snapshot.nodes.values() for gpu in node.gpus)
     if queue.guaranteed_gpus + sum(others.values()) > gpus:
         raise Invalid(
-            f"{queue.guaranteed_gpus} GPUs cannot be guaranteed: pool {queue.pool} has {gpus}"
+            f"{counted(queue.guaranteed_gpus, 'GPU')} cannot be guaranteed: pool {queue.pool} has {gpus}"
             + (f", of which {_detail(others)}" if others else ""),
             field="guaranteed_gpus",
             asked=queue.guaranteed_gpus,

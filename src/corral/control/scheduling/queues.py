@@ -11,6 +11,7 @@ from corral.control.live.unit_of_work import SYSTEM, Caller, Work
 from corral.control.people.operators import require_operator
 from corral.control.scheduling.guarantees import check_promise
 from corral.control.scheduling.queue_choice import is_default_of_pool
+from corral.core.counts import counted
 from corral.core.model import DEFAULT_QUEUE, Blocking, Queue
 from corral.core.scheduling.ordering import POLICIES as ORDERINGS
 from corral.core.scheduling.placement import POLICIES as PLACEMENTS
@@ -50,7 +51,11 @@ def delete_many(work: Work, caller: Caller, names: Sequence[str]) -> list[str]:
             raise InUse(f"queue {name} is the default queue of its pool and cannot be deleted", field="name")
         users = sorted(job.id for job in work.state.snapshot.jobs.values() if job.queue == name)
         if users:
-            raise InUse(f"queue {name} has {len(users)} jobs: {', '.join(users[:5])} …", field="name", jobs=users[:20])
+            raise InUse(
+                f"queue {name} has {counted(len(users), 'job')}: {', '.join(users[:5])}{' …' * (len(users) > 5)}",
+                field="name",
+                jobs=users[:20],
+            )
     for name in wanted:
         work.tx.fleet.delete_queue(name)
         work.change(DropQueue(name=name))
@@ -124,7 +129,7 @@ def _check(work: Work, caller: Caller, queue: Queue) -> None:
         raise Invalid("the weight must be above 0", field="weight", asked=queue.weight)
     if queue.max_gpus is not None and queue.guaranteed_gpus > queue.max_gpus:
         raise Invalid(
-            f"{queue.guaranteed_gpus} GPUs cannot be guaranteed where {queue.max_gpus} are allowed",
+            f"{counted(queue.guaranteed_gpus, 'GPU')} cannot be guaranteed, because the maximum is {queue.max_gpus}",
             field="guaranteed_gpus",
             asked=queue.guaranteed_gpus,
             limit=queue.max_gpus,

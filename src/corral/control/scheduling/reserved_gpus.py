@@ -10,6 +10,7 @@ from typing import Any
 from corral.control.errors import InUse, Invalid
 from corral.control.live.unit_of_work import Work
 from corral.control.records import ReservationRecord
+from corral.core.counts import counted
 from corral.core.scheduling.reservations.gpu_selection import InTheWay, choose_gpus, gpus_of, in_the_way
 from corral.core.scheduling.reservations.reservation import Reservation
 
@@ -84,7 +85,8 @@ def _named(work: Work, pool: str, draft: ReservationDraft, taken: dict[str, InTh
             models=models,
         )
     if draft.count is not None and draft.count != len(gpus):
-        raise Invalid(f"{draft.count} GPUs are asked for, and {len(gpus)} are named", field="gpus")
+        asked = counted(draft.count, "GPU is", "GPUs are")
+        raise Invalid(f"{asked} asked for, and {counted(len(gpus), 'is', 'are')} named", field="gpus")
     busy = {gpu: taken[gpu] for gpu in gpus if gpu in taken}
     if busy:
         raise InUse(f"not free in that window: {_obstacles(busy)}", field="gpu_ids", **_numbers(busy))
@@ -100,7 +102,7 @@ def _too_few(work: Work, wanted: Reservation, count: int, models: Collection[str
     )
     mine = {gpu for gpus in per_model.values() for gpu in gpus}
     busy = {gpu: found for gpu, found in taken.items() if gpu in mine}
-    detail = f"asked for {count} GPUs of one model; free of others in that window: {models or 'none'}"
+    detail = f"asked for {counted(count, 'GPU')} of one model; free of others in that window: {models or 'none'}"
     most = max((sum(gpu not in taken for gpu in gpus) for gpus in per_model.values()), default=0)
     if busy:
         detail += f". In the way: {_obstacles(busy)}"

@@ -18,6 +18,7 @@ from corral.control.ports import Transaction
 from corral.control.records import Function, JobFilter, JobRecord
 from corral.control.storage import volumes
 from corral.control.workbenches.workbenches import is_workbench
+from corral.core.counts import counted
 from corral.core.model import Node
 
 MAX_FOUND = 50
@@ -112,7 +113,15 @@ _Findable = tuple[Found, Sequence[str]]
 def _small_things(tx: Transaction, caller: Caller, nodes: Sequence[Node]) -> Iterator[Iterable[_Findable]]:
     """List by list, what the caller may see."""
     yield [
-        (Found(type=Type.NODE, id=node.id, title=node.id, detail=f"{node.state.value}, {len(node.gpus)} GPUs"), ())
+        (
+            Found(
+                type=Type.NODE,
+                id=node.id,
+                title=node.id,
+                detail=f"{node.state.value}, {counted(len(node.gpus), 'GPU')}",
+            ),
+            (),
+        )
         for node in nodes
     ]
     yield (

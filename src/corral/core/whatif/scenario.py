@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from corral.core.counts import counted
 from corral.core.model import DEFAULT_POOL, WHOLE, Blocking, Gpu, GpuHealth, JobKind, Node, NodeState, Queue
 from corral.core.people.quota import Quota
 from corral.core.quantities import format_duration
@@ -272,7 +273,8 @@ def _check_queues(scenario: Scenario, queues: Mapping[str, Queue]) -> None:
         if changed.max_gpus is not None and changed.guaranteed_gpus > changed.max_gpus:
             raise BadScenario(
                 f"queues.{queue.name}.guaranteed_gpus",
-                f"{changed.guaranteed_gpus} GPUs cannot be guaranteed where {changed.max_gpus} are allowed",
+                f"{counted(changed.guaranteed_gpus, 'GPU')} cannot be guaranteed, because the maximum is "
+                f"{changed.max_gpus}",
             )
 
 
@@ -301,7 +303,7 @@ def describe(scenario: Scenario) -> str:
     if scenario.limits:
         parts.append(f"limits: {_fields(scenario.limits)}")
     for user, gpus in scenario.quotas.items():
-        parts.append(f"{user}: " + ("no quota" if gpus == NO_QUOTA else f"quota {gpus} GPUs"))
+        parts.append(f"{user}: " + ("no quota" if gpus == NO_QUOTA else f"quota {counted(gpus, 'GPU')}"))
     parts += _fleet_text(scenario.fleet)
     if scenario.any_model:
         parts.append("any GPU model will do")
@@ -314,7 +316,7 @@ def _fleet_text(fleet: FleetChange) -> list[str]:
     if fleet.remove:
         parts.append(f"without {', '.join(fleet.remove)}")
     moved = Counter(fleet.pools.values())
-    return [*parts, *(f"{count} nodes moved to pool {pool}" for pool, count in moved.items())]
+    return [*parts, *(f"{counted(count, 'node')} moved to pool {pool}" for pool, count in moved.items())]
 
 
 def _fields(fields: Mapping[str, Any]) -> str:

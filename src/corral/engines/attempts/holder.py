@@ -45,7 +45,8 @@ def main() -> None:
             os.execvp(command[0], command)
         sys.exit(run_warned(command, notify))
     except OSError as error:
-        sys.exit(f"corral: cannot run {command[0]!r} in {os.getcwd()}: {error.strerror}: {error.filename}")
+        place = f" ({error.filename})" if error.filename else ""
+        sys.exit(f"corral: cannot run {command[0]!r} in {os.getcwd()}: {error.strerror}{place}")
 
 
 def placeholders(env: Mapping[str, str]) -> dict[str, str]:

@@ -29,6 +29,7 @@ from pathlib import Path
 from corral.control.ports import (
     AttemptStatus,
     AttemptTaken,
+    EnginePart,
     EngineUnavailable,
     LaunchOrder,
     Leadership,
@@ -56,9 +57,10 @@ from corral.engines.local.containers.container_runtime import (
 from corral.engines.local.fleet import HostFleet, VirtualFleet
 from corral.engines.local.fold import LocalFolds
 from corral.engines.local.instance_specs import SpecWriter
-from corral.engines.local.launches import Launches
+from corral.engines.local.launches import SPAWNER, Launches
 from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, PREFIX, LogPlaces
 from corral.engines.local.rundir import TMP, WORK, Layout, folded_prefix, is_folded, is_safe_id
+from corral.engines.local.supervisors.spawner_link import log_tail
 from corral.engines.local.watcher import Watcher
 from corral.engines.storage.scratch import sweep_scratch
 from corral.engines.storage.storage_specs import StoragePlaces
@@ -260,6 +262,14 @@ class LocalEngine:
             "cgroups": self._cgroups.detail,
             "containers": runtime.detail if runtime is not None else "neither Podman nor Docker is installed",
         }
+
+    # -------------------------------------------------------------------------------------------- HasParts
+
+    def parts(self) -> Sequence[EnginePart]:
+        return (self._launches.spawner(),)
+
+    def part_log(self, name: str, limit_bytes: int) -> str:
+        return log_tail(self._layout.spawner_log, limit_bytes) if name == SPAWNER else ""
 
     # -------------------------------------------------------------------------------------------- for the watcher
 

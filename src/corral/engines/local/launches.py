@@ -11,8 +11,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from corral.control.ports import EnginePart, EnginePartKind, EngineUnavailable
 from corral.engines.local.supervisors.spawner_link import SpawnerLink
 
+SPAWNER = "spawner"
 #: A launch that no supervisor has claimed after this long is sent again, this many times.
 PATIENCE_SECONDS = 30.0
 MAX_SENDS = 3
@@ -38,11 +40,26 @@ class Launches:
         self._launches: dict[str, _Launch] = {}
         self._link: SpawnerLink | None = None
         self._link_started_at = 0.0
+        self._spawner_since: float | None = None
+        self._restarts = 0
+        self._spawner_error = ""
         self._start_spawner()
 
     def close(self) -> None:
         if self._link is not None:
             self._link.close()
+
+    def spawner(self) -> EnginePart:
+        link = self._link
+        return EnginePart(
+            name=SPAWNER,
+            kind=EnginePartKind.SPAWNER,
+            healthy=link is not None,
+            detail=f"process {link.pid}" if link is not None else self._spawner_error,
+            started_at=self._spawner_since,
+            restarts=self._restarts,
+            last_error=self._spawner_error,
+        )
 
     def __contains__(self, attempt_id: str) -> bool:
         return attempt_id in self._launches
@@ -95,14 +112,20 @@ class Launches:
 
     def _start_spawner(self) -> SpawnerLink:
         self._link_started_at = time.monotonic()
-        self._link = SpawnerLink(self._spawner_log)
+        try:
+            self._link = SpawnerLink(self._spawner_log)
+        except EngineUnavailable as error:
+            self._spawner_error = str(error)
+            raise
+        self._spawner_since = time.time()
         return self._link
 
     def _replace_spawner(self) -> None:
         """Start another spawner and send it the launches that the dead one may not have started."""
         if self._link is not None:
-            self._link.close()
-            self._link = None
+            self._spawner_error = f"the spawner ended with status {self._link.close()}"
+            self._link, self._spawner_since = None, None
+        self._restarts += 1
         # A spawner that dies at each start must not cause a busy loop.
         time.sleep(max(0.0, self._link_started_at + _RESTART_PAUSE_SECONDS - time.monotonic()))
         self._send_again(self._start_spawner(), list(self._launches))

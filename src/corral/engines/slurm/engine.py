@@ -27,6 +27,7 @@ from pathlib import Path
 
 from corral.control.ports import (
     AttemptStatus,
+    EnginePart,
     EngineUnavailable,
     LaunchOrder,
     LaunchRefused,
@@ -54,6 +55,7 @@ from corral.engines.slurm.attempts.submissions import Submissions
 from corral.engines.slurm.attempts.submitters import Submitter
 from corral.engines.slurm.attempts.tracking import JobTracker, asked
 from corral.engines.slurm.attempts.watcher import Watcher
+from corral.engines.slurm.cluster.daemons import Daemons
 from corral.engines.slurm.cluster.drains import NodeDrains
 from corral.engines.slurm.cluster.nodes import nodes_seen, others_use, vanished
 from corral.engines.slurm.cluster.occupancy import Occupancy, named_gpus
@@ -114,6 +116,7 @@ class SlurmEngine:
         self._devices = Devices()
         self._partitions = Partitions(slurm.partitions, refused=SlurmRefused)
         self._occupancy = Occupancy()
+        self._daemons = Daemons(slurm.daemon)
         self._reservation_nodes = ReservationNodes(slurm, self._rules.extra)
         self._tracker = JobTracker(slurm, self._layout, self._mark, self._submitted, self._lock)
         self._closed = False
@@ -146,7 +149,14 @@ class SlurmEngine:
     # -------------------------------------------------------------------------------------------- Engine
 
     def observe(self) -> Observation:
-        seen, live = asked(self._slurm.nodes), asked(self._slurm.live)
+        try:
+            seen, live = asked(self._slurm.nodes), asked(self._slurm.live)
+        except EngineUnavailable as error:
+            with self._lock:
+                self._daemons.failed(str(error))
+            raise
+        with self._lock:
+            self._daemons.answered(seen)
         with self._lock:
             self._check_open()
             mine, stuck = self._occupancy.own_jobs(self._attempts, live, slurm_attempt.clock())
@@ -283,6 +293,16 @@ class SlurmEngine:
 
     def describe(self) -> Mapping[str, str]:
         return {"kind": "slurm", "root": str(self._layout.root), "mark": self._mark}
+
+    # -------------------------------------------------------------------------------------------- HasParts
+
+    def parts(self) -> Sequence[EnginePart]:
+        with self._lock:
+            return self._daemons.parts()
+
+    def part_log(self, name: str, limit_bytes: int) -> str:
+        """Slurm's daemons write their logs on their own machines."""
+        return ""
 
     # -------------------------------------------------------------------------------------------- for the watcher
 

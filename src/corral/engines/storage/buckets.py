@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from corral.core.os_errors import placed_reason
 from corral.engines.attempts.claims import CLAIM
 from corral.engines.attempts.instance_messages import StorageSpec
 from corral.engines.storage.provider import CannotProvide, Surroundings
@@ -36,7 +37,7 @@ class BucketProvider:
         except (NotReachable, Replaced, TooLarge, CannotMount) as error:
             raise CannotProvide(str(error)) from error
         except OSError as error:
-            raise CannotProvide(f"{error.strerror or error} ({error.filename})") from error
+            raise CannotProvide(placed_reason(error)) from error
 
     def _mounted(self, spec: StorageSpec, access: ObjectAccess, around: Surroundings) -> str:
         places: Any = around.places

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from corral.core.os_errors import placed_reason
 from corral.engines.attempts.instance_messages import InstanceSpec, PreparerSpec
 from corral.engines.attempts.job_places import remove_tree
 from corral.engines.attempts.json_files import write_json
@@ -70,7 +71,7 @@ class InstanceStorage:
         except StorageMissing as error:
             raise PrepareFailed(str(error)) from error
         except OSError as error:
-            raise PrepareFailed(f"storage cannot be prepared: {error.filename}: {error.strerror}") from error
+            raise PrepareFailed(f"storage cannot be prepared: {placed_reason(error)}") from error
 
     def enter(self) -> dict[str, str]:
         """Called in the process that becomes the job: makes mounts and links; returns the variables. Raises OSError."""

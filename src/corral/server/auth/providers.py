@@ -173,7 +173,7 @@ async def _exchanged(client: Any, endpoints: Endpoints, *, code: str, verifier: 
         if error.error in _UNKNOWN_CODE:
             raise _broken_off("The provider does not accept the code: it has expired or was used before.") from None
         if error.error in _UNKNOWN_CLIENT:
-            hint = "An operator has to correct the client id or secret: corral provider test"
+            hint = "An operator has to correct the client id or secret of this provider."
             raise ProviderFailed("The provider does not know this server.", hint=hint) from None
         raise ProviderFailed(f"The provider answers {_word(error.error)}.") from None
     except (httpx.HTTPError, ValueError) as error:

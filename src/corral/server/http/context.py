@@ -47,6 +47,7 @@ from corral.server.storage.readers import Readers
 from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.system.disk_guard import DiskGuard
 from corral.server.system.isolation import Separated
+from corral.server.system.parts import PartWatch
 from corral.server.system.write_proof import WriteProof
 from corral.server.whatif.shadow_runner import ShadowRunner
 from corral.server.whatif.simulation_runner import SimulationRunner
@@ -145,6 +146,8 @@ class ServerContext:
     disk_guard: DiskGuard
     #: whether the server can write
     write_proof: WriteProof
+    #: the parts of the platform and their health
+    parts: PartWatch
     metrics: ServerMetrics
     version: str
     started_at: float

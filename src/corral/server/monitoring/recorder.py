@@ -68,7 +68,7 @@ class Recorder:
         self._last_at = 0.0
         self._fleet_read_at = 0.0
         self._dropped = 0
-        self._is_failing = False
+        self._problem = ""
         # Readings that arrived during the last write are written at the end.
         pause = self._patience / 2
         self._worker = Worker("recording", self.record, every_seconds=pause, first_after=pause, at_end=self.record)
@@ -77,6 +77,11 @@ class Recorder:
     def dropped(self) -> int:
         """Moments that were not recorded because the history failed or was too slow."""
         return self._dropped
+
+    @property
+    def problem(self) -> str:
+        """Why readings are not recorded at the moment; "" while they are."""
+        return self._problem
 
     def start(self) -> None:
         self._worker.start()
@@ -141,13 +146,14 @@ class Recorder:
             self._history.append(at, batch.values)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the history, reading goes on
             self._dropped += 1
-            if not self._is_failing:
-                self._is_failing = True
+            is_new = not self._problem
+            self._problem = str(error) or type(error).__name__
+            if is_new:
                 log.error("readings are not recorded until the metric history works again: %s", error)
             return
         self._last_at = at
-        if self._is_failing:
-            self._is_failing = False
+        if self._problem:
+            self._problem = ""
             log.warning("the metric history works again; %d moments were not recorded since the start", self._dropped)
 
     def _fleet_values(self, now: float) -> Values:

@@ -14,6 +14,7 @@ import sys
 from dataclasses import dataclass
 from enum import StrEnum
 
+from corral.core.counts import counted
 from corral.engines.attempts.accounts import AccountRules, own_account
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.attempts.job_places import barrier
@@ -167,7 +168,7 @@ def separated(rules: AccountRules | None) -> Separated:
             detail=f"single-user: jobs run as the server's own account (uid {os.geteuid()}) and can change everything "
             "that the server stores; let in only people whom you would let use that account",
         )
-    named = f", {len(rules.users)} users as local.run_as names them"
+    named = f", {counted(len(rules.users), 'user')} as local.run_as names them"
     if len(rules.users) <= 3:
         named = "".join(f", those of {user} as {account}" for user, account in rules.users.items())
     if rules.has_shared_pattern:

@@ -40,6 +40,7 @@ from corral.server.settings.settings import FIRST_USER, Settings
 from corral.server.storage.mount_orders import MountOrders
 from corral.server.storage.readers import Readers
 from corral.server.storage.volume_storage import VolumeStorage
+from corral.server.system.parts import PartSources, PartWatch
 from corral.server.system.write_proof import WriteProof
 from corral.server.whatif.time_travel import TimeTravel
 from corral.server.wiring.foundation import Foundation, laid
@@ -74,6 +75,8 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None, take_ov
         context = _context(base, workers, passwords or Passwords())
         parts.callback(context.passwords.close)
         parts.callback(context.readers.close)
+        context.parts.start()
+        parts.callback(context.parts.stop)
         _compare_gpus(settings, base.controller)
         _renew_secrets(context, base.image_orders, base.mount_orders)
         yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
@@ -82,6 +85,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None, take_ov
 def _context(base: Foundation, workers: Workers, passwords: Passwords) -> ServerContext:
     """The services that routes use."""
     settings, controller, store, clock, box = base.settings, base.controller, base.store, base.clock, base.box
+    started_at = clock.now()
     return ServerContext(
         settings=settings,
         separated=base.separated,
@@ -130,11 +134,28 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         disk_limits=base.disk_limits,
         disk_guard=base.disk_guard,
         write_proof=WriteProof(store, settings.home),
+        parts=PartWatch(_part_sources(base, workers, started_at)),
         metrics=base.metrics,
         version=VERSION,
-        started_at=clock.now(),
+        started_at=started_at,
         history=workers.monitoring.history,
         self_test=workers.monitoring.self_test,
+    )
+
+
+def _part_sources(base: Foundation, workers: Workers, started_at: float) -> PartSources:
+    monitoring = workers.monitoring
+    return PartSources(
+        settings=base.settings,
+        controller=base.controller,
+        engines=base.clusters.engines,
+        exporters=monitoring.exporters,
+        history=monitoring.history,
+        recording_problem=lambda: monitoring.recorder.problem,
+        disk_guard=base.disk_guard,
+        version=VERSION,
+        started_at=started_at,
+        clock=base.clock,
     )
 
 

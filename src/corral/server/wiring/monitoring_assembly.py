@@ -55,6 +55,8 @@ class Monitoring:
 
     readings: LatestReadings
     history: History
+    #: writes the readings to the history
+    recorder: Recorder
     self_test: SelfTest
     alerting: AlertWorker
     #: exporters on other nodes, from the settings
@@ -113,6 +115,7 @@ def monitored(
         yield Monitoring(
             readings=readings,
             history=history,
+            recorder=recorder,
             self_test=_self_test(fleet),
             alerting=alerting,
             exporters=exporters,

@@ -26,6 +26,9 @@ class SqlCatalogTable:
                 name=row.name,
                 models=row_codec.decode_names(str, row.models),
                 labels=row_codec.load_pairs(row_codec.from_json(row.labels)),
+                cpu_milli_per_gpu=row.cpu_milli_per_gpu,
+                memory_bytes_per_gpu=row.memory_bytes_per_gpu,
+                default_gpus=row.default_gpus,
                 description=row.description,
                 created_at=row.created_at,
             )
@@ -37,6 +40,9 @@ class SqlCatalogTable:
             "name": flavor.name,
             "models": row_codec.encode_names(flavor.models),
             "labels": row_codec.to_json(flavor.labels),
+            "cpu_milli_per_gpu": flavor.cpu_milli_per_gpu,
+            "memory_bytes_per_gpu": flavor.memory_bytes_per_gpu,
+            "default_gpus": flavor.default_gpus,
             "description": flavor.description,
             "created_at": flavor.created_at,
         }

@@ -26,6 +26,7 @@ from sqlalchemy import (
 
 from corral.control.ports import NameTaken, StoreConflict
 from corral.control.records import EVERY_JOB, JobFilter, JobRecord, JobSpec, Page
+from corral.core.counts import counted
 from corral.core.jobs.job_fields import KEPT_BY_SPEC
 from corral.core.model import Job, JobKind, JobState
 from corral.stores.database import row_codec
@@ -110,7 +111,7 @@ class SqlJobTable:
         saved = _SAVE.run(self._connection, rows)
         if saved != len(rows):
             raise refuse(
-                self._connection, StoreConflict(f"{len(rows) - saved} of {len(rows)} jobs were changed meanwhile")
+                self._connection, StoreConflict(f"{len(rows) - saved} of {counted(len(rows), 'job')} changed meanwhile")
             )
 
     def save_spec(self, job_id: str, spec: JobSpec) -> None:

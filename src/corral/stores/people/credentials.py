@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from corral.control.records import CredentialKind, CredentialRecord, Scope, SshKeyRecord
 from corral.stores.database import row_codec
-from corral.stores.schema.tables import credential_rows, ssh_key_rows
+from corral.stores.schema.tables import credential_rows, ssh_key_rows, user_rows
 
 
 class SqlCredentialTable:
@@ -50,14 +50,10 @@ class SqlCredentialTable:
         return [_credential_of(row) for row in rows]
 
     def touch(self, credential_id: str, at: float) -> None:
-        self._connection.execute(
-            update(credential_rows).where(credential_rows.c.id == credential_id).values(last_used_at=at)
-        )
-
-    def last_used(self) -> dict[str, float]:
-        newest = select(credential_rows.c.user_name, func.max(credential_rows.c.last_used_at))
-        rows = self._connection.execute(newest.group_by(credential_rows.c.user_name))
-        return {user: at for user, at in rows if at is not None}
+        used = credential_rows.c.id == credential_id
+        self._connection.execute(update(credential_rows).where(used).values(last_used_at=at))
+        owner = select(credential_rows.c.user_name).where(used).scalar_subquery()
+        self._connection.execute(update(user_rows).where(user_rows.c.name == owner).values(last_seen_at=at))
 
     def delete(self, credential_ids: Sequence[str]) -> None:
         if credential_ids:

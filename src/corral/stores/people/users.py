@@ -58,6 +58,9 @@ class SqlPeopleTable:
         if changed.rowcount != 1:
             raise StoreConflict(f"there is no user {user.name}")
 
+    def saw_user(self, name: str, at: float) -> None:
+        self._connection.execute(update(user_rows).where(user_rows.c.name == name).values(last_seen_at=at))
+
     def delete_user(self, name: str) -> None:
         # Credentials, keys and quotas go with it and identities become free, by their foreign keys.
         self._connection.execute(delete(user_rows).where(user_rows.c.name == name))
@@ -162,6 +165,7 @@ def _user_row(user: UserRecord) -> dict[str, Any]:
         "email": user.email,
         "provider": user.provider,
         "subject": user.subject,
+        "last_seen_at": user.last_seen_at,
     }
 
 
@@ -179,4 +183,5 @@ def _user_of(row: Any) -> UserRecord:
         email=row.email,
         provider=row.provider,
         subject=row.subject,
+        last_seen_at=row.last_seen_at,
     )

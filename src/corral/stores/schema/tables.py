@@ -218,6 +218,9 @@ flavor_rows = Table(
     name_column(),
     json_column("models"),
     json_column("labels"),
+    Column("cpu_milli_per_gpu", BigInteger, nullable=False, server_default="0"),
+    Column("memory_bytes_per_gpu", BigInteger, nullable=False, server_default="0"),
+    Column("default_gpus", BigInteger, nullable=False, server_default="0"),
     text_column("description"),
     time_column("created_at"),
 )
@@ -255,6 +258,7 @@ user_rows = Table(
     text_column("email", default=""),
     text_column("provider", default="local"),
     text_column("subject", default=""),
+    time_column("last_seen_at", nullable=True),
     Index(
         "ix_users_provider_subject",
         "provider",

@@ -172,6 +172,25 @@ def test_a_flavor_brings_models_and_labels_beside_what_is_asked(desk: Desk) -> N
     assert desk.record(job.id).spec.labels == {FLAVOR_LABEL: "fast"}
 
 
+def test_a_flavor_gives_cpus_and_memory_per_gpu_where_the_job_asks_for_none(desk: Desk) -> None:
+    balanced = FlavorRecord(
+        name="balanced", models=("A100",), cpu_milli_per_gpu=8000, memory_bytes_per_gpu=64 << 30, default_gpus=1
+    )
+    desk.do(catalog.create_flavor, ROOT, balanced)
+    assert stored(desk).flavors["balanced"].default_gpus == 1
+    (two,) = desk.submit(draft("two-gpus", request=Request(gpus=2), flavor="balanced", hold=True))
+    assert (two.request.cpu_milli, two.request.memory_bytes) == (16_000, 128 << 30)
+    (share,) = desk.submit(draft("share", request=Request(gpu_milli=500), flavor="balanced", hold=True))
+    assert (share.request.cpu_milli, share.request.memory_bytes) == (4_000, 32 << 30)
+    (own,) = desk.submit(draft("own-cpus", request=Request(gpus=1, cpu_milli=1000), flavor="balanced", hold=True))
+    assert (own.request.cpu_milli, own.request.memory_bytes) == (1_000, 64 << 30), "an amount of its own counts"
+    (none,) = desk.submit(draft("none", request=Request(), flavor="balanced", hold=True))
+    assert (none.request.gpus, none.request.cpu_milli) == (1, 8_000)
+    desk.do(catalog.create_package, ROOT, PackageRecord(name="pair", gpus=2, flavor="balanced"))
+    (packed,) = desk.submit(draft("packed", gpus=0, package="pair", hold=True))
+    assert (packed.request.gpus, packed.request.cpu_milli) == (2, 16_000)
+
+
 def test_a_gang_gets_its_package_on_every_node(desk: Desk) -> None:
     (job,) = desk.submit(draft("gang", gpus=0, nodes=2, package="one", hold=True))
     assert (job.kind, job.request.nodes, job.request.total_gpu_milli) == (JobKind.DISTRIBUTED, 2, 2000)

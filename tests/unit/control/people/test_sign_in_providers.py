@@ -13,6 +13,7 @@ from corral.control.people.sign_in_providers import (
     create_provider,
     delete_provider,
     edit_provider,
+    has_operator,
     is_allowed,
     known_people,
     name_for,
@@ -122,7 +123,7 @@ def test_another_issuer_gets_neither_the_secret_nor_the_users(staffed: Desk) -> 
     staffed.do(edit_provider, ROOT, "lab", {**moved, "client_secret": "locked anew"})
     staffed.do(edit_provider, ROOT, "lab", {"allow": ("*",)})
     staffed.do(sign_in, "", identity())
-    with pytest.raises(WrongState, match="1 users come from"):
+    with pytest.raises(WrongState, match="1 user comes from"):
         staffed.do(edit_provider, ROOT, "lab", {"issuer": LAB.issuer, "client_secret": "x"})
 
 
@@ -269,6 +270,18 @@ def test_on_boarding_is_all_or_nothing(staffed: Desk) -> None:
     assert [user.name for user in made] == ["bob", "ann"]
     with pytest.raises(Taken, match="ann is user ann"):
         staffed.do(on_board, ROOT, "lab", ["sub-ann"], "default")
+
+
+def test_the_first_person_of_a_provider_may_become_its_operator(staffed: Desk) -> None:
+    staffed.do(remember, ROOT, "lab", [identity("ann"), identity("bob")])
+    with pytest.raises(Invalid, match="not among the subjects"):
+        staffed.do(on_board, ROOT, "lab", ["sub-ann"], "default", ["sub-bob"])
+    made = staffed.do(on_board, ROOT, "lab", ["sub-ann", "sub-bob"], "default", ["sub-ann"])
+    assert [(user.name, user.role) for user in made] == [("ann", Role.OPERATOR), ("bob", Role.SCIENTIST)]
+    with staffed.store.write() as tx:
+        assert not has_operator(tx, "lab"), "the role is offered until an operator has signed in"
+        tx.people.saw_user("ann", staffed.now)
+        assert has_operator(tx, "lab")
 
 
 def test_a_list_of_members_forgets_nothing(staffed: Desk) -> None:

@@ -11,12 +11,15 @@ from corral.control.jobs import jobs
 from corral.control.live.unit_of_work import Caller
 from corral.control.people.quotas import set_quota
 from corral.control.people.user_accounts import (
+    add_credential,
     change_password,
     create_token,
     create_user,
     delete_user,
+    drop_credential,
     edit_profile,
     edit_user,
+    existing,
 )
 from corral.control.ports import Store
 from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
@@ -205,4 +208,12 @@ def test_tokens_need_their_function(staffed: Desk) -> None:
     assert staffed.do(create_token, ANN, token) == token
     with staffed.store.write() as tx:
         tx.credentials.touch("c-1", 7.0)
-        assert tx.credentials.last_used() == {"ann": 7.0}
+        assert existing(tx, "ann").last_seen_at == 7.0
+
+
+def test_signing_in_counts_as_seen_and_stays_after_signing_out(staffed: Desk) -> None:
+    session = CredentialRecord(id="s-1", kind=CredentialKind.SESSION, user="ann", secret_hash="h")
+    staffed.do(add_credential, ANN, session)
+    staffed.do(drop_credential, ANN, CredentialKind.SESSION, "s-1")
+    with staffed.store.read() as tx:
+        assert existing(tx, "ann").last_seen_at == staffed.now

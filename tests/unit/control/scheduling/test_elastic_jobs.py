@@ -195,7 +195,7 @@ def test_a_resize_by_hand(desk: Desk) -> None:
     desk.do(elastic_jobs.resize, ANN, job.id, gpus=4)
     job = up(desk, ended(desk, job))
     assert gpus(job) == [3, 4, 5, 6]
-    with pytest.raises(WrongState, match="1 GPUs are idle"):
+    with pytest.raises(WrongState, match="1 GPU is idle"):
         desk.do(elastic_jobs.resize, ANN, job.id, gpus=6)
     # GPUs that are reserved for a waiting job are not idle.
     desk.do(elastic_jobs.resize, ANN, job.id, gpus=2)

@@ -36,7 +36,7 @@ def test_a_pool_promises_what_it_has_and_no_more(desk: Desk) -> None:
     with pytest.raises(Invalid) as refusal:
         desk.do(queues.create, ROOT, Queue(name="third", guaranteed_gpus=1))
     assert str(refusal.value) == (
-        "1 GPUs cannot be guaranteed: pool default has 8, of which 3 are guaranteed to queue speech, "
+        "1 GPU cannot be guaranteed: pool default has 8, of which 3 are guaranteed to queue speech, "
         "5 are guaranteed to queue vision"
     )
     assert refusal.value.numbers == {"asked": 1, "held": 8, "limit": 8}

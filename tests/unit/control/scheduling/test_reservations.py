@@ -174,7 +174,7 @@ def test_only_operators_reserve(desk: Desk) -> None:
         (window(None, gpu_ids=("n9/0",)), "pool default has no GPU n9/0"),
         (window(None, gpu_ids=("n1/0", "n3/0")), "of one model, these are: A10, A100"),
         (window(model="H100"), "no H100 GPU; it has: A10, A100"),
-        (window(3, gpu_ids=("n1/0",)), "3 GPUs are asked for, and 1 are named"),
+        (window(3, gpu_ids=("n1/0",)), "3 GPUs are asked for, and 1 is named"),
     ],
 )
 def test_what_makes_no_sense_is_refused(desk: Desk, wanted: ReservationDraft, words: str) -> None:

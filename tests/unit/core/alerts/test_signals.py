@@ -77,7 +77,7 @@ MEASURED: dict[str, dict[str, tuple[float, str]]] = {
     "queue-length": {"default": (3, "3 jobs wait in queue default")},
     "queue-wait": {"default": (10, "the longest wait in queue default is 10 min: j-9")},
     "job-failed": {"j-3": (1, "job j-3 of bob failed: oom killed")},
-    "gpus-free": {"default": (1, "1 of 2 GPUs of pool default are free")},
+    "gpus-free": {"default": (1, "1 of 2 GPUs of pool default is free")},
     "row-unreadable": {"jobs 7": (1, "the row jobs 7 cannot be read and is left out: KeyError: 'request'")},
     "volume-full": {"v-1": (100 * 979 / 1024, "volume data (v-1) of eve is 96 % full: 979MiB of 1GiB")},
 }

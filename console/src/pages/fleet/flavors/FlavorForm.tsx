@@ -1,4 +1,4 @@
-import { Alert, TagsInput, Text, Textarea, TextInput } from "@mantine/core";
+import { Alert, Group, NumberInput, TagsInput, Text, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { CircleCheck, TriangleAlert } from "lucide-react";
 import { useMemo } from "react";
@@ -66,6 +66,14 @@ export function FlavorForm({ flavor, taken, nodes, onClose }: FlavorFormProps) {
         clearable
         {...form.getInputProps("labels")}
       />
+      <Group grow align="flex-start">
+        <NumberInput label={t("cpusPerGpu")} min={0} decimalScale={3} {...form.getInputProps("cpusPerGpu")} />
+        <NumberInput label={t("memoryPerGpu")} suffix=" GiB" min={0} {...form.getInputProps("memoryGibPerGpu")} />
+        <NumberInput label={t("defaultGpus")} min={0} allowDecimal={false} {...form.getInputProps("defaultGpus")} />
+      </Group>
+      <Text size="xs" c="dimmed">
+        {t("perGpuHint")}
+      </Text>
       <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
       <Matches draft={form.getValues()} nodes={nodes} />
     </FormDrawer>

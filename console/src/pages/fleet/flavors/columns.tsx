@@ -29,7 +29,16 @@ export function useFlavorColumns(): readonly Column<Flavor>[] {
         key: "models",
         title: t("models"),
         sort: (flavor) => flavor.models.join(" "),
-        render: (flavor) => (flavor.models.length === 0 ? t("anyModel") : flavor.models.join(" / ")),
+        render: (flavor) => (
+          <>
+            {flavor.models.length === 0 ? t("anyModel") : flavor.models.join(" / ")}
+            {(flavor.cpus_per_gpu > 0 || flavor.memory_bytes_per_gpu > 0) && (
+              <Faint>
+                {t("perGpuOf", { cpus: flavor.cpus_per_gpu, memory: format.bytes(flavor.memory_bytes_per_gpu) })}
+              </Faint>
+            )}
+          </>
+        ),
       },
       {
         key: "labels",

@@ -4,6 +4,7 @@ import type { Schema } from "@/api/client";
 export type Flavor = Schema<"FlavorView">;
 type Node = Schema<"NodeView">;
 
+const GIB = 1024 ** 3;
 const LABEL = /^([^=\s]+)=(.*)$/;
 
 export interface Draft {
@@ -12,6 +13,11 @@ export interface Draft {
   models: string[];
   /** As `key=value`. */
   labels: string[];
+  /** Per GPU, for jobs that ask for no amount; 0: nothing. */
+  cpusPerGpu: number;
+  memoryGibPerGpu: number;
+  /** For jobs that ask for no GPU. */
+  defaultGpus: number;
 }
 
 export function labelTexts(labels: Readonly<Record<string, string>>): string[] {
@@ -24,6 +30,9 @@ export function draftOf(flavor: Flavor | undefined): Draft {
     description: flavor?.description ?? "",
     models: flavor?.models ?? [],
     labels: labelTexts(flavor?.labels ?? {}),
+    cpusPerGpu: flavor?.cpus_per_gpu ?? 0,
+    memoryGibPerGpu: (flavor?.memory_bytes_per_gpu ?? 0) / GIB,
+    defaultGpus: flavor?.default_gpus ?? 0,
   };
 }
 
@@ -51,7 +60,14 @@ export function labelsOf(texts: readonly string[]): Record<string, string> {
 }
 
 export function settingsOf(draft: Draft): Schema<"FlavorEdit"> {
-  return { description: draft.description, models: draft.models, labels: labelsOf(draft.labels) };
+  return {
+    description: draft.description,
+    models: draft.models,
+    labels: labelsOf(draft.labels),
+    cpus_per_gpu: draft.cpusPerGpu,
+    memory_bytes_per_gpu: Math.round(draft.memoryGibPerGpu * GIB),
+    default_gpus: draft.defaultGpus,
+  };
 }
 
 /** What of the fleet is of a kind: as the server counts it. */

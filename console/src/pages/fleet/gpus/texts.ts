@@ -1,9 +1,9 @@
 import { defineTexts } from "@/texts/texts";
 
 export const texts = defineTexts({
-  summary: ["{n} GPUs · {free} free", "{n} 块 GPU · {free} 块空闲"],
+  summary: ["{n} {n|GPU|GPUs} · {free} free", "{n} 块 GPU · {free} 块空闲"],
   gpu: ["GPU", "GPU"],
-  summaryShort: ["{n} GPUs", "{n} 块 GPU"],
+  summaryShort: ["{n} {n|GPU|GPUs}", "{n} 块 GPU"],
   node: ["Node", "节点"],
   model: ["Model", "型号"],
   pool: ["Pool", "资源池"],

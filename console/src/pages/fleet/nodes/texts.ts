@@ -80,7 +80,7 @@ export const texts = defineTexts({
   drainNo: ["no: ends before", "否：此前结束"],
   drainStranded: ["{n} waiting {n|job|jobs} could run nowhere else", "{n} 个等待中的作业没有其他可运行的节点"],
   drainCapacity: ["Left in pool {pool}", "资源池 {pool} 剩余"],
-  drainCapacityText: ["{free} of {gpus} GPUs free", "{gpus} 个 GPU 中 {free} 个空闲"],
+  drainCapacityText: ["{free} of {gpus} {gpus|GPU|GPUs} free", "{gpus} 个 GPU 中 {free} 个空闲"],
   drainDo: ["Drain the node", "开始排空"],
   removeTitle: ["Remove {n} {n|node|nodes}?", "移除 {n} 个节点？"],
   removeText: [

@@ -15,7 +15,6 @@ import { ofCluster } from "@/pages/fleet/overview/map/gpus";
 import { MapPanel } from "@/pages/fleet/overview/map/MapPanel";
 import classes from "@/pages/fleet/overview/Overview.module.css";
 import { Quota } from "@/pages/fleet/overview/Quota";
-import { Resources } from "@/pages/fleet/overview/Resources";
 import { Tiles } from "@/pages/fleet/overview/Tiles";
 import { Trends } from "@/pages/fleet/overview/Trends";
 import { Users } from "@/pages/fleet/overview/Users";
@@ -24,6 +23,7 @@ import { texts } from "@/pages/fleet/overview/texts";
 import { ClusterHealth } from "@/parts/ClusterHealth";
 import { PageHeader } from "@/parts/PageHeader";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { ResourcePanel } from "@/parts/ResourcePanel";
 import { navigation } from "@/texts/navigation";
 import { useTexts } from "@/texts/texts";
 
@@ -74,7 +74,7 @@ export default function OverviewPage() {
           <Waiting />
           {!isOperator && <Quota />}
           <Users data={here} />
-          <Resources />
+          <ResourcePanel />
         </div>
       </div>
     </>

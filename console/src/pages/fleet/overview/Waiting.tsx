@@ -95,7 +95,7 @@ function WaitingJob({ job }: { job: Waiter }) {
         <Text size="xs" c="dimmed" truncate>
           {job.id === null ? job.user : `${job.id} · ${job.user}`}
         </Text>
-        <Start at={job.planned_start} />
+        <Start planned={job.planned_start} estimate={job.estimated_start?.p50 ?? null} />
       </Group>
       {job.id === null ? <Reason text={job.detail} /> : <Why job={job.id} instead={job.detail} />}
     </li>
@@ -116,10 +116,12 @@ function Reason({ text }: { text: string }) {
   );
 }
 
-function Start({ at }: { at: string | null }) {
+/** A planned start is a bound; an estimated one is not. */
+function Start({ planned, estimate }: { planned: string | null; estimate: string | null }) {
   const t = useTexts(texts);
   const format = useFormat();
   const now = useNow();
+  const at = planned ?? estimate;
   if (at === null)
     return (
       <Text size="xs" c="dimmed" style={{ flexShrink: 0 }}>
@@ -129,7 +131,7 @@ function Start({ at }: { at: string | null }) {
   const isDue = Date.parse(at) <= Math.max(now, Date.now() - 10_000);
   return (
     <Text size="xs" className="num" title={format.dateTime(at)} style={{ flexShrink: 0 }}>
-      {isDue ? t("soon") : t("expected", { ago: format.ago(at) })}
+      {isDue ? t("soon") : t(planned === null ? "about" : "planned", { ago: format.ago(at) })}
     </Text>
   );
 }

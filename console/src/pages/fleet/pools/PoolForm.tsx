@@ -1,8 +1,10 @@
-import { Text, Textarea, TextInput } from "@mantine/core";
+import { Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent, type Schema } from "@/api/client";
 import { SETTING_NAME } from "@/api/names";
+import type { Gpu } from "@/pages/fleet/pools/fleet";
+import { GpuPicker } from "@/pages/fleet/pools/GpuPicker";
 import { texts } from "@/pages/fleet/pools/texts";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormAction } from "@/parts/useFormAction";
@@ -12,25 +14,27 @@ import { useTexts } from "@/texts/texts";
 interface Values {
   readonly name: string;
   readonly description: string;
+  /** Ids of the GPUs of a new pool. */
+  readonly gpus: readonly string[];
 }
 
 /** Creates a pool, or changes the description of an existing one. */
 export function PoolForm({
   pool,
   taken,
+  gpus,
   onClose,
-  onCreated,
 }: {
   pool: Schema<"PoolView"> | undefined;
   taken: readonly string[];
+  gpus: readonly Gpu[];
   onClose: () => void;
-  onCreated: () => void;
 }) {
   const t = useTexts(texts);
   const c = useTexts(common);
   const isNew = pool === undefined;
   const form = useForm<Values>({
-    initialValues: { name: pool?.name ?? "", description: pool?.description ?? "" },
+    initialValues: { name: pool?.name ?? "", description: pool?.description ?? "", gpus: [] },
     validateInputOnChange: true,
     validate: {
       name: (name) =>
@@ -46,15 +50,15 @@ export function PoolForm({
     },
   });
   const save = useFormAction(form, {
-    run: ({ name, description }) =>
+    run: ({ name, description, gpus: chosen }) =>
       sent(
         isNew
-          ? api.POST("/pools", { body: { name, description, gpus: [] } })
+          ? api.POST("/pools", { body: { name, description, gpus: [...chosen] } })
           : api.PATCH("/pools/{name}", { params: { path: { name } }, body: { description } }),
       ),
     touches: ["/pools", "/gpus", "/queues"],
     done: (_, { name }) => t(isNew ? "created" : "saved", { name }),
-    onDone: isNew ? onCreated : onClose,
+    onDone: onClose,
   });
   return (
     <FormDrawer
@@ -75,9 +79,12 @@ export function PoolForm({
       )}
       <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
       {isNew && (
-        <Text size="sm" c="dimmed">
-          {t("gpusHint")}
-        </Text>
+        <GpuPicker
+          gpus={gpus}
+          chosen={form.values.gpus}
+          onChange={(ids) => form.setFieldValue("gpus", ids)}
+          error={form.errors.gpus}
+        />
       )}
     </FormDrawer>
   );

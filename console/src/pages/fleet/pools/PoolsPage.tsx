@@ -3,27 +3,23 @@ import { useMemo } from "react";
 import { $api } from "@/api/client";
 import { together } from "@/api/together";
 import { useAll } from "@/api/useAll";
-import { useFilters } from "@/app/useFilters";
 import { usePoolColumns } from "@/pages/fleet/pools/columns";
 import { byPool, gpusOf } from "@/pages/fleet/pools/fleet";
 import { PoolBoard } from "@/pages/fleet/pools/PoolBoard";
 import { PoolForm } from "@/pages/fleet/pools/PoolForm";
-import { useDeletePool, useDeleteRefusal } from "@/pages/fleet/pools/usePoolActions";
+import { useDeletePools, useDeleteRefusal } from "@/pages/fleet/pools/usePoolActions";
 import { texts } from "@/pages/fleet/pools/texts";
 import { CatalogPage } from "@/parts/CatalogPage";
 import { navigation } from "@/texts/navigation";
 import { useTexts } from "@/texts/texts";
 
-const FILTERS = { view: "list", new: "" };
-
 export default function PoolsPage() {
   const t = useTexts(texts);
   const n = useTexts(navigation);
-  const [, setFilters] = useFilters(FILTERS);
   const pools = useAll("/pools");
   const map = $api.useQuery("get", "/gpus/map", {});
   const gpus = useMemo(() => (map.data === undefined ? [] : gpusOf(map.data)), [map.data]);
-  const remove = useDeletePool();
+  const remove = useDeletePools(pools.data ?? []);
   return (
     <CatalogPage
       title={n("pools")}
@@ -34,17 +30,11 @@ export default function PoolsPage() {
       board={{ label: t("board"), content: () => <PoolBoard pools={pools.data ?? []} gpus={gpus} /> }}
       columns={usePoolColumns(useMemo(() => byPool(gpus), [gpus]))}
       menuLabel={(name) => t("actionsOf", { name })}
-      onDelete={([pool]) => pool !== undefined && remove(pool)}
+      onDelete={(chosen) => remove(chosen.map((pool) => pool.name))}
+      canSelect
       refusal={useDeleteRefusal()}
       form={({ row, taken, onClose }) => (
-        <PoolForm
-          key={row?.name}
-          pool={row}
-          taken={taken}
-          onClose={onClose}
-          // A new pool is empty: the board moves GPUs into it.
-          onCreated={() => setFilters({ new: "", view: "board" })}
-        />
+        <PoolForm key={row?.name} pool={row} taken={taken} gpus={gpus} onClose={onClose} />
       )}
     />
   );

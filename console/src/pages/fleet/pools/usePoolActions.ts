@@ -1,8 +1,8 @@
-import { useConfirm } from "@/parts/confirm";
 import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { DEFAULT_POOL, withMoved } from "@/pages/fleet/pools/fleet";
 import { texts } from "@/pages/fleet/pools/texts";
+import { useDeleteEach } from "@/parts/useDeleteEach";
 import { useTexts } from "@/texts/texts";
 
 type Pool = Schema<"PoolView">;
@@ -40,26 +40,29 @@ export function useDeleteRefusal(): (pool: Pool) => string | undefined {
   };
 }
 
-export function useDeletePool(): (pool: Pool) => void {
+/** Asks once, deletes each pool for itself, and reports the result of each. */
+export function useDeletePools(pools: readonly Pool[]): (names: readonly string[]) => void {
   const t = useTexts(texts);
-  const confirm = useConfirm();
-  const remove = useAction<string, unknown>({
+  return useDeleteEach({
     run: (name) => sent(api.DELETE("/pools/{name}", { params: { path: { name } } })),
     touches: TOUCHES,
-    optimistic: (cache, name) => cache.dropItems<Pool>("/pools", (pool) => pool.name === name),
-    done: (_, name) => t("deleted", { name }),
+    question: (names) => {
+      const chosen = pools.filter((pool) => names.includes(pool.name));
+      const waiting = sum(chosen.map((pool) => pool.queued));
+      const losses = [
+        t("deleteGpus", { n: sum(chosen.map((pool) => pool.gpus_total)) }),
+        t("deleteQueues", { queues: chosen.flatMap((pool) => pool.queues).join(", ") }),
+        ...(waiting > 0 ? [t("deleteWaiting", { n: waiting })] : []),
+      ];
+      return {
+        title: t("deleteTitle", { n: names.length, names: names.join(", ") }),
+        text: losses.join(" "),
+        action: t("deleteAction", { n: names.length }),
+      };
+    },
   });
-  return (pool) => {
-    const losses = [
-      t("deleteGpus", { n: pool.gpus_total }),
-      t("deleteQueues", { queues: pool.queues.join(", ") }),
-      ...(pool.queued > 0 ? [t("deleteWaiting", { n: pool.queued })] : []),
-    ];
-    confirm({
-      title: t("deleteTitle", { name: pool.name }),
-      text: losses.join(" "),
-      action: t("deleteAction"),
-      onConfirm: () => remove.mutate(pool.name),
-    });
-  };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
 }

@@ -21,7 +21,7 @@ export const texts = defineTexts({
   follow: ["Follow", "跟随"],
   wrap: ["Wrap", "换行"],
   toEnd: ["To the end", "跳到末尾"],
-  lines: ["{n} lines", "{n} 行"],
+  lines: ["{n} {n|line|lines}", "{n} 行"],
   live: ["live", "实时"],
   reading: ["reading…", "读取中…"],
   complete: ["complete", "已完整"],

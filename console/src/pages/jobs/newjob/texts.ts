@@ -19,7 +19,7 @@ export const texts = defineTexts({
   cloneOf: ["A copy of {name}", "{name} 的副本"],
   cloneLoading: ["Reading the job that is copied", "正在读取要复制的作业"],
   submitted: ["{name} is submitted", "{name} 已提交"],
-  submittedArray: ["{n} jobs are submitted", "已提交 {n} 个作业"],
+  submittedArray: ["{n} {n|job is|jobs are} submitted", "已提交 {n} 个作业"],
   created: ["{name} is created", "{name} 已创建"],
   notAllowedTitle: ["You may not create jobs", "您没有创建作业的权限"],
   notAllowed: [
@@ -253,7 +253,7 @@ export const texts = defineTexts({
     "程序出现哪些失败时重试：exit、oom、any 或退出码，以逗号分隔",
   ],
   idles: ["It may hold GPUs without using them for long", "可能长时间占用而不使用 GPU"],
-  arrayOf: ["{n} jobs", "{n} 个作业"],
+  arrayOf: ["{n} {n|job|jobs}", "{n} 个作业"],
   labels: ["Node labels", "节点标签"],
   hold: ["Only create it; I start it later", "仅创建，稍后手动启动"],
   preemptible: ["Preemptible", "可抢占"],

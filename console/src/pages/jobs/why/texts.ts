@@ -217,7 +217,7 @@ export const changes = defineTexts({
   ],
   gpus: ["Ask for {gpus} {gpus|GPU|GPUs} per node", "每个节点改为 {gpus} 个 GPU"],
   gpusDetail: ["There is room for that.", "目前有足够的空位。"],
-  nodes: ["Ask for {nodes} nodes", "改为 {nodes} 个节点"],
+  nodes: ["Ask for {nodes} {nodes|node|nodes}", "改为 {nodes} 个节点"],
   nodesDetail: ["There is room on so many.", "目前有这么多空闲节点。"],
 });
 

@@ -87,7 +87,7 @@ export function GroupForm({ group, taken, pools, free, onClose }: GroupFormProps
         allowDeselect={false}
         data={[
           { value: "", label: t("noPool") },
-          ...pools.map((pool) => poolOption(pool, group?.name, (of) => t("poolTaken", { pool: pool.name, group: of }))),
+          ...pools.filter((pool) => pool.group === null || pool.group === group?.name).map((pool) => pool.name),
         ]}
         {...form.getInputProps("pool")}
       />
@@ -105,12 +105,6 @@ export function GroupForm({ group, taken, pools, free, onClose }: GroupFormProps
       />
     </FormDrawer>
   );
-}
-
-/** A pool of another group is in sight, with whose it is, and cannot be chosen. */
-function poolOption(pool: Schema<"PoolView">, own: string | undefined, taken: (group: string) => string) {
-  const isTaken = pool.group !== null && pool.group !== own;
-  return { value: pool.name, label: isTaken ? taken(pool.group ?? "") : pool.name, disabled: isTaken };
 }
 
 function saveGroup(group: GroupView | undefined, { name, description, pool, users }: Values): Promise<GroupView> {

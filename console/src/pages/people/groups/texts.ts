@@ -25,7 +25,6 @@ export const texts = defineTexts({
     "Where the jobs of its users run. A pool belongs to one group at most.",
     "其用户的作业在此运行。一个资源池最多属于一个组。",
   ],
-  poolTaken: ["{pool} (of group {group})", "{pool}（属于用户组 {group}）"],
   poolDetach: [
     "Without pool {pool}, waiting jobs of the group wait until it has a pool again; running jobs continue.",
     "解除资源池 {pool} 后，其中等待的作业将继续等待直到重新获得资源池；运行中的作业不受影响。",

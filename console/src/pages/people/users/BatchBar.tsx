@@ -1,6 +1,6 @@
 /** The same for all chosen users. */
 import { Button, Group, Menu, Text, Tooltip } from "@mantine/core";
-import { ChevronDown, UserX } from "lucide-react";
+import { ChevronDown, Trash2, UserX } from "lucide-react";
 import { useState } from "react";
 
 import { api, sent, type Schema } from "@/api/client";
@@ -9,6 +9,7 @@ import { useAll } from "@/api/useAll";
 import { useMe } from "@/app/session";
 import { MoveUsersDialog } from "@/pages/people/groups/MoveUsersDialog";
 import type { User } from "@/pages/people/users/rules";
+import { useDeleteUsers } from "@/pages/people/users/useUserActions";
 import { texts } from "@/pages/people/users/texts";
 import { useConfirm } from "@/parts/confirm";
 import { common } from "@/texts/common";
@@ -20,6 +21,7 @@ export function BatchBar({ chosen, onClear }: { chosen: readonly User[]; onClear
   const groups = useAll("/groups");
   const permissionGroups = useAll("/permission-groups");
   const [target, setTarget] = useState<string | null>();
+  const remove = useDeleteUsers(onClear);
   const assign = useAction<string, Schema<"PermissionGroupView">>({
     run: (name) =>
       sent(
@@ -74,6 +76,14 @@ export function BatchBar({ chosen, onClear }: { chosen: readonly User[]; onClear
         assign.mutate(name),
       )}
       <DisableAll chosen={chosen} onDone={onClear} />
+      <Button
+        variant="default"
+        color="red"
+        leftSection={<Trash2 size={15} />}
+        onClick={() => remove(chosen.map((user) => user.name))}
+      >
+        {c("delete")}
+      </Button>
       <Button variant="subtle" onClick={onClear}>
         {t("clear")}
       </Button>

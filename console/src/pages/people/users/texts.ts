@@ -86,13 +86,29 @@ export const texts = defineTexts({
   disableAction: ["Disable the account", "停用账户"],
   disabledDone: ["{name} is disabled", "{name} 已停用"],
   enabledDone: ["{name} can sign in again", "{name} 可以重新登录"],
-  deleteTitle: ["Delete {name}?", "删除 {name}？"],
+  deleteTitle: ["Delete {names}?", "删除 {names}？"],
   deleteText: [
     "The account, its quota, SSH keys, tokens and images are deleted permanently. Finished jobs stay in the history under this name, and no other user can get the name.",
     "账户、配额、SSH 密钥、令牌和镜像将永久删除。已结束的作业仍以此名称保留在历史中，该名称不能再给他人使用。",
   ],
-  deleteAction: ["Delete the user", "删除用户"],
-  deletedDone: ["{name} deleted", "{name} 已删除"],
+  deleteAction: ["Delete {n} {n|user|users}", "删除 {n} 个用户"],
+  roleTitle: ["Make {name} {role}?", "将 {name} 设为{role}？"],
+  anOperator: ["an operator", "管理员"],
+  aScientist: ["a scientist", "研究人员"],
+  toOperatorText: [
+    "Operators see and manage everything: users, pools, nodes and the jobs of all users.",
+    "管理员可以查看和管理一切：用户、资源池、节点以及所有用户的作业。",
+  ],
+  toScientistText: [
+    "Scientists manage their own jobs and data. {name} loses the operator pages at once.",
+    "研究人员只管理自己的作业和数据。{name} 将立即失去管理页面。",
+  ],
+  roleAction: ["Change the role", "更改角色"],
+  offerOperator: ["Make {login} an operator", "将 {login} 设为管理员"],
+  offerOperatorHint: [
+    "No operator has signed in with this provider yet. Operators manage everything.",
+    "还没有管理员通过此提供方登录。管理员管理一切。",
+  ],
 
   batchGroup: ["Move to group", "移动到用户组"],
   batchPermission: ["Permission group", "权限组"],

@@ -10,6 +10,7 @@ import { refusalsFor, type User } from "@/pages/people/users/rules";
 import { texts } from "@/pages/people/users/texts";
 import { useConfirm } from "@/parts/confirm";
 import type { RowAction } from "@/parts/RowMenu";
+import { useDeleteEach } from "@/parts/useDeleteEach";
 import { common } from "@/texts/common";
 import { useTexts } from "@/texts/texts";
 
@@ -44,13 +45,7 @@ export function useUserActions(
       ),
     done: (_, { name, disabled }) => t(disabled ? "disabledDone" : "enabledDone", { name }),
   });
-  const remove = useAction<string, unknown>({
-    run: (name) => sent(api.DELETE("/users/{name}", { params: { path: { name } } })),
-    touches: ["/users", "/groups", "/quotas", "/permission-groups"],
-    optimistic: (cache, name) => cache.dropItems<User>("/users", (user) => user.name === name),
-    done: (_, name) => t("deletedDone", { name }),
-    onDone: onDeleted,
-  });
+  const remove = useDeleteUsers(onDeleted);
   return (user) => {
     const { name } = user;
     const refusals = refusalsFor(t, user, everybody, me.name);
@@ -87,14 +82,23 @@ export function useUserActions(
         icon: Trash2,
         danger: true,
         refusal: refusals.delete,
-        onClick: () =>
-          confirm({
-            title: t("deleteTitle", { name }),
-            text: t("deleteText"),
-            action: t("deleteAction"),
-            onConfirm: () => remove.mutate(name),
-          }),
+        onClick: () => remove([name]),
       },
     ];
   };
+}
+
+/** Asks once, deletes each user for itself, and reports the result of each. */
+export function useDeleteUsers(onDone: () => void): (names: readonly string[]) => void {
+  const t = useTexts(texts);
+  return useDeleteEach({
+    run: (name) => sent(api.DELETE("/users/{name}", { params: { path: { name } } })),
+    touches: ["/users", "/groups", "/quotas", "/permission-groups"],
+    onDone,
+    question: (names) => ({
+      title: t("deleteTitle", { n: names.length, names: names.join(", ") }),
+      text: t("deleteText"),
+      action: t("deleteAction", { n: names.length }),
+    }),
+  });
 }

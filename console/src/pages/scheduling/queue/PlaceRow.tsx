@@ -155,7 +155,14 @@ function Start({ place }: { place: Place }) {
   const t = useTexts(texts);
   const format = useFormat();
   const { planned_start: planned, estimated_start: estimate } = place;
-  if (planned !== null) return <Moment at={planned} />;
+  if (planned !== null)
+    return (
+      <Tooltip label={t("plannedHint")}>
+        <span>
+          <Moment at={planned} /> {t("atLatest")}
+        </span>
+      </Tooltip>
+    );
   if (estimate !== null)
     return (
       <Tooltip label={t("estimate", { p50: format.dateTime(estimate.p50), p90: format.dateTime(estimate.p90) })}>

@@ -15,6 +15,7 @@ import { EmptyState } from "@/parts/EmptyState";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
+import { ResourcePanel } from "@/parts/ResourcePanel";
 import { navigation } from "@/texts/navigation";
 import { useFormat } from "@/texts/format";
 import { useTexts } from "@/texts/texts";
@@ -50,6 +51,7 @@ export default function QueuePage() {
       </PageHeader>
       {error !== null && queues === undefined && <ProblemNote error={error} onRetry={() => void refetch()} />}
       {queues === undefined && error === null && <Skeleton h={320} />}
+      <ResourcePanel mb="md" />
       {queues !== undefined && (
         <Tabs
           value={TABS.find((tab) => tab === filters.tab) ?? "order"}

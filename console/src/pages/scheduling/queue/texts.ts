@@ -51,6 +51,8 @@ export const texts = defineTexts({
   cpuJob: ["CPU only", "仅 CPU"],
   hiddenJob: ["a job of {user}", "{user} 的作业"],
   yours: ["yours", "我的"],
+  atLatest: ["at the latest", "（最迟）"],
+  plannedHint: ["The planned start: the scheduler guarantees it.", "计划启动时间：由调度器保证。"],
   notPlanned: ["not planned yet", "尚未计划"],
   about: ["about", "约"],
   estimate: [
@@ -170,8 +172,8 @@ export const texts = defineTexts({
   historyLabel: ["Score of {user} per GPU model over the last {span}", "{user} 最近 {span} 各型号 GPU 的得分"],
   usageLabel: ["GPUs in use by {user} per model over the last {span}", "{user} 最近 {span} 各型号 GPU 的使用量"],
   span: ["Time span", "时间范围"],
-  hours: ["{n} hours", "{n} 小时"],
-  days: ["{n} days", "{n} 天"],
+  hours: ["{n} {n|hour|hours}", "{n} 小时"],
+  days: ["{n} {n|day|days}", "{n} 天"],
   scoreColumn: ["Score over time", "得分变化"],
   usageColumn: ["GPUs in use over time", "GPU 使用量变化"],
 });

@@ -35,11 +35,11 @@ export const texts = defineTexts({
   noLimits: ["none", "无"],
   groupOfPool: ["the group of pool {pool}", "资源池 {pool} 所属的用户组"],
   andGroups: ["and {groups}", "以及 {groups}"],
-  limitGpus: ["≤ {n} GPUs together", "合计 ≤ {n} GPU"],
+  limitGpus: ["≤ {n} {n|GPU|GPUs} together", "合计 ≤ {n} GPU"],
   limitLength: ["≤ {n} waiting", "排队 ≤ {n}"],
   limitTime: ["≤ {time}", "时长 ≤ {time}"],
-  limitJobMin: ["jobs from {n} GPUs", "单作业 ≥ {n} GPU"],
-  limitJobMax: ["jobs up to {n} GPUs", "单作业 ≤ {n} GPU"],
+  limitJobMin: ["jobs from {n} {n|GPU|GPUs}", "单作业 ≥ {n} GPU"],
+  limitJobMax: ["jobs up to {n} {n|GPU|GPUs}", "单作业 ≤ {n} GPU"],
   limitKinds: ["only {kinds}", "仅限{kinds}"],
   // why it cannot be deleted
   cannotDefault: [

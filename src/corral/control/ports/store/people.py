@@ -29,6 +29,9 @@ class PeopleTable(Protocol):
 
     def save_user(self, user: UserRecord) -> None: ...
 
+    def saw_user(self, name: str, at: float) -> None:
+        """The user has signed in. A user who is not there is left alone."""
+
     def delete_user(self, name: str) -> None:
         """With credentials and quotas."""
 
@@ -100,9 +103,6 @@ class CredentialTable(Protocol):
     def of_user(self, user: str, kind: CredentialKind) -> list[CredentialRecord]: ...
 
     def touch(self, credential_id: str, at: float) -> None:
-        """It was used at this time."""
-
-    def last_used(self) -> dict[str, float]:
-        """When each user last used any of their credentials; users who never did are left out."""
+        """It was used at this time, and its user was seen."""
 
     def delete(self, credential_ids: Sequence[str]) -> None: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from corral.core.alerts.facts import PoolFact
 from corral.core.alerts.signal import Finding
+from corral.core.counts import counted, noun_for
 
 
 def read(pool: PoolFact) -> float | None:
@@ -11,4 +12,5 @@ def read(pool: PoolFact) -> float | None:
 
 
 def describe(pool: PoolFact, value: float) -> Finding:
-    return Finding(text=f"{value:.0f} of {pool.gpus} GPUs of pool {pool.id} are free")
+    free = round(value)
+    return Finding(text=f"{free} of {counted(pool.gpus, 'GPU')} of pool {pool.id} {noun_for(free, 'is', 'are')} free")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from corral.core.alerts.facts import NodeFact
 from corral.core.alerts.signal import Finding
+from corral.core.counts import counted
 from corral.core.model import NodeState
 
 
@@ -12,6 +13,6 @@ def read(node: NodeFact) -> float | None:
 
 
 def describe(node: NodeFact, value: float) -> Finding:
-    gpus = f" with its {node.gpus} GPUs" if node.gpus else ""
+    gpus = f" with its {counted(node.gpus, 'GPU')}" if node.gpus else ""
     is_so = "lost" if node.state is NodeState.DOWN else node.state
     return Finding(text=f"node {node.id}{gpus} is {is_so}", jobs=node.jobs, node=node.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from corral.core.alerts.model import Severity
+from corral.core.counts import counted
 from corral.core.model import Job
 from corral.core.reports.analysis.defragmentation import plan_moves
 from corral.core.reports.analysis.model import AnalysisInput, DefragmentationPlan, Finding, FindingKind
@@ -72,8 +73,8 @@ def _finding(
         evidence["waiting_job"] = blocked.id
     demand = f"{blocked.id} waits for" if blocked is not None else "jobs here usually ask for up to"
     text = (
-        f"{total} {model} are free in pool {pool}, on {len(free)} nodes, and at most {largest} on one node; {demand}"
-        f" {wanted} on one node."
+        f"{total} {model} are free in pool {pool}, on {counted(len(free), 'node')}, and at most {largest} on one node;"
+        f" {demand} {wanted} on one node."
     )
     if unusable:
         text += f" {unusable} of the free GPUs are of no use to any size that is asked for."

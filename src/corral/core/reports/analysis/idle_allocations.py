@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corral.core.alerts.model import Severity
-from corral.core.fleet.resources import gpus_text
+from corral.core.counts import counted
 from corral.core.model import WHOLE, Job, JobKind, JobState
 from corral.core.quantities import format_duration
 from corral.core.reports.analysis.model import HOUR, AnalysisInput, Finding, FindingKind
@@ -36,7 +36,7 @@ def _finding(seen: AnalysisInput, job: Job, use: float) -> Finding:
     idle = sum(line.measured.idle_gpu_seconds for line in seen.usage if line.attempt_id == job.attempt_id) / HOUR
     is_workbench = job.kind is JobKind.WORKBENCH
     window = format_duration(seen.recent_seconds)
-    gpus = f"{gpus_text(milli)} GPU{'s' if milli > WHOLE else ''}"
+    gpus = counted(milli / WHOLE, "GPU")
     return Finding(
         kind=FindingKind.IDLE_ALLOCATION,
         # A workbench may be idle while its user thinks.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from corral.core.alerts.model import Severity
+from corral.core.counts import counted
 from corral.core.model import JobState
 from corral.core.quantities import format_duration
 from corral.core.reports.analysis.model import HOUR, AnalysisInput, Finding, FindingKind
@@ -84,7 +85,11 @@ def _finding(seen: AnalysisInput, waits: _Waits, usual: float | None, total_gpu_
     if usual is not None:
         evidence["others_p90_wait_seconds"] = usual
         compared = f", in the other queues {_duration(usual)}"
-    limits = f" Its own limit of {queue.max_gpus} GPUs may be what holds it." if queue.max_gpus is not None else ""
+    limits = (
+        f" Its own limit of {counted(queue.max_gpus, 'GPU')} may be what holds it."
+        if queue.max_gpus is not None
+        else ""
+    )
     return Finding(
         kind=FindingKind.STARVING_QUEUE,
         severity=Severity.WARNING,

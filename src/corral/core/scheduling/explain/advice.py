@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from corral.core.counts import counted
 from corral.core.model import Elastic, Job, JobKind, JobState, Queue, Request
 from corral.core.quantities import format_duration
 from corral.core.scheduling.backfill.planned_start import end_if_started
@@ -204,8 +205,8 @@ def _smaller(job: Job, room: _Room, space: _Room) -> Iterator[Proposal]:
     nodes = next((half for half in _halves(request.nodes) if half > 1 and room(_with(job, nodes=half))), None)
     if nodes is not None:
         yield Proposal(
-            title=f"Ask for {nodes} nodes instead of {request.nodes}",
-            detail=f"There is room on {nodes} nodes with {_gpus(request.gpus)} each.",
+            title=f"Ask for {counted(nodes, 'node')} instead of {request.nodes}",
+            detail=f"There is room on {counted(nodes, 'node')} with {_gpus(request.gpus)} each.",
             change={"nodes": nodes},
         )
         return
@@ -232,4 +233,4 @@ def _with(job: Job, **values: Any) -> Job:
 
 
 def _gpus(number: int) -> str:
-    return "1 GPU" if number == 1 else f"{number} GPUs"
+    return counted(number, "GPU")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from corral.core.counts import counted
 from corral.core.fleet.resources import NOTHING, gpus_text, held_by
 from corral.core.jobs.lifecycle import NOT_TAKEN
 from corral.core.model import WHOLE, Blocking, GpuHealth, Job, JobState, NodeState, Queue, Request
@@ -185,7 +186,8 @@ def _impossible(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
         rule="impossible",
         detail=(
             f"no set of ready nodes in pool {queue.pool} can ever hold {_request_text(request)}: "
-            f"{nodes} nodes could be used, the largest has {largest} GPUs{_out_of_use(snapshot, queue, job)}"
+            f"{counted(nodes, 'node')} could be used, the largest has {counted(largest, 'GPU')}"
+            f"{_out_of_use(snapshot, queue, job)}"
         ),
         numbers={
             "asked_nodes": request.nodes,
@@ -211,12 +213,12 @@ def _out_of_use(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> str:
     taken = sum(node.state is NodeState.READY and gpu.id in node.taken.gpus for node, gpu in mine)
     avoided = sum(gpu.id in job.avoid_gpus or node.id in job.avoid_nodes for node, gpu in mine)
     parts = [
-        f"{count} GPUs {state}"
+        f"{counted(count, 'GPU is', 'GPUs are')} {state}"
         for count, state in (
-            (faulty, "are suspect or failed"),
-            (away, "are on nodes that are not ready"),
-            (taken, "are held by others outside corral"),
-            (avoided, "are avoided because it failed there before"),
+            (faulty, "suspect or failed"),
+            (away, "on nodes that are not ready"),
+            (taken, "held by others outside corral"),
+            (avoided, "avoided because it failed there before"),
         )
         if count and job.request.wants_gpu
     ]

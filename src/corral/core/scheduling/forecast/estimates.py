@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import NamedTuple
 
+from corral.core.counts import counted
 from corral.core.model import DEFAULT_POOL, Job, JobState
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.forecast.accuracy import NOTHING_KNOWN, Calibration, Stretch, stretched
@@ -264,7 +265,7 @@ def basis_text(estimate: Estimate) -> str:
     else:
         parts = [f"the scheduler run forward {estimate.rollouts} times, with run times from early to late"]
     if estimate.unknown:
-        jobs = "1 job" if estimate.unknown == 1 else f"{estimate.unknown} jobs"
+        jobs = counted(estimate.unknown, "job")
         parts.append(f"nothing is known of the run time of {jobs} in front of it")
     if estimate.is_counted:
         parts.append("it is so far back that GPUs were only counted, not looked at one by one")

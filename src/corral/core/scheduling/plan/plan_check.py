@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from corral.core.counts import counted
 from corral.core.model import WHOLE, Allocation, GpuHealth, Grant, Job, JobState, Node, NodeState
 from corral.core.scheduling.plan.plan import Plan, PlannedStart, Preemption, Resize, Start
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
@@ -106,7 +107,7 @@ class _Check:
         if len(sizes) > 1:
             yield f"{job.id} is resized to different numbers of GPUs on its nodes"
         if not 1 <= min(sizes) <= max(sizes) <= job.elastic.max_gpus:
-            yield f"{job.id} is resized to {max(sizes)} GPUs and asks for {_range_of(job)}"
+            yield f"{job.id} is resized to {counted(max(sizes), 'GPU')} and asks for {_range_of(job)}"
         held = {*job.allocation.gpus}
         for grant in resize.allocation.grants:
             more = tuple(gpu for gpu in grant.gpus if gpu not in held)
@@ -144,7 +145,7 @@ class _Check:
     def _of_new_place(self, job: Job, allocation: Allocation) -> Iterator[str]:
         request, places = job.request, [grant.node for grant in allocation.grants]
         if len(places) != request.nodes or len({*places}) != len(places):
-            yield f"{job.id} asks for {request.nodes} nodes and gets {', '.join(places) or 'none'}"
+            yield f"{job.id} asks for {counted(request.nodes, 'node')} and gets {', '.join(places) or 'none'}"
         for grant in allocation.grants:
             yield from self._of_grant(job, grant)
             yield from self._take(job, grant)
@@ -206,5 +207,5 @@ class _Check:
 
 def _range_of(job: Job) -> str:
     if job.elastic is not None:
-        return f"{job.elastic.min_gpus} to {job.elastic.max_gpus} GPUs"
-    return f"{1 if job.request.gpu_milli else job.request.gpus} GPUs"
+        return f"{job.elastic.min_gpus} to {counted(job.elastic.max_gpus, 'GPU')}"
+    return counted(1 if job.request.gpu_milli else job.request.gpus, "GPU")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from corral.core.counts import counted
 from corral.core.fleet.resources import gpus_text
 from corral.core.model import Allocation, Job
 from corral.core.scheduling.plan.plan import PreemptionRule
@@ -46,7 +47,7 @@ class ByReservation:
 
     def _detail(self, view: PreemptionView, reservation: Reservation, job: Job, count: int) -> Callable[[], str]:
         return lambda: (
-            f"reservation {reservation.name} has {len(reservation.gpus)} GPUs for {job.user} "
+            f"reservation {reservation.name} has {counted(len(reservation.gpus), 'GPU')} for {job.user} "
             f"{window_text(reservation, view.now)}; {job.id} asks for {gpus_text(job.request.total_gpu_milli)}, "
             f"and {count} of them were lent"
         )

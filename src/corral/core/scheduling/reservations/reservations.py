@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from corral.core.counts import counted
 from corral.core.model import WHOLE, Allocation, Job, Queue
 from corral.core.quantities import format_duration
 from corral.core.scheduling.limits.hold_rules import Reason
@@ -245,7 +246,7 @@ def _owners(reservation: Reservation) -> str:
 
 
 def _gpus(count: int) -> str:
-    return "1 GPU" if count == 1 else f"{count} GPUs"
+    return counted(count, "GPU")
 
 
 def _is_free(snapshot: ClusterSnapshot, gpu: str) -> bool:

@@ -9,6 +9,7 @@ import os
 import signal
 from dataclasses import dataclass
 
+from corral.core.os_errors import placed_reason
 from corral.engines.attempts.instance_messages import InstanceSpec
 from corral.engines.attempts.processes import ExecFailed, enter_job
 from corral.engines.local.cgroups import Cgroup
@@ -93,4 +94,4 @@ def _entered_storage(storage: InstanceStorage) -> dict[str, str]:
     try:
         return storage.enter()
     except OSError as error:
-        raise ExecFailed(f"the job's storage cannot be mounted: {error.filename}: {error.strerror}") from error
+        raise ExecFailed(f"the job's storage cannot be mounted: {placed_reason(error)}") from error

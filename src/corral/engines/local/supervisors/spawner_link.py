@@ -79,11 +79,23 @@ class SpawnerLink:
         except OSError:
             return True
 
-    def close(self) -> None:
-        """Close the socket: the spawner starts the instances that it has received, and exits."""
+    def close(self) -> int:
+        """Close the socket: the spawner starts the instances that it has received, and exits. Returns its status."""
         self._socket.close()
         try:
-            self._process.wait(_EXIT_SECONDS)
+            return self._process.wait(_EXIT_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
+            return self._process.wait()
+
+
+def log_tail(path: str, limit_bytes: int) -> str:
+    """The end of the spawner's log, from a whole line on; "" if there is none."""
+    try:
+        with open(path, "rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            log.seek(max(0, size - limit_bytes))
+            tail = log.read(limit_bytes)
+    except FileNotFoundError:
+        return ""
+    return (tail if size <= limit_bytes else tail.partition(b"\n")[2]).decode(errors="replace")

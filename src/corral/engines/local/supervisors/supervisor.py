@@ -24,6 +24,7 @@ import signal
 import time
 from typing import Any
 
+from corral.core.os_errors import placed_reason
 from corral.engines.attempts.claims import add_to_claim, take_claim
 from corral.engines.attempts.instance_messages import InstanceSpec
 from corral.engines.attempts.job_places import give_to, make_private, open_path, remove_tree
@@ -217,8 +218,7 @@ class Supervisor:
                 self._cgroup.create()
             process = start_job(self._spec, workdir, self._container, self._storage, self._cgroup)
         except OSError as error:
-            place = f"{error.filename}: " if error.filename else ""
-            message = f"could not be prepared: {place}{error.strerror}"
+            message = f"could not be prepared: {placed_reason(error)}"
             record_exit(self._spec, reason=launch_reason(error), message=message)
             if self._cgroup:
                 self._cgroup.remove()

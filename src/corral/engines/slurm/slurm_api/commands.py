@@ -100,6 +100,9 @@ class Submission:
 class Slurm(Protocol):
     """The operations that the engine needs. All raise SlurmUnavailable and SlurmRefused."""
 
+    #: the daemon that answers
+    daemon: str = "slurmctld"
+
     def nodes(self) -> list[SlurmNode]: ...
 
     def partitions(self) -> list[Partition]: ...
@@ -135,6 +138,8 @@ class Slurm(Protocol):
 
 class SlurmCommands:
     """Implements `Slurm` with squeue, sinfo, sacct, sbatch, scancel and scontrol."""
+
+    daemon = "slurmctld"
 
     def __init__(self, *, conf: str | None = None, programs: str | None = None) -> None:
         self._programs = programs

@@ -55,6 +55,8 @@ class SlurmRest:
     """Implements `Slurm` with slurmrestd. Operations that its version lacks are done by `commands`, if they are
     installed."""
 
+    daemon = "slurmrestd"
+
     def __init__(
         self,
         *,

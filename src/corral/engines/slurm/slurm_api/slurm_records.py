@@ -58,6 +58,8 @@ class SlurmNode:
     used_gpus: int = 0
     partitions: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    #: when slurmd was started there; None if Slurm does not know
+    daemon_started_at: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,6 +180,7 @@ def _node(item: Mapping[str, Any]) -> SlurmNode:
         used_gpus=max(sum(gpus_in(str(item.get(name) or "")).values()) for name in ("gres_used", "tres_used")),
         partitions=_names(item.get("partitions")),
         features=_names(item.get("active_features")),
+        daemon_started_at=_time(item.get("slurmd_start_time")),
     )
 
 

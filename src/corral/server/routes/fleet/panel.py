@@ -8,6 +8,7 @@ from fastapi import Query
 
 from corral.control.errors import NotFound
 from corral.control.fleet import panel
+from corral.control.people import groups
 from corral.control.ports import Transaction
 from corral.control.records import ScorePoint
 from corral.control.scheduling import views
@@ -22,6 +23,7 @@ from corral.server.schemas.fleet.panel import (
     ScorePointView,
     ScoreView,
     panel_kind_view,
+    panel_model_view,
     panel_view,
     score_point_view,
     score_view,
@@ -39,18 +41,25 @@ async def get_panel(
     caller: AnyCaller,
     context: Context,
     user: Filter = None,
+    group: Filter = None,
     kind: JobKind | None = None,
     model: Filter = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> PanelPage:
-    """The resource panel of one user, or of the whole installation."""
-    found = await context.inspect(panel.panel, context.clock.now(), user=user, kind=kind, model=model)
+    """The resource panel of one user, of one group, or of the whole installation."""
+    if user is not None and group is not None:
+        raise invalid_field("group", "give either user or group")
+    if group is not None:
+        await context.read(groups.existing, group)
+    now = context.clock.now()
+    found = await context.inspect(panel.panel, now, user=user, group=group, kind=kind, model=model)
     page = page_of(found.rows, key=lambda row: (row.kind.value, row.model), limit=limit, cursor=cursor)
     return PanelPage(
         items=[panel_view(row) for row in page.items],
         next_cursor=page.next_cursor,
         kinds=[panel_kind_view(row) for row in found.kinds],
+        models=[panel_model_view(row) for row in found.models],
     )
 
 

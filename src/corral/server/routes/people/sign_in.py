@@ -159,8 +159,7 @@ def _not_let_in(provider: ProviderRecord, outcome: SignInOutcome) -> Problem:
     return Problem(
         403,
         "Ask an operator",
-        f"{provider.title} knows you as {login}, but you are no user here yet. Ask an operator to on-board you: they "
-        f"find you with `corral provider people {provider.id}`.",
+        f"{provider.title} knows you as {login}, but you are no user here yet. Ask an operator to on-board you.",
         slug="not-on-boarded",
         numbers={"provider": provider.id, "login": login},
     )

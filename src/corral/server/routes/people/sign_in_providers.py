@@ -120,7 +120,9 @@ async def list_provider_people(
 @router.post("/users:onboard", status_code=201, operation_id="onboard_users", responses=problems(403, 404, 409))
 async def onboard_users(body: OnboardCreate, caller: Operator, context: Context) -> ListView[UserView]:
     """Create users for accounts of a provider, all of them or none. User names are derived from the logins."""
-    made = await context.execute(sign_in_providers.on_board, caller, body.provider, body.subjects, body.group)
+    made = await context.execute(
+        sign_in_providers.on_board, caller, body.provider, body.subjects, body.group, body.operators
+    )
     return ListView(items=[user_view(user) for user in made])
 
 
@@ -135,13 +137,19 @@ async def _refresh(context: ServerContext, caller: Operator, provider: ProviderR
 
 
 async def _view(context: ServerContext, request: Request, provider_id: str) -> ProviderDetailView:
-    provider, users = await context.read(_with_users, provider_id)
-    return provider_detail_view(provider, users=users, redirect_uri=callback_uri(request, context, provider_id))
+    provider, users, has_operator = await context.read(_with_users, provider_id)
+    return provider_detail_view(
+        provider, users=users, has_operator=has_operator, redirect_uri=callback_uri(request, context, provider_id)
+    )
 
 
-def _with_users(tables: Transaction, provider_id: str) -> tuple[ProviderRecord, int]:
+def _with_users(tables: Transaction, provider_id: str) -> tuple[ProviderRecord, int, bool]:
     counts = Counter(user.provider for user in tables.people.users())
-    return sign_in_providers.existing(tables, provider_id), counts[provider_id]
+    return (
+        sign_in_providers.existing(tables, provider_id),
+        counts[provider_id],
+        sign_in_providers.has_operator(tables, provider_id),
+    )
 
 
 def _locked(context: ServerContext, values: dict[str, Any]) -> dict[str, Any]:

@@ -101,10 +101,9 @@ async def delete_user(name: str, caller: Operator, context: Context) -> Response
 
 
 async def _shown(context: ServerContext, users: Sequence[UserRecord]) -> list[UserView]:
-    """Users with their numbers: one read of the state and one of the store, for any number of users."""
+    """Users with their numbers: one read of the state, for any number of users."""
     active = await context.inspect(_active_jobs)
-    seen = await context.read(lambda tables: tables.credentials.last_used())
-    return [user_view(user, active_jobs=active[user.name], last_seen=seen.get(user.name)) for user in users]
+    return [user_view(user, active_jobs=active[user.name]) for user in users]
 
 
 def _active_jobs(state: State) -> Counter[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import platform
+from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
-from corral.control.live.worker import workers_alive
+from corral.control.errors import NotFound
 from corral.control.system import licence
 from corral.server.auth.callers import AnyCaller, Context, Operator, identity_of
 from corral.server.fleet.summary import counted
@@ -17,22 +18,27 @@ from corral.server.http.problems import Problem
 from corral.server.http.strict_route import PREFIX, StrictRoute, problems
 from corral.server.monitoring.exposition import MEDIA_TYPE, render
 from corral.server.monitoring.fleet_metrics import Seen, families_of, read_fleet
-from corral.server.schemas.base import rfc3339
+from corral.server.schemas.base import ListView, rfc3339
 from corral.server.schemas.system.system import (
     AboutView,
     HealthView,
     IsolationView,
     LicencePut,
     LicenceView,
+    PartStatusView,
     PartView,
     licence_view,
+    part_status_view,
 )
 from corral.server.system.licences import current_licence, public_key_of
+from corral.server.system.parts import Part, PartKind
 
 router = APIRouter(tags=["system"], route_class=StrictRoute)
 
 #: A store that takes longer than this is not ready.
 READY_SECONDS = 5.0
+#: Parts that `about` lists one by one.
+_OF_ABOUT = frozenset({PartKind.STORE, PartKind.CONTROLLER, PartKind.ENGINE, PartKind.DISK, PartKind.EXPORTER})
 
 
 @router.get(f"{PREFIX}/about", operation_id="get_about", responses=problems())
@@ -45,12 +51,7 @@ async def get_about(caller: AnyCaller, context: Context) -> AboutView:
         uptime_seconds=context.clock.now() - context.started_at,
         store=dict(context.store.describe()),
         engines=sorted({cluster.engine for cluster in context.settings.cluster}),
-        parts=[
-            *await parts_of(context),
-            _disk(context),
-            *_exporters(context),
-            *_workers(is_operator=caller.is_operator),
-        ],
+        parts=_shown(await parts_of(context), is_operator=caller.is_operator),
         isolation=IsolationView(separation=context.separated.separation, detail=context.separated.detail),
         licence=licence_view(await current_licence(context)),
     )
@@ -79,10 +80,32 @@ async def healthz() -> HealthView:
 @router.get("/readyz", include_in_schema=False)
 async def readyz(context: Context) -> HealthView:
     """The store and the home directory can be written, the controller works and every engine was observed."""
-    missing = [part.detail for part in await parts_of(context) if not part.healthy]
+    missing = [part.detail for part in await parts_of(context) if part.is_needed and not part.healthy]
     if missing:
         raise Problem(503, "Not ready", "Not ready: " + "; ".join(missing) + ".", slug="not-ready")
     return HealthView(status="ready")
+
+
+@router.get(f"{PREFIX}/parts", operation_id="list_parts", responses=problems(403))
+async def list_parts(caller: Operator, context: Context) -> ListView[PartStatusView]:
+    """Each part of the platform: the server, its store and workers, and the daemons of each cluster, with its state,
+    since when, restarts and last error."""
+    return ListView(items=[part_status_view(part) for part in await parts_of(context)])
+
+
+@router.get(
+    f"{PREFIX}/parts/{{part}}/log",
+    operation_id="get_part_log",
+    response_class=PlainTextResponse,
+    responses=problems(403, 404),
+)
+async def get_part_log(part: str, caller: Operator, context: Context) -> Response:
+    """The last lines that the part has logged since the server was started."""
+    for one in await parts_of(context):
+        if one.name == part:
+            lines = await asyncio.to_thread(context.parts.log_of, one)
+            return PlainTextResponse("".join(f"{line}\n" for line in lines))
+    raise NotFound(f"there is no part {part!r}", field="part")
 
 
 @router.get(f"{PREFIX}/metrics", operation_id="get_metrics", response_class=PlainTextResponse, responses=problems())
@@ -114,57 +137,30 @@ def _exposition(context: ServerContext, seen: Seen) -> str:
     return render([*families_of(seen), *own])
 
 
-async def parts_of(context: ServerContext) -> list[PartView]:
-    """Every part that the server needs, with its problem."""
+async def parts_of(context: ServerContext) -> list[Part]:
+    """Every part of the platform, with the store tested now."""
     fault = await _fault_of_store(context)
-    parts = [PartView(name="store", healthy=not fault, detail=fault)]
-    alive, outage = context.controller.is_alive, context.controller.outage
-    detail = "the store cannot be used, and the controller waits for it" if outage else ""
-    parts.append(
-        PartView(
-            name="controller",
-            healthy=alive and not outage,
-            detail=detail if alive else "the controller has stopped",
-        )
-    )
-    for cluster in context.settings.cluster:
-        health = context.controller.health.get(cluster.name)
-        healthy = health is not None and health.healthy
-        detail = "" if healthy else f"cluster {cluster.name} was not observed"
-        if health is not None and health.detail:
-            detail += f": {health.detail}"
-        parts.append(PartView(name=f"cluster {cluster.name}", healthy=healthy, detail=detail))
-    return parts
+    return await asyncio.to_thread(context.parts.parts, fault)
 
 
-def _workers(*, is_operator: bool) -> list[PartView]:
-    """The workers. The server is ready even if one fails; the errors are shown to operators."""
-    failing = [worker.health for worker in workers_alive() if worker.health.failures]
-    names = ", ".join(health.name for health in failing)
-    parts = [PartView(name="workers", healthy=not failing, detail=f"these fail: {names}" if failing else "")]
-    if is_operator:
-        parts += [
-            PartView(
-                name=f"worker {health.name}",
-                healthy=False,
-                detail=f"{health.error} ({health.failures} times in a row)",
-            )
-            for health in failing
-        ]
-    return parts
-
-
-def _disk(context: ServerContext) -> PartView:
-    """A server whose disk is almost full launches no jobs, but is still ready."""
-    problem = context.disk_guard.problem()
-    return PartView(name="disk", healthy=not problem, detail=f"nothing is launched: {problem}" if problem else "")
-
-
-def _exporters(context: ServerContext) -> list[PartView]:
-    """Exporters of other nodes. If one is down, its GPUs have no readings; the server is still ready."""
-    return [
-        PartView(name=f"exporter {one.label}", healthy=not one.problem, detail=one.problem) for one in context.exporters
+def _shown(parts: Sequence[Part], *, is_operator: bool) -> list[PartView]:
+    """The parts of `about`: workers as one part, and the daemons of clusters only if they fail. The errors of workers
+    and daemons are shown to operators."""
+    failing = [part for part in parts if part.kind is PartKind.WORKER and not part.healthy]
+    names = ", ".join(part.name.removeprefix("worker ") for part in failing)
+    shown = [
+        PartView(name=part.name, healthy=part.healthy, detail="" if part.healthy else part.detail)
+        for part in parts
+        if part.kind in _OF_ABOUT
     ]
+    shown.append(PartView(name="workers", healthy=not failing, detail=f"these fail: {names}" if failing else ""))
+    if is_operator:
+        shown += [
+            PartView(name=part.name, healthy=False, detail=part.detail)
+            for part in parts
+            if not part.healthy and part.kind not in _OF_ABOUT
+        ]
+    return shown
 
 
 async def _fault_of_store(context: ServerContext) -> str:

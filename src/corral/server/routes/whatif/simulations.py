@@ -14,6 +14,7 @@ from corral.control.records import SimulationRecord, SimulationSource
 from corral.control.reports.report_data import Span
 from corral.control.whatif import simulations
 from corral.control.whatif.simulations import SHORTEST_SECONDS
+from corral.core.counts import counted
 from corral.core.whatif.past_jobs import PastJob
 from corral.server.auth.callers import Context, Operator
 from corral.server.http.context import ServerContext
@@ -128,7 +129,7 @@ async def _traced(context: ServerContext, bodies: Sequence[TraceJobBody]) -> lis
     queues = await context.inspect(_queue_names)
     unknown = Counter(body.queue for body in bodies if body.queue not in queues)
     for queue, count in unknown.items():
-        raise invalid_field("jobs", f"{count} jobs are for queue {queue!r}, which does not exist")
+        raise invalid_field("jobs", f"{counted(count, 'job is', 'jobs are')} for queue {queue!r}, which does not exist")
     return await asyncio.to_thread(_past_jobs, bodies)
 
 

@@ -42,6 +42,9 @@ class FlavorEdit(Body):
     labels: Annotated[dict[Label, Label], Field(max_length=64)] = Field(
         default_factory=dict, description="Labels that a node must have."
     )
+    cpus_per_gpu: Cpus = Field(default=0, description="CPUs per GPU of jobs that ask for no number of CPUs; 0: none.")
+    memory_bytes_per_gpu: Size = Field(default=0, description="Memory per GPU of jobs that ask for no memory; 0: none.")
+    default_gpus: int = Field(default=0, ge=0, le=1_000_000, description="GPUs of jobs that ask for none.")
     description: Description = ""
 
 
@@ -53,6 +56,9 @@ class FlavorView(View):
     name: str
     models: list[str]
     labels: dict[str, str]
+    cpus_per_gpu: Number
+    memory_bytes_per_gpu: int
+    default_gpus: int
     description: str
     gpus_total: int = Field(description="GPUs of this kind in the whole installation, in use or not.")
     packages: list[str]
@@ -117,6 +123,8 @@ def flavor_changes(body: FlavorEdit) -> dict[str, Any]:
         changes["models"] = tuple(changes["models"])
     if "labels" in changes:
         changes["labels"] = tuple(sorted(changes["labels"].items()))
+    if "cpus_per_gpu" in changes:
+        changes["cpu_milli_per_gpu"] = parse_cpus(changes.pop("cpus_per_gpu"))
     return changes
 
 
@@ -136,6 +144,9 @@ def flavor_view(flavor: FlavorRecord, catalog: Catalog, nodes: list[Node]) -> Fl
         name=flavor.name,
         models=list(flavor.models),
         labels=dict(flavor.labels),
+        cpus_per_gpu=number(flavor.cpu_milli_per_gpu / WHOLE),
+        memory_bytes_per_gpu=flavor.memory_bytes_per_gpu,
+        default_gpus=flavor.default_gpus,
         description=flavor.description,
         gpus_total=matching_gpus(flavor, nodes),
         packages=catalog.packages_of(flavor.name),

@@ -11,16 +11,25 @@ from corral.core.model import JobKind
 from corral.server.schemas.base import ListView, Number, View, number, rfc3339
 
 
-class PanelKindView(View):
-    """One kind over all models; jobs without GPUs count too."""
-
-    kind: JobKind
+class PanelNumbers(View):
     running: int = Field(description="Jobs that hold resources.")
     queued: int = Field(description="Jobs that wait.")
     occupied: Number = Field(description="GPUs that the running jobs hold.")
-    total: Number = Field(description="GPUs that jobs of this kind can have.")
+    total: Number = Field(description="GPUs that these jobs can have.")
     free: Number = Field(description="GPUs of these that a job could start on now.")
     gap: Number = Field(description="GPUs that the waiting jobs ask for.")
+
+
+class PanelKindView(PanelNumbers):
+    """One kind over all models; jobs without GPUs count too."""
+
+    kind: JobKind
+
+
+class PanelModelView(PanelNumbers):
+    """One GPU model over all kinds; each GPU counts once."""
+
+    model: str
 
 
 class PanelView(PanelKindView):
@@ -31,6 +40,7 @@ class PanelView(PanelKindView):
 
 class PanelPage(ListView[PanelView]):
     kinds: list[PanelKindView] = Field(description="Totals per kind; the same on every page.")
+    models: list[PanelModelView] = Field(description="Totals per GPU model; the same on every page.")
 
 
 class ScoreView(View):
@@ -56,6 +66,10 @@ def panel_view(row: panel.PanelRow) -> PanelView:
     return PanelView(**_numbers(row), kind=row.kind, running=row.running, queued=row.queued, model=row.model)
 
 
+def panel_model_view(row: panel.ModelRow) -> PanelModelView:
+    return PanelModelView(**_numbers(row), model=row.model, running=row.running, queued=row.queued)
+
+
 def score_view(view: views.ScoreView) -> ScoreView:
     return ScoreView(user=view.user, model=view.model, score=view.score, usage=number(view.usage), at=rfc3339(view.at))
 
@@ -64,5 +78,5 @@ def score_point_view(point: ScorePoint) -> ScorePointView:
     return ScorePointView(model=point.model, at=rfc3339(point.at), score=point.value, usage=number(point.usage))
 
 
-def _numbers(row: panel.PanelRow) -> dict[str, int | float]:
+def _numbers(row: panel.PanelRow | panel.ModelRow) -> dict[str, int | float]:
     return {name: number(getattr(row, name)) for name in ("occupied", "total", "free", "gap")}

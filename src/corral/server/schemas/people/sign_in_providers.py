@@ -46,6 +46,7 @@ class ProviderDetailView(View):
     group: str | None
     redirect_uri: str = Field(description="The redirect address to register with the provider.")
     users: int = Field(description="Number of users of this provider.")
+    has_operator: bool = Field(description="An operator has signed in with this provider.")
     created_at: str
 
 
@@ -108,6 +109,9 @@ class OnboardCreate(Body):
     provider: Label
     subjects: Annotated[list[Annotated[Text, Field(max_length=255)]], Field(min_length=1, max_length=1000)]
     group: GroupName = "default"
+    operators: Annotated[list[Annotated[Text, Field(max_length=255)]], Field(max_length=1000)] = Field(
+        default_factory=list, description="Those of the subjects that become operators; the others are scientists."
+    )
 
 
 def local_view() -> ProviderView:
@@ -118,7 +122,9 @@ def provider_view(provider: ProviderRecord, login_url: str) -> ProviderView:
     return ProviderView(id=provider.id, kind=provider.kind.value, title=provider.title, login_url=login_url)
 
 
-def provider_detail_view(provider: ProviderRecord, *, users: int, redirect_uri: str) -> ProviderDetailView:
+def provider_detail_view(
+    provider: ProviderRecord, *, users: int, has_operator: bool, redirect_uri: str
+) -> ProviderDetailView:
     return ProviderDetailView(
         id=provider.id,
         kind=provider.kind.value,
@@ -133,6 +139,7 @@ def provider_detail_view(provider: ProviderRecord, *, users: int, redirect_uri: 
         group=provider.group,
         redirect_uri=redirect_uri,
         users=users,
+        has_operator=has_operator,
         created_at=rfc3339(provider.created_at),
     )
 

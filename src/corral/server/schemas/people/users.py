@@ -145,7 +145,7 @@ def quota_view(quota: Quota) -> QuotaView:
     )
 
 
-def user_view(user: UserRecord, *, active_jobs: int = 0, last_seen: float | None = None) -> UserView:
+def user_view(user: UserRecord, *, active_jobs: int = 0) -> UserView:
     return UserView(
         name=user.name,
         display_name=user.display_name,
@@ -158,7 +158,7 @@ def user_view(user: UserRecord, *, active_jobs: int = 0, last_seen: float | None
         must_change_password=user.must_change_password,
         active_jobs=active_jobs,
         created_at=rfc3339(user.created_at),
-        last_seen_at=rfc3339_or_none(last_seen),
+        last_seen_at=rfc3339_or_none(user.last_seen_at),
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import quote
 
 from pydantic import Field
 
 from corral.control.system.licence import Licence, LicenceState
-from corral.server.schemas.base import Body, Text, View, rfc3339_or_none
+from corral.server.schemas.base import Body, Text, View, rfc3339, rfc3339_or_none
 from corral.server.system.isolation import Separation
+from corral.server.system.parts import Part, PartKind
 
 
 class HealthView(View):
@@ -21,6 +23,22 @@ class PartView(View):
     name: str
     healthy: bool
     detail: str
+
+
+class PartStatusView(View):
+    """One part of the platform, as the status page shows it."""
+
+    name: str
+    kind: PartKind
+    cluster: str | None = Field(description="The cluster that it serves; null if it serves the whole installation.")
+    node: str | None = Field(description="The node on which a daemon runs.")
+    healthy: bool
+    detail: str = Field(description="What is wrong; of a healthy part, what there is to know.")
+    since: str = Field(description="Since when it is healthy, or not, as far as this server has seen.")
+    restarts: int = Field(description="How often it was started again, or worked again after a failure.")
+    last_error: str | None = Field(description="Kept after the part works again.")
+    last_error_at: str | None
+    log: str | None = Field(description="The path of its last log lines; null if it has no log on the server.")
 
 
 class IsolationView(View):
@@ -54,6 +72,23 @@ class AboutView(View):
     parts: list[PartView]
     isolation: IsolationView
     licence: LicenceView
+
+
+def part_status_view(part: Part) -> PartStatusView:
+    has_log = part.log is not None or part.has_own_log
+    return PartStatusView(
+        name=part.name,
+        kind=part.kind,
+        cluster=part.cluster or None,
+        node=part.node or None,
+        healthy=part.healthy,
+        detail=part.detail,
+        since=rfc3339(part.since),
+        restarts=part.restarts,
+        last_error=part.last_error or None,
+        last_error_at=rfc3339_or_none(part.last_error_at),
+        log=f"/api/v1/parts/{quote(part.name, safe='')}/log" if has_log else None,
+    )
 
 
 def licence_view(licence: Licence) -> LicenceView:

@@ -235,7 +235,7 @@ def test_gpus_out_of_use_are_named() -> None:
     assert reason.rule == "impossible"
     assert reason.detail.endswith(
         "; 2 GPUs are suspect or failed, 3 GPUs are on nodes that are not ready, "
-        "1 GPUs are avoided because it failed there before"
+        "1 GPU is avoided because it failed there before"
     )
 
 

@@ -106,7 +106,7 @@ def test_a_plan_without_problems(snapshot: ClusterSnapshot) -> None:
         (Plan(at=NOW, starts=(start("j-10", on("n9", 2)),)), "node n9, which does not exist"),
         (Plan(at=NOW, starts=(start("j-10", on("n1", 7)),)), "n1/7 on n1, which does not exist"),
         (Plan(at=NOW, starts=(start("j-10", on("n3", 0)),)), "n3, which is cordoned"),
-        (Plan(at=NOW, starts=(start("j-10", on("n1", 2, 3)),)), "asks for 1 GPUs of each node"),
+        (Plan(at=NOW, starts=(start("j-10", on("n1", 2, 3)),)), "asks for 1 GPU of each node"),
         (Plan(at=NOW, starts=(start("j-13", on("n1", 2)),)), "asks for 2 nodes and gets n1"),
         (Plan(at=NOW, starts=(start("j-10", on("n1", 2, milli=500)),)), "gets 500 thousandths of a GPU"),
         (Plan(at=NOW, starts=(start("j-12", on("n1", 0, milli=400)),)), "400 thousandths of n1/0 on n1 are given"),

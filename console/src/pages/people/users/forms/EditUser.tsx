@@ -1,10 +1,12 @@
 import { useForm } from "@mantine/form";
+import type { FormEvent } from "react";
 
 import { api, sent } from "@/api/client";
 import { moveUsers } from "@/pages/people/groups/moveUsers";
 import type { User } from "@/pages/people/users/rules";
 import { EMAIL, UserFields, type Profile } from "@/pages/people/users/forms/UserFields";
 import { texts } from "@/pages/people/users/texts";
+import { useConfirm } from "@/parts/confirm";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useFormAction } from "@/parts/useFormAction";
 import { useTexts } from "@/texts/texts";
@@ -36,8 +38,25 @@ export function EditUser({
     done: () => t("saved", { name: user.name }),
     onDone: onClose,
   });
+  const confirm = useConfirm();
+  const { name } = user;
+  function submit(event: FormEvent<HTMLFormElement>) {
+    if (form.values.role === user.role) {
+      save.onSubmit(event);
+      return;
+    }
+    event.preventDefault();
+    const toOperator = form.values.role === "operator";
+    confirm({
+      title: t("roleTitle", { name, role: t(toOperator ? "anOperator" : "aScientist") }),
+      text: t(toOperator ? "toOperatorText" : "toScientistText", { name }),
+      action: t("roleAction"),
+      danger: !toOperator,
+      onConfirm: () => save.onSubmit(),
+    });
+  }
   return (
-    <FormDrawer opened title={t("editTitle", { name: user.name })} onClose={onClose} {...save}>
+    <FormDrawer opened title={t("editTitle", { name })} onClose={onClose} {...save} onSubmit={submit}>
       <UserFields form={form} roleRefusal={roleRefusal} />
     </FormDrawer>
   );

@@ -23,6 +23,7 @@ interface Wanted {
   readonly subjects: readonly string[];
   readonly group: string;
   readonly permission_group: string;
+  readonly operators: readonly string[];
 }
 
 export function Onboard({ onClose }: { onClose: () => void }) {
@@ -31,8 +32,11 @@ export function Onboard({ onClose }: { onClose: () => void }) {
   const [problem, setProblem] = useState<Problem | null>(null);
   const [chosenProvider, setProvider] = useState<string>();
   const [subjects, setSubjects] = useState<ReadonlySet<string>>(new Set());
+  const [isOperator, setOperator] = useState(false);
   const form = useForm({ initialValues: { group: "default", permission_group: "everyone" } });
   const provider = chosenProvider ?? providers.data?.[0]?.id;
+  const isWithoutOperator = providers.data?.find((one) => one.id === provider)?.has_operator === false;
+  const first = isWithoutOperator ? [...subjects][0] : undefined;
   const onboard = useAction<Wanted, readonly Schema<"UserView">[]>({
     run: (wanted) => onboardAll(wanted, t("onboardedPartly", { group: wanted.permission_group })),
     touches: ["/users", "/groups", "/permission-groups", "/auth/providers", "/quotas"],
@@ -51,7 +55,8 @@ export function Onboard({ onClose }: { onClose: () => void }) {
       disabled={subjects.size === 0}
       submitLabel={t("onboardAction", { n: subjects.size })}
       onSubmit={form.onSubmit((values) => {
-        if (provider !== undefined) onboard.mutate({ ...values, provider, subjects: [...subjects] });
+        const operators = isOperator && first !== undefined ? [first] : [];
+        if (provider !== undefined) onboard.mutate({ ...values, provider, subjects: [...subjects], operators });
       })}
     >
       {providers.error !== null && <ProblemNote error={providers.error} onRetry={() => void providers.refetch()} />}
@@ -69,11 +74,39 @@ export function Onboard({ onClose }: { onClose: () => void }) {
             }}
           />
           <People provider={provider} chosen={subjects} onChoose={setSubjects} />
+          {first !== undefined && (
+            <OperatorOffer provider={provider} subject={first} checked={isOperator} onChange={setOperator} />
+          )}
           <Title order={3}>{t("forAll")}</Title>
           <Belonging group={form.getInputProps("group")} permissionGroup={form.getInputProps("permission_group")} />
         </>
       )}
     </FormDrawer>
+  );
+}
+
+/** The first person of a provider may be its operator. */
+function OperatorOffer({
+  provider,
+  subject,
+  checked,
+  onChange,
+}: {
+  provider: string;
+  subject: string;
+  checked: boolean;
+  onChange: (isOperator: boolean) => void;
+}) {
+  const t = useTexts(texts);
+  const people = usePages("/auth/providers/{id}/people", { limit: 500 }, { id: provider });
+  const login = people.items?.find((person) => person.subject === subject)?.login ?? subject;
+  return (
+    <Checkbox
+      label={t("offerOperator", { login })}
+      description={t("offerOperatorHint")}
+      checked={checked}
+      onChange={(event) => onChange(event.currentTarget.checked)}
+    />
   );
 }
 
@@ -188,11 +221,13 @@ function People({
 }
 
 async function onboardAll(
-  { provider, subjects, group, permission_group }: Wanted,
+  { provider, subjects, group, permission_group, operators }: Wanted,
   partly: string,
 ): Promise<readonly Schema<"UserView">[]> {
   const made = await sent(
-    api.POST("/users:onboard", { body: { provider, subjects: [...subjects], group: group === "" ? null : group } }),
+    api.POST("/users:onboard", {
+      body: { provider, subjects: [...subjects], group: group === "" ? null : group, operators: [...operators] },
+    }),
   );
   const others = made.items.filter((user) => user.permission_group !== permission_group).map((user) => user.name);
   if (others.length > 0) {

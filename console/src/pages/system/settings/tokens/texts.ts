@@ -26,7 +26,7 @@ export const texts = defineTexts({
     "还包括账号、公钥、令牌，以及管理员的管理功能",
   ],
   expires: ["Expires", "到期"],
-  days: ["in {n} days", "{n} 天后"],
+  days: ["in {n} {n|day|days}", "{n} 天后"],
   expiresUsual: ["As usual on this server", "服务器默认期限"],
   created: ["Created", "创建时间"],
   lastUsed: ["Last used", "最近使用"],

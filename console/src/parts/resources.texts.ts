@@ -1,0 +1,27 @@
+import { defineTexts } from "@/texts/texts";
+
+export const texts = defineTexts({
+  title: ["Resources", "资源"],
+  whose: ["Whose jobs", "统计范围"],
+  me: ["Me", "我"],
+  group: ["Group {name}", "用户组 {name}"],
+  cluster: ["Cluster", "集群"],
+  by: ["Rows by", "分组方式"],
+  byKind: ["By kind", "按类型"],
+  byModel: ["By model", "按型号"],
+  kind: ["Kind", "类型"],
+  model: ["GPU model", "GPU 型号"],
+  running: ["Running", "运行"],
+  queued: ["Queued", "排队"],
+  occupied: ["Occupied", "已占用"],
+  total: ["Total", "总量"],
+  free: ["Free", "空闲"],
+  gap: ["Gap", "缺口"],
+  runningHint: ["Jobs that hold resources", "占用资源的作业"],
+  queuedHint: ["Jobs that wait", "等待中的作业"],
+  occupiedHint: ["GPUs that these jobs hold", "这些作业占用的 GPU"],
+  totalHint: ["GPUs that these jobs could have", "这些作业可用的 GPU 总数"],
+  freeHint: ["GPUs on which a job could start now", "现在可以启动作业的 GPU"],
+  gapHint: ["GPUs that the queued jobs ask for", "排队作业请求的 GPU"],
+  noModels: ["No GPU is in reach.", "没有可用的 GPU。"],
+});

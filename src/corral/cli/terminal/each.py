@@ -1,0 +1,52 @@
+"""One command for several names: each gets its own result, and a refusal does not stop the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from corral.cli.terminal.failures import exit_code, problem, readable
+from corral.cli.terminal.terminal import Terminal
+from corral.client.http.errors import ClientError
+
+if TYPE_CHECKING:
+    from corral.client.client import Client
+
+View = TypeVar("View", bound=Mapping[str, Any])
+
+
+def change_each(
+    terminal: Terminal, names: Sequence[str], change: Callable[[Client, str], View], text: Callable[[View], str]
+) -> None:
+    """Change things in order. The first refusal gives the exit code."""
+    done, failed = list[View](), list[ClientError]()
+    with terminal.client() as client:
+        for name in names:
+            try:
+                view = change(client, name)
+            except ClientError as error:
+                if len(names) == 1:
+                    raise
+                failed.append(error)
+                terminal.note(problem(error) if terminal.as_json else f"{name}: {readable(error)}")
+            else:
+                done.append(view)
+                terminal.say(text(view))
+    if terminal.as_json:
+        terminal.json(done[0] if len(names) == 1 else {"items": done})
+    if failed:
+        raise typer.Exit(exit_code(failed[0]))
+
+
+def delete_each(
+    terminal: Terminal, names: Sequence[str], delete: Callable[[Client, str], Any], text: Callable[[str], str]
+) -> None:
+    """Delete things in order; `text` says of each that it is deleted."""
+
+    def deleted(client: Client, name: str) -> dict[str, Any]:
+        delete(client, name)
+        return {"name": name, "deleted": True}
+
+    change_each(terminal, list(dict.fromkeys(names)), deleted, lambda view: text(view["name"]))
