@@ -5818,6 +5818,11 @@ export interface components {
             /** Queue */
             queue?: string | null;
             /**
+             * Restart Unsaved
+             * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+             */
+            restart_unsaved?: boolean | null;
+            /**
              * Retry On
              * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
              */
@@ -5971,6 +5976,11 @@ export interface components {
             priority?: number | null;
             /** Queue */
             queue?: string | null;
+            /**
+             * Restart Unsaved
+             * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+             */
+            restart_unsaved?: boolean | null;
             /**
              * Retry On
              * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
@@ -6132,6 +6142,11 @@ export interface components {
             priority?: number | null;
             /** Queue */
             queue?: string | null;
+            /**
+             * Restart Unsaved
+             * @description Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+             */
+            restart_unsaved?: boolean | null;
             /**
              * Retry On
              * @description Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do. Null: the installation's default.
@@ -8024,7 +8039,7 @@ export interface components {
         PanelModelView: {
             /**
              * Free
-             * @description GPUs of these that are healthy and free.
+             * @description GPUs of these that a job could start on now.
              */
             free: number;
             /**

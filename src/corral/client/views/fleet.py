@@ -495,7 +495,7 @@ class PanelView(TypedDict):
     occupied: float
     #: GPUs that these jobs can have.
     total: float
-    #: GPUs of these that are healthy and free.
+    #: GPUs of these that a job could start on now.
     free: float
     #: GPUs that the waiting jobs ask for.
     gap: float

@@ -117,6 +117,8 @@ class JobArray(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+    restart_unsaved: NotRequired[bool | None]
     #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
     #: Null: the installation's default.
     retry_on: NotRequired[str | list[str] | None]
@@ -175,6 +177,8 @@ class JobCreate(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+    restart_unsaved: NotRequired[bool | None]
     #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
     #: Null: the installation's default.
     retry_on: NotRequired[str | list[str] | None]
@@ -237,6 +241,8 @@ class JobClone(TypedDict):
     preset: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
+    #: Whether an elastic job that never saved a checkpoint may start over for a resize; null: no.
+    restart_unsaved: NotRequired[bool | None]
     #: Failures of the program that lead to another attempt: exit, oom, any, or exit codes; node and gpu always do.
     #: Null: the installation's default.
     retry_on: NotRequired[str | list[str] | None]

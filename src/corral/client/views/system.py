@@ -58,6 +58,34 @@ class LicencePut(TypedDict):
     token: str
 
 
+PartKind = Literal[
+    "server", "controller", "store", "history", "disk", "engine", "spawner", "daemon", "outbox", "exporter", "worker"
+]
+
+
+class PartStatusView(TypedDict):
+    """One part of the platform, as the status page shows it."""
+
+    name: str
+    kind: PartKind
+    #: The cluster that it serves; null if it serves the whole installation.
+    cluster: str | None
+    #: The node on which a daemon runs.
+    node: str | None
+    healthy: bool
+    #: What is wrong; of a healthy part, what there is to know.
+    detail: str
+    #: Since when it is healthy, or not, as far as this server has seen.
+    since: str
+    #: How often it was started again, or worked again after a failure.
+    restarts: int
+    #: Kept after the part works again.
+    last_error: str | None
+    last_error_at: str | None
+    #: The path of its last log lines; null if it has no log on the server.
+    log: str | None
+
+
 class FunctionView(TypedDict):
     name: Function
     #: What its users may do, in English.
@@ -91,34 +119,6 @@ class OptionsView(TypedDict):
     placement_policies: list[OptionView]
     #: What a permission group can allow.
     functions: list[FunctionView]
-
-
-PartKind = Literal[
-    "server", "controller", "store", "history", "disk", "engine", "spawner", "daemon", "outbox", "exporter", "worker"
-]
-
-
-class PartStatusView(TypedDict):
-    """One part of the platform, as the status page shows it."""
-
-    name: str
-    kind: PartKind
-    #: The cluster that it serves; null if it serves the whole installation.
-    cluster: str | None
-    #: The node on which a daemon runs.
-    node: str | None
-    healthy: bool
-    #: What is wrong; of a healthy part, what there is to know.
-    detail: str
-    #: Since when it is healthy, or not, as far as this server has seen.
-    since: str
-    #: How often it was started again, or worked again after a failure.
-    restarts: int
-    #: Kept after the part works again.
-    last_error: str | None
-    last_error_at: str | None
-    #: The path of its last log lines; null if it has no log on the server.
-    log: str | None
 
 
 #: What was found, in the order in which things are shown.
