@@ -94,6 +94,8 @@ def test_the_first_operator_makes_a_user_a_pool_a_group_and_a_quota(
     page.get_by_role("button", name="Create pool").click()
     page.get_by_role("textbox", name="Name", exact=True).fill("vision")
     page.get_by_role("button", name="Create", exact=True).click()
+    expect(page.get_by_role("button", name="vision", exact=True)).to_be_visible()
+    page.get_by_text("Move GPUs", exact=True).click()
     tiles = column(page, "default").get_by_role("button", name=re.compile("^GPU .* free"))
     tiles.nth(0).click()
     tiles.nth(1).click(modifiers=["Shift"])
