@@ -125,7 +125,7 @@ def test_permission_groups_keep_their_functions_and_hand_their_users_to_everyone
         for group in (viewers, replace(guests, functions=()), guests):
             transaction.people.save_permission_group(group)
         transaction.people.add_user(replace(ADA, permission_group="guests"))
-        transaction.people.add_user(replace(BOB, permission_group="nobody"))
+        transaction.people.add_user(replace(BOB, permission_group="viewers"))
     with store.read() as transaction:
         assert transaction.people.permission_groups()[1:] == [
             guests,
@@ -133,8 +133,8 @@ def test_permission_groups_keep_their_functions_and_hand_their_users_to_everyone
         ]
     with store.write() as transaction:
         transaction.people.delete_permission_group("guests")
-        assert [user.permission_group for user in transaction.people.users()] == ["everyone", "nobody"]
-        assert [group.name for group in transaction.people.permission_groups()] == ["everyone", "nobody"]
+        assert [user.permission_group for user in transaction.people.users()] == ["everyone", "viewers"]
+        assert [group.name for group in transaction.people.permission_groups()] == ["everyone", "viewers"]
 
 
 def test_volume_quotas_are_replaced_and_vanish_without_a_limit(store: Store) -> None:
