@@ -71,11 +71,11 @@ def test_a_group_counts_the_jobs_of_its_users_and_a_model_counts_each_gpu_once(t
     teams.submit(draft("on-a100", gpus=2), caller=BOB)
     teams.cycle()
     group = teams.state.snapshot.memberships["bob"].group
-    (model,) = panel(teams.state, group=group).models
+    (model,) = panel(teams.state, teams.now, group=group).models
     assert (model.model, model.running, model.occupied, model.total, model.free) == ("A100", 1, 2.0, 8.0, 6.0)
-    both = {row.model: row for row in panel(teams.state).models}
+    both = {row.model: row for row in panel(teams.state, teams.now).models}
     assert {name: (row.running, row.total) for name, row in both.items()} == {"A10": (1, 8.0), "A100": (1, 8.0)}
-    assert panel(teams.state, group="empty-group").models == ()
+    assert panel(teams.state, teams.now, group="empty-group").models == ()
 
 
 def test_filters_by_kind_and_model(teams: Desk) -> None:
