@@ -5911,6 +5911,32 @@ export interface components {
             version: string;
         };
         /**
+         * JobDiskView
+         * @description What a running job has on the disk of its node, as it was last measured.
+         */
+        JobDiskView: {
+            /**
+             * Bytes
+             * @description Its directory, its working directory, local and temporary storage.
+             */
+            bytes: number;
+            /**
+             * Limit Bytes
+             * @description Above it the job fails with `disk_quota`; requested local storage comes on top.
+             */
+            limit_bytes: number | null;
+            /**
+             * Temporary Bytes
+             * @description Its temporary directory, and its changes to its image.
+             */
+            temporary_bytes: number;
+            /**
+             * Temporary Limit Bytes
+             * @description The job is evicted at 90 % of it.
+             */
+            temporary_limit_bytes: number | null;
+        };
+        /**
          * JobEdit
          * @description Changes to a job that does not run yet. Fields that are left out keep their values. The job's size can be changed
          *     until the job has started for the first time.
@@ -6157,6 +6183,8 @@ export interface components {
             cpus: number;
             /** Created At */
             created_at: string;
+            /** @description Disk use of a running job; null: not measured yet, or its disk cannot be measured. Only set for a single job. */
+            disk?: components["schemas"]["JobDiskView"] | null;
             /** @description Set for an elastic job, which grows and shrinks; gpus is its present size, or its minimum. */
             elastic?: components["schemas"]["ElasticView"] | null;
             /** End Reason */

@@ -321,6 +321,19 @@ class IdleWarningView(TypedDict):
     extended_at: str | None
 
 
+class JobDiskView(TypedDict):
+    """What a running job has on the disk of its node, as it was last measured."""
+
+    #: Its directory, its working directory, local and temporary storage.
+    bytes: int
+    #: Above it the job fails with `disk_quota`; requested local storage comes on top.
+    limit_bytes: int | None
+    #: Its temporary directory, and its changes to its image.
+    temporary_bytes: int
+    #: The job is evicted at 90 % of it.
+    temporary_limit_bytes: int | None
+
+
 MountKind = Literal["volume", "dataset", "local"]
 
 
@@ -418,6 +431,8 @@ class JobView(TypedDict):
     #: Jobs that must complete before this job may start.
     after: list[str]
     array: NotRequired[ArrayView | None]
+    #: Disk use of a running job; null: not measured yet, or its disk cannot be measured. Only set for a single job.
+    disk: NotRequired[JobDiskView | None]
     #: Set for an elastic job, which grows and shrinks; gpus is its present size, or its minimum.
     elastic: NotRequired[ElasticView | None]
     #: Estimated start of a waiting job; null: the job does not wait, or no estimate exists.

@@ -47,6 +47,7 @@ from corral.server.storage.readers import Readers
 from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.storage.volume_upkeep import Storing
 from corral.server.system.disk_guard import DiskGuard
+from corral.server.system.disk_watch import DiskWatch
 from corral.server.system.isolation import Separated
 from corral.server.system.write_proof import WriteProof
 from corral.server.whatif.shadow_runner import ShadowRunner
@@ -125,6 +126,7 @@ class ServerContext:
     event_texts: EventTexts
     #: estimated starts of waiting jobs
     estimate_worker: EstimateWorker
+    disk_watch: DiskWatch
     #: creates reports and stores their files
     report_worker: ReportWorker
     #: past snapshots
