@@ -29,7 +29,11 @@ class WorkbenchCreate(Body):
 
     name: Label
     jupyter: bool = Field(default=True, description="Offer JupyterLab through this server.")
-    ssh: bool = Field(default=False, description="Allow the owner's registered SSH keys to log in.")
+    ssh: bool | None = Field(
+        default=None,
+        description="Allow the owner's registered SSH keys to log in; null: yes, if there is a key and the node has an "
+        "SSH server. With an image, null means no.",
+    )
     gpus: Gpus = Field(default=0, description="0, a share below 1, or whole GPUs.")
     cpus: Cpus = 0
     memory: Size = 0
@@ -94,7 +98,7 @@ def workbench_draft(body: WorkbenchCreate) -> JobDraft:
     spec = replace(
         draft.spec,
         jupyter=body.jupyter,
-        ssh=body.ssh,
+        ssh=body.ssh is not False,
         image=body.image,
         venv=body.venv,
         idle_stop_seconds=body.idle_stop,
