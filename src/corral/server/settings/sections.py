@@ -151,6 +151,8 @@ class WeightSettings(Section):
 class SchedulingSettings(Section):
     algorithm: OrderingPolicy = "fair-share"
     blocking: Annotated[Blocking, Field(strict=False)] = Blocking.BACKFILL
+    #: every user sees the names of all waiting jobs in the queue, not only of the user's own
+    show_queued_names: bool = False
     max_queue_size: Annotated[int, Field(ge=1)] | None = 100_000
     default_priority: Annotated[int, Field(ge=0, le=100)] = 5
     score_settling_hours: Annotated[float, Field(gt=0, le=8760)] = 6.0
