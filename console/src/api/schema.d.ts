@@ -8304,6 +8304,7 @@ export interface components {
         QueueCreate: {
             /**
              * Blocking
+             * @description strict: later jobs of the same GPU model wait for the first one. A new queue has the setting scheduling.blocking unless this is given.
              * @default backfill
              * @enum {string}
              */
@@ -8367,6 +8368,7 @@ export interface components {
         QueueEdit: {
             /**
              * Blocking
+             * @description strict: later jobs of the same GPU model wait for the first one. A new queue has the setting scheduling.blocking unless this is given.
              * @default backfill
              * @enum {string}
              */
@@ -10370,10 +10372,9 @@ export interface components {
             queue?: string | null;
             /**
              * Ssh
-             * @description Allow the owner's registered SSH keys to log in.
-             * @default false
+             * @description Allow the owner's registered SSH keys to log in; null: yes, if there is a key and the node has an SSH server. With an image, null means no.
              */
-            ssh?: boolean;
+            ssh?: boolean | null;
             /** Time */
             time?: (number | string) | null;
             /**

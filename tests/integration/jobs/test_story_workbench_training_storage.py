@@ -10,20 +10,29 @@ import pytest
 from tests.integration.cli_harness import Person, cli_server, operator_of, scientist
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
+from tests.servers.listed_registry import ListedRegistry
 
 pytestmark = pytest.mark.slow
 
 CONFIGURATION = """\
-scheduling: {blocking: strict, show_queued_names: true}
-disk: {temporary_limit: 40MiB}
+scheduling: {{blocking: strict, show_queued_names: true}}
+disk: {{temporary_limit: 40MiB}}
+images: {{registries: ["http://{registry}"]}}
 """
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CorralServer]:
+def registry() -> Iterator[ListedRegistry]:
+    made = ListedRegistry()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, registry: ListedRegistry) -> Iterator[CorralServer]:
     home = tmp_path_factory.mktemp("story-004")
     file = home / "story.yaml"
-    file.write_text(CONFIGURATION)
+    file.write_text(CONFIGURATION.format(registry=registry.host))
     with cli_server(home, "--virtual-gpus", "4xA100-80G", "--config", str(file)) as started:
         yield started
 
@@ -65,6 +74,20 @@ def test_a_quota_is_seen_and_a_start_above_it_is_refused_with_the_numbers(lin: P
     assert lin.read("jobs", "-a")["items"] == []
 
 
+def test_the_images_of_a_gitlab_are_listed_with_the_users_own_login(
+    lin: Person, mei: Person, registry: ListedRegistry
+) -> None:
+    registry.kind = "gitlab"
+    lin.ok("registry", "login", registry.host, "--user", "ada", "--name", "work", "--password-stdin", stdin="secret\n")
+    (image,) = lin.read("registry", "images", "work")
+    assert (image["repository"], image["version"], image["size_bytes"]) == ("team/train", "v1", 4096)
+    assert image["address"] in lin.ok("registry", "images", "work")
+    assert "there is no login 'work'" in mei.run("registry", "images", "work", code=1).err, "a login is its owner's"
+    mei.ok("registry", "login", "registry.example.org", "--user", "mei", "--password-stdin", stdin="secret\n")
+    refused = mei.run("registry", "images", "registry.example.org").err
+    assert "an operator adds it to images.registries" in refused
+
+
 def test_a_training_is_created_started_watched_and_found_in_the_list(lin: Person, tmp_path: Path) -> None:
     source = tmp_path / "samples"
     source.mkdir()
@@ -83,10 +106,8 @@ def test_a_training_is_created_started_watched_and_found_in_the_list(lin: Person
     assert lin.ok("logs", job) == "a sample\n3 steps\n"
     assert "IMAGE" in lin.ok("jobs", "-a").splitlines()[0]
     assert [found["name"] for found in lin.read("jobs", "-a", "--state", "completed")["items"]] == ["first-training"]
-    assert (
-        "you have a job named 'first-training' already"
-        in lin.run("submit", "--name", "first-training", "--", "true", code=1).err
-    )
+    taken = lin.run("submit", "--name", "first-training", "--", "true", code=1).err
+    assert "you have a job named 'first-training' already" in taken
 
 
 def test_temporary_storage_is_shown_and_a_job_that_uses_it_up_is_evicted(lin: Person) -> None:

@@ -548,6 +548,18 @@ class PresetView(TypedDict):
     yaml: NotRequired[str | None]
 
 
+class RegistryImageView(TypedDict):
+    """An image of a registry, which may or may not be known to corral by a name."""
+
+    #: For `image` of a job.
+    address: str
+    repository: str
+    version: str
+    #: Compressed, as it is pulled; null: the registry does not say.
+    size_bytes: int | None
+    created_at: str | None
+
+
 class RegistryLoginView(TypedDict):
     name: str
     registry: str

@@ -39,6 +39,7 @@ from corral.telemetry.scraper import readable_target
 
 _JOB_NAME_PART = re.compile(r"[A-Za-z0-9_-]*")
 _ACCOUNT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
+_REGISTRY_PLACE = re.compile(r"(http://)?[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?")
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*")
 
 
@@ -351,6 +352,14 @@ class ServerSettings(Section):
     licence_public_key: Annotated[str, readable_by(check_public_key)] | None = None
     log_format: Literal["plain", "json"] = "plain"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class ImageSettings(Section):
+    #: registries whose images the server lists for users who have a login there: a host, with a port if it has one;
+    #: http:// before it for a registry without TLS
+    registries: Annotated[
+        list[Annotated[str, matching(_REGISTRY_PLACE, "gitlab.example.org:5050")]], Field(max_length=100)
+    ] = Field(default_factory=list)
 
 
 class WorkbenchSettings(Section):

@@ -40,6 +40,7 @@ from corral.server.settings.sections import (
     AllocationSettings,
     ClusterSettings,
     FaultToleranceSettings,
+    ImageSettings,
     LocalSettings,
     MonitoringSettings,
     NotificationSettings,
@@ -84,6 +85,7 @@ class SettingsFile(BaseModel):
     notification: NotificationSettings = NotificationSettings()
     storage: StorageSettings = StorageSettings()
     server: ServerSettings = ServerSettings()
+    images: ImageSettings = ImageSettings()
     workbench: WorkbenchSettings = WorkbenchSettings()
     local: LocalSettings = LocalSettings()
     disk: DiskSettings = DiskSettings()
