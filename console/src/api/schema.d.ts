@@ -2845,6 +2845,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/registry-logins/{login}/images": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Registry Images
+         * @description The images that this login can see in its registry: of a GitLab, those of the projects of its owner. Registries
+         *     must be named by an operator in `images.registries`.
+         */
+        get: operations["list_registry_images"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/report-schedules": {
         parameters: {
             query?: never;
@@ -6655,6 +6676,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** ListView[RegistryImageView] */
+        ListView_RegistryImageView_: {
+            /** Items */
+            items: components["schemas"]["RegistryImageView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** ListView[RegistryLoginView] */
         ListView_RegistryLoginView_: {
             /** Items */
@@ -8656,6 +8684,28 @@ export interface components {
             saved: boolean | null;
             /** User */
             user: string;
+        };
+        /**
+         * RegistryImageView
+         * @description An image of a registry, which may or may not be known to corral by a name.
+         */
+        RegistryImageView: {
+            /**
+             * Address
+             * @description For `image` of a job.
+             */
+            address: string;
+            /** Created At */
+            created_at: string | null;
+            /** Repository */
+            repository: string;
+            /**
+             * Size Bytes
+             * @description Compressed, as it is pulled; null: the registry does not say.
+             */
+            size_bytes: number | null;
+            /** Version */
+            version: string;
         };
         /** RegistryLoginView */
         RegistryLoginView: {
@@ -24703,6 +24753,91 @@ export interface operations {
             };
             /** @description A field is not valid */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_registry_images: {
+        parameters: {
+            query?: {
+                /** @description Only this one. */
+                repository?: string | null;
+                /** @description The platform's login instead of the caller's own; only for operators. */
+                platform?: boolean;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                login: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_RegistryImageView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description The provider cannot be reached */
+            502: {
                 headers: {
                     [name: string]: unknown;
                 };

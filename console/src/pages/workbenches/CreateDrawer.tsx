@@ -5,6 +5,7 @@ import { useCallback, useEffect, useState, type FormEvent } from "react";
 import { api, sent, type Schema } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
+import { useAll } from "@/api/useAll";
 import { workbenchBody } from "@/pages/jobs/newjob/body";
 import { changed, EMPTY, type Change, type Draft } from "@/pages/jobs/newjob/draft";
 import { FormContext, useField, useForm } from "@/pages/jobs/newjob/form";
@@ -34,7 +35,7 @@ export function CreateDrawer({ opened, onClose }: { opened: boolean; onClose: ()
   const [refused, setRefused] = useState<Problem | null>(null);
   const set = useCallback((change: Change) => setDraft((before) => changed(before, change)), []);
   const form = useJobForm({ draft, set, isAttempted, refused });
-  const { hasKeys } = form.facts;
+  const hasKeys = (useAll("/me/ssh-keys").data ?? []).length > 0;
   // Both switches are on from the beginning; SSH needs a key.
   useEffect(() => {
     if (opened && hasKeys) set({ ssh: true });
