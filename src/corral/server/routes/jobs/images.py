@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from corral.control.errors import Forbidden
+from corral.control.errors import Invalid
 from corral.control.jobs import images
 from corral.control.live.unit_of_work import Caller
 from corral.control.records import ImageRecord, RegistryCredentialRecord
@@ -102,7 +102,7 @@ async def delete_registry_login(
     return Response(status_code=204)
 
 
-@router.get("/registry-logins/{login}/images", operation_id="list_registry_images", responses=problems(403, 404, 502))
+@router.get("/registry-logins/{login}/images", operation_id="list_registry_images", responses=problems(404, 502))
 async def list_registry_images(
     login: str,
     caller: AnyCaller,
@@ -119,7 +119,7 @@ async def list_registry_images(
     record = await context.read(images.own_login, caller, login, is_platform=platform)
     places = {place.removeprefix("http://"): place for place in context.settings.images.registries}
     if record.registry not in places:
-        raise Forbidden(
+        raise Invalid(
             f"the images of {record.registry} are not listed here: an operator adds it to images.registries in "
             "corral.yaml",
             field="login",
