@@ -79,7 +79,7 @@ def test_the_images_of_a_gitlab_are_listed_with_the_users_own_login(
 ) -> None:
     registry.kind = "gitlab"
     lin.ok("registry", "login", registry.host, "--user", "ada", "--name", "work", "--password-stdin", stdin="secret\n")
-    (image,) = lin.read("registry", "images", "work")
+    (image,) = lin.read("registry", "images", "work")["items"]
     assert (image["repository"], image["version"], image["size_bytes"]) == ("team/train", "v1", 4096)
     assert image["address"] in lin.ok("registry", "images", "work")
     assert "there is no login 'work'" in mei.run("registry", "images", "work", code=1).err, "a login is its owner's"
