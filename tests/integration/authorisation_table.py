@@ -203,6 +203,7 @@ GET    /readyz                       ok       ok    ok    ok       ok       ok  
 GET    /registry-logins              401      ok    ok    ok       401      401     ok
 PUT    /registry-logins/{login}      401      ok    ok    ok       401      401     403
 DELETE /registry-logins/{login}      401      ok    404   404      401      401     403
+GET    /registry-logins/{login}/images 401    in    in    in       401      401     in
 GET    /report-schedules             401      403   403   ok       401      401     403
 POST   /report-schedules             401      403   403   in       401      401     403
 GET    /report-schedules/{name}      401      403   403   in       401      401     403

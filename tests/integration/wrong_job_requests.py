@@ -257,7 +257,7 @@ WRONG_ABOUT_JOBS: list[tuple[str, str, Any, int, str]] = [
     # workbenches
     ("POST", "/workbenches", {}, 422, "name"),
     ("POST", "/workbenches", {"name": "with space"}, 422, "name"),
-    ("POST", "/workbenches", {"name": "bench-1", "jupyter": False}, 422, "jupyter"),
+    ("POST", "/workbenches", {"name": "bench-1", "jupyter": "maybe"}, 422, "jupyter"),
     ("POST", "/workbenches", {"name": "bench-1", "ssh": True}, 409, "ssh"),
     ("POST", "/workbenches", {"name": "bench-1", "jupyter": "yes"}, 422, "jupyter"),
     ("POST", "/workbenches", {"name": "bench-1", "command": ["sh"]}, 422, "command"),

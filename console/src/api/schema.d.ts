@@ -2952,6 +2952,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/registry-logins/{login}/images": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Registry Images
+         * @description The images that this login can see in its registry: of a GitLab, those of the projects of its owner. Registries
+         *     must be named by an operator in `images.registries`.
+         */
+        get: operations["list_registry_images"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/report-schedules": {
         parameters: {
             query?: never;
@@ -6186,6 +6207,32 @@ export interface components {
             version: string;
         };
         /**
+         * JobDiskView
+         * @description What a running job has on the disk of its node, as it was last measured.
+         */
+        JobDiskView: {
+            /**
+             * Bytes
+             * @description Its directory, its working directory, local and temporary storage.
+             */
+            bytes: number;
+            /**
+             * Limit Bytes
+             * @description Above it the job fails with `disk_quota`; requested local storage comes on top.
+             */
+            limit_bytes: number | null;
+            /**
+             * Temporary Bytes
+             * @description Its temporary directory, and its changes to its image.
+             */
+            temporary_bytes: number;
+            /**
+             * Temporary Limit Bytes
+             * @description The job is evicted at 90 % of it.
+             */
+            temporary_limit_bytes: number | null;
+        };
+        /**
          * JobEdit
          * @description Changes to a job that does not run yet. Fields that are left out keep their values. The job's size can be changed
          *     until the job has started for the first time, the description at any time.
@@ -6448,6 +6495,8 @@ export interface components {
              * @default
              */
             description?: string;
+            /** @description Disk use of a running job; null: not measured yet, or its disk cannot be measured. Only set for a single job. */
+            disk?: components["schemas"]["JobDiskView"] | null;
             /** @description Set for an elastic job, which grows and shrinks; gpus is its present size, or its minimum. */
             elastic?: components["schemas"]["ElasticView"] | null;
             /** End Reason */
@@ -6937,6 +6986,13 @@ export interface components {
         ListView_ReceiptView_: {
             /** Items */
             items: components["schemas"]["ReceiptView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** ListView[RegistryImageView] */
+        ListView_RegistryImageView_: {
+            /** Items */
+            items: components["schemas"]["RegistryImageView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -8790,6 +8846,7 @@ export interface components {
         QueueCreate: {
             /**
              * Blocking
+             * @description strict: later jobs of the same GPU model wait for the first one. A new queue has the setting scheduling.blocking unless this is given.
              * @default backfill
              * @enum {string}
              */
@@ -8859,6 +8916,7 @@ export interface components {
         QueueEdit: {
             /**
              * Blocking
+             * @description strict: later jobs of the same GPU model wait for the first one. A new queue has the setting scheduling.blocking unless this is given.
              * @default backfill
              * @enum {string}
              */
@@ -9159,6 +9217,28 @@ export interface components {
             saved: boolean | null;
             /** User */
             user: string;
+        };
+        /**
+         * RegistryImageView
+         * @description An image of a registry, which may or may not be known to corral by a name.
+         */
+        RegistryImageView: {
+            /**
+             * Address
+             * @description For `image` of a job.
+             */
+            address: string;
+            /** Created At */
+            created_at: string | null;
+            /** Repository */
+            repository: string;
+            /**
+             * Size Bytes
+             * @description Compressed, as it is pulled; null: the registry does not say.
+             */
+            size_bytes: number | null;
+            /** Version */
+            version: string;
         };
         /** RegistryLoginView */
         RegistryLoginView: {
@@ -10933,10 +11013,9 @@ export interface components {
             queue?: string | null;
             /**
              * Ssh
-             * @description Allow the owner's registered SSH keys to log in.
-             * @default false
+             * @description Allow the owner's registered SSH keys to log in; null: yes, if there is a key and the node has an SSH server. With an image, null means no.
              */
-            ssh?: boolean;
+            ssh?: boolean | null;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -25671,6 +25750,91 @@ export interface operations {
             };
             /** @description A field is not valid */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_registry_images: {
+        parameters: {
+            query?: {
+                /** @description Only this one. */
+                repository?: string | null;
+                /** @description The platform's login instead of the caller's own; only for operators. */
+                platform?: boolean;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                login: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_RegistryImageView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description The provider cannot be reached */
+            502: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -46,6 +46,9 @@ def test_a_job_over_its_limit_is_stopped(narrow: SharedMachine) -> None:
     }
     honest = narrow.submit("ann", f"head -c 40M /dev/zero > big; {_STAY}")
     ended: dict[str, dict[str, Any]] = {way: narrow.wait("eve", job) for way, job in running.items()}
+    evicted = ended.pop("its temporary directory")
+    assert (evicted["state"], evicted["end_reason"]) == ("stopped", "evicted")
+    assert evicted["message"].startswith("temporary storage: it has 60")
     for way, job in ended.items():
         assert (job["state"], job["end_reason"]) == ("failed", "disk_quota"), (way, job)
         assert "stopped because" in job["message"], way

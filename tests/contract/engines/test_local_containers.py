@@ -17,6 +17,7 @@ from corral.engines.attempts.accounts import AccountRules
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support
 from corral.engines.local.containers.container_runtime import find_runtime
+from corral.files import used_bytes
 from tests.contract.engine_harness import LocalHarness, kill, order, script, wait_until
 from tests.servers.images import busybox_image, containers, needs_podman
 from tests.servers.registry import private_registry
@@ -80,6 +81,16 @@ def test_a_job_runs_in_its_image_and_nothing_of_it_is_left(local: LocalHarness, 
     wait_until(lambda: "tmp" not in os.listdir(local.layout.rank_dir("j-1.1", 0)), "its temporary files are removed")
     assert "env" not in left
     assert "auth" not in left
+
+
+def test_what_a_container_changes_in_its_image_is_temporary_storage(local: LocalHarness, image: str) -> None:
+    local.launch(boxed(image, "head -c 3000000 /dev/zero > /root-file; echo up; exec sleep 600"))
+    wait_until(lambda: "up" in local.output(), "it runs")
+    places = local.engine.temporary_directories("j-1.1")
+    assert local.layout.rank_dir("j-1.1", 0) + "/tmp" in places
+    assert sum(map(used_bytes, places)) >= 3_000_000
+    local.engine.stop("j-1.1", 0.0)
+    local.listener.ended()
 
 
 def test_the_environment_is_not_on_a_command_line(local: LocalHarness, image: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from corral.control.ports import LaunchRefused, StorageKind, StorageOrder
 from corral.core.model import EndReason
+from corral.datasets import DirectoryBlobs, DirectoryVersions, Repository
 from corral.engines.attempts.accounts import AccountRules
 from corral.engines.attempts.isolation import Isolation
 from corral.engines.storage import job_mounts, mount_namespace
@@ -185,7 +186,36 @@ def test_what_cannot_be_bound_is_refused(
     monkeypatch.setattr(mount_namespace, "enter", refused)
     owner = spec(harmful, harmful.instances[0], None)["owner"]
     with pytest.raises(PermissionError, match="a mount namespace"):
-        job_mounts.enter_mounts(storage, owner, "", str(place_of(mapped)))
+        job_mounts.enter_mounts(storage, owner, "", str(place_of(mapped)), print)
+
+
+def dataset(place: Path, name: str, path: str, **files: str) -> StorageOrder:
+    source = place / "source" / name
+    source.mkdir(parents=True)
+    for file, text in files.items():
+        (source / file).write_text(text)
+    blobs = place / "blobs"
+    repository = Repository(DirectoryBlobs(blobs), DirectoryVersions(place / "versions"))
+    commit = repository.commit(name, source, message="", author="ann").commit
+    access = {"storage": json.dumps({"kind": "directory", "path": str(blobs)}), "tree": commit.tree, "name": name}
+    return StorageOrder(
+        kind=StorageKind.DATASET, name=name, id="d-1", path=path, read_only=True, version=commit.id, access=access
+    )
+
+
+@pytest.mark.parametrize("path", ["/mnt/digits", "/etc/digits"])
+def test_the_log_names_the_path_of_a_dataset_which_is_read_only(local: LocalHarness, place: Path, path: str) -> None:
+    """Also where the requested path cannot be used."""
+    data = dataset(place, "digits", path, one="1")
+    text = 'cat "$CORRAL_MOUNT_DIGITS/one"; touch "$CORRAL_MOUNT_DIGITS/new" || echo refused; echo "$CORRAL_MOUNTS"'
+    local.launch(order(*script(text), storage=(data,)))
+    assert local.listener.ended().exit_code == 0, local.output()
+    lines = local.output().splitlines()
+    seen = json.loads(lines[-1])[path]
+    assert lines[0] == f"corral: digits@{data.version[:12]} is at {seen}, read-only"
+    assert "refused" in lines
+    assert not Path(seen).exists() or os.geteuid() != 0, "nothing is left of the mount"
+    assert not Path(path).exists()
 
 
 def test_the_nodes_own_disk_is_empty_at_first_and_gone_with_the_attempt(local: LocalHarness, place: Path) -> None:

@@ -145,8 +145,8 @@ def test_a_version_of_a_dataset_is_checked_out_once_for_all_nodes(
     assert slurm.listener.ended("j-2.1").exit_code == 0, slurm.output("j-2.1")
     assert slurm.output("j-2.1").splitlines()[-1].endswith("1")
     wait_until(lambda: all("122" in slurm.output(rank=rank) for rank in (0, 1)), "both nodes have read it")
-    assert f"corral: digits@{data.version[:12]} is at /data" in slurm.output()
     (checkout,) = Path(storage.datasets).glob(f"{data.version}.?")
+    assert f"corral: digits@{data.version[:12]} is at {checkout}, read-only" in slurm.output()
     assert {path.name for path in Path(storage.datasets, "uses", checkout.name).iterdir()} >= {"j-1.1-j-1.1"}
     assert oct((checkout / "one").stat().st_mode & 0o777) == "0o444"
     slurm.restart()

@@ -14,6 +14,7 @@ from tests.e2e.console import BUILT, NOT_BUILT
 from tests.integration.api import api_server
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
+from tests.servers.listed_registry import ListedRegistry
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BUILT.exists(), reason=NOT_BUILT)]
 
@@ -30,8 +31,18 @@ command: [echo, "hello {whom}"]
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[CorralServer]:
-    with api_server("--virtual-gpus", "4xA100-80G", users=("ann", "bob", "dora")) as running:
+def registry() -> Iterator[ListedRegistry]:
+    made = ListedRegistry()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def server(registry: ListedRegistry, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CorralServer]:
+    file = tmp_path_factory.mktemp("console-images") / "corral.yaml"
+    file.write_text(f'images: {{registries: ["http://{registry.host}"]}}\n')
+    args = ("--virtual-gpus", "4xA100-80G", "--config", str(file))
+    with api_server(*args, users=("ann", "bob", "dora")) as running:
         with running.http() as http:
             body: dict[str, Any] = {
                 "name": "pytorch",
@@ -139,6 +150,26 @@ def test_a_user_who_may_not_have_images_sees_so(visit: Visit) -> None:
     expect(add).to_have_attribute("aria-disabled", "true")
     add.hover()
     expect(page.get_by_role("tooltip")).to_contain_text("readers")
+
+
+def test_the_images_of_a_registry_are_listed_beside_its_login(
+    visit: Visit, server: CorralServer, registry: ListedRegistry
+) -> None:
+    with server.http("ann") as http:
+        for name, host in (("work", registry.host), ("elsewhere", "registry.example.org")):
+            body = {"registry": host, "username": "ada", "secret": "secret"}
+            http.put(f"/registry-logins/{name}", json=body).raise_for_status()
+    page = visit("ann").open("/images?tab=logins", "Images")
+    page.get_by_role("button", name=f"Images of {registry.host}").click()
+    drawer = page.get_by_role("dialog", name=f"Images of {registry.host}")
+    expect(drawer.get_by_text(f"{registry.host}/team/train:2.0")).to_be_visible()
+    expect(drawer.get_by_role("row").nth(1)).to_contain_text("31")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Images of registry.example.org").click()
+    expect(page.get_by_role("dialog").get_by_text("an operator adds it to images.registries")).to_be_visible()
+    with server.http("ann") as http:
+        for name in ("work", "elsewhere"):
+            http.delete(f"/registry-logins/{name}").raise_for_status()
 
 
 def test_a_login_is_kept_and_its_secret_never_shown(visit: Visit, server: CorralServer) -> None:

@@ -81,6 +81,22 @@ def test_a_job_is_watched_from_the_queue_to_its_end_by_the_button(visit: Visit, 
     expect(page.get_by_label("The last lines of its log")).to_contain_text("hello from the job")
 
 
+def test_temporary_storage_is_shown_with_its_limit(visit: Visit, server: CorralServer) -> None:
+    program = "head -c 7M /dev/zero > $TMPDIR/some; exec sleep 120"
+    job = submit(server, name="with-temporary-files", grace="1s", command=["sh", "-c", program])
+
+    def measured() -> bool:
+        with server.http("ann") as http:
+            disk = http.get(f"/jobs/{job['id']}").json()["disk"] or {"temporary_bytes": 0}
+        return bool(disk["temporary_bytes"] > 6_000_000)
+
+    wait_until(measured, "its files are measured", seconds=60)
+    page = visit("ann").open(f"/jobs/{job['id']}", "with-temporary-files")
+    expect(page.get_by_text("Temporary storage")).to_be_visible()
+    expect(page.get_by_text("evicted at 90 %")).to_be_visible()
+    stop(server, job)
+
+
 def test_the_list_is_live(visit: Visit, server: CorralServer) -> None:
     console = visit("ann")
     page = console.open("/jobs", "Jobs")

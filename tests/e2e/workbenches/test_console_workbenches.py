@@ -107,6 +107,28 @@ def test_the_ssh_command_is_copied(visit: Visit, server: CorralServer, ssh_progr
         http.post("/workbenches/by-shell/stop").raise_for_status()
 
 
+def test_storage_is_chosen_in_the_form(visit: Visit, server: CorralServer, ssh_programs: None, tmp_path: Path) -> None:
+    """With a registered key, both switches are on from the beginning."""
+    key = new_key(tmp_path, "carl-2")
+    with server.http("carl") as http:
+        body = {"name": "second-laptop", "public_key": key.with_suffix(".pub").read_text()}
+        http.post("/me/ssh-keys", json=body).raise_for_status()
+    page = visit("carl").open("/workbenches?open=new", "Workbenches")
+    drawer = page.get_by_role("dialog", name="A new workbench")
+    expect(drawer.get_by_label("JupyterLab in the browser")).to_be_checked()
+    expect(drawer.get_by_label("SSH with your registered keys")).to_be_checked()
+    drawer.get_by_label("Name", exact=False).first.fill("with-storage")
+    drawer.get_by_role("button", name="Local scratch").click()
+    drawer.get_by_role("textbox", name="Size").fill("1GiB")
+    drawer.get_by_label("Path in the job").fill("/scratch")
+    drawer.get_by_label("Only create it; I start it later").check()
+    drawer.get_by_role("button", name="Create and start").click()
+    expect(page.get_by_text("Workbench with-storage is created")).to_be_visible()
+    found = look(server, "carl", "with-storage")
+    assert [(one["kind"], one["path"]) for one in found["job"]["mounts"]] == [("local", "/scratch")]
+    assert found["ssh"] is not None
+
+
 def test_obstacles_are_shown_before_and_after(visit: Visit, server: CorralServer, tmp_path: Path) -> None:
     page = visit("bob").open("/workbenches?open=new", "Workbenches")
     drawer = page.get_by_role("dialog", name="A new workbench")

@@ -122,7 +122,7 @@ def _job(draw: st.DrawFn, serial: int, queue_names: tuple[str, ...]) -> Job:
     drawn = each(
         draw,
         user=USERS,
-        kind=(JobKind.DISTRIBUTED,) if request.is_gang else (JobKind.TRAINING, JobKind.WORKBENCH),
+        kind=(JobKind.DISTRIBUTED,) if request.is_gang else (JobKind.TRAINING, JobKind.WORKBENCH, JobKind.PRESET),
         queue=queue_names,
         priority=(5, 5, 1, 9),
         created_at=seconds(0, 15),
@@ -155,7 +155,7 @@ def clusters(draw: st.DrawFn) -> tuple[Change, ...]:
         *(PutQueue(queue=queue) for queue in _queues(draw)),
     ]
     for user in draw(pick((), (), USERS[:1], USERS[:2])):
-        kind = draw(pick(*list(JobKind)[:3]))
+        kind = draw(pick(*JobKind))
         quota = each(draw, gpu_milli=(None, 500, 2 * WHOLE), cpu_milli=(None, 2500), memory_bytes=(None, 3 * GIB))
         changes.append(PutQuota(user=user, kind=kind, quota=Quota(**quota)))
     return tuple(changes)

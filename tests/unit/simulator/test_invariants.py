@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from corral.core.fleet.resources import NOTHING, Amount, held_by
 from corral.core.model import WHOLE, Job, JobKind, JobState
+from corral.core.people.quota import quota_kinds
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
@@ -60,7 +61,8 @@ def _check_limits(snapshot: ClusterSnapshot, plan: Plan) -> None:
     for job, amount in holding:
         by_user[job.user] += amount.gpu_milli
         by_queue[job.queue] += amount.gpu_milli
-        by_kind[job.user, job.kind] += amount
+        for kind in quota_kinds(job):
+            by_kind[job.user, kind] += amount
     limits = snapshot.limits
     assert sum(by_user.values()) <= _milli(limits.max_total_gpus)
     assert all(held <= _milli(limits.max_gpus_per_user) for held in by_user.values())

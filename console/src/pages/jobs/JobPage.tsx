@@ -19,10 +19,22 @@ import { PageTabs } from "@/parts/PageTabs";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { useTexts } from "@/texts/texts";
 
+/** What a running job has on the disk changes without an event. */
+const LOOK_AGAIN_MS = 15_000;
+
 export default function JobPage() {
   const t = useTexts(texts);
   const { job: id = "" } = useParams({ strict: false });
-  const { data: job, error, refetch } = $api.useQuery("get", "/jobs/{job}", { params: { path: { job: id } } });
+  const {
+    data: job,
+    error,
+    refetch,
+  } = $api.useQuery(
+    "get",
+    "/jobs/{job}",
+    { params: { path: { job: id } } },
+    { refetchInterval: ({ state }) => (state.data?.state === "running" ? LOOK_AGAIN_MS : false) },
+  );
   if (job === undefined) {
     return (
       <>

@@ -1,10 +1,11 @@
 /** A new workbench at the side of the list, checked and tried out like every other job. */
 import { Divider, SegmentedControl, Stack, Switch, TextInput } from "@mantine/core";
-import { useCallback, useState, type FormEvent } from "react";
+import { useCallback, useEffect, useState, type FormEvent } from "react";
 
 import { api, sent, type Schema } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
+import { useAll } from "@/api/useAll";
 import { workbenchBody } from "@/pages/jobs/newjob/draft/body";
 import { changed, EMPTY, type Change, type Draft } from "@/pages/jobs/newjob/draft/draft";
 import { FormContext, useField, useForm } from "@/pages/jobs/newjob/form";
@@ -16,6 +17,7 @@ import { OfferFields } from "@/pages/jobs/newjob/steps/OfferFields";
 import { OrderFields } from "@/pages/jobs/newjob/steps/OrderFields";
 import { Packages } from "@/pages/jobs/newjob/steps/Packages";
 import { PlainFields } from "@/pages/jobs/newjob/steps/PlainFields";
+import { StorageStep } from "@/pages/jobs/newjob/steps/StorageStep";
 import { Surroundings } from "@/pages/jobs/newjob/steps/ToolsStep";
 import { Variables } from "@/pages/jobs/newjob/steps/Variables";
 import { focusWrong } from "@/pages/jobs/newjob/focusWrong";
@@ -34,6 +36,11 @@ export function CreateDrawer({ opened, onClose }: { opened: boolean; onClose: ()
   const [refused, setRefused] = useState<Problem | null>(null);
   const set = useCallback((change: Change) => setDraft((before) => changed(before, change)), []);
   const form = useJobForm({ draft, set, isAttempted, refused });
+  const hasKeys = (useAll("/me/ssh-keys").data ?? []).length > 0;
+  // Both switches are on from the beginning; SSH needs a key.
+  useEffect(() => {
+    if (opened && hasKeys) set({ ssh: true });
+  }, [opened, hasKeys, set]);
   const create = useAction<Draft, Schema<"WorkbenchView">>({
     run: (asked) => sent(api.POST("/workbenches", { body: workbenchBody(asked) })),
     touches: ["/workbenches", "/jobs", "/me/quota", "/packages"],
@@ -108,6 +115,8 @@ function Fields() {
       <ImageStep />
       <Surroundings />
       <Variables />
+      <Divider label={t("storage")} labelPosition="left" />
+      <StorageStep />
       <Divider label={t("order")} labelPosition="left" />
       <OrderFields />
       <Switch

@@ -82,6 +82,7 @@ export const texts = defineTexts({
   progress: ["How far {name} is", "{name} 的进度"],
   access: ["Access", "访问方式"],
   sizeTitle: ["Size", "规格"],
+  storage: ["Storage", "存储"],
   environment: ["Environment", "环境"],
   order: ["Time and order", "时间与次序"],
   holdIt: ["Only create it; I start it later", "仅创建，稍后启动"],

@@ -185,6 +185,41 @@ def logins(terminal: Terminal) -> None:
 
 @command(
     registry_app,
+    "images",
+    examples=["corral registry images work", "corral registry images work --repository team/train"],
+)
+def registry_images(
+    terminal: Terminal,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A login's name, from `corral registry ls`.")],
+    repository: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this repository, such as team/train.")
+    ] = None,
+    platform: PlatformOption = False,
+) -> None:
+    """List the images that a login can see in its registry, with version, size and date.
+
+    Of a GitLab these are the images of your projects; its login needs a personal access token with the scopes read_api
+    and read_registry. An operator names registries that may be listed in `images.registries`.
+    """
+    with terminal.client() as client:
+        found = list(client.images.registry_images(name, repository=repository, platform=platform))
+    now = terminal.now()
+    terminal.table(
+        ("REPOSITORY~", "VERSION", "SIZE>", "CREATED", "ADDRESS~"),
+        found,
+        lambda view: (
+            view["repository"],
+            view["version"],
+            formats.size(view["size_bytes"]),
+            formats.ago(view["created_at"], now),
+            view["address"],
+        ),
+        empty="The registry has no images that this login can see.",
+    )
+
+
+@command(
+    registry_app,
     "login",
     examples=[
         "corral registry login registry.example.org --user ada",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         AllocationView,
         AttemptView,
         IdleWarningView,
+        JobDiskView,
         JobView,
         PredictionView,
         UsageView,
@@ -85,7 +86,15 @@ def job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Ran", formats.between(job["started_at"], job["ended_at"], now) if job["started_at"] else ""),
         ("Idle", warning_text(job.get("idle_warning"), now)),
         ("Used", _usage_text(job.get("usage"))),
+        ("Temporary storage", _temporary_text(job.get("disk"))),
     ]
+
+
+def _temporary_text(disk: JobDiskView | None) -> str:
+    if disk is None:
+        return ""
+    used, limit = formats.size(disk["temporary_bytes"]), disk["temporary_limit_bytes"]
+    return used if limit is None else f"{used} of {formats.size(limit)}; the job is evicted at 90 %"
 
 
 def attempt_row(attempt: AttemptView, now: float) -> Sequence[str]:

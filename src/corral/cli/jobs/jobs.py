@@ -33,7 +33,7 @@ app = typer.Typer()
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or the name of one of yours.")]
 
-TITLES = ("ID", "NAME~", "USER", "STATE!", "QUEUE?", "PRIO>?", "NODES>?", "GPUS>", "AGE>", "RAN>", "DETAIL~")
+TITLES = ("ID", "NAME~", "USER", "STATE!", "QUEUE?", "PRIO>?", "NODES>?", "GPUS>", "AGE>", "RAN>", "IMAGE~?", "DETAIL~")
 _SEARCHED = f"{', '.join(SEARCHED[:-1])} or {SEARCHED[-1]}"
 NO_JOBS = "No jobs yet. Submit one: corral submit --gpus 1 -- python train.py"
 NO_LIVE_JOBS = (
@@ -125,6 +125,8 @@ def job_row(job: JobView, now: float) -> Sequence[str]:
         formats.number(job["gpus"]),
         formats.duration(now - formats.moment(job["created_at"])),
         formats.between(job["started_at"], job["ended_at"], now),
+        # The last part distinguishes images; `corral show` has the whole address.
+        (job["image"] or formats.NOTHING).rpartition("/")[2],
         detail,
     )
 

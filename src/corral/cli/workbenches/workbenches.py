@@ -45,7 +45,10 @@ def create(
     terminal: Terminal,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The workbench's name, unique among your jobs.")],
     jupyter: Annotated[bool, typer.Option("--jupyter/--no-jupyter", help="Offer JupyterLab.")] = True,
-    ssh: Annotated[bool, typer.Option("--ssh/--no-ssh", help="Let your registered SSH keys log in.")] = False,
+    ssh: Annotated[
+        bool | None,
+        typer.Option("--ssh/--no-ssh", help="Let your registered SSH keys log in. Default: if you have a key."),
+    ] = None,
     *,
     idle_stop: Annotated[
         str | None, typer.Option("--idle-stop", metavar="DURATION", help="Stop it when unused for so long.")
@@ -57,7 +60,9 @@ def create(
     A workbench keeps its settings: stop it when you leave, start it when you come back. Files in its own directory stay
     until it is deleted.
     """
-    body = {"name": name, "jupyter": jupyter, "ssh": ssh, **request_body(JobCommand.WORKBENCH_CREATE, typed)}
+    body = {"name": name, "jupyter": jupyter, **request_body(JobCommand.WORKBENCH_CREATE, typed)}
+    if ssh is not None:
+        body["ssh"] = ssh
     if idle_stop is not None:
         body["idle_stop"] = idle_stop
     with terminal.client() as client:

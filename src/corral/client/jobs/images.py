@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from corral.client.http.transport import Transport, segment
 
 if TYPE_CHECKING:
-    from corral.client.views import ImageView, RegistryLoginView
+    from corral.client.views import ImageView, RegistryImageView, RegistryLoginView
 
 
 class Images:
@@ -32,6 +32,13 @@ class Images:
 
     def logins(self) -> Iterator[RegistryLoginView]:
         return self._transport.pages("/registry-logins")
+
+    def registry_images(
+        self, login: str, *, repository: str | None = None, platform: bool = False
+    ) -> Iterator[RegistryImageView]:
+        """The images of a login's registry."""
+        query = {"repository": repository, "platform": "true" if platform else None}
+        return self._transport.pages(f"/registry-logins/{segment(login)}/images", query)
 
     def put_login(self, name: str, body: Mapping[str, Any]) -> RegistryLoginView:
         return cast("RegistryLoginView", self._transport.put(f"/registry-logins/{segment(name)}", dict(body)))

@@ -355,6 +355,19 @@ class IdleWarningView(TypedDict):
     extended_at: str | None
 
 
+class JobDiskView(TypedDict):
+    """What a running job has on the disk of its node, as it was last measured."""
+
+    #: Its directory, its working directory, local and temporary storage.
+    bytes: int
+    #: Above it the job fails with `disk_quota`; requested local storage comes on top.
+    limit_bytes: int | None
+    #: Its temporary directory, and its changes to its image.
+    temporary_bytes: int
+    #: The job is evicted at 90 % of it.
+    temporary_limit_bytes: int | None
+
+
 MountKind = Literal["volume", "dataset", "local"]
 
 
@@ -459,6 +472,8 @@ class JobView(TypedDict):
     after: list[str]
     array: NotRequired[ArrayView | None]
     description: NotRequired[str]
+    #: Disk use of a running job; null: not measured yet, or its disk cannot be measured. Only set for a single job.
+    disk: NotRequired[JobDiskView | None]
     #: Set for an elastic job, which grows and shrinks; gpus is its present size, or its minimum.
     elastic: NotRequired[ElasticView | None]
     #: Estimated start of a waiting job; null: the job does not wait, or no estimate exists.
@@ -572,6 +587,18 @@ class PresetView(TypedDict):
     created_at: str | None
     #: The YAML file; only set for a single preset.
     yaml: NotRequired[str | None]
+
+
+class RegistryImageView(TypedDict):
+    """An image of a registry, which may or may not be known to corral by a name."""
+
+    #: For `image` of a job.
+    address: str
+    repository: str
+    version: str
+    #: Compressed, as it is pulled; null: the registry does not say.
+    size_bytes: int | None
+    created_at: str | None
 
 
 class RegistryLoginView(TypedDict):

@@ -211,6 +211,8 @@ class OrderView(TypedDict):
 
 class QueueCreate(TypedDict):
     name: str
+    #: strict: later jobs of the same GPU model wait for the first one. A new queue has the setting scheduling.blocking
+    #: unless this is given.
     blocking: NotRequired[Literal["strict", "backfill"]]
     #: What the queue is for.
     description: NotRequired[str]
@@ -235,6 +237,8 @@ class QueueCreate(TypedDict):
 class QueueEdit(TypedDict):
     """Changes to a queue. Fields that are left out keep their values; null removes a limit."""
 
+    #: strict: later jobs of the same GPU model wait for the first one. A new queue has the setting scheduling.blocking
+    #: unless this is given.
     blocking: NotRequired[Literal["strict", "backfill"]]
     #: What the queue is for.
     description: NotRequired[str]

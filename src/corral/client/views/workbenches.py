@@ -72,8 +72,9 @@ class WorkbenchCreate(TypedDict):
     package: NotRequired[str | None]
     priority: NotRequired[int | None]
     queue: NotRequired[str | None]
-    #: Allow the owner's registered SSH keys to log in.
-    ssh: NotRequired[bool]
+    #: Allow the owner's registered SSH keys to log in; null: yes, if there is a key and the node has an SSH server.
+    #: With an image, null means no.
+    ssh: NotRequired[bool | None]
     time: NotRequired[float | str | None]
     #: A virtual environment or conda prefix on the nodes; its programs are first in PATH.
     venv: NotRequired[str | None]

@@ -15,10 +15,10 @@ from corral.control.jobs.admission import check_lengths, check_quota, settled
 from corral.control.live.state import State
 from corral.control.records import PackageRecord
 from corral.core.fleet.free_gpus import closed_gpus
-from corral.core.fleet.resources import asked_by
+from corral.core.fleet.resources import Amount, asked_by
 from corral.core.jobs.lifecycle import StartRequested, advance
 from corral.core.model import WHOLE, Job, JobKind, Queue
-from corral.core.people.quota import Quota
+from corral.core.people.quota import Quota, quota_kinds
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.forecast.run_time_model import predicted
 from corral.core.scheduling.placement.search import could_ever_fit, domains_for
@@ -121,16 +121,22 @@ def _trial(state: State, job: Job, queue: Queue, now: float) -> tuple[int, float
 def _most(state: State, job: Job, queue: Queue, now: float) -> int:
     """The most such jobs that could start now, without regard to other waiting jobs."""
     asked = asked_by(job.request)
-    quota = state.snapshot.quotas.get((job.user, job.kind), Quota())
-    active = state.snapshot.active.of_kind(job.user, job.kind)
     left = [
-        (quota.gpu_milli, active.gpu_milli, asked.gpu_milli),
-        (quota.cpu_milli, active.cpu_milli, asked.cpu_milli),
-        (quota.memory_bytes, active.memory_bytes, asked.memory_bytes),
+        *_quotas(state, job, asked),
         *((limit, held, asked.gpu_milli) for limit, held in _gpu_limits(state, job, queue)),
     ]
     counts = [max(0, limit - held) // wants for limit, held, wants in left if limit is not None and wants]
     return min([_room(state, job, queue.pool, closed_gpus(state.snapshot, now, job.user)), *counts])
+
+
+def _quotas(state: State, job: Job, asked: Amount) -> Iterator[tuple[int | None, int, int]]:
+    """Each limit of the user's quotas, with what is held of it and what such a job takes."""
+    for kind in quota_kinds(job):
+        quota = state.snapshot.quotas.get((job.user, kind), Quota())
+        active = state.snapshot.active.of_kind(job.user, kind)
+        yield quota.gpu_milli, active.gpu_milli, asked.gpu_milli
+        yield quota.cpu_milli, active.cpu_milli, asked.cpu_milli
+        yield quota.memory_bytes, active.memory_bytes, asked.memory_bytes
 
 
 def _gpu_limits(state: State, job: Job, queue: Queue) -> Iterator[tuple[int, int]]:

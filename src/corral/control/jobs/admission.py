@@ -15,6 +15,7 @@ from corral.core.counts import counted
 from corral.core.fleet.resources import NOTHING, Amount, asked_by, gpus_text
 from corral.core.model import WHOLE, Elastic, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue, Request, Taken
 from corral.core.names import JOB_NAME, SETTING_NAME
+from corral.core.people.quota import quota_kinds
 from corral.core.quantities import format_bytes, format_duration
 from corral.core.scheduling.placement.search import could_ever_fit, domains_for
 from corral.core.snapshot.node_index import Fleet
@@ -199,8 +200,9 @@ def check_quota(state: State, jobs: Sequence[Job]) -> None:
     """All unfinished jobs of a kind count, so that two submissions can never exceed a quota together."""
     asked: dict[tuple[str, JobKind], Amount] = {}
     for job in jobs:
-        key = (job.user, job.kind)
-        asked[key] = asked.get(key, NOTHING) + asked_by(job.request)
+        for kind in quota_kinds(job):
+            key = (job.user, kind)
+            asked[key] = asked.get(key, NOTHING) + asked_by(job.request)
     for (user, kind), amount in asked.items():
         quota = state.snapshot.quotas.get((user, kind))
         if quota is None:

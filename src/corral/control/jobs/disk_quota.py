@@ -1,6 +1,7 @@
-"""Jobs that have more on the disk than a job may have: they are stopped, with the reason `disk_quota`.
+"""Jobs that have more on the disk than a job may have: they are stopped, with the reason `disk_quota`; or `evicted`, if
+what they have is temporary storage, which would end with them anyway.
 
-How much a job has is measured elsewhere (`server/disk_watch`).
+How much a job has is measured elsewhere (`server/system/disk_watch.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class OverDisk:
     job_id: str
     attempt: int
     message: str
+    reason: EndReason = EndReason.DISK_QUOTA
     #: of bytes: how much more it has than a job that asks for nothing of the node's own disk may have
     excess_bytes: int | None = None
 
@@ -62,8 +64,8 @@ def stop_over(work: Work, found: Sequence[OverDisk]) -> None:
             continue
         if over.excess_bytes is not None and over.excess_bytes <= _asked_bytes(work.jobs.spec(job.id), job):
             continue
-        work.jobs.advance(job, StopRequested(at=work.now, reason=EndReason.DISK_QUOTA, message=over.message))
-        detail = {"attempt": job.attempt, "message": over.message}
+        work.jobs.advance(job, StopRequested(at=work.now, reason=over.reason, message=over.message))
+        detail = {"attempt": job.attempt, "reason": over.reason, "message": over.message}
         work.record(SYSTEM, "job.disk-stopped", job.id, owner=job.user, detail=detail)
 
 

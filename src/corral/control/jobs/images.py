@@ -228,6 +228,14 @@ def logins(tx: Transaction, caller: Caller) -> list[RegistryCredentialRecord]:
     return [*own, *tx.images.credentials(PUBLIC_OWNER)] if caller.is_operator else own
 
 
+def own_login(tx: Transaction, caller: Caller, name: str, *, is_platform: bool = False) -> RegistryCredentialRecord:
+    """One that the caller may use: one's own, or for operators one of the platform."""
+    for login in logins(tx, caller):
+        if (login.name, login.owner == PUBLIC_OWNER) == (name, is_platform):
+            return login
+    raise NotFound(f"there is no login {name!r}", field="login")
+
+
 def put_login(
     work: Work, caller: Caller, login: RegistryCredentialRecord, *, is_platform: bool = False
 ) -> RegistryCredentialRecord:

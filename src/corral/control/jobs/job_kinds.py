@@ -19,14 +19,14 @@ _WHY = {
     JobKind.DISTRIBUTED: "a job on several nodes is distributed",
     JobKind.TRAINING: "a program on one node is a training",
     JobKind.PRESET: "a preset's job counts as one",
-    JobKind.WORKBENCH: "a workbench offers Jupyter or SSH",
+    JobKind.WORKBENCH: "a workbench keeps running, with Jupyter and SSH as its owner chose",
 }
 
 
 def derived_kind(spec: JobSpec, request: Request) -> JobKind:
     if spec.preset is not None:
         return JobKind.PRESET
-    if spec.task is not None or (spec.command == HOST_COMMAND and (spec.jupyter or spec.ssh)):
+    if spec.task is not None or spec.command == HOST_COMMAND:
         return JobKind.WORKBENCH
     return JobKind.DISTRIBUTED if request.is_gang else JobKind.TRAINING
 

@@ -19,9 +19,10 @@ from corral.control.scheduling.request_mixes import mixes_kept
 from corral.control.scheduling.run_times import run_times_known
 from corral.control.system.policies import Policies
 from corral.core.jobs.dependencies import Dependents
-from corral.core.model import Allocation, GpuHealth, Job, JobState, Node, Taken
+from corral.core.model import WHOLE, Allocation, GpuHealth, Job, JobState, Node, Taken
 from corral.core.monitoring.health.model import Condition
 from corral.core.people.membership import Membership
+from corral.core.people.scores import Score, with_unrecorded
 from corral.core.scheduling.forecast.run_time_model import RunTimes
 from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.changes import (
@@ -172,6 +173,8 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         state.dependents.follow(None, job)
     jobs = [job for job in live if job.state.is_active]
     state.unreadable_held = Counted(_held_by_unreadable(tx))
+    state.attempts = Counted(tx.attempts.get([job.attempt_id for job in jobs if job.state.holds_resources]))
+    scores = _scores(tx, jobs, state.attempts, policies.score_time_constant)
     changes: list[Change] = [
         PutRules(
             limits=policies.limits,
@@ -188,14 +191,13 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         *(PutQuota(user=record.user, kind=record.kind, quota=record.quota) for record in tx.people.quotas()),
         *(PutVolume(volume=record.snapshot_volume) for record in tx.volumes.all()),
         *(PutMembership(user=user, membership=member) for user, member in memberships(tx).items()),
-        *(PutScore(user=user, model=model, score=score) for (user, model), score in tx.scores.all().items()),
+        *(PutScore(user=user, model=model, score=score) for (user, model), score in scores.items()),
         *(PutJob(job=job) for job in jobs),
         _last_node(jobs),
         *mixes_kept(tx),
     ]
     state.apply(changes)
     state.run_times = run_times_known(tx)
-    state.attempts = Counted(tx.attempts.get([job.attempt_id for job in jobs if job.state.holds_resources]))
     state.conditions = Counted(_conditions(tx, state))
     state.idle_warnings = Counted(tx.health.idle_warnings())
     state.receipts = Counted({receipt.job_id: receipt for receipt in tx.receipts.open()})
@@ -208,6 +210,21 @@ def _held_by_unreadable(tx: Transaction) -> dict[str, Allocation]:
     damaged = [f"j-{row.key}" for row in tx.unreadable if row.table == "jobs"]
     attempts = [attempt for job_id in damaged for attempt in tx.attempts.of_job(job_id)]
     return {attempt.id: attempt.allocation for attempt in attempts if attempt.ended_at is None}
+
+
+def _scores(
+    tx: Transaction, jobs: Iterable[Job], attempts: Mapping[str, AttemptRecord], time_constant: float
+) -> dict[tuple[str, str], Score]:
+    """The stored scores, with running attempts that no score has: of a store that was made without scores, or that
+    lost them. They are stored with the next change of their user's usage, and computed the same until then."""
+    held: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for job in jobs:
+        attempt = attempts.get(job.attempt_id)
+        if attempt is not None and attempt.allocation.total_gpu_milli:
+            of_user = held.setdefault((job.user, attempt.allocation.model), [])
+            of_user.append((attempt.planned_at, attempt.allocation.total_gpu_milli / WHOLE))
+    scores = tx.scores.all()
+    return scores | {key: with_unrecorded(scores.get(key), running, time_constant) for key, running in held.items()}
 
 
 def without_held(node: Node, held: Mapping[str, Allocation]) -> Node:

@@ -216,6 +216,10 @@ class OnThisDisk(Protocol):
     def directories(self, attempt_id: str) -> Sequence[str]:
         """Where the attempt writes besides its job's directory: what is in there belongs to the job. Quick."""
 
+    def temporary_directories(self, attempt_id: str) -> Sequence[str]:
+        """Where the attempt writes files that end with it and that it did not ask storage for: its temporary directory,
+        and what its containers change in their image. May take a moment."""
+
     def kept_directory(self, attempt_id: str) -> str:
         """Where everything is that is kept of the attempt, its log too."""
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from corral.control.errors import Invalid, Missing, NotFound
+from corral.control.errors import Missing, NotFound
 from corral.control.jobs import jobs
 from corral.control.jobs.job_kinds import HOST_COMMAND
 from corral.control.live.state import State
@@ -100,11 +100,14 @@ def let_in(tx: Transaction, record: JobRecord) -> list[str]:
 # ---------------------------------------------------------------- use cases
 
 
-def create(work: Work, caller: Caller, draft: jobs.JobDraft, missing: Sequence[Tool]) -> JobRecord:
-    """A new workbench that waits for its start, or for its turn. `missing` is what was not found on the node."""
+def create(
+    work: Work, caller: Caller, draft: jobs.JobDraft, missing: Sequence[Tool], *, ssh_if_possible: bool = False
+) -> JobRecord:
+    """A new workbench that waits for its start, or for its turn. `missing` is what was not found on the node. With
+    `ssh_if_possible`, SSH is switched off instead of refused where it cannot be offered."""
     spec = replace(draft.spec, command=HOST_COMMAND)
-    if not spec.jupyter and not spec.ssh:
-        raise Invalid("a workbench offers Jupyter, SSH or both: switch one of them on", field="jupyter")
+    if ssh_if_possible and not _offers_ssh(work, caller.name, spec, missing):
+        spec, missing = replace(spec, ssh=False), [tool for tool in missing if tool is not Tool.SSHD]
     _check(work, caller, caller.name, spec, missing)
     (record,) = jobs.submit(work, caller, [replace(draft, spec=spec, kind=JobKind.WORKBENCH)])
     return record
@@ -122,6 +125,11 @@ def own_workbench(work: Work, caller: Caller, ref: str) -> Job:
     if not is_workbench(JobRecord(job=job, spec=work.jobs.spec(job.id))):
         raise NotFound(f"there is no workbench {ref!r}", field="workbench")
     return job
+
+
+def _offers_ssh(work: Work, owner: str, spec: JobSpec, missing: Sequence[Tool]) -> bool:
+    """Whether the owner has a key and the node an SSH server; of an image that is not known before it runs."""
+    return spec.image is None and Tool.SSHD not in missing and bool(work.tx.ssh_keys.of_user(owner))
 
 
 def _check(work: Work, caller: Caller, owner: str, spec: JobSpec, missing: Sequence[Tool]) -> None:

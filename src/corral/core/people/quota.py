@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from corral.core.model import Job, JobKind
+
+_COUNTED_IN = {kind: (kind,) for kind in JobKind} | {JobKind.PRESET: (JobKind.PRESET, JobKind.TRAINING)}
+_GANG_OF_PRESET = (JobKind.PRESET, JobKind.DISTRIBUTED)
+
+
+def quota_kinds(job: Job) -> tuple[JobKind, ...]:
+    """The kinds whose quota counts the job: the job of a preset is a training too, or a distributed one."""
+    return _GANG_OF_PRESET if job.kind is JobKind.PRESET and job.request.is_gang else _COUNTED_IN[job.kind]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quota:

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from corral.core.fleet.resources import NOTHING, Amount, asked_by
 from corral.core.model import Job, JobKind
+from corral.core.people.quota import quota_kinds
 from corral.core.storage.volume_use import Mounted
 
 
@@ -41,6 +42,7 @@ class Usage:
         return other
 
     def of_kind(self, user: str, kind: JobKind) -> Amount:
+        """What counts in the user's quota of this kind."""
         return self.by_kind.get((user, kind), NOTHING)
 
     def _count(self, job: Job, amount: Amount, sign: int) -> None:
@@ -48,6 +50,6 @@ class Usage:
         self.total_gpu_milli += gpu_milli
         self.by_user[job.user] += gpu_milli
         self.by_queue[job.queue] += gpu_milli
-        key = (job.user, job.kind)
-        before = self.by_kind.get(key, NOTHING)
-        self.by_kind[key] = before + amount if sign > 0 else before - amount
+        for kind in quota_kinds(job):
+            before = self.by_kind.get((job.user, kind), NOTHING)
+            self.by_kind[job.user, kind] = before + amount if sign > 0 else before - amount

@@ -51,6 +51,7 @@ from corral.engines.local.containers.container_orders import ContainerRuntime, c
 from corral.engines.local.containers.container_runtime import (
     find_runtime,
     in_background,
+    layer_of,
     remove_container,
     remove_leftovers,
 )
@@ -113,6 +114,8 @@ class LocalEngine:
         self._fold_worker = FoldWorker(self._folds, quiet_seconds=fold_after_seconds, fold_homes=fold_homes)
         self._lock = threading.RLock()
         self._tracked: dict[str, Tracked] = {}
+        #: by attempt and rank: see `_layer`
+        self._layers: dict[str, dict[int, str]] = {}
         self._closed = False
         with self._lock:
             # The watcher exists before the first launch.
@@ -215,6 +218,7 @@ class LocalEngine:
                     if not tracked.is_over:
                         continue  # a running attempt must stay known
                 self._tracked.pop(attempt_id, None)
+                self._layers.pop(attempt_id, None)
                 self._launches.drop(attempt_id)
             if delete_logs:
                 self._files.remove(attempt_id)
@@ -228,8 +232,26 @@ class LocalEngine:
         with self._lock:
             tracked = self._find(attempt_id)
             ranks = [] if tracked is None else [instance.rank for instance in tracked.instances]
-        own = [os.path.join(self._layout.rank_dir(attempt_id, rank), name) for rank in ranks for name in (WORK, TMP)]
+        own = [os.path.join(self._layout.rank_dir(attempt_id, rank), WORK) for rank in ranks]
         return [*own, *(self._places.scratch_of(self._specs.engine, attempt_id, rank) for rank in ranks)]
+
+    def temporary_directories(self, attempt_id: str) -> Sequence[str]:
+        with self._lock:
+            tracked = self._find(attempt_id)
+            instances = [] if tracked is None else list(tracked.instances)
+        own = [os.path.join(self._layout.rank_dir(attempt_id, instance.rank), TMP) for instance in instances]
+        layers = [self._layer(attempt_id, instance.rank) for instance in instances if instance.prepares]
+        return [*own, *filter(None, layers)]
+
+    def _layer(self, attempt_id: str, rank: int) -> str:
+        """The directory with what a container has changed in its image; "" for an instance without a container."""
+        runtime = self._specs.runtime
+        if runtime is None or not self._layout.had_containers():
+            return ""
+        layers = self._layers.setdefault(attempt_id, {})
+        if rank not in layers:
+            layers[rank] = layer_of(runtime, container_name(self._specs.engine, attempt_id, rank))
+        return layers[rank]
 
     def kept_directory(self, attempt_id: str) -> str:
         return self._layout.attempt_dir(attempt_id)

@@ -5,8 +5,12 @@
     <root>/uses/<version>.<n>/  one file for each attempt that mounts them: the path of its claim or its mark
 
 An existing checkout is compared with its record, by size and times of every file: every change of a file shows there. A
-checkout that was changed is left to the attempts that use it, and the version is checked out again under the next
+checkout that was changed is removed, as soon as no attempt uses it, and the version is checked out again under another
 number. If the cache is too large, checkouts that no attempt uses are removed, the least recently used first.
+
+Jobs see a checkout through a read-only mount. Where nothing can be mounted, the files have no write permission, and a
+server that is root gives them to an account that runs nothing, so that jobs of root without its special permissions
+cannot change them either (`corral.engines.storage.job_mounts`).
 """
 
 from __future__ import annotations
@@ -35,6 +39,8 @@ from corral.engines.storage.provider import CannotProvide, Surroundings
 from corral.objects.access import NotReachable
 
 _USES, _LOCKS, _INDEX = "uses", "locks", "index"
+#: A number that no distribution gives to an account.
+_UNUSED_ACCOUNT = 65533
 _THREADS = min(8, os.cpu_count() or 1)
 
 
@@ -44,7 +50,6 @@ class DatasetProvider:
     def provide(self, spec: StorageSpec, around: Surroundings) -> str:
         root = Path(around.places["datasets"])
         _prepare(root)
-        access = spec["access"]
         try:
             with _locked(root, spec["version"]):
                 place = self._ready(root, spec, around)
@@ -55,18 +60,22 @@ class DatasetProvider:
             raise CannotProvide(f"{error.filename or root}: {error.strerror}") from error
         with _locked(root, "eviction"):
             _evict(root, int(around.places["dataset_bytes"]))
-        around.say(f"{access['name']}@{spec['version'][:12]} is at {spec['path']}")
         return str(place)
 
     def _ready(self, root: Path, spec: StorageSpec, around: Surroundings) -> Path:
         """A checkout of the version that is unchanged: an existing one, or a new one."""
-        number = 1
-        while (place := root / f"{spec['version']}.{number}").exists():
+        found = sorted(path for path in root.glob(f"{spec['version']}.*") if path.suffix != ".json")
+        for place in found:
             about = _about(place)
             if about is not None and about["stamps"] == _stamps(place):
                 return place
-            around.say(f"{place} was changed since it was checked out: checking it out again")
-            number += 1
+            around.say(f"{place.name} was changed since it was checked out: it is removed and checked out again")
+            if _is_used(root, place):
+                _mark_changed(place)
+            else:
+                _remove(root, place)
+        numbered = (root / f"{spec['version']}.{number}" for number in range(1, len(found) + 2))
+        place = next(place for place in numbered if not place.exists())
         _check_out(place, spec, around)
         return place
 
@@ -96,12 +105,24 @@ def _check_out(place: Path, spec: StorageSpec, around: Surroundings) -> None:
         with staging(place) as folder:
             write_tree(entries, folder, pieces, version=spec["version"], threads=_THREADS, on_progress=report)
             make_read_only(folder)
+            _give_away(folder)
             about = {"bytes": size, "stamps": _stamps(folder)}
             # Before the rename: a checkout under its final name has its record. Renaming changes no file times.
             replace_file(_about_path(place), json.dumps(about).encode())
             os.rename(folder, place)
     finally:
         os.umask(mask)
+
+
+def _give_away(folder: Path) -> None:
+    if os.geteuid() != 0:
+        return
+    # Shared file systems may refuse it; there, root has no special permissions either.
+    with contextlib.suppress(PermissionError):
+        for where, folders, names in os.walk(folder):
+            for name in [*folders, *names]:
+                os.lchown(os.path.join(where, name), _UNUSED_ACCOUNT, _UNUSED_ACCOUNT)
+        os.lchown(folder, _UNUSED_ACCOUNT, _UNUSED_ACCOUNT)
 
 
 def _make_room(root: Path, size: int) -> None:
@@ -127,6 +148,12 @@ def _about(place: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return about
+
+
+def _mark_changed(place: Path) -> None:
+    """The checkout matches no record any more, and is removed when no attempt uses it."""
+    about = _about(place) or {}
+    replace_file(_about_path(place), json.dumps({"bytes": about.get("bytes", 0), "stamps": None}).encode())
 
 
 def _stamps(place: Path) -> dict[str, list[int]]:
@@ -176,6 +203,7 @@ class _Kept:
     place: Path
     size: int
     asked_at: float
+    is_changed: bool
 
 
 def _evict(root: Path, most_bytes: int) -> None:
@@ -183,23 +211,17 @@ def _evict(root: Path, most_bytes: int) -> None:
     kept = []
     for path in root.glob("*.json"):
         place = path.with_suffix("")
-        about = _about(place)
-        kept.append(_Kept(place, int((about or {}).get("bytes", 0)), path.stat().st_mtime))
+        about = _about(place) or {}
+        kept.append(_Kept(place, int(about.get("bytes", 0)), path.stat().st_mtime, about.get("stamps") is None))
     total = sum(one.size for one in kept)
-    if total <= most_bytes:
+    if total <= most_bytes and not any(one.is_changed for one in kept):
         return
-    for one in sorted(kept, key=lambda one: one.asked_at):
-        if total <= most_bytes:
+    for one in sorted(kept, key=lambda one: (not one.is_changed, one.asked_at)):
+        if total <= most_bytes and not one.is_changed:
             break
         with contextlib.suppress(BlockingIOError), _locked(root, one.place.name.rpartition(".")[0], wait=False):
             if not _is_used(root, one.place):
-                # Renamed first: a checkout that is half removed must not be found.
-                gone = one.place.with_name(f".gone-{one.place.name}")
-                if one.place.exists():
-                    os.rename(one.place, gone)
-                _about_path(one.place).unlink(missing_ok=True)
-                remove_tree(gone)
-                shutil.rmtree(root / _USES / one.place.name, ignore_errors=True)
+                _remove(root, one.place)
                 total -= one.size
     for rest in root.glob(".gone-*"):
         remove_tree(rest)
@@ -207,6 +229,16 @@ def _evict(root: Path, most_bytes: int) -> None:
         # The next process would reuse what a killed one left, but not at the price of other versions' space.
         with contextlib.suppress(BlockingIOError), _locked(root, half.name[1:].partition(".")[0], wait=False):
             remove_tree(half)
+
+
+def _remove(root: Path, place: Path) -> None:
+    # Renamed first: a checkout that is half removed must not be found.
+    gone = place.with_name(f".gone-{place.name}")
+    if place.exists():
+        os.rename(place, gone)
+    _about_path(place).unlink(missing_ok=True)
+    remove_tree(gone)
+    shutil.rmtree(root / _USES / place.name, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -3,9 +3,10 @@
 Every mount has a variable and a link in the job's directory. A server that runs as root gives the job a mount namespace
 of its own (`mount_namespace`): each directory is mounted in a private directory, read-only if required, and also at the
 requested path if that covers nothing of the system. If the namespace cannot be made, the attempt ends: the directory
-itself, in which every account may write, is not shown to a job. A server that is not root cannot mount: its jobs run as
-its own account, use the variable, and are trusted not to change read-only storage. It is forked from the spawner, so
-this module uses the standard library only.
+itself, in which every account may write, is not shown to a job. If the job runs as root itself, it uses the variable,
+and loses the permission to write to files of others, so that datasets stay as they are. A server that is not root
+cannot mount: its jobs run as its own account, use the variable, and are trusted not to change read-only storage; files
+of datasets have no write permission. It is forked from the spawner, so this module uses the standard library only.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from corral.engines.attempts.instance_messages import Owner, StorageSpec
 from corral.engines.attempts.job_places import make_private, open_path
@@ -60,14 +61,21 @@ def place_in(rank_dir: str, index: int) -> str:
     return os.path.join(rank_dir, PRIVATE, str(index))
 
 
-def enter_mounts(storage: Sequence[StorageSpec], owner: Owner | None, job_dir: str, rank_dir: str) -> dict[str, str]:
+def enter_mounts(
+    storage: Sequence[StorageSpec], owner: Owner | None, job_dir: str, rank_dir: str, say: Callable[[str], None]
+) -> dict[str, str]:
     """Called in the process that becomes the job, before it drops privileges: makes mounts and links; returns the
-    variables. Raises OSError."""
+    variables. `say` writes into the job's log. Raises OSError."""
     if not storage:
         return {}
     seen = {spec["path"]: spec["source"] for spec in storage}
-    if os.geteuid() == 0 and _has_namespace(owner):
-        seen = _mounted(storage, owner, rank_dir)
+    if os.geteuid() == 0:
+        if _has_namespace(owner):
+            seen = _mounted(storage, owner, rank_dir)
+        elif any(spec["kind"] == "dataset" for spec in storage):
+            mount_namespace.keep_to_own_files()
+    for line in dataset_lines(storage, seen):
+        say(line)
     if job_dir:
         _make_links(job_dir, {spec["link"]: seen[spec["path"]] for spec in storage})
     return mount_environment(storage, seen)
@@ -89,6 +97,15 @@ def mount_environment(storage: Sequence[StorageSpec], seen: dict[str, str]) -> d
         return {}
     env = {f"CORRAL_MOUNT_{variable_part(spec['link'])}": seen[spec["path"]] for spec in storage}
     return {**env, MOUNTS_VARIABLE: json.dumps(seen)}
+
+
+def dataset_lines(storage: Sequence[StorageSpec], seen: Mapping[str, str]) -> list[str]:
+    """For the job's log: where each version of a dataset is."""
+    return [
+        f"{spec['name']}@{spec['version'][:12]} is at {seen[spec['path']]}, read-only"
+        for spec in storage
+        if spec["kind"] == "dataset"
+    ]
 
 
 def variable_part(name: str) -> str:

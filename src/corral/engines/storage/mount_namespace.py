@@ -21,6 +21,8 @@ _KEPT = 1 | 2 | 4 | 8 | 1024 | 2048
 _ST_RELATIME = 4096
 _MNT_DETACH = 2
 _PR_SET_NO_NEW_PRIVS = 38
+_PR_CAPBSET_DROP = 24
+_CAP_CHOWN, _CAP_DAC_OVERRIDE, _CAP_FOWNER = 0, 1, 3
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
 _MEMORY = b"mode=0755,size=1m"
 #: A directory with more entries is not copied.
@@ -44,6 +46,14 @@ def enter() -> None:
 def gain_nothing() -> None:
     """The process sees other files than the rest of the machine: no program may become root because of them."""
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def keep_to_own_files() -> None:
+    """From the next program on, a process of root writes only to files that it owns or that their mode lets it write
+    to, and changes neither mode nor owner of others. Raises OSError."""
+    for capability in (_CAP_CHOWN, _CAP_DAC_OVERRIDE, _CAP_FOWNER):
+        if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+            raise _error("the permissions of root")
 
 
 def mount_memory(directory: str) -> None:

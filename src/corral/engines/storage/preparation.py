@@ -21,7 +21,14 @@ from corral.engines.attempts.instance_messages import InstanceSpec, PreparerSpec
 from corral.engines.attempts.job_places import remove_tree
 from corral.engines.attempts.json_files import write_json
 from corral.engines.attempts.processes import die_with_parent
-from corral.engines.storage.job_mounts import PRIVATE, StorageMissing, enter_mounts, make_ready, mount_environment
+from corral.engines.storage.job_mounts import (
+    PRIVATE,
+    StorageMissing,
+    dataset_lines,
+    enter_mounts,
+    make_ready,
+    mount_environment,
+)
 from corral.files import used_bytes
 
 #: In the directory of an instance while it starts: a message for users about the progress of the preparation.
@@ -73,13 +80,16 @@ class InstanceStorage:
         except OSError as error:
             raise PrepareFailed(f"storage cannot be prepared: {placed_reason(error)}") from error
 
-    def enter(self) -> dict[str, str]:
+    def enter(self, say: Callable[[str], None]) -> dict[str, str]:
         """Called in the process that becomes the job: makes mounts and links; returns the variables. Raises OSError."""
-        spec = self._spec
-        return enter_mounts(self._storage, spec["owner"], spec["env"].get("CORRAL_JOB_DIR", ""), spec["rank_dir"])
+        spec, job_dir = self._spec, self._spec["env"].get("CORRAL_JOB_DIR", "")
+        return enter_mounts(self._storage, spec["owner"], job_dir, spec["rank_dir"], say)
 
-    def seen_in_container(self) -> dict[str, str]:
-        return mount_environment(self._storage, {spec["path"]: spec["path"] for spec in self._storage})
+    def seen_in_container(self, say: Callable[[str], None]) -> dict[str, str]:
+        seen = {spec["path"]: spec["path"] for spec in self._storage}
+        for line in dataset_lines(self._storage, seen):
+            say(line)
+        return mount_environment(self._storage, seen)
 
     def leave(self, say: Callable[[str], None]) -> None:
         """The attempt is over: remove its files on the node's own disk, and report in its log if they were larger than

@@ -46,6 +46,7 @@ from corral.server.settings.settings import Settings
 from corral.server.storage.readers import Readers
 from corral.server.storage.volume_storage import VolumeStorage
 from corral.server.system.disk_guard import DiskGuard
+from corral.server.system.disk_watch import DiskWatch
 from corral.server.system.isolation import Separated
 from corral.server.system.parts import PartWatch
 from corral.server.system.write_proof import WriteProof
@@ -125,6 +126,7 @@ class ServerContext:
     event_texts: EventTexts
     #: estimated starts of waiting jobs
     estimate_worker: EstimateWorker
+    disk_watch: DiskWatch
     #: creates reports and stores their files
     report_worker: ReportWorker
     #: past snapshots

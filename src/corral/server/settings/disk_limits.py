@@ -18,6 +18,8 @@ class DiskLimits:
     #: limit of one job; None means no limit
     job_bytes: int | None
     job_files: int | None
+    #: limit of one job on temporary storage
+    temporary_bytes: int | None = None
     #: with less free space no job is launched
     min_free_bytes: int
     #: size of the file that is removed when the disk is full
@@ -32,6 +34,7 @@ def disk_limits(settings: Settings) -> DiskLimits:
     return DiskLimits(
         job_bytes=job_limit or None,
         job_files=disk.job_files or None,
+        temporary_bytes=(job_limit if disk.temporary_limit is None else disk.temporary_limit) or None,
         min_free_bytes=min_free,
         reserve_bytes=min(disk.reserve, total // 10),
     )

@@ -13,6 +13,9 @@ class DiskSettings(Section):
     #: limit of one job on the disk: its directories, working directories and temporary files; 0: no limit;
     #: default: half of the disk of the home directory
     job_limit: Size | None = None
+    #: limit of one job on temporary storage: its temporary directory, and what it changes in its image; at 90 % of it
+    #: the job is evicted; 0: no limit; default: as `job_limit`
+    temporary_limit: Size | None = None
     #: limit of one job on the number of files and directories; 0: no limit
     job_files: Annotated[int, Field(ge=0)] = 2_000_000
     #: with less free space no job is launched and no upload begins; default: 5 %, at most 2 GiB

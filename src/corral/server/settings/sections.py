@@ -40,6 +40,7 @@ from corral.telemetry.scraper import readable_target
 
 _JOB_NAME_PART = re.compile(r"[A-Za-z0-9_-]*")
 _ACCOUNT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
+_REGISTRY_PLACE = re.compile(r"(http://)?[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?")
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*")
 
 
@@ -157,6 +158,8 @@ class WeightSettings(Section):
 class SchedulingSettings(Section):
     algorithm: OrderingPolicy = "fair-share"
     blocking: Annotated[Blocking, Field(strict=False)] = Blocking.BACKFILL
+    #: every user sees the names of all waiting jobs in the queue, not only of the user's own
+    show_queued_names: bool = False
     max_queue_size: Annotated[int, Field(ge=1)] | None = 100_000
     default_priority: Annotated[int, Field(ge=0, le=100)] = 5
     score_settling_hours: Annotated[float, Field(gt=0, le=8760)] = 6.0
@@ -373,6 +376,14 @@ class ServerSettings(Section):
     log_file_count: Annotated[int, Field(ge=1, le=1000)] = 5
     log_format: Literal["plain", "json"] = "plain"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class ImageSettings(Section):
+    #: registries whose images the server lists for users who have a login there: a host, with a port if it has one;
+    #: http:// before it for a registry without TLS
+    registries: Annotated[
+        list[Annotated[str, matching(_REGISTRY_PLACE, "gitlab.example.org:5050")]], Field(max_length=100)
+    ] = Field(default_factory=list)
 
 
 class WorkbenchSettings(Section):

@@ -43,6 +43,7 @@ from corral.server.settings.sections import (
     AllocationSettings,
     ClusterSettings,
     FaultToleranceSettings,
+    ImageSettings,
     LocalSettings,
     MonitoringSettings,
     NotificationSettings,
@@ -87,6 +88,7 @@ class SettingsFile(BaseModel):
     notification: NotificationSettings = NotificationSettings()
     storage: StorageSettings = StorageSettings()
     server: ServerSettings = ServerSettings()
+    images: ImageSettings = ImageSettings()
     workbench: WorkbenchSettings = WorkbenchSettings()
     local: LocalSettings = LocalSettings()
     disk: DiskSettings = DiskSettings()

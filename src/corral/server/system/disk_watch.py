@@ -1,4 +1,5 @@
-"""Measures the disk use of running jobs regularly; a job above its limit is stopped.
+"""Measures the disk use of running jobs regularly; a job above its limit is stopped, one that has nearly used up its
+temporary storage is evicted.
 
 The threads are shared fairly by users (`stores/storage/fair_pool.py`): a user with millions of files delays only the
 user's own jobs. A directory that takes long to measure is measured less often.
@@ -9,16 +10,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 
 from corral.control.jobs.disk_quota import OverDisk, Writer, stop_over, writers
 from corral.control.live.controller import Controller
 from corral.control.live.worker import Worker, log_failure
 from corral.control.ports import Engine, OnThisDisk
+from corral.core.model import EndReason
 from corral.core.quantities import format_bytes
-from corral.files.usage import DiskUse, TooDeep, measure_steps
+from corral.files.usage import TooDeep, measure_steps
 from corral.server.settings.disk_limits import DiskLimits
 from corral.stores.storage.fair_pool import FairPool, TaskCancelled
 
@@ -28,10 +31,22 @@ LOOK_SECONDS = 1.0
 #: How often a job is measured, and the maximum share of the time that measuring may take.
 MEASURE_SECONDS = 5.0
 _MEASURE_PART = 0.1
+#: The part of its limit on temporary storage at which a job is evicted.
+EVICT_PART = 0.9
 _THREADS = 2
 _PER_USER = 1
 _TASKS_PER_USER = 100_000
 _ASK_SECONDS = 10.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobDisk:
+    """What a running job has on the disk."""
+
+    #: with the temporary part
+    bytes: int
+    files: int
+    temporary_bytes: int
 
 
 class DiskWatch:
@@ -54,16 +69,28 @@ class DiskWatch:
         self._lock = threading.Lock()
         #: by attempt: when it is measured next; infinite while it is being measured
         self._due: dict[str, float] = {}
+        #: by attempt: what was measured last
+        self._found: dict[str, JobDisk] = {}
         self._worker = Worker("disk-watch", self.look, every_seconds=LOOK_SECONDS, first_after=LOOK_SECONDS)
 
     def start(self) -> None:
-        if self._limits.job_bytes is not None or self._limits.job_files is not None:
+        limits = self._limits
+        if any(limit is not None for limit in (limits.job_bytes, limits.job_files, limits.temporary_bytes)):
             self._worker.start()
 
     def stop(self) -> None:
         self._worker.ask_to_stop()
         self._pool.close()
         self._worker.stop()
+
+    @property
+    def limits(self) -> DiskLimits:
+        return self._limits
+
+    def latest(self, attempt_id: str) -> JobDisk | None:
+        """What a running attempt had on the disk when it was last measured; None if it was not measured yet."""
+        with self._lock:
+            return self._found.get(attempt_id)
 
     def look(self) -> None:
         """Begin to measure the attempts that are due."""
@@ -72,18 +99,26 @@ class DiskWatch:
         with self._lock:
             running = {writer.attempt_id for writer in found}
             self._due = {attempt_id: at for attempt_id, at in self._due.items() if attempt_id in running}
+            self._found = {attempt_id: disk for attempt_id, disk in self._found.items() if attempt_id in running}
             due = [writer for writer in found if self._due.get(writer.attempt_id, 0.0) <= now]
             self._due |= {writer.attempt_id: float("inf") for writer in due}
         for writer in due:
-            task = self._pool.submit(writer.user, measure_steps(self._places(writer)))
+            task = self._pool.submit(writer.user, self._measure(writer))
             task.future.add_done_callback(partial(self._measured, writer, now))
 
-    def _places(self, writer: Writer) -> list[str]:
+    def _measure(self, writer: Writer) -> Generator[None, None, JobDisk]:
         engine = self._engines.get(writer.cluster)
-        own = engine.directories(writer.attempt_id) if isinstance(engine, OnThisDisk) else ()
-        return [self._home_of(writer.job_id), *own]
+        own: Sequence[str] = ()
+        temporary: Sequence[str] = ()
+        if isinstance(engine, OnThisDisk):
+            own, temporary = engine.directories(writer.attempt_id), engine.temporary_directories(writer.attempt_id)
+        passing = yield from measure_steps(temporary)
+        kept = yield from measure_steps([self._home_of(writer.job_id), *own])
+        return JobDisk(
+            bytes=kept.bytes + passing.bytes, files=kept.files + passing.files, temporary_bytes=passing.bytes
+        )
 
-    def _measured(self, writer: Writer, began: float, done: Future[DiskUse]) -> None:
+    def _measured(self, writer: Writer, began: float, done: Future[JobDisk]) -> None:
         error = done.exception()
         if isinstance(error, TaskCancelled):
             return
@@ -98,15 +133,25 @@ class DiskWatch:
         elif error is not None:
             log.warning("what %s has on the disk cannot be measured: %s", writer.job_id, error)
         else:
-            over = self._judged(writer, done.result())
+            disk = done.result()
+            with self._lock:
+                self._found[writer.attempt_id] = disk
+            over = self._judged(writer, disk)
         if over is not None:
             self._controller.execute(stop_over, [over]).add_done_callback(
                 log_failure(log, "a job could not be stopped for its use of the disk", with_traceback=True)
             )
 
-    def _judged(self, writer: Writer, use: DiskUse) -> OverDisk | None:
+    def _judged(self, writer: Writer, use: JobDisk) -> OverDisk | None:
         """None if the job is within its limits."""
         limits = self._limits
+        if limits.temporary_bytes is not None and use.temporary_bytes > limits.temporary_bytes * EVICT_PART:
+            message = (
+                f"temporary storage: it has {format_bytes(use.temporary_bytes)} of "
+                f"{format_bytes(limits.temporary_bytes)}, and is evicted at {EVICT_PART:.0%}: write to a volume, to "
+                "local storage or to its outputs instead"
+            )
+            return OverDisk(job_id=writer.job_id, attempt=writer.attempt, message=message, reason=EndReason.EVICTED)
         if limits.job_bytes is not None and use.bytes > limits.job_bytes + writer.local_bytes:
             message = (
                 f"stopped because it has {format_bytes(use.bytes)} on the disk, and a job may have "

@@ -112,6 +112,7 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         feed=base.feed,
         event_texts=EventTexts(),
         estimate_worker=workers.estimate_worker,
+        disk_watch=workers.disk_watch,
         report_worker=workers.report_worker,
         simulation_runner=workers.simulation_runner,
         shadow_runner=workers.shadow_runner,

@@ -44,6 +44,7 @@ class Workers:
     simulation_runner: SimulationRunner
     shadow_runner: ShadowRunner
     operation_runner: OperationRunner
+    disk_watch: DiskWatch
 
 
 def at_work(base: Foundation, parts: ExitStack) -> Workers:
@@ -87,17 +88,15 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
         simulation_runner=_run(parts, simulation_runner),
         shadow_runner=_run(parts, ShadowRunner(controller=controller, store=store, notify=feed.notify)),
         operation_runner=_operation_runner(base),
-    )
-    _run(parts, base.volume_upkeep)
-    _run(
-        parts,
-        DiskWatch(
+        disk_watch=DiskWatch(
             controller=controller,
             engines=base.clusters.engines,
             home_of=lambda job_id: str(base.workspace.home(job_id)),
             limits=base.disk_limits,
         ),
     )
+    _run(parts, base.volume_upkeep)
+    _run(parts, workers.disk_watch)
     _run(
         parts,
         Retention(

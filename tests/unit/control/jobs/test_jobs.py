@@ -103,6 +103,21 @@ def test_over_quota_the_refusal_has_the_numbers_and_nothing_changes(desk: Desk) 
     assert desk.job("j-1").state is JobState.QUEUED, "a lower quota touches nothing that is there"
 
 
+def test_the_job_of_a_preset_counts_in_the_quota_of_trainings(desk: Desk) -> None:
+    desk.do(create_user, ROOT, "root")
+    desk.do(create_user, ROOT, "ann")
+    desk.do(set_quota, ROOT, "ann", {JobKind.TRAINING: Quota(gpu_milli=3000), JobKind.PRESET: Quota(gpu_milli=2000)})
+    desk.submit(draft("first", gpus=1))
+    with pytest.raises(InsufficientQuota, match="for preset gpus: asked 3, held 0, limit 2"):
+        desk.submit(draft("preset-1", gpus=3, kind=JobKind.PRESET))
+    desk.submit(draft("preset-1", gpus=2, kind=JobKind.PRESET))
+    with pytest.raises(InsufficientQuota, match="for training gpus: asked 1, held 3, limit 3"):
+        desk.submit(draft("second", gpus=1))
+    desk.do(set_quota, ROOT, "ann", {JobKind.PRESET: Quota()})
+    with pytest.raises(InsufficientQuota, match="for training gpus: asked 1, held 3, limit 3"):
+        desk.submit(draft("preset-2", gpus=1, kind=JobKind.PRESET))
+
+
 def test_limits_of_size_length_and_time(store: Store) -> None:
     policies = Policies(limits=Limits(max_gpus_per_job=4, max_seconds=3600.0), max_queue_length=2)
     desk = Desk(store, policies)

@@ -14,12 +14,15 @@ from corral.control.live.unit_of_work import Work
 from corral.control.ports import AttemptPhase, Store, StoreConflict
 from corral.core.jobs.lifecycle import Launch
 from corral.core.model import EndReason, JobState
-from corral.core.people.scores import score_at
+from corral.core.people.scores import Score, change_usage, score_at
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.plan.plan import Plan
 from corral.core.scheduling.plan.plan_check import PlanRejected
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from tests.unit.control.world import BOB, Desk, draft
+
+#: the time constant of scores
+T = 6 * 3600.0
 
 
 def test_a_start_writes_allocation_attempt_score_and_journal(desk: Desk) -> None:
@@ -122,6 +125,34 @@ def test_the_score_follows_what_is_held(desk: Desk) -> None:
     assert score.usage == 0.0
     assert 4 * 0.98 < score.value < 4.0
     assert score_at(score, desk.now + 6 * 3600.0, 6 * 3600.0) == pytest.approx(score.value / 2.718281828)
+
+
+def test_a_job_that_ended_while_no_server_ran_is_charged_up_to_its_end(desk: Desk) -> None:
+    (job,) = desk.started(draft("training", gpus=4))
+    began = desk.state.snapshot.scores["ann", "A10"].at
+    desk.now += 48 * 3600.0
+    desk.state = desk.loaded()
+    ended_at = began + 3600.0
+    desk.hear(job, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0, at=ended_at)
+    score = desk.loaded().snapshot.scores["ann", "A10"]
+    charged = change_usage(change_usage(Score(), 4.0, began, T), -4.0, ended_at, T)
+    assert score.usage == 0.0
+    assert score.value == pytest.approx(score_at(charged, desk.now, T))
+
+
+def test_running_jobs_without_a_score_are_charged_from_their_begin(desk: Desk, store: Store) -> None:
+    (job,) = desk.started(draft("training", gpus=4))
+    score = desk.state.snapshot.scores["ann", "A10"]
+    with store.write() as tx:
+        tx.scores.save({("ann", "A10"): Score(at=0.0)})
+    desk.now += 6 * 3600.0
+    desk.state = desk.loaded()
+    assert desk.state.snapshot.scores["ann", "A10"] == score
+    desk.hear(job, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
+    with store.read() as tx:
+        stored = tx.scores.all()["ann", "A10"]
+    assert stored.usage == 0.0, "not below zero"
+    assert stored.value == pytest.approx(4 * (1 - 2.718281828**-1), rel=1e-3)
 
 
 def test_two_servers_cannot_both_write(desk: Desk, store: Store) -> None:

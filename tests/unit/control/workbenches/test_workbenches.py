@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from corral.control.errors import Invalid, Missing, NotFound
+from corral.control.errors import Missing, NotFound
 from corral.control.jobs import jobs
 from corral.control.jobs.job_kinds import HOST_COMMAND
 from corral.control.jobs.jobs import JobDraft
@@ -52,6 +52,24 @@ def started(desk: Desk, **spec: Any) -> Job:
     return desk.job(record.job.id)
 
 
+def test_jupyter_and_ssh_are_switches_and_both_may_be_off(desk: Desk) -> None:
+    record = desk.do(workbenches.create, ANN, draft(jupyter=False, ssh=False), [])
+    assert (record.job.kind, workbenches.is_workbench(record)) == (JobKind.WORKBENCH, True)
+
+
+def test_without_a_word_ssh_is_on_where_it_can_be_offered(desk: Desk) -> None:
+    def made(name: str, missing: list[Tool], **spec: Any) -> bool:
+        asked = replace(draft(ssh=True, **spec), name=name)
+        record: JobRecord = desk.do(workbenches.create, ANN, asked, missing, ssh_if_possible=True)
+        return record.spec.ssh
+
+    assert made("no-key", []) is False
+    desk.do(add_key, "ann")
+    assert made("a-key", []) is True
+    assert made("no-sshd", [Tool.SSHD]) is False
+    assert made("an-image", [], image="docker.io/library/python:3") is False
+
+
 def test_it_is_a_job_that_runs_corrals_own_program(desk: Desk) -> None:
     record = desk.do(workbenches.create, ANN, draft(idle_stop_seconds=60.0), [])
     assert record.job.kind is JobKind.WORKBENCH
@@ -63,7 +81,6 @@ def test_it_is_a_job_that_runs_corrals_own_program(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("spec", "missing", "refusal", "field"),
     [
-        ({"jupyter": False}, [], Invalid, "jupyter"),
         ({"ssh": True}, [], Missing, "ssh"),
         ({}, [Tool.JUPYTER], Missing, "jupyter"),
         ({"jupyter": False, "ssh": True}, [Tool.SSHD], Missing, "ssh"),

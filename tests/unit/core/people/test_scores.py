@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.people.scores import Score, change_usage, charge_afterwards, score_at
+from corral.core.people.scores import Score, change_usage, charge_afterwards, score_at, with_unrecorded
 
 HOUR = 3600.0
 T = 6 * HOUR
@@ -65,3 +65,46 @@ def test_what_was_held_without_being_known_counts_as_if_it_had_been() -> None:
     found_out = charge_afterwards(before, 2.0, HOUR, 3 * HOUR, T)
     assert found_out.value == pytest.approx(known.value)
     assert found_out.usage == known.usage
+
+
+#: allocations of one user: when each begins, its GPUs, how long it runs, and how much later its end is noticed
+histories = st.lists(
+    st.tuples(st.floats(0, 40 * HOUR), st.integers(1, 16), st.floats(60, 8 * HOUR), st.floats(0, 12 * HOUR)),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(histories)
+def test_ends_that_are_noticed_late_are_charged_up_to_the_end(history: list[tuple[float, int, float, float]]) -> None:
+    moments = [(begin, float(gpus), begin) for begin, gpus, _, _ in history]
+    moments += [(begin + ran + late, -float(gpus), begin + ran) for begin, gpus, ran, late in history]
+    score = Score()
+    for noticed, delta, happened in sorted(moments):
+        score = change_usage(score, delta, noticed, T, since=happened)
+        assert score.value >= 0.0
+    exact = Score()
+    for happened, delta in sorted((begin, delta) for _, delta, begin in moments):
+        exact = change_usage(exact, delta, happened, T)
+    until = max(noticed for noticed, _, _ in moments) + HOUR
+    assert score.usage == 0.0
+    assert score_at(score, until, T) == pytest.approx(score_at(exact, until, T), rel=1e-6, abs=1e-9)
+
+
+@given(histories, st.integers(0, 8))
+def test_running_allocations_without_a_record_are_charged_from_their_begin(
+    history: list[tuple[float, int, float, float]], recorded: int
+) -> None:
+    held = sorted((begin, float(gpus)) for begin, gpus, _, _ in history)
+    known = None
+    for begin, gpus in held[:recorded]:
+        known = change_usage(known or Score(at=begin), gpus, begin, T)
+    found = with_unrecorded(known, reversed(held), T)
+    now = held[-1][0] + HOUR
+    by_rule = sum(gpus * -math.expm1(-(now - begin) / T) for begin, gpus in held)
+    assert found.usage == pytest.approx(sum(gpus for _, gpus in held))
+    assert score_at(found, now, T) == pytest.approx(by_rule)
+    for _, gpus in held:
+        found = change_usage(found, -gpus, now, T)
+    assert found.usage == 0.0
+    assert found.value >= 0.0

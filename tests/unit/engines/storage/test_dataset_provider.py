@@ -13,6 +13,7 @@ import pytest
 from corral.datasets import Commit, DirectoryBlobs, DirectoryVersions, Repository
 from corral.engines.attempts.claims import CLAIM
 from corral.engines.attempts.instance_messages import StorageSpec
+from corral.engines.storage import job_mounts, mount_namespace
 from corral.engines.storage.datasets import DatasetProvider
 from corral.engines.storage.provider import CannotProvide, Surroundings
 
@@ -90,15 +91,65 @@ def test_a_version_is_checked_out_once_and_cannot_be_written(node: Node) -> None
     assert (place / "one").stat().st_ctime_ns == written
 
 
-def test_one_that_was_changed_is_left_to_its_users_and_checked_out_anew(node: Node) -> None:
+def change(place: Path) -> None:
+    os.chmod(place / "one", 0o644)
+    (place / "one").write_text("2")
+
+
+def test_one_that_was_changed_is_removed_and_checked_out_anew(node: Node) -> None:
     commit = node.commit("digits", one="1")
-    first = node.provide(commit)
-    os.chmod(first / "one", 0o644)
-    (first / "one").write_text("2")
+    change(node.provide(commit))
     second = node.provide(commit, "j-2.1")
-    assert second != first
     assert (second / "one").read_text() == "1"
     assert any("was changed" in words for words in node.said)
+    assert [path.name for path in node.cache.glob(f"{commit.id}.?")] == [second.name]
+
+
+def test_one_that_was_changed_is_left_to_its_users_and_removed_after_them(node: Node) -> None:
+    commit, other = node.commit("digits", one="1"), node.commit("letters", one="a")
+    mark = node.root / "j-1.1"
+    mark.touch()
+    first = node.provide(commit, "j-1.1", mark)
+    change(first)
+    second = node.provide(commit, "j-2.1")
+    assert second != first
+    assert ((first / "one").read_text(), (second / "one").read_text()) == ("2", "1")
+    assert node.provide(commit, "j-3.1") == second
+    mark.unlink()
+    node.provide(other, "j-4.1")
+    assert not first.exists(), "the next job on the node notices that no attempt uses it"
+    assert second.exists()
+    assert node.checkouts() == {commit.id, other.id}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has permissions to lose: run as root")
+def test_root_itself_cannot_write_where_nothing_can_be_mounted(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = node.provide(node.commit("digits", one="1"))
+
+    def refused() -> None:
+        raise PermissionError(1, "Operation not permitted", "a mount namespace")
+
+    monkeypatch.setattr(mount_namespace, "enter", refused)
+    spec = StorageSpec(
+        kind="dataset",
+        name="digits",
+        path="/data",
+        read_only=True,
+        source=str(place),
+        link="digits",
+        id="d-1",
+        version=place.stem,
+        size_bytes=0,
+        prefetch=False,
+        access={},
+    )
+    attack = f"cat {place}/one; ! touch {place}/new && ! chmod u+w {place}/one && ! echo 2 > {place}/one"
+    pid = os.fork()
+    if pid == 0:
+        job_mounts.enter_mounts([spec], None, "", str(node.root), node.said.append)
+        os.execv("/bin/sh", ["sh", "-c", f"{attack}; [ $? = 0 ]"])
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert (place / "one").read_text() == "1"
 
 
 def test_what_is_damaged_is_named_and_leaves_nothing(node: Node) -> None:

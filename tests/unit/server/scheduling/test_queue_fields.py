@@ -61,7 +61,7 @@ def test_every_setting_is_stored(store: Store) -> None:
 def test_a_request_makes_the_same_queue() -> None:
     body = {name: getattr(FULL, name) for name in SETTINGS}
     body |= {"blocking": "strict", "kinds": ["training", "preset"], "groups": ["team", "lab"]}
-    assert queue_of(QueueCreate.model_validate(body)) == FULL
+    assert queue_of(QueueCreate.model_validate(body), Blocking.BACKFILL) == FULL
 
 
 @pytest.mark.parametrize(("option", "known"), [("policy", ORDERINGS), ("placement", PLACEMENTS)])

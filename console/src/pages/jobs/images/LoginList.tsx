@@ -1,12 +1,14 @@
 /** Logins to registries. A secret only ever goes in; what is listed is whose it is and where it is used. */
 import { Badge, Group } from "@mantine/core";
-import { KeyRound, RefreshCw, Trash2 } from "lucide-react";
+import { KeyRound, List, RefreshCw, Trash2 } from "lucide-react";
+import { useState } from "react";
 
 import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { AddImageButton } from "@/pages/jobs/images/ImageList";
 import { LoginDrawer } from "@/pages/jobs/images/LoginDrawer";
+import { RegistryImages } from "@/pages/jobs/images/RegistryImages";
 import { texts } from "@/pages/jobs/images/texts";
 import { useConfirm } from "@/parts/confirm";
 import type { Column } from "@/parts/DataTable";
@@ -23,6 +25,7 @@ export function LoginList({ open, onOpen }: { open: string; onOpen: (key: string
   const t = useTexts(texts);
   const logins = useAll("/registry-logins");
   const remove = useRemove();
+  const [listed, setListed] = useState<Login>();
   const columns = useColumns();
   const opened = logins.data?.find((login) => keyOf(login) === open);
   const add = <AddImageButton label={t("addLogin")} onClick={() => onOpen("new")} />;
@@ -37,6 +40,11 @@ export function LoginList({ open, onOpen }: { open: string; onOpen: (key: string
         actions={(login) => (
           <IconActions
             actions={[
+              {
+                icon: List,
+                label: t("imagesOf", { registry: login.registry }),
+                onClick: () => setListed(login),
+              },
               {
                 icon: RefreshCw,
                 label: t("replaceName", { name: login.name }),
@@ -57,6 +65,7 @@ export function LoginList({ open, onOpen }: { open: string; onOpen: (key: string
           </EmptyState>
         }
       />
+      <RegistryImages login={listed} onClose={() => setListed(undefined)} />
       <LoginDrawer
         key={open}
         login={opened}

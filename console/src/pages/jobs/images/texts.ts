@@ -91,4 +91,14 @@ export const texts = defineTexts({
   forPlatform: ["For public images, of the platform", "用于平台的公共镜像"],
   replace: ["Replace", "替换"],
   replaceName: ["Replace {name}", "替换 {name}"],
+  imagesOf: ["Images of {registry}", "{registry} 的镜像"],
+  noneInRegistry: ["This login sees no images", "此登录看不到任何镜像"],
+  noneInRegistryHint: [
+    "Push an image to the registry first. Of a GitLab, only images of your own projects are listed.",
+    "请先向镜像仓库推送镜像。对于 GitLab，仅列出您所在项目的镜像。",
+  ],
+  repository: ["Repository", "仓库"],
+  version: ["Version", "版本"],
+  sizeOf: ["Size", "大小"],
+  madeAt: ["Made", "创建时间"],
 });

@@ -41,7 +41,8 @@ const NEXT: Readonly<Record<string, keyof typeof texts>> = {
 export function EndedPanel({ job }: { job: Job }) {
   const t = useTexts(texts);
   const reason = useEndReason();
-  const next = job.state === "completed" ? undefined : NEXT[job.end_reason ?? ""];
+  const isTemporary = job.end_reason === "evicted" && job.message.startsWith("temporary storage");
+  const next = job.state === "completed" ? undefined : isTemporary ? "nextDisk" : NEXT[job.end_reason ?? ""];
   const [color, Icon] =
     job.state === "completed"
       ? (["teal", CircleCheck] as const)

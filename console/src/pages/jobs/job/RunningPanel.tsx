@@ -34,6 +34,7 @@ export function RunningPanel({ job }: { job: Job }) {
         <Passing job={job} />
         <IdleWarning job={job} />
         <TimeUsed job={job} />
+        <TemporaryStorage job={job} />
         {job.gpus > 0 && <Readings job={job} />}
         <Where job={job} />
       </Stack>
@@ -111,6 +112,37 @@ function TimeUsed({ job }: { job: Job }) {
           value={Math.min(100, (used / limit) * 100)}
           color={used > 0.9 * limit ? "orange" : "blue"}
           aria-label={t("timeUsed")}
+          aria-valuetext={text}
+        />
+      </Progress.Root>
+    </div>
+  );
+}
+
+/** How near the job is to being evicted for what it has in temporary storage. */
+function TemporaryStorage({ job }: { job: Job }) {
+  const t = useTexts(texts);
+  const format = useFormat();
+  const disk = job.disk;
+  if (disk === null || disk === undefined) return null;
+  const { temporary_bytes: used, temporary_limit_bytes: limit } = disk;
+  if (limit === null) return <Text size="sm">{`${t("temporary")}: ${format.bytes(used)}`}</Text>;
+  const text = t("timeOf", { used: format.bytes(used), limit: format.bytes(limit) });
+  return (
+    <div>
+      <Group justify="space-between" mb={4}>
+        <Text size="sm">
+          {t("temporary")}: <b className="num">{text}</b>
+        </Text>
+        <Text size="xs" c="dimmed">
+          {t("temporaryHint")}
+        </Text>
+      </Group>
+      <Progress.Root size={8}>
+        <Progress.Section
+          value={Math.min(100, (used / limit) * 100)}
+          color={used > 0.7 * limit ? "orange" : "blue"}
+          aria-label={t("temporary")}
           aria-valuetext={text}
         />
       </Progress.Root>

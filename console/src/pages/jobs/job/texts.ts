@@ -55,6 +55,8 @@ export const texts = defineTexts({
   ended: ["Ended", "结束"],
   savedAt: ["Last checkpoint", "最近检查点"],
   now: ["Now", "当前"],
+  temporary: ["Temporary storage", "临时存储"],
+  temporaryHint: ["evicted at 90 %; volumes and outputs do not count", "达到 90% 时被驱逐；存储卷和输出不计入"],
   timeUsed: ["Time used", "已用时间"],
   timeOf: ["{used} of {limit}", "{used} / {limit}"],
   timeOpen: ["{used}, without a limit", "{used}，无上限"],

@@ -75,6 +75,12 @@ function ArrayBadge({ array }: { array: NonNullable<Job["array"]> }) {
   );
 }
 
+/** The end of the address, which distinguishes images; the whole address as its title. */
+export function ImageCell({ job }: { job: Job }) {
+  const image = job.image ?? "";
+  return image === "" ? null : <span title={image}>{image.split("/").at(-1)}</span>;
+}
+
 export function SizeCell({ job }: { job: Job }) {
   const t = useTexts(texts);
   const format = useFormat();

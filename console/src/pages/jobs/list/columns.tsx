@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 
 import type { Job } from "@/pages/jobs/actions/possible";
-import { ElapsedCell, ExpectedCell, NameCell, SizeCell, StateCell } from "@/pages/jobs/list/cells";
+import { ElapsedCell, ExpectedCell, ImageCell, NameCell, SizeCell, StateCell } from "@/pages/jobs/list/cells";
 import { texts } from "@/pages/jobs/list/texts";
 import type { Column, Sorting } from "@/parts/DataTable";
 import { Moment } from "@/parts/Moment";
@@ -22,6 +22,7 @@ export function useColumns(): readonly Column<Job>[] {
       { key: "state", title: t("state"), render: (job) => <StateCell job={job} /> },
       { key: "user", title: tc("user"), render: (job) => job.user, wide: true },
       { key: "kind", title: tc("kind"), render: (job) => tk(job.kind), wide: true },
+      { key: "image", title: t("image"), render: (job) => <ImageCell job={job} />, wide: true },
       { key: "size", title: t("size"), render: (job) => <SizeCell job={job} />, numeric: true },
       { key: "queue", title: tc("queue"), render: (job) => job.queue, wide: true },
       { key: "priority", title: t("priority"), render: (job) => job.priority, numeric: true, wide: true, sort: sorted },

@@ -47,6 +47,7 @@ export const texts = defineTexts({
   ],
   endsBy: ["ends {when} at the latest", "最迟{when}结束"],
   created: ["Submitted", "提交"],
+  image: ["Image", "镜像"],
   pinned: ["pinned", "置顶"],
   total: ["{n} {n|job|jobs}", "{n} 个作业"],
   loaded: ["{n} shown", "已显示 {n} 个"],

@@ -273,7 +273,6 @@ export const texts = defineTexts({
   ssh: ["SSH with your registered keys", "使用已登记密钥的 SSH"],
   sshNoKey: ["You have no SSH key registered.", "您尚未登记 SSH 密钥。"],
   addKey: ["Add one in settings", "到设置中添加"],
-  offersMissing: ["A workbench offers Jupyter, SSH or both", "工作台至少提供 Jupyter 或 SSH 之一"],
   idleStop: ["Stop when unused for", "闲置多久后停止"],
   idleStopHint: ["Such as 2h; empty: as the installation says", "例如 2h；留空则按系统设置"],
   // ---- plan

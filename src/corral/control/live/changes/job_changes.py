@@ -101,7 +101,7 @@ class JobChanges:
         for item in transition.instructions:
             if isinstance(item, Stop):
                 self._state.stops_sent[item.attempt_id] = None
-        self._scores.follow_job(job, after)
+        self._scores.follow_job(job, after, event)
         self._attempts.follow_job(job, after, event)
         if isinstance(event, Up):
             self._attempts.record_datasets(after, self.spec(after.id), event.at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from corral.control.live.changes.counted import Counted
 from corral.control.live.state import State
 from corral.control.ports import Transaction
+from corral.core.jobs.lifecycle import Ended, Event
 from corral.core.model import WHOLE, Allocation, Job
 from corral.core.people.scores import Score, change_usage, charge_afterwards
 from corral.core.snapshot.changes import PutScore
@@ -21,9 +22,10 @@ class ScoreChanges:
     def changes(self) -> int:
         return self._scores.changes
 
-    def follow_job(self, before: Job, after: Job) -> None:
+    def follow_job(self, before: Job, after: Job, event: Event) -> None:
         """Change the usage of the job's owner if the job's attempt began or ended.
 
+        An end that is noticed later, because no server ran, is charged up to the end.
         GPUs that are reserved for a job's next attempt while its present attempt ends are not counted: no program of
         the user runs on them yet. The score so agrees with the stored usage of attempts.
         """
@@ -34,7 +36,8 @@ class ScoreChanges:
         model = (holds or held or Allocation(grants=())).model
         delta = ((holds.total_gpu_milli if holds else 0) - (held.total_gpu_milli if held else 0)) / WHOLE
         if delta:
-            score = change_usage(self._score(after.user, model), delta, self._now, self._time_constant)
+            score = self._score(after.user, model)
+            score = change_usage(score, delta, self._now, self._time_constant, self._since(before, event))
             self._put(after.user, model, score)
 
     def charge_afterwards(self, user: str, model: str, gpu_milli: int, seconds: float) -> None:
@@ -56,6 +59,13 @@ class ScoreChanges:
     def _put(self, user: str, model: str, score: Score) -> None:
         self._scores[user, model] = score
         self._state.change(PutScore(user=user, model=model, score=score), needs_cycle=False)
+
+    def _since(self, before: Job, event: Event) -> float | None:
+        """When an attempt ended; not before its allocation began, which is when it was charged from."""
+        if not isinstance(event, Ended):
+            return None
+        attempt = self._state.attempts.get(before.attempt_id)
+        return max(event.at, attempt.planned_at if attempt else before.allocated_at or self._now)
 
     def _held_by_attempt(self, job: Job) -> Allocation | None:
         if job.allocation is None:

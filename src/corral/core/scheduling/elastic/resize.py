@@ -25,6 +25,7 @@ from corral.core.model import (
     JobKind,
     JobState,
 )
+from corral.core.people.quota import quota_kinds
 from corral.core.scheduling.backfill.planned_start import end_if_started
 from corral.core.scheduling.limits.hold_rules import spare_gpus
 from corral.core.scheduling.plan.plan import Plan, Resize, ResizeCause, Start
@@ -244,10 +245,10 @@ def _limits_on(
         yield held.by_user.get(user, 0), _milli(limits.max_gpus_per_user), _is_of(user=user)
     for name in dict.fromkeys(job.queue for job in wanted):
         yield held.by_queue.get(name, 0), _milli(snapshot.queues[name].max_gpus), _is_of(queue=name)
-    for user, kind in dict.fromkeys((job.user, job.kind) for job in wanted):
+    for user, kind in dict.fromkeys((job.user, kind) for job in wanted for kind in quota_kinds(job)):
         quota = snapshot.quotas.get((user, kind))
         has = held.of_kind(user, kind).gpu_milli
-        yield has, quota.gpu_milli if quota else None, _is_of(user=user, kind=kind)
+        yield has, quota.gpu_milli if quota else None, _counts_in_quota(user, kind)
 
 
 def _disturbance(item: Scalable, given: int, short: int, counted: int) -> tuple[bool, bool, int, int]:
@@ -430,6 +431,10 @@ def _counts_for(counts: Callable[[Job], bool]) -> Callable[[Scalable], bool]:
 
 def _is_of(**values: str) -> Callable[[Job], bool]:
     return lambda job: all(getattr(job, name) == value for name, value in values.items())
+
+
+def _counts_in_quota(user: str, kind: JobKind) -> Callable[[Job], bool]:
+    return lambda job: job.user == user and kind in quota_kinds(job)
 
 
 def _milli(gpus: int | None) -> int | None:

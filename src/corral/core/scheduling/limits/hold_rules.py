@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from corral.core.fleet.resources import asked_by, gpus_text
-from corral.core.model import WHOLE, Job, JobState
+from corral.core.model import WHOLE, Job, JobKind, JobState
+from corral.core.people.quota import Quota, quota_kinds
 from corral.core.quantities import format_duration
 from corral.core.scheduling.limits.guarantees import is_entitled, owed_to_others_milli
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
@@ -116,10 +117,16 @@ def queue_limit(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | Non
 
 def quota(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
     """The present quota applies to the next start, also of a job that was queued under a larger one."""
-    limit = snapshot.quotas.get((job.user, job.kind))
-    if limit is None:
-        return None
-    held, asked = snapshot.held.of_kind(job.user, job.kind), asked_by(job.request)
+    for kind in quota_kinds(job):
+        if (limit := snapshot.quotas.get((job.user, kind))) is not None and (
+            reason := _over_quota(snapshot, job, kind, limit)
+        ):
+            return reason
+    return None
+
+
+def _over_quota(snapshot: ClusterSnapshot, job: Job, kind: JobKind, limit: Quota) -> Reason | None:
+    held, asked = snapshot.held.of_kind(job.user, kind), asked_by(job.request)
     for name, has, wants, most in (
         ("gpus", held.gpu_milli / WHOLE, asked.gpu_milli / WHOLE, _per_whole(limit.gpu_milli)),
         ("cpus", held.cpu_milli / WHOLE, asked.cpu_milli / WHOLE, _per_whole(limit.cpu_milli)),
@@ -128,7 +135,7 @@ def quota(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
         if most is not None and wants > 0 and has + wants > most:
             return Reason(
                 rule="quota",
-                detail=f"insufficient quota for {job.kind} {name}: asks {wants:g}, holds {has:g}, limit {most:g}",
+                detail=f"insufficient quota for {kind} {name}: asks {wants:g}, holds {has:g}, limit {most:g}",
                 numbers={"resource": name, "asked": wants, "held": has, "limit": most},
             )
     return None
@@ -224,7 +231,8 @@ RULES: tuple[Rule, ...] = (
 def spare_gpus(snapshot: ClusterSnapshot, job: Job) -> int:
     """How many more GPUs than now the job may have under all limits, whether that many are free or not."""
     limits, queue, held = snapshot.limits, snapshot.queues.get(job.queue), snapshot.held
-    own, kept = job.request.total_gpu_milli, snapshot.quotas.get((job.user, job.kind))
+    own = job.request.total_gpu_milli
+    quotas = [(kind, quota) for kind in quota_kinds(job) if (quota := snapshot.quotas.get((job.user, kind)))]
     left = [
         most - has
         for has, most in (
@@ -233,7 +241,7 @@ def spare_gpus(snapshot: ClusterSnapshot, job: Job) -> int:
             (held.by_user.get(job.user, 0), _milli(limits.max_gpus_per_user)),
             (held.total_gpu_milli, _milli(limits.max_total_gpus)),
             (held.by_queue.get(job.queue, 0), _milli(queue.max_gpus if queue else None)),
-            (held.of_kind(job.user, job.kind).gpu_milli, kept.gpu_milli if kept else None),
+            *((held.of_kind(job.user, kind).gpu_milli, quota.gpu_milli) for kind, quota in quotas),
         )
         if most is not None
     ]

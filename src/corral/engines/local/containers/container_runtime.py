@@ -141,6 +141,13 @@ def remove_container(runtime: ContainerRuntime, name: str) -> None:
     _output(runtime, [runtime.program, *runtime.global_options, "rm", "--force", "--volumes", *at_once, name])
 
 
+def layer_of(runtime: ContainerRuntime, name: str) -> str:
+    """The directory of the host with what a container has changed in its image; "" if the runtime names none."""
+    program = [runtime.program, *runtime.global_options]
+    path = _output(runtime, [*program, "container", "inspect", "--format", "{{.GraphDriver.Data.UpperDir}}", name])
+    return path if os.path.isabs(path := path.strip()) else ""
+
+
 def in_background(work: Callable[[], object]) -> None:
     """Run a function that may take long and whose result is not needed."""
     threading.Thread(target=work, name="containers", daemon=True).start()

@@ -79,7 +79,7 @@ def _enter(
         cgroup.join()
     enter_job(
         spec["command"],
-        {**spec["env"], **_entered_storage(storage)},
+        {**spec["env"], **_entered_storage(storage, output)},
         workdir,
         parent=supervisor,
         output=output,
@@ -90,8 +90,13 @@ def _enter(
     )
 
 
-def _entered_storage(storage: InstanceStorage) -> dict[str, str]:
+def _entered_storage(storage: InstanceStorage, output: int) -> dict[str, str]:
     try:
-        return storage.enter()
+        return storage.enter(lambda line: _write_line(output, line))
     except OSError as error:
         raise ExecFailed(f"the job's storage cannot be mounted: {placed_reason(error)}") from error
+
+
+def _write_line(output: int, text: str) -> None:
+    """Into the job's output, in front of the program's own."""
+    os.write(output, f"corral: {text}\n".encode())

@@ -213,7 +213,7 @@ class Supervisor:
         try:
             workdir = self._make_places()
             if self._container:
-                self._container.write_environment({**self._spec["env"], **self._storage.seen_in_container()})
+                self._container.write_environment({**self._spec["env"], **self._storage.seen_in_container(self._say)})
             if self._cgroup:
                 self._cgroup.create()
             process = start_job(self._spec, workdir, self._container, self._storage, self._cgroup)

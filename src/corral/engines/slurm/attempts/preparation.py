@@ -24,6 +24,8 @@ from corral.control.live.worker import Worker
 from corral.control.ports import AttemptPhase, AttemptStatus, LaunchOrder
 from corral.engines.attempts.instance_messages import StorageSpec
 from corral.engines.slurm.attempts.run_directory import Layout
+from corral.engines.slurm.attempts.storage import with_sources
+from corral.engines.storage.job_mounts import dataset_lines
 from corral.engines.storage.storage_specs import StoragePlaces, preparer_spec
 
 #: More would only make all of them slower.
@@ -168,6 +170,9 @@ class Preparations:
         if missing and not prepared.problem:
             code = process.returncode
             prepared.problem = f"the process that prepares {', '.join(missing)} ended with code {code}"
+        if not prepared.problem:
+            found = with_sources(preparation.specs, prepared.sources)
+            prepared.log_lines += dataset_lines(found, {spec["path"]: spec["source"] for spec in found})
         return prepared
 
     def _start(self, preparation: _Preparation) -> subprocess.Popen[bytes] | None:

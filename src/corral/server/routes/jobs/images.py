@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
+from corral.control.errors import Invalid
 from corral.control.jobs import images
 from corral.control.live.unit_of_work import Caller
 from corral.control.records import ImageRecord, RegistryCredentialRecord
@@ -14,16 +15,19 @@ from corral.server.auth.secret_box import SecretUnreadable
 from corral.server.http.paging import Cursor, Limit, page_of
 from corral.server.http.problems import Problem
 from corral.server.http.strict_route import problems, resource_router
+from corral.server.jobs.registry_listing import ListingFailed, RegistryAccess, images_of
 from corral.server.schemas.base import ListView
 from corral.server.schemas.jobs.images import (
     ImageCreate,
     ImageEdit,
     ImageView,
     LoginPut,
+    RegistryImageView,
     RegistryLoginView,
     image_values,
     image_view,
     login_view,
+    registry_image_view,
 )
 
 router = resource_router("", "images")
@@ -96,6 +100,46 @@ async def delete_registry_login(
 ) -> Response:
     await context.execute(images.delete_login, caller, login, is_platform=platform)
     return Response(status_code=204)
+
+
+@router.get("/registry-logins/{login}/images", operation_id="list_registry_images", responses=problems(404, 502))
+async def list_registry_images(
+    login: str,
+    caller: AnyCaller,
+    context: Context,
+    repository: Annotated[
+        str | None, Query(max_length=253, pattern=r"^[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$", description="Only this one.")
+    ] = None,
+    platform: Platform = False,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> ListView[RegistryImageView]:
+    """The images that this login can see in its registry: of a GitLab, those of the projects of its owner. Registries
+    must be named by an operator in `images.registries`."""
+    record = await context.read(images.own_login, caller, login, is_platform=platform)
+    places = {place.removeprefix("http://"): place for place in context.settings.images.registries}
+    if record.registry not in places:
+        raise Invalid(
+            f"the images of {record.registry} are not listed here: an operator adds it to images.registries in "
+            "corral.yaml",
+            field="login",
+        )
+    place = places[record.registry]
+    try:
+        secret = context.box.decrypt(record.secret)
+        access = RegistryAccess(
+            host=record.registry,
+            url=place if place.startswith("http://") else f"https://{place}",
+            username=record.username,
+            secret=secret,
+        )
+        found = await images_of(access, repository)
+    except SecretUnreadable as error:
+        raise Problem(503, "Secrets cannot be read", f"{error}.", slug="secret-unreadable") from None
+    except ListingFailed as error:
+        raise Problem(502, "The registry cannot be listed", f"{error}.", slug="registry-failed") from None
+    views = [registry_image_view(image) for image in found]
+    return page_of(views, key=lambda view: (view.repository, view.version), limit=limit, cursor=cursor)
 
 
 def _view(image: ImageRecord, caller: Caller) -> ImageView:

@@ -46,7 +46,7 @@ from corral.server.jobs.preset_files import filled
 from corral.server.scheduling.estimate_worker import Current
 from corral.server.schemas.base import ListView
 from corral.server.schemas.jobs.job_bodies import JobBatch, JobClone, JobCreate, JobEdit, JobMove, JobResize
-from corral.server.schemas.jobs.jobs import AttemptView, JobCountsView, JobView, attempt_view, job_view
+from corral.server.schemas.jobs.jobs import AttemptView, JobCountsView, JobView, attempt_view, disk_view, job_view
 from corral.server.schemas.monitoring.measurements import usage_view
 from corral.server.schemas.scheduling.explain import PlanView, WhyView, plan_view, why_view
 
@@ -172,7 +172,9 @@ async def get_job(job: str, caller: AnyCaller, context: Context) -> JobView:
 
     record, used, warning = await context.read(read)
     used_so_far = usage_view(usage_totals(used, context.clock.now()))
-    return job_view(record, caller, used_so_far, warning, context.estimate_worker.of(record.job))
+    view = job_view(record, caller, used_so_far, warning, context.estimate_worker.of(record.job))
+    disk = context.disk_watch.latest(record.job.attempt_id) if record.job.state is JobState.RUNNING else None
+    return view.model_copy(update={"disk": disk_view(disk, context.disk_watch.limits)}) if disk else view
 
 
 @router.patch("/jobs/{job}", operation_id="edit_job", responses=problems(404, 409))

@@ -43,7 +43,7 @@ async def list_queues(
 
 @router.post("", status_code=201, operation_id="create_queue", responses=problems(403, 409))
 async def create_queue(body: QueueCreate, caller: Operator, context: Context) -> QueueView:
-    queue = await context.execute(queues.create, caller, queue_of(body))
+    queue = await context.execute(queues.create, caller, queue_of(body, context.settings.scheduling.blocking))
     return await _shown(context, queue.name)
 
 
@@ -75,8 +75,9 @@ async def delete_queues(body: NamesDelete, caller: Operator, context: Context) -
 async def get_queue_order(name: str, caller: AnyCaller, context: Context) -> OrderView:
     """The waiting jobs in their order, by waiting line: the first 500 of each, and the caller's own."""
     lines, others, homes = await context.inspect(_order, context.clock.now(), name, caller.name)
-    expected = context.estimate_worker.of
-    return OrderView(lines=[line_view(line, caller, expected, homes) for line in lines], waiting_for_others=others)
+    expected, shows_names = context.estimate_worker.of, context.settings.scheduling.show_queued_names
+    shown = [line_view(line, caller, expected, homes, shows_names=shows_names) for line in lines]
+    return OrderView(lines=shown, waiting_for_others=others)
 
 
 async def _shown(context: Context, name: str) -> QueueView:

@@ -41,7 +41,7 @@ async def create_workbench(
     """Create a workbench and start it, unless it is held. Refused if a program that it needs is missing."""
     draft = workbench_draft(body)
     missing = await asyncio.to_thread(context.workbenches.missing, caller.name, draft.spec, draft.request)
-    record = await context.execute(workbenches.create, caller, draft, missing)
+    record = await context.execute(workbenches.create, caller, draft, missing, ssh_if_possible=body.ssh is None)
     return await _shown(context, request, caller, record)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from corral.control.records import ImageRecord, RegistryCredentialRecord, Visibility
+from corral.server.jobs.registry_listing import FoundImage
 from corral.server.schemas.base import Body, Description, Label, Text, View, rfc3339
 
 VisibilityWord = Literal["private", "shared", "public"]
@@ -68,6 +69,26 @@ class RegistryLoginView(View):
     username: str
     platform: bool
     created_at: str
+
+
+class RegistryImageView(View):
+    """An image of a registry, which may or may not be known to corral by a name."""
+
+    address: str = Field(description="For `image` of a job.")
+    repository: str
+    version: str
+    size_bytes: int | None = Field(description="Compressed, as it is pulled; null: the registry does not say.")
+    created_at: str | None
+
+
+def registry_image_view(found: FoundImage) -> RegistryImageView:
+    return RegistryImageView(
+        address=found.address,
+        repository=found.repository,
+        version=found.version,
+        size_bytes=found.size_bytes,
+        created_at=found.created_at,
+    )
 
 
 def image_values(body: ImageCreate | ImageEdit) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from corral.server.scheduling.estimate_worker import Current
 from corral.server.schemas.base import Number, View, number, rfc3339, rfc3339_or_none
 from corral.server.schemas.monitoring.measurements import UsageView
 from corral.server.schemas.scheduling.estimates import EstimatedStartView, estimated_start_view
+from corral.server.settings.disk_limits import DiskLimits
+from corral.server.system.disk_watch import JobDisk
 
 
 class GrantView(View):
@@ -57,6 +59,26 @@ class IdleWarningView(View):
     deadline: str
     #: when it was given more time, which can be done once
     extended_at: str | None
+
+
+class JobDiskView(View):
+    """What a running job has on the disk of its node, as it was last measured."""
+
+    bytes: int = Field(description="Its directory, its working directory, local and temporary storage.")
+    limit_bytes: int | None = Field(
+        description="Above it the job fails with `disk_quota`; requested local storage comes on top."
+    )
+    temporary_bytes: int = Field(description="Its temporary directory, and its changes to its image.")
+    temporary_limit_bytes: int | None = Field(description="The job is evicted at 90 % of it.")
+
+
+def disk_view(disk: JobDisk, limits: DiskLimits) -> JobDiskView:
+    return JobDiskView(
+        bytes=disk.bytes,
+        limit_bytes=limits.job_bytes,
+        temporary_bytes=disk.temporary_bytes,
+        temporary_limit_bytes=limits.temporary_bytes,
+    )
 
 
 class ArrayView(View):
@@ -160,6 +182,11 @@ class JobView(View):
     array: ArrayView | None = None
     usage: UsageView | None = Field(
         default=None, description="What the job has held and used in all its attempts; only set for a single job."
+    )
+    disk: JobDiskView | None = Field(
+        default=None,
+        description="Disk use of a running job; null: not measured yet, or its disk cannot be measured. Only set for a "
+        "single job.",
     )
     estimated_start: EstimatedStartView | None = Field(
         default=None,

@@ -29,7 +29,11 @@ class QueueEdit(Body):
     """Changes to a queue. Fields that are left out keep their values; null removes a limit."""
 
     policy: Label = "fair-share"
-    blocking: Literal["strict", "backfill"] = "backfill"
+    blocking: Literal["strict", "backfill"] = Field(
+        default="backfill",
+        description="strict: later jobs of the same GPU model wait for the first one. A new queue has the setting "
+        "scheduling.blocking unless this is given.",
+    )
     placement: Label = "fragmentation"
     weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
     guaranteed_gpus: GpuCount = Field(
@@ -130,9 +134,10 @@ def changes_of(body: QueueEdit) -> dict[str, Any]:
     return changes
 
 
-def queue_of(body: QueueCreate) -> Queue:
+def queue_of(body: QueueCreate, blocking: Blocking) -> Queue:
+    """`blocking` is the installation's, for a queue that names none."""
     # In the model, placement has another default: that of journal entries from before placement could be chosen.
-    return Queue(**{"placement": body.placement, **changes_of(body)})
+    return Queue(**{"placement": body.placement, "blocking": blocking, **changes_of(body)})
 
 
 def queue_view(view: views.QueueView) -> QueueView:
@@ -149,24 +154,32 @@ def queue_view(view: views.QueueView) -> QueueView:
 
 
 def line_view(
-    view: views.LineView, caller: Caller, expected: Callable[[Job], Current | None], homes: Homes
+    view: views.LineView,
+    caller: Caller,
+    expected: Callable[[Job], Current | None],
+    homes: Homes,
+    *,
+    shows_names: bool = False,
 ) -> LineView:
+    """`shows_names`: also of jobs that the caller may not see otherwise."""
     return LineView(
         model=view.key.model,
         line="gang" if view.key.is_gang else "single",
         length=view.length,
-        jobs=[_ordered_job(place, caller, expected(place.job), homes) for place in view.places],
+        jobs=[_ordered_job(place, caller, expected(place.job), homes, shows_names) for place in view.places],
     )
 
 
-def _ordered_job(place: views.LinePlace, caller: Caller, expected: Current | None, homes: Homes) -> OrderedJobView:
+def _ordered_job(
+    place: views.LinePlace, caller: Caller, expected: Current | None, homes: Homes, shows_names: bool
+) -> OrderedJobView:
     job = place.job
     shown = may_see_job(caller, job.user)
     known = place.planned_start is not None and math.isfinite(place.planned_start)
     return OrderedJobView(
         position=place.position,
         id=job.id if shown else None,
-        name=job.name if shown else None,
+        name=job.name if shown or shows_names else None,
         user=job.user,
         gpus=number(job.request.gpus + job.request.gpu_milli / WHOLE),
         nodes=job.request.nodes,

@@ -28,7 +28,11 @@ class WorkbenchCreate(JobSettings):
 
     name: Label
     jupyter: bool = Field(default=True, description="Offer JupyterLab through this server.")
-    ssh: bool = Field(default=False, description="Allow the owner's registered SSH keys to log in.")
+    ssh: bool | None = Field(
+        default=None,
+        description="Allow the owner's registered SSH keys to log in; null: yes, if there is a key and the node has an "
+        "SSH server. With an image, null means no.",
+    )
     workdir: Directory | None = Field(
         default=None,
         description="Working directory; default: a directory of its own, kept until the workbench is deleted.",
@@ -73,7 +77,7 @@ class WorkbenchView(View):
 def workbench_draft(body: WorkbenchCreate) -> JobDraft:
     given = body.model_dump(exclude_unset=True, exclude=set(_OWN_FIELDS))
     draft = draft_of(JobCreate.model_validate({**given, "command": list(HOST_COMMAND)}))
-    spec = replace(draft.spec, jupyter=body.jupyter, ssh=body.ssh, idle_stop_seconds=body.idle_stop)
+    spec = replace(draft.spec, jupyter=body.jupyter, ssh=body.ssh is not False, idle_stop_seconds=body.idle_stop)
     return replace(draft, spec=spec)
 
 

@@ -71,7 +71,10 @@ def test_a_quota_counts_jobs_of_one_kind() -> None:
     reason = held_by(snapshot, waiting(2, gpus=1))
     assert (reason.rule, reason.numbers) == ("quota", {"resource": "gpus", "asked": 1.0, "held": 4.0, "limit": 4.5})
     assert first_reason(snapshot, waiting(2, gpu_milli=500), NOW) is None
-    assert first_reason(snapshot, waiting(2, gpus=1, kind=JobKind.PRESET), NOW) is None
+    assert first_reason(snapshot, waiting(2, gpus=1, kind=JobKind.WORKBENCH), NOW) is None
+    assert held_by(snapshot, waiting(2, gpus=1, kind=JobKind.PRESET)).rule == "quota", "it is a training too"
+    gang = waiting(2, gpus=1, nodes=2, kind=JobKind.PRESET)
+    assert first_reason(snapshot, gang, NOW) is None, "it is a distributed one"
 
 
 def test_a_deleted_queue_and_a_foreign_pool_hold_a_job() -> None:

@@ -162,7 +162,6 @@ function checkProgram(draft: Draft, facts: Facts, speech: Speech, report: Report
   const { t } = speech;
   if (draft.kind === "preset") return checkParameters(draft, facts, speech, report);
   if (draft.kind === "workbench") {
-    if (!draft.jupyter && !draft.ssh) report("jupyter", t("offersMissing"));
     if (draft.ssh && !facts.hasKeys) report("ssh", t("sshNoKey"));
     const wrong = wrongDuration(draft.idle_stop, t, 1);
     if (wrong !== undefined) report("idle_stop", wrong);
