@@ -37,7 +37,7 @@ def status(terminal: Terminal) -> None:
 
 
 def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView], names: Mapping[str, str]) -> list[str]:
-    reserved = overview["gpus_reserved"]
+    reserved = overview.get("gpus_reserved", 0)
     lines = [
         WIDE_RULE,
         "corral Status",
@@ -113,7 +113,7 @@ def _document(
         "total_nodes": overview["nodes"],
         "total_gpus": overview["gpus"],
         "free_gpus": overview["gpus_free"],
-        "reserved_gpus": overview["gpus_reserved"],
+        "reserved_gpus": overview.get("gpus_reserved", 0),
         "allocated_gpus": overview["gpus_allocated"],
         "active_tasks": _active(overview),
         "queued_tasks": overview["queued"],

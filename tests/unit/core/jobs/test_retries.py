@@ -1,125 +1,144 @@
-"""Retries of failed programs: which failures, how often, where and when; and crash loops."""
+"""Which ends are tried again: one row per reason, as the documentation has them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from corral.core.jobs.lifecycle import Ended, Planned, StartRequested, Up, advance
-from corral.core.jobs.retries import CRASH_SECONDS, CRASHES, WORDS, is_retried, read_retry_on
-from corral.core.model import Allocation, EndReason, Grant, Job, JobState, Request
+from corral.core.jobs.backoff import BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, MOST_FAULTS, backoff_seconds
+from corral.core.jobs.lifecycle import Ended, Planned, StartRequested, StopRequested, Up, advance
+from corral.core.model import Allocation, EndReason, Grant, Job, JobState
 
+ALLOCATION = Allocation(grants=(Grant(node="n1", gpus=("g1", "g2")), Grant(node="n2", gpus=("g5", "g6"))), model="A10")
+DOCUMENTATION = Path(__file__).parents[4] / "docs" / "how-to" / "jobs" / "submit-jobs.md"
 
-def job(**values: object) -> Job:
-    base = Job(id="j-1", name="train", user="ann", request=Request(gpus=1), retry_on=("any",))
-    return replace(base, **values)  # type: ignore[arg-type]
-
-
-def attempt(one: Job, at: float, seconds: float, *, node: str = "n1", **end: object) -> Job:
-    """The job after another attempt that ran for so long."""
-    if one.state is not JobState.QUEUED:
-        one = advance(one, StartRequested(at=at)).job
-    allocation = Allocation(grants=(Grant(node=node, gpus=(f"{node}/0",)),), model="A10")
-    one = advance(one, Planned(at=at, allocation=allocation)).job
-    one = advance(one, Up(at=at)).job
-    ended = {"reason": EndReason.EXIT_CODE, "exit_code": 1, **end}
-    return advance(one, Ended(at=at + seconds, **ended)).job  # type: ignore[arg-type]
-
-
-#: what the job asks for, the end, and whether it is tried again
-CASES: list[tuple[tuple[str, ...], EndReason, int | None, bool]] = [
-    ((), EndReason.EXIT_CODE, 1, False),
-    (("exit",), EndReason.EXIT_CODE, 1, True),
-    (("exit",), EndReason.OOM_KILLED, 137, False),
-    (("oom",), EndReason.OOM_KILLED, 137, True),
-    (("oom",), EndReason.EXIT_CODE, 1, False),
-    (("75", "oom"), EndReason.EXIT_CODE, 75, True),
-    (("75",), EndReason.EXIT_CODE, 7, False),
-    (("node", "gpu"), EndReason.EXIT_CODE, 1, False),
-    (("any",), EndReason.EXIT_CODE, 3, True),
-    (("any",), EndReason.OOM_KILLED, 137, True),
-    (("any",), EndReason.IMAGE_PULL_ERROR, None, True),
-    (("any",), EndReason.LAUNCH_ERROR, None, False),
-    (("any",), EndReason.TIMED_OUT, None, False),
+#: reason of the end, state after it, platform failures counted, what the next attempt avoids
+BY_ITSELF = [
+    (EndReason.EXIT_CODE, JobState.FAILED, 0, ()),
+    (EndReason.OOM_KILLED, JobState.FAILED, 0, ()),
+    (EndReason.TIMED_OUT, JobState.FAILED, 0, ()),
+    (EndReason.DISK_QUOTA, JobState.FAILED, 0, ()),
+    (EndReason.LAUNCH_ERROR, JobState.FAILED, 0, ()),
+    (EndReason.IMAGE_PULL_ERROR, JobState.FAILED, 0, ()),
+    (EndReason.LOST, JobState.QUEUED, 1, ()),
+    (EndReason.NODE_LOST, JobState.QUEUED, 1, ("n1", "n2")),
+    (EndReason.GPU_FAILED, JobState.QUEUED, 1, ("g1", "g2", "g5", "g6")),
 ]
+#: why corral or a person stopped it, state after it, faults counted, what is avoided of a named n1 or g5
+BY_A_STOP = [
+    (EndReason.STOPPED_BY_USER, (), JobState.STOPPED, 0, ()),
+    (EndReason.STOPPED_BY_OPERATOR, (), JobState.STOPPED, 0, ()),
+    (EndReason.EVICTED, (), JobState.STOPPED, 0, ()),
+    (EndReason.TIMED_OUT, (), JobState.FAILED, 0, ()),
+    (EndReason.DISK_QUOTA, (), JobState.FAILED, 0, ()),
+    (EndReason.PREEMPTED, (), JobState.QUEUED, 0, ()),
+    (EndReason.NODE_LOST, ("n1",), JobState.QUEUED, 1, ("n1",)),
+    (EndReason.GPU_FAILED, ("g5",), JobState.QUEUED, 1, ("g5",)),
+]
+#: they end no attempt: the job never began, or goes on at once
+WITHOUT_A_ROW = {EndReason.DEPENDENCY_FAILED, EndReason.RESIZED, EndReason.MOVED}
 
 
-@pytest.mark.parametrize(("retry_on", "reason", "code", "expected"), CASES)
-def test_which_failures_lead_to_another_attempt(
-    retry_on: tuple[str, ...], reason: EndReason, code: int | None, expected: bool
+def running(max_retries: int = 3) -> Job:
+    job = advance(Job(id="j-1", name="name", user="ann", max_retries=max_retries), StartRequested(at=0.0)).job
+    job = advance(job, Planned(at=0.0, allocation=ALLOCATION)).job
+    return advance(job, Up(at=1.0)).job
+
+
+@pytest.mark.parametrize(("reason", "state", "faults", "avoided"), BY_ITSELF)
+def test_an_attempt_that_ended_by_itself(
+    reason: EndReason, state: JobState, faults: int, avoided: tuple[str, ...]
 ) -> None:
-    assert is_retried(job(retry_on=retry_on), reason, code) is expected
-    after = attempt(job(retry_on=retry_on), 0, 100, reason=reason, exit_code=code)
-    assert (after.state is JobState.QUEUED) is expected
-    assert after.retries == expected
+    after = advance(running(), Ended(at=10.0, reason=reason, exit_code=3, message="as it was")).job
+    assert (after.state, after.faults, after.avoid_nodes + after.avoid_gpus) == (state, faults, avoided)
+    assert after.retries == 0, "a fault of the platform is not the user's"
+    assert after.message == "as it was"
+    assert after.not_before == (10.0 + backoff_seconds(1) if faults else 0.0)
 
 
-def test_each_retry_waits_longer_and_avoids_the_node() -> None:
-    one, at = job(max_retries=3), 0.0
-    for retry, pause in ((1, 5), (2, 10), (3, 20)):
-        one = attempt(one, at, 100, node=f"n{retry}")
-        assert (one.state, one.retries, one.not_before) == (JobState.QUEUED, retry, at + 100 + pause)
-        assert one.avoid_nodes == tuple(f"n{number}" for number in range(1, retry + 1))
-        assert f"retry {retry} of 3" in one.message
-        at = one.not_before
-    one = attempt(one, at, 100, node="n4")
-    assert (one.state, one.exit_code) == (JobState.FAILED, 1)
-    assert one.message.endswith("all 3 retries were used")
+def test_only_what_failed_is_avoided_where_the_engine_can_tell() -> None:
+    after = advance(running(), Ended(at=10.0, reason=EndReason.NODE_LOST, failed=("n2",))).job
+    assert (after.state, after.avoid_nodes) == (JobState.QUEUED, ("n2",))
 
 
-def test_a_crash_loop_ends_early_and_says_so() -> None:
-    one, at = job(max_retries=20), 0.0
-    for _ in range(CRASHES - 1):
-        one = attempt(one, at, 2)
-        assert one.state is JobState.QUEUED
-        at = one.not_before
-    one = attempt(one, at, 2)
-    assert one.state is JobState.FAILED
-    assert "a crash loop: it failed 3 times within seconds of its start" in one.message
-    assert "the other 18 retries are not used" in one.message
+@pytest.mark.parametrize(("reason", "failed", "state", "faults", "avoided"), BY_A_STOP)
+def test_an_attempt_that_was_stopped(
+    reason: EndReason, failed: tuple[str, ...], state: JobState, faults: int, avoided: tuple[str, ...]
+) -> None:
+    stopping = advance(running(), StopRequested(at=5.0, reason=reason, failed=failed)).job
+    # How it dies of it makes no difference: not even a good end.
+    for code in (0, 143):
+        after = advance(stopping, Ended(at=10.0, reason=EndReason.EXIT_CODE, exit_code=code)).job
+        assert (after.state, after.faults, after.avoid_nodes + after.avoid_gpus) == (state, faults, avoided)
+        assert after.retries == 0
 
 
-def test_work_that_was_saved_is_no_crash_loop() -> None:
-    one, at = job(max_retries=20), 0.0
-    for _ in range(CRASHES + 2):
-        one = attempt(replace(one, checkpointed_at=at + 1), at, 2)
-        assert one.state is JobState.QUEUED
-        at = one.not_before
+def test_every_reason_has_a_row() -> None:
+    assert {row[0] for row in (*BY_ITSELF, *BY_A_STOP)} | WITHOUT_A_ROW == set(EndReason)
 
 
-def test_no_retries_means_none() -> None:
-    assert attempt(job(max_retries=0), 0, 100).state is JobState.FAILED
+FAULTS = [EndReason.LOST, EndReason.NODE_LOST, EndReason.GPU_FAILED]
 
 
-def test_a_new_start_has_all_its_retries() -> None:
-    one = attempt(job(max_retries=1), 0, 100)
-    one = attempt(one, 200, 100)
-    assert one.state is JobState.FAILED
-    again = attempt(one, 400, 100)
-    assert (again.state, again.retries) == (JobState.QUEUED, 1)
+@pytest.mark.parametrize("reason", FAULTS)
+def test_no_more_than_was_allowed(reason: EndReason) -> None:
+    """Without retries a job is never run twice by itself; it may be launched again if its program never began."""
+    job = running(max_retries=0)
+    ended = advance(job, Ended(at=2.0, reason=reason)).job
+    assert ended.state is JobState.FAILED
+    assert "no retries" in ended.message
+    stopping = advance(job, StopRequested(at=2.0, reason=reason)).job
+    assert advance(stopping, Ended(at=3.0, reason=EndReason.EXIT_CODE, exit_code=143)).job.state is JobState.FAILED
+    starting = replace(job, state=JobState.STARTING, started_at=None)
+    assert advance(starting, Ended(at=2.0, reason=reason)).job.state is JobState.QUEUED
 
 
-@given(st.lists(st.floats(0.1, 200), min_size=1, max_size=12), st.integers(0, 8))
-def test_a_job_ends_after_its_retries_at_the_latest(seconds: list[float], most: int) -> None:
-    one, at, attempts = job(max_retries=most), 0.0, 0
-    for ran in seconds:
-        one = attempt(one, at, ran)
-        attempts += 1
-        at += ran + 1000
-        assert one.retries <= most
-        if one.state is JobState.FAILED:
-            break
-    assert attempts <= most + 1
-    if one.state is JobState.FAILED and attempts <= most:
-        assert sum(seconds[:attempts]) < CRASH_SECONDS * attempts
+@pytest.mark.parametrize("reason", FAULTS)
+def test_faults_without_end_come_to_an_end_with_a_message(reason: EndReason) -> None:
+    job, now, pauses = running(max_retries=1), 10.0, []
+    while job.state is not JobState.FAILED:
+        job = advance(job, Ended(at=now, reason=reason, message="its supervisor was killed")).job
+        if job.state is JobState.QUEUED:
+            pauses.append(job.not_before - now)
+            now = job.not_before
+            job = advance(advance(job, Planned(at=now, allocation=ALLOCATION)).job, Up(at=now)).job
+        assert job.retries == 0
+    assert len(pauses) == MOST_FAULTS
+    assert pauses == sorted(pauses)
+    assert pauses[0] == BACKOFF_SECONDS
+    assert pauses[-1] == MAX_BACKOFF_SECONDS
+    assert job.end_reason is reason
+    assert job.message.startswith("its supervisor was killed; given up after 10 platform failures in a row")
+    again = advance(job, StartRequested(at=now)).job
+    assert (again.faults, again.state) == (0, JobState.QUEUED)
 
 
-def test_words_and_codes_are_read_once_and_in_order() -> None:
-    assert read_retry_on(["75", " OOM", "exit", "oom", "3"]) == ("exit", "oom", "3", "75")
-    assert read_retry_on(list(WORDS)) == WORDS
-    for wrong in ("0", "256", "never", "-1"):
-        with pytest.raises(ValueError, match="is not one of exit, oom, node, gpu, any"):
-            read_retry_on([wrong])
+def test_a_job_that_saves_in_between_is_never_given_up() -> None:
+    job, now = running(), 10.0
+    for _ in range(5 * MOST_FAULTS):
+        job = replace(job, checkpointed_at=now + 5.0)
+        job = advance(job, Ended(at=now + 10.0, reason=EndReason.LOST)).job
+        assert (job.state, job.faults) == (JobState.QUEUED, 1)
+        now = job.not_before
+        job = advance(advance(job, Planned(at=now, allocation=ALLOCATION)).job, Up(at=now)).job
+
+
+def test_started_again_it_has_all_its_retries_and_avoids_nothing() -> None:
+    failed = advance(running(max_retries=0), Ended(at=2.0, reason=EndReason.NODE_LOST)).job
+    again = advance(failed, StartRequested(at=9.0)).job
+    assert (again.retries, again.avoid_nodes, again.not_before, again.attempt) == (0, (), 0.0, 1)
+
+
+def test_the_documentation_has_the_same_table() -> None:
+    rows = {
+        reason: line
+        for line in DOCUMENTATION.read_text().partition("### Which ends are tried again")[2].splitlines()
+        for reason in EndReason
+        if line.startswith("|") and f"`{reason}`" in line and ("| yes" in line or "| no" in line)
+    }
+    tried = {row[0] for row in BY_ITSELF if row[2]}
+    for reason in set(EndReason) - WITHOUT_A_ROW - {EndReason.PREEMPTED}:
+        assert ("| yes" in rows[reason]) is (reason in tried), rows[reason]
+    assert "no retry spent" in rows[EndReason.PREEMPTED]

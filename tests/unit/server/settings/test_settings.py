@@ -92,7 +92,7 @@ def test_the_reference_explains_every_key_of_slurm() -> None:
 MISTAKES: list[tuple[str, int, str, str]] = [
     ("polices: {}\n", 1, "polices", "did you mean 'policies'"),
     ("policies:\n  max_gpu_per_user: 8\n", 2, "policies.max_gpu_per_user", "did you mean 'max_gpus_per_user'"),
-    ("policies:\n  zzz: 8\n", 2, "policies.zzz", "allowed: default_quota, enable_preemption"),
+    ("policies:\n  zzz: 8\n", 2, "policies.zzz", "allowed: default_quota, defragment_at, enable_preemption"),
     (
         "policies:\n  default_quota:\n    workbench:\n      gpu: 3\n",
         4,
