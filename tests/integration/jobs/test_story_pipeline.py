@@ -131,7 +131,7 @@ def test_an_array_is_stopped_in_one_step_and_nothing_of_it_starts_meanwhile(mari
     assert maria.ok("stop", "--array", "long").startswith("Array long: ")
     wait_until(lambda: states(maria, "long-") == ["stopped"] * 20, "all have stopped")
     assert [maria.read("show", job["id"])["attempt"] for job in made] == [1] * 4 + [0] * 16
-    assert "have ended already" in maria.run("stop", "--array", "long", code=1).err
+    assert "has ended already" in maria.run("stop", "--array", "long", code=1).err
     assert "there is no array 'wide'" in maria.run("stop", "--array", "wide", code=4).err
 
 

@@ -87,7 +87,7 @@ def test_whose_array(desk: Desk) -> None:
             desk.do(stop_array, caller, "sweep", user)
     assert len(desk.do(stop_array, ROOT, "sweep", "ann")) == 3
     assert {desk.job(f"j-{serial}").end_reason for serial in (1, 2, 3)} == {"stopped_by_operator"}
-    with pytest.raises(WrongState, match="all 3 jobs of array 'sweep' have ended already"):
+    with pytest.raises(WrongState, match="every job of array 'sweep' \\(3\\) has ended already"):
         desk.do(stop_array, ANN, "sweep")
 
 
