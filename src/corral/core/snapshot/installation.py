@@ -41,6 +41,9 @@ class PreemptionRules:
     margin: float = 0.0
     #: under `preempts`, jobs that write checkpoints may be moved to other GPUs, so that free GPUs are on one node
     moves: bool = False
+    #: a gang that has waited for so long takes back nodes from younger jobs that passed it and write checkpoints;
+    #: None means never
+    gang_patience_seconds: float | None = None
 
 
 class Strategy(StrEnum):
@@ -67,3 +70,11 @@ class AllocationRules:
 class BackfillRules:
     #: how many jobs of each line get a planned start; jobs behind them are backfilled. Stored under this name.
     protected: int = 1
+    #: what a planned start that rests on predictions may cost: idle GPU-hours for each GPU-hour that its job has waited.
+    #: As long as it would cost more, nothing is held for it. None means that every planned start is worth its cost.
+    idle_part: float | None = None
+
+
+#: Of a fresh installation. Chosen by measurements on real weeks: docs/measurements/real-weeks.md.
+DEFAULT_PREEMPTION = PreemptionRules(enabled=True, gang_patience_seconds=4 * 3600.0)
+DEFAULT_BACKFILL = BackfillRules(protected=1, idle_part=0.1)

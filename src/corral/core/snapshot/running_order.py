@@ -128,5 +128,6 @@ class RankingAt:
         point = self._points.get(job.id)
         if point is None:
             rank = self._ranking.rank(job, self._now)
-            point = self._points[job.id] = rank.place - (self._margin * rank.cost if rank.cost else 0.0)
+            lead = max(self._margin * rank.cost, rank.least_lead) if rank.cost else 0.0
+            point = self._points[job.id] = rank.place - lead
         return point

@@ -156,13 +156,19 @@ class SchedulingSettings(Section):
     score_settling_hours: Annotated[float, Field(gt=0, le=8760)] = 6.0
     weights: WeightSettings = Field(default_factory=WeightSettings)
     #: under `shortest`: GPU-hours of work that one hour of waiting compensates
-    ageing: Annotated[float, Field(ge=0.001, le=1_000_000)] = 4.0
+    ageing: Annotated[float, Field(ge=0.001, le=1_000_000)] = 0.01
     #: under `shortest`: exponent of the number of GPUs in a job's cost; 1 is GPU-time
     size_power: Annotated[float, Field(ge=0, le=2)] = 1.0
+    #: under `shortest`, in queues whose order preempts: the margin, as a share of the victim's cost, by which a job must
+    #: be ahead of a victim without a time limit
+    unknown_margin: Annotated[float, Field(ge=0, lt=1)] = 0.8
     #: jobs of each waiting line with a planned start, which backfilled jobs must not delay
-    protected_starts: Annotated[int, Field(ge=1, le=100)] = 4
+    protected_starts: Annotated[int, Field(ge=1, le=100)] = 1
+    #: idle GPU-hours that a planned start may cost for each GPU-hour that its job has waited, if it rests on
+    #: predictions and not on time limits; null: any number
+    planned_start_idle: Annotated[float, Field(ge=0, le=1000)] | None = 0.1
     #: predicted run time of a job without a time limit and without similar completed jobs
-    unknown_run_hours: Annotated[float, Field(gt=0, le=8760)] = 24.0
+    unknown_run_hours: Annotated[float, Field(gt=0, le=8760)] = 1.0
     #: smallest share of a GPU that a job may request, so that one GPU is not split into thousands of shares
     smallest_share: Annotated[float, Field(ge=0.001, le=1)] = 0.01
 
@@ -251,6 +257,9 @@ class PolicySettings(Section):
     preemption_margin: Annotated[float, Field(ge=0, lt=1)] = 0.0
     #: in queues whose order preempts: whether jobs with checkpoints may be moved to defragment free GPUs
     preemption_moves: bool = False
+    #: waiting time after which a gang takes back nodes from younger jobs that passed it and write checkpoints;
+    #: null: never
+    gang_patience_hours: Annotated[float, Field(gt=0, le=8760)] | None = 4.0
     #: GPUs that `corral allocate TASK` takes without --gpus, and the maximum of --gpus
     max_auto_gpus: GpuCount = 2
     max_manual_gpus: GpuCount = 6

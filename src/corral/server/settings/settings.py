@@ -176,6 +176,7 @@ class Settings(SettingsFile):
             weights=Weights(**scheduling.weights.model_dump()),
             ageing=scheduling.ageing,
             size_power=scheduling.size_power,
+            unknown_margin=scheduling.unknown_margin,
             unknown_seconds=scheduling.unknown_run_hours * 3600,
         )
 
@@ -187,6 +188,7 @@ class Settings(SettingsFile):
             min_run_seconds=policies.preemption_min_run_minutes * 60,
             margin=policies.preemption_margin,
             moves=policies.preemption_moves,
+            gang_patience_seconds=None if policies.gang_patience_hours is None else policies.gang_patience_hours * 3600,
         )
 
     @property
@@ -210,7 +212,9 @@ class Settings(SettingsFile):
             ),
             ordering_rules=self.ordering_rules,
             preemption=self.preemption_rules,
-            backfill=BackfillRules(protected=self.scheduling.protected_starts),
+            backfill=BackfillRules(
+                protected=self.scheduling.protected_starts, idle_part=self.scheduling.planned_start_idle
+            ),
             tasks=TaskPolicy(
                 prefix=template.task_prefix,
                 max_auto_gpus=self.policies.max_auto_gpus,

@@ -19,6 +19,7 @@ from corral.core.scheduling.backfill.planned_start import (
     PlannedStartSearch,
     end_if_started,
     free_part,
+    idle_gpu_seconds,
     is_limited,
     likely_end_if_started,
     still_held,
@@ -26,6 +27,7 @@ from corral.core.scheduling.backfill.planned_start import (
 from corral.core.scheduling.elastic.resize import scalable_jobs
 from corral.core.scheduling.limits.hold_rules import owed
 from corral.core.scheduling.ordering import POLICIES
+from corral.core.scheduling.ordering.cost import aged_from, gpus_asked
 from corral.core.scheduling.placement.search import could_ever_fit
 from corral.core.scheduling.plan.plan import Preemption, Start
 from corral.core.scheduling.preemption.moves import Move, MoveSearch
@@ -102,8 +104,22 @@ class JobDecisions:
             sooner=self.preempting.sooner(job) if self.preempting.is_possible else {},
         ).find(job, queue.pool)
         if planned is not None:
+            planned = self._within_its_worth(planned)
             self.trial.hold(job.id, planned.held)
             self.planned.append((line, planned))
+
+    def _within_its_worth(self, planned: PlannedAllocation) -> PlannedAllocation:
+        """The planned start with its cost; without held resources if it rests on predictions and costs more than the
+        waiting of its job is worth."""
+        snapshot, job = self.snapshot, planned.job
+        cost = idle_gpu_seconds(planned, self.now, snapshot.ordering.unknown_seconds)
+        planned = replace(planned, idle_gpu_seconds=cost)
+        part = snapshot.backfill.idle_part
+        if part is None or (math.isfinite(planned.at) and planned.is_firm):
+            return planned
+        if cost <= part * max(0.0, self.now - aged_from(job)) * gpus_asked(job):
+            return planned
+        return replace(planned, held=Allocation(grants=(), model=planned.held.model))
 
     def _find_place(self, queue: Queue, job: Job) -> Allocation | None:
         return find_open_place(self.reserved, self._fleet, job, queue, end_if_started(job, self.now))
