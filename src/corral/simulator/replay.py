@@ -24,8 +24,8 @@ from corral.simulator.workload import Workload
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
-    """The settings that are compared: order, blocking, placement and preemption of the only queue. By default those of a
-    fresh installation."""
+    """The settings that are compared: order, blocking, placement and preemption of the only queue. By default they are
+    those of a fresh installation."""
 
     policy: str = "fair-share"
     blocking: Blocking = Blocking.BACKFILL

@@ -70,7 +70,7 @@ class AllocationRules:
 class BackfillRules:
     #: how many jobs of each line get a planned start; jobs behind them are backfilled. Stored under this name.
     protected: int = 1
-    #: what a planned start that rests on predictions may cost: idle GPU-hours for each GPU-hour that its job has waited.
+    #: what a planned start that rests on predictions may cost: idle GPU-hours for each GPU-hour that its job has waited
     #: As long as it would cost more, nothing is held for it. None means that every planned start is worth its cost.
     idle_part: float | None = None
 

@@ -159,8 +159,8 @@ class SchedulingSettings(Section):
     ageing: Annotated[float, Field(ge=0.001, le=1_000_000)] = 0.01
     #: under `shortest`: exponent of the number of GPUs in a job's cost; 1 is GPU-time
     size_power: Annotated[float, Field(ge=0, le=2)] = 1.0
-    #: under `shortest`, in queues whose order preempts: the margin, as a share of the victim's cost, by which a job must
-    #: be ahead of a victim without a time limit
+    #: under `shortest`, in queues whose order preempts: the margin, as a share of the victim's cost, by which a job
+    #: must be ahead of a victim without a time limit
     unknown_margin: Annotated[float, Field(ge=0, lt=1)] = 0.8
     #: jobs of each waiting line with a planned start, which backfilled jobs must not delay
     protected_starts: Annotated[int, Field(ge=1, le=100)] = 1
