@@ -61,7 +61,7 @@ HOUSES = every(
     margin=(0.0, 0.0, 0.3),
     moves=(False, True),
     protected=(1, 1, 3),
-    idle_part=(None, 0.0, 0.5),
+    hold_after=(0.0, 15.0),
     gang_patience=(None, 10.0),
     unknown_margin=(0.0, 0.8),
     lab_guaranteed=(0, 2, 4),
@@ -109,7 +109,7 @@ def crowds(draw: st.DrawFn, *, enabled: bool = True, is_known: bool = False) -> 
             moves=house["moves"],
             gang_patience_seconds=house["gang_patience"],
         ),
-        backfill=BackfillRules(protected=house["protected"], idle_part=house["idle_part"]),
+        backfill=BackfillRules(protected=house["protected"], hold_after_seconds=house["hold_after"]),
     )
     queues = (
         Queue(name="lab", policy="fcfs", guaranteed_gpus=house["lab_guaranteed"], blocking=house["lab_blocking"]),

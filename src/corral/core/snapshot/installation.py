@@ -70,11 +70,11 @@ class AllocationRules:
 class BackfillRules:
     #: how many jobs of each line get a planned start; jobs behind them are backfilled. Stored under this name.
     protected: int = 1
-    #: what a planned start that rests on predictions may cost: idle GPU-hours for each GPU-hour that its job has waited
-    #: As long as it would cost more, nothing is held for it. None means that every planned start is worth its cost.
-    idle_part: float | None = None
+    #: from which waiting time on free GPUs are held for a planned start that rests on predictions. Before that, jobs
+    #: behind may use them: held GPUs are idle, and the prediction may be wrong.
+    hold_after_seconds: float = 0.0
 
 
 #: Of a fresh installation. Chosen by measurements on real weeks: docs/measurements/real-weeks.md.
 DEFAULT_PREEMPTION = PreemptionRules(enabled=True, gang_patience_seconds=4 * 3600.0)
-DEFAULT_BACKFILL = BackfillRules(protected=1, idle_part=0.1)
+DEFAULT_BACKFILL = BackfillRules(protected=1, hold_after_seconds=7 * 86_400.0)

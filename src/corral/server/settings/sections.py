@@ -164,9 +164,9 @@ class SchedulingSettings(Section):
     unknown_margin: Annotated[float, Field(ge=0, lt=1)] = 0.8
     #: jobs of each waiting line with a planned start, which backfilled jobs must not delay
     protected_starts: Annotated[int, Field(ge=1, le=100)] = 1
-    #: idle GPU-hours that a planned start may cost for each GPU-hour that its job has waited, if it rests on
-    #: predictions and not on time limits; null: any number
-    planned_start_idle: Annotated[float, Field(ge=0, le=1000)] | None = 0.1
+    #: waiting time from which on free GPUs are held for a planned start that rests on predictions and not on time
+    #: limits
+    hold_after_hours: Annotated[float, Field(ge=0, le=8760)] = 168.0
     #: predicted run time of a job without a time limit and without similar completed jobs
     unknown_run_hours: Annotated[float, Field(gt=0, le=8760)] = 1.0
     #: smallest share of a GPU that a job may request, so that one GPU is not split into thousands of shares

@@ -213,7 +213,8 @@ class Settings(SettingsFile):
             ordering_rules=self.ordering_rules,
             preemption=self.preemption_rules,
             backfill=BackfillRules(
-                protected=self.scheduling.protected_starts, idle_part=self.scheduling.planned_start_idle
+                protected=self.scheduling.protected_starts,
+                hold_after_seconds=self.scheduling.hold_after_hours * 3600,
             ),
             tasks=TaskPolicy(
                 prefix=template.task_prefix,

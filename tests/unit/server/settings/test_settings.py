@@ -313,6 +313,6 @@ def test_when_jobs_are_preempted_and_starts_protected(tmp_path: Path) -> None:
     assert rules("{}") == (DEFAULT_PREEMPTION, DEFAULT_BACKFILL)
     changed = (
         "policies: {enable_preemption: false, preemption_min_run_minutes: 0.5, gang_patience_hours: null}\n"
-        "scheduling: {protected_starts: 9, planned_start_idle: null}\n"
+        "scheduling: {protected_starts: 9, hold_after_hours: 0}\n"
     )
     assert rules(changed) == (PreemptionRules(enabled=False, min_run_seconds=30.0), BackfillRules(protected=9))

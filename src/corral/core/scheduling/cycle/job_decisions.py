@@ -27,7 +27,7 @@ from corral.core.scheduling.backfill.planned_start import (
 from corral.core.scheduling.elastic.resize import scalable_jobs
 from corral.core.scheduling.limits.hold_rules import owed
 from corral.core.scheduling.ordering import POLICIES
-from corral.core.scheduling.ordering.cost import aged_from, gpus_asked
+from corral.core.scheduling.ordering.cost import aged_from
 from corral.core.scheduling.placement.search import could_ever_fit
 from corral.core.scheduling.plan.plan import Preemption, Start
 from corral.core.scheduling.preemption.moves import Move, MoveSearch
@@ -104,20 +104,18 @@ class JobDecisions:
             sooner=self.preempting.sooner(job) if self.preempting.is_possible else {},
         ).find(job, queue.pool)
         if planned is not None:
-            planned = self._within_its_worth(planned)
+            planned = self._with_its_cost(planned)
             self.trial.hold(job.id, planned.held)
             self.planned.append((line, planned))
 
-    def _within_its_worth(self, planned: PlannedAllocation) -> PlannedAllocation:
-        """The planned start with its cost; without held resources if it rests on predictions and costs more than the
-        waiting of its job is worth."""
+    def _with_its_cost(self, planned: PlannedAllocation) -> PlannedAllocation:
+        """The planned start with its cost; without held resources if it rests on predictions and its job has not waited
+        for long."""
         snapshot, job = self.snapshot, planned.job
         cost = idle_gpu_seconds(planned, self.now, snapshot.ordering.unknown_seconds)
         planned = replace(planned, idle_gpu_seconds=cost)
-        part = snapshot.backfill.idle_part
-        if part is None or (math.isfinite(planned.at) and planned.is_firm):
-            return planned
-        if cost <= part * max(0.0, self.now - aged_from(job)) * gpus_asked(job):
+        is_firm = math.isfinite(planned.at) and planned.is_firm
+        if is_firm or self.now - aged_from(job) >= snapshot.backfill.hold_after_seconds:
             return planned
         return replace(planned, held=Allocation(grants=(), model=planned.held.model))
 

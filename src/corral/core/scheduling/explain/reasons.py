@@ -339,7 +339,7 @@ def _cost_text(planned: PlannedStart | None) -> str:
     if planned.held.gpus:
         gpus = gpus_text(planned.held.total_gpu_milli)
         return f"; {gpus} free {'GPU is' if gpus == '1' else 'GPUs are'} held for it, which costs {hours} of idle GPUs"
-    return f"; nothing is held for it yet, as {hours} of idle GPUs are more than its waiting is worth so far"
+    return f"; nothing is held for it yet: that would cost {hours} of idle GPUs"
 
 
 def _kept_for_others(others: list[PlannedStart], job: Job) -> Reason:
