@@ -6,7 +6,7 @@ completion times: from the submission to the end. Groups of jobs: one GPU, one n
 GPUs. A user's share is what the user held while a job of the user waited, divided by the mean of all users with a
 waiting job at that moment; users count who had to wait for at least 12 hours, beside others.
 
-    CORRAL_TRACES=DIR python -m benchmarks.real_weeks [--policy NAME] [--trade-offs] [WEEK …]
+    CORRAL_TRACES=DIR python -m benchmarks.real_weeks [--policy NAME] [WEEK …]
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ DEFAULTS = (
 
 def workload(path: Path, limits: TimeLimits) -> Workload:
     trace = philly if path.suffix == ".csv" else swf
-    jobs = in_order(trace.read(path, left_out := Counter()))
+    left_out: Counter[str] = Counter()
+    jobs = in_order(trace.read(path, left_out))
     return Workload(trace.fleet(path), jobs, left_out, time_limits=limits)
 
 
@@ -152,9 +153,9 @@ def users_shares(jobs: Iterable[Ended]) -> dict[str, float]:
     changes = sorted(_changes(jobs))
     waiting: Counter[str] = Counter()
     holding: Counter[str] = Counter()
-    held: Counter[str] = Counter()
-    fair: Counter[str] = Counter()
-    waited: Counter[str] = Counter()
+    held: dict[str, float] = defaultdict(float)
+    fair: dict[str, float] = defaultdict(float)
+    waited: dict[str, float] = defaultdict(float)
     before = 0.0
     for at, user, waits, gpus in changes:
         seconds = at - before
