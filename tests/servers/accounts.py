@@ -21,6 +21,7 @@ def temporary_account(name: str, uid: int) -> Iterator[pwd.struct_passwd]:
     try:
         yield pwd.getpwnam(name)
     finally:
-        # An account with processes cannot be removed, and jobs outlive their server.
+        # Jobs outlive their server. A killed process exists a moment longer, and userdel refuses such an account
+        # without --force.
         subprocess.run(["pkill", "-KILL", "-U", str(uid)], check=False, capture_output=True)
-        subprocess.run(["userdel", name], check=True, capture_output=True)
+        subprocess.run(["userdel", "--force", name], check=True, capture_output=True)

@@ -12,6 +12,7 @@ from playwright.sync_api import Page, Route, expect
 from tests.e2e.conftest import Visit
 from tests.e2e.console import BUILT, NOT_BUILT
 from tests.integration.api import api_server
+from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BUILT.exists(), reason=NOT_BUILT)]
@@ -31,10 +32,21 @@ def submit(server: CorralServer, user: str = "ann", **body: Any) -> dict[str, An
     return job
 
 
+def running(server: CorralServer, user: str = "ann", **body: Any) -> dict[str, Any]:
+    """A job that must hold its GPUs before others are submitted: the fair share orders waiting ones."""
+    job = submit(server, user, **body)
+    with server.http() as http:
+        wait_until(lambda: http.get(f"/jobs/{job['id']}").json()["state"] == "running", f"{body['name']} runs")
+    return job
+
+
 def stop(server: CorralServer, *jobs: dict[str, Any]) -> None:
+    """Stops jobs, and waits until their GPUs are free for the next test."""
     with server.http() as http:
         for job in jobs:
             http.post(f"/jobs/{job['id']}/stop")
+        addresses = [f"/jobs/{job['id']}" for job in jobs]
+        wait_until(lambda: all(http.get(address).json()["ended_at"] is not None for address in addresses), "all ended")
 
 
 def table(page: Page) -> Any:
@@ -174,7 +186,7 @@ def test_a_stop_is_shown_at_once_and_taken_back_when_it_fails(visit: Visit, serv
 def test_why_it_waits_is_told_with_numbers_and_the_jobs_in_front_and_advice_helps(
     visit: Visit, server: CorralServer
 ) -> None:
-    holder = submit(server, "bob", name="holder", gpus=6, time="2h", command=["sleep", "600"], grace="1s")
+    holder = running(server, "bob", name="holder", gpus=6, time="2h", command=["sleep", "600"], grace="1s")
     first = submit(server, "ann", name="first-in-line", gpus=8, time="1h", command=["sleep", "600"], grace="1s")
     waiting = submit(server, "ann", name="waits", gpus=4, time="3h", command=["sleep", "600"], grace="1s")
     console = visit("operator")
@@ -218,7 +230,7 @@ def test_why_it_waits_is_told_with_numbers_and_the_jobs_in_front_and_advice_help
 
 
 def test_a_waiting_job_is_pinned_and_edited_by_an_operator(visit: Visit, server: CorralServer) -> None:
-    holder = submit(server, "bob", name="holds-all", gpus=8, command=["sleep", "600"], grace="1s")
+    holder = running(server, "bob", name="holds-all", gpus=8, command=["sleep", "600"], grace="1s")
     waiting = submit(server, "ann", name="to-edit", gpus=8, command=["sleep", "600"], grace="1s")
     console = visit("operator")
     page = console.open(f"/jobs/{waiting['id']}", "to-edit")
