@@ -33,14 +33,14 @@ GPUS = 64
 USERS = 10
 MOST_PERCENT = 5.0
 FIRST_SEED = 42
-#: as an installation comes: a score looks back over 6 hours, and four jobs of a line have a planned start
+#: as an installation comes: a score looks back over 6 hours, and one job of a line has a planned start
 DEFAULT = Rules(policy="fair-share")
 #: the same where `scheduling.score_settling_hours` is a week
 LONG_MEMORY = Rules(policy="fair-share", score_time_constant=7 * DAY)
 RUNS = (
     DEFAULT,
     LONG_MEMORY,
-    Rules(policy="fair-share", backfill=BackfillRules(protected=1)),
+    Rules(policy="fair-share", backfill=BackfillRules(protected=4)),
     Rules(policy="fcfs"),
     Rules(policy="priority"),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 from corral.core.storage.volumes import VolumeMount
 
@@ -343,7 +344,7 @@ class Job:
     @property
     def serial(self) -> int:
         """The number in the id: later jobs have larger ones."""
-        return int(self.id.rpartition("-")[2])
+        return _serial_of(self.id)
 
     @property
     def attempt_id(self) -> str:
@@ -422,6 +423,11 @@ class Queue:
 def is_slice(model: str) -> bool:
     """Whether GPUs of this model are slices (MIG) of larger ones: separate devices that are never shared."""
     return _SLICE_MARK in model
+
+
+@lru_cache(maxsize=65_536)
+def _serial_of(job_id: str) -> int:
+    return int(job_id.rpartition("-")[2])
 
 
 def attempt_id(job_id: str, number: int) -> str:

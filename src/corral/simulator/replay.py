@@ -10,7 +10,13 @@ from corral.core.model import DEFAULT_QUEUE, Blocking, Node, Queue
 from corral.core.scheduling.ordering.cost import OrderingRules
 from corral.core.snapshot.changes import Change, PutNode, PutQueue, PutRules
 from corral.core.snapshot.cluster_snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
-from corral.core.snapshot.installation import BackfillRules, Limits, PreemptionRules
+from corral.core.snapshot.installation import (
+    DEFAULT_BACKFILL,
+    DEFAULT_PREEMPTION,
+    BackfillRules,
+    Limits,
+    PreemptionRules,
+)
 from corral.simulator.outcome import Held, Outcome, Ran
 from corral.simulator.simulation import Simulation
 from corral.simulator.workload import Workload
@@ -18,7 +24,8 @@ from corral.simulator.workload import Workload
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
-    """The settings that are compared: order, blocking, placement and preemption of the only queue."""
+    """The settings that are compared: order, blocking, placement and preemption of the only queue. By default they are
+    those of a fresh installation."""
 
     policy: str = "fair-share"
     blocking: Blocking = Blocking.BACKFILL
@@ -27,11 +34,10 @@ class Rules:
     ordering: OrderingRules = field(default_factory=OrderingRules)
     #: whether waiting jobs preempt running jobs behind them, and when
     preempts: bool = False
-    preemption: PreemptionRules = field(default_factory=lambda: PreemptionRules(enabled=True))
+    preemption: PreemptionRules = DEFAULT_PREEMPTION
     #: seconds that each preemption adds to the remaining time of its victim
     preemption_cost: float = 0.0
-    #: the default of a server
-    backfill: BackfillRules = field(default_factory=lambda: BackfillRules(protected=4))
+    backfill: BackfillRules = DEFAULT_BACKFILL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

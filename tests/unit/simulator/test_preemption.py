@@ -61,6 +61,9 @@ HOUSES = every(
     margin=(0.0, 0.0, 0.3),
     moves=(False, True),
     protected=(1, 1, 3),
+    hold_after=(0.0, 15.0),
+    gang_patience=(None, 10.0),
+    unknown_margin=(0.0, 0.8),
     lab_guaranteed=(0, 2, 4),
     lab_blocking=BLOCKING,
     rest_guaranteed=(0, 0, 2),
@@ -94,14 +97,19 @@ def crowds(draw: st.DrawFn, *, enabled: bool = True, is_known: bool = False) -> 
     rules = PutRules(
         limits=Limits(),
         score_time_constant=60.0,
-        ordering=OrderingRules(ageing=house["ageing"], unknown_seconds=house["unknown_seconds"]),
+        ordering=OrderingRules(
+            ageing=house["ageing"],
+            unknown_seconds=house["unknown_seconds"],
+            unknown_margin=house["unknown_margin"],
+        ),
         preemption=PreemptionRules(
             enabled=enabled,
             min_run_seconds=house["min_run_seconds"],
             margin=house["margin"],
             moves=house["moves"],
+            gang_patience_seconds=house["gang_patience"],
         ),
-        backfill=BackfillRules(protected=house["protected"]),
+        backfill=BackfillRules(protected=house["protected"], hold_after_seconds=house["hold_after"]),
     )
     queues = (
         Queue(name="lab", policy="fcfs", guaranteed_gpus=house["lab_guaranteed"], blocking=house["lab_blocking"]),
@@ -218,9 +226,11 @@ def check_rule(snapshot: ClusterSnapshot, rule: PreemptionRule, victim: Job, job
             assert rank is not None
             assert rank(job, snapshot.ordering, now).place < rank(victim, snapshot.ordering, now).place
         case PreemptionRule.OVERRUN:
-            assert victim.time_limit_seconds is None
-            assert victim.predicted is not None
-            assert victim.likely_end <= now
+            patience = snapshot.preemption.gang_patience_seconds
+            if patience is None or not job.request.is_gang or now < aged_from(job) + patience:
+                assert victim.time_limit_seconds is None
+                assert victim.predicted is not None
+                assert victim.likely_end <= now
             assert (aged_from(job), job.serial) < (aged_from(victim), victim.serial)
         case _:
             raise AssertionError(f"nothing is reserved: {rule}")
@@ -292,7 +302,7 @@ def test_what_was_lost_while_it_ended_is_no_run_time() -> None:
         rules=PutRules(
             limits=Limits(),
             score_time_constant=60.0,
-            ordering=OrderingRules(ageing=0.1, unknown_seconds=5.0),
+            ordering=OrderingRules(ageing=0.1, unknown_seconds=5.0, unknown_margin=0.0),
             preemption=PreemptionRules(enabled=True, min_run_seconds=0.0, margin=0.0),
         ),
         queues=(

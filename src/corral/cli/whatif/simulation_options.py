@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+#: An option that is left out has the value of a fresh installation.
+AS_INSTALLED = "Default: as installed."
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SimulationOptions:
@@ -45,26 +48,36 @@ class SimulationOptions:
         str, typer.Option(metavar="TIME", help="What each preemption adds to the run time of the victim.")
     ] = "0s"
     min_run: Annotated[
-        str, typer.Option(metavar="TIME", help="How long an attempt runs at least before it is preempted.")
-    ] = "10m"
+        str | None,
+        typer.Option(metavar="TIME", help=f"How long an attempt runs at least before it is preempted. {AS_INSTALLED}"),
+    ] = None
     margin: Annotated[
-        float,
+        float | None,
         typer.Option(
-            min=0.0, max=0.99, help="How far ahead of the victim a job must be, as a part of the victim's cost."
+            min=0.0,
+            max=0.99,
+            help=f"How far ahead of the victim a job must be, as a part of the victim's cost. {AS_INSTALLED}",
         ),
-    ] = 0.0
+    ] = None
     moves: Annotated[
         bool, typer.Option("--moves", help="Move running jobs to other nodes where that lets another one start.")
     ] = False
     ageing: Annotated[
-        float, typer.Option(min=0.001, help="Under shortest: GPU-hours that an hour of waiting makes up for.")
-    ] = 4.0
+        float | None,
+        typer.Option(min=0.001, help=f"Under shortest: GPU-hours that an hour of waiting makes up for. {AS_INSTALLED}"),
+    ] = None
     size_power: Annotated[
-        float, typer.Option(min=0.0, max=2.0, help="Under shortest: the exponent of a job's GPUs in its size.")
-    ] = 1.0
+        float | None,
+        typer.Option(
+            min=0.0, max=2.0, help=f"Under shortest: the exponent of a job's GPUs in its size. {AS_INSTALLED}"
+        ),
+    ] = None
     unknown_run: Annotated[
-        str, typer.Option(metavar="TIME", help="The assumed run time of a job without history and time limit.")
-    ] = "24h"
+        str | None,
+        typer.Option(
+            metavar="TIME", help=f"The assumed run time of a job without history and time limit. {AS_INSTALLED}"
+        ),
+    ] = None
     any_model: Annotated[bool, typer.Option("--any-model", help="Every job accepts every GPU model.")] = False
     csv: Annotated[str | None, typer.Option(metavar="DIR", help="Write jobs, utilisation and figures as CSV.")] = None
     plots: Annotated[

@@ -9,9 +9,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from corral.cli.terminal.failures import WrongUsage
 from corral.cli.terminal.terminal import Terminal
@@ -22,7 +23,7 @@ from corral.core.quantities import parse_duration
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.ordering.cost import OrderingRules
 from corral.core.scheduling.placement import POLICIES as PLACEMENTS
-from corral.core.snapshot.installation import PreemptionRules
+from corral.core.snapshot.installation import DEFAULT_PREEMPTION
 from corral.reporting.simulation_charts import Bar, Curve, draw_gantt, draw_utilization, draw_waiting
 from corral.reporting.simulation_csv import JobTable, write_summaries, write_utilization
 from corral.simulator.fleets import parse_fleet
@@ -148,16 +149,17 @@ def _rules(options: SimulationOptions) -> list[Rules]:
     placements = _listed("--placement", options.placement, tuple(PLACEMENTS))
     blockings = _listed("--blocking", options.blocking, tuple(Blocking))
     preempt = _listed("--preempt", options.preempt, (NO, YES))
-    preemption = PreemptionRules(
-        enabled=True,
-        min_run_seconds=_seconds("--min-run", options.min_run),
-        margin=options.margin,
+    preemption = replace(
+        DEFAULT_PREEMPTION,
+        **_given(min_run_seconds=_given_seconds("--min-run", options.min_run), margin=options.margin),
         moves=options.moves,
     )
     ordering = OrderingRules(
-        ageing=options.ageing,
-        size_power=options.size_power,
-        unknown_seconds=_seconds("--unknown-run", options.unknown_run),
+        **_given(
+            ageing=options.ageing,
+            size_power=options.size_power,
+            unknown_seconds=_given_seconds("--unknown-run", options.unknown_run),
+        )
     )
     cost = _seconds("--preemption-cost", options.preemption_cost)
     return [
@@ -172,6 +174,15 @@ def _rules(options: SimulationOptions) -> list[Rules]:
         )
         for policy, blocking, placement, preempts in product(policies, blockings, placements, preempt)
     ]
+
+
+def _given(**values: float | None) -> dict[str, Any]:
+    """The options that were named; all others keep the value of a fresh installation."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _given_seconds(option: str, text: str | None) -> float | None:
+    return None if text is None else _seconds(option, text)
 
 
 def _listed(option: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,15 @@ from corral.core.model import DEFAULT_PRIORITY, JobKind
 from corral.core.people.quota import Quota
 from corral.core.scheduling.ordering.cost import OrderingRules
 from corral.core.snapshot.cluster_snapshot import DEFAULT_TIME_CONSTANT
-from corral.core.snapshot.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, ScalingRules
+from corral.core.snapshot.installation import (
+    DEFAULT_BACKFILL,
+    DEFAULT_PREEMPTION,
+    AllocationRules,
+    BackfillRules,
+    Limits,
+    PreemptionRules,
+    ScalingRules,
+)
 from corral.core.storage.volumes import VolumeType
 
 
@@ -87,8 +95,8 @@ class Policies:
     hybrid_share: HybridShare | None = None
     #: for the orderings that look at run times and age
     ordering_rules: OrderingRules = field(default_factory=OrderingRules)
-    preemption: PreemptionRules = field(default_factory=lambda: PreemptionRules(enabled=True))
-    backfill: BackfillRules = field(default_factory=lambda: BackfillRules(protected=4))
+    preemption: PreemptionRules = DEFAULT_PREEMPTION
+    backfill: BackfillRules = DEFAULT_BACKFILL
     tasks: TaskPolicy = field(default_factory=TaskPolicy)
     scaling: ScalingPolicy = field(default_factory=ScalingPolicy)
     checkpoints: CheckpointPolicy = field(default_factory=CheckpointPolicy)

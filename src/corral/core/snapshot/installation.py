@@ -41,6 +41,9 @@ class PreemptionRules:
     margin: float = 0.0
     #: under `preempts`, jobs that write checkpoints may be moved to other GPUs, so that free GPUs are on one node
     moves: bool = False
+    #: a gang that has waited for so long takes back nodes from younger jobs that passed it and write checkpoints;
+    #: None means never
+    gang_patience_seconds: float | None = None
 
 
 class Strategy(StrEnum):
@@ -67,3 +70,11 @@ class AllocationRules:
 class BackfillRules:
     #: how many jobs of each line get a planned start; jobs behind them are backfilled. Stored under this name.
     protected: int = 1
+    #: from which waiting time on free GPUs are held for a planned start that rests on predictions. Before that, jobs
+    #: behind may use them: held GPUs are idle, and the prediction may be wrong.
+    hold_after_seconds: float = 0.0
+
+
+#: Of a fresh installation. Chosen by measurements on real weeks: docs/measurements/real-weeks.md.
+DEFAULT_PREEMPTION = PreemptionRules(enabled=True, gang_patience_seconds=4 * 3600.0)
+DEFAULT_BACKFILL = BackfillRules(protected=1, hold_after_seconds=7 * 86_400.0)

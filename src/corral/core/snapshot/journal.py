@@ -157,6 +157,7 @@ def encode_plan(plan: Plan) -> bytes:
                 "nodes": list(planned.nodes),
                 "held": to_plain(planned.held),
                 "is_firm": planned.is_firm,
+                "idle": planned.idle_gpu_seconds,
             }
             for planned in plan.planned
         ],
@@ -192,6 +193,7 @@ def _plan_of(plain: dict[str, Any]) -> Plan:
                 nodes=tuple(item["nodes"]),
                 held=from_plain(Allocation, item["held"]),
                 is_firm=item.get("is_firm", True),
+                idle_gpu_seconds=item.get("idle", 0.0),
             )
             for item in plain["planned"]
         ),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from corral.core.model import Job, JobState
 from corral.core.scheduling.ordering import POLICIES
@@ -37,6 +38,8 @@ class Ranking:
         #: the place of each job at its start, the last place first
         self._bounds: list[tuple[float, int, str]] = []
         self._unsteady: dict[str, int] = {}
+        #: a cache: by unsteady job
+        self._stretches: dict[str, Stretch] = {}
         for job in jobs:
             self.add(job)
 
@@ -53,6 +56,7 @@ class Ranking:
         job = self._jobs.pop(job_id, None)
         if job is None:
             return
+        self._stretches.pop(job_id, None)
         if self._unsteady.pop(job_id, None) is None:
             del self._bounds[bisect_left(self._bounds, self._entry(job))]
 
@@ -72,14 +76,35 @@ class Ranking:
         assert rank is not None
         return rank
 
-    def falls_behind(self, job: Job, now: float) -> float | None:
-        return self._falls_behind_at(job, now)
+    def point(self, job: Job, now: float, margin: float) -> float:
+        """The job may be preempted by jobs before this place: its own, less the margin."""
+        rank = self.rank(job, now)
+        return rank.place - (max(margin * rank.cost, rank.least_lead) if rank.cost else 0.0)
+
+    def stretch(self, job: Job, now: float, margin: float) -> Stretch:
+        """A bound of the point of an unsteady job. Computed anew only when the job has moved back."""
+        known = self._stretches.get(job.id)
+        if known is None or known.margin != margin or not known.since <= now < (known.falls_at or now):
+            falls_at = self._falls_behind_at(job, now)
+            known = Stretch(since=now, falls_at=falls_at, margin=margin, bound=self.point(job, now, margin))
+            self._stretches[job.id] = known
+        return known
 
     def _falls_behind_at(self, job: Job, now: float) -> float | None:
         return falls_behind_at(job, self._rules, now) if POLICIES[self._policy].looks_at_run_times else None
 
     def _entry(self, job: Job) -> tuple[float, int, str]:
         return (-self.rank(job, job.started_at or 0.0).place, job.serial, job.id)
+
+
+class Stretch(NamedTuple):
+    """A time in which the point of a running job only moves to the front."""
+
+    since: float
+    #: when the job runs longer than assumed and moves back; None if it does not, or if that is not known
+    falls_at: float | None
+    margin: float
+    bound: float
 
 
 class RankingAt:
@@ -90,7 +115,6 @@ class RankingAt:
         self._now = now
         self._margin = margin
         self._points: dict[str, float] = {}
-        self._unsteady: list[tuple[float, Job]] | None = None
         #: no job is behind this place, as far as is known
         self._none_behind = math.inf
 
@@ -99,9 +123,7 @@ class RankingAt:
         if place >= self._none_behind:
             return
         found = False
-        for point, job in self._unsteady_points():
-            if point <= place:
-                break
+        for job in self._unsteady_behind(place):
             found = True
             yield job
         for bound, job in self._ranking.steady():
@@ -115,18 +137,18 @@ class RankingAt:
 
     def next_fall(self) -> float | None:
         """When the next job runs longer than assumed and moves back."""
-        falls = (self._ranking.falls_behind(job, self._now) for job in self._ranking.unsteady())
-        return min((at for at in falls if at is not None), default=None)
+        stretches = (self._ranking.stretch(job, self._now, self._margin) for job in self._ranking.unsteady())
+        return min((one.falls_at for one in stretches if one.falls_at is not None), default=None)
 
-    def _unsteady_points(self) -> list[tuple[float, Job]]:
-        if self._unsteady is None:
-            points = [(self._point(job), job) for job in self._ranking.unsteady()]
-            self._unsteady = sorted(points, key=lambda item: (-item[0], item[1].serial))
-        return self._unsteady
+    def _unsteady_behind(self, place: float) -> list[Job]:
+        """The last place first."""
+        ranking, now, margin = self._ranking, self._now, self._margin
+        close = (job for job in ranking.unsteady() if ranking.stretch(job, now, margin).bound > place)
+        points = [(point, job) for job in close if (point := self._point(job)) > place]
+        return [job for _, job in sorted(points, key=lambda item: (-item[0], item[1].serial))]
 
     def _point(self, job: Job) -> float:
         point = self._points.get(job.id)
         if point is None:
-            rank = self._ranking.rank(job, self._now)
-            point = self._points[job.id] = rank.place - (self._margin * rank.cost if rank.cost else 0.0)
+            point = self._points[job.id] = self._ranking.point(job, self._now, self._margin)
         return point

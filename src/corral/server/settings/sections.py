@@ -165,13 +165,19 @@ class SchedulingSettings(Section):
     score_settling_hours: Annotated[float, Field(gt=0, le=8760)] = 6.0
     weights: WeightSettings = Field(default_factory=WeightSettings)
     #: under `shortest`: GPU-hours of work that one hour of waiting compensates
-    ageing: Annotated[float, Field(ge=0.001, le=1_000_000)] = 4.0
+    ageing: Annotated[float, Field(ge=0.001, le=1_000_000)] = 0.01
     #: under `shortest`: exponent of the number of GPUs in a job's cost; 1 is GPU-time
     size_power: Annotated[float, Field(ge=0, le=2)] = 1.0
+    #: under `shortest`, in queues whose order preempts: the margin, as a share of the victim's cost, by which a job
+    #: must be ahead of a victim without a time limit
+    unknown_margin: Annotated[float, Field(ge=0, lt=1)] = 0.8
     #: jobs of each waiting line with a planned start, which backfilled jobs must not delay
-    protected_starts: Annotated[int, Field(ge=1, le=100)] = 4
+    protected_starts: Annotated[int, Field(ge=1, le=100)] = 1
+    #: waiting time from which on free GPUs are held for a planned start that rests on predictions and not on time
+    #: limits
+    hold_after_hours: Annotated[float, Field(ge=0, le=8760)] = 168.0
     #: predicted run time of a job without a time limit and without similar completed jobs
-    unknown_run_hours: Annotated[float, Field(gt=0, le=8760)] = 24.0
+    unknown_run_hours: Annotated[float, Field(gt=0, le=8760)] = 1.0
     #: smallest share of a GPU that a job may request, so that one GPU is not split into thousands of shares
     smallest_share: Annotated[float, Field(ge=0.001, le=1)] = 0.01
 
@@ -268,6 +274,9 @@ class PolicySettings(Section):
     preemption_moves: bool = False
     #: the time of day at which jobs that have saved are moved so that whole nodes are free; null: only on request
     defragment_at: Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")] | None = None
+    #: waiting time after which a gang takes back nodes from younger jobs that passed it and write checkpoints;
+    #: null: never
+    gang_patience_hours: Annotated[float, Field(gt=0, le=8760)] | None = 4.0
     #: GPUs that `corral allocate TASK` takes without --gpus, and the maximum of --gpus
     max_auto_gpus: GpuCount = 2
     max_manual_gpus: GpuCount = 6

@@ -189,6 +189,7 @@ class Settings(SettingsFile):
             weights=Weights(**scheduling.weights.model_dump()),
             ageing=scheduling.ageing,
             size_power=scheduling.size_power,
+            unknown_margin=scheduling.unknown_margin,
             unknown_seconds=scheduling.unknown_run_hours * 3600,
         )
 
@@ -200,6 +201,7 @@ class Settings(SettingsFile):
             min_run_seconds=policies.preemption_min_run_minutes * 60,
             margin=policies.preemption_margin,
             moves=policies.preemption_moves,
+            gang_patience_seconds=None if policies.gang_patience_hours is None else policies.gang_patience_hours * 3600,
         )
 
     @property
@@ -225,7 +227,10 @@ class Settings(SettingsFile):
             hybrid_share=self.hybrid_share,
             ordering_rules=self.ordering_rules,
             preemption=self.preemption_rules,
-            backfill=BackfillRules(protected=self.scheduling.protected_starts),
+            backfill=BackfillRules(
+                protected=self.scheduling.protected_starts,
+                hold_after_seconds=self.scheduling.hold_after_hours * 3600,
+            ),
             tasks=TaskPolicy(
                 prefix=template.task_prefix,
                 max_auto_gpus=self.policies.max_auto_gpus,

@@ -102,11 +102,11 @@ def test_a_queue_by_shortest_says_so_for_every_place(desk: Desk) -> None:
     assert [(place.job.id, place.detail) for place in line.places] == [
         (
             short.id,
-            "predicted 1m of 4 GPUs from 1 run like it; nothing queued over 1m after it goes before it",
+            "predicted 1m of 4 GPUs from 1 run like it; nothing queued over 6h40m after it goes before it",
         ),
         (
             long.id,
-            "predicted 2h30m of 4 GPUs from 1 run like it; nothing queued over 2h30m after it goes before it",
+            "predicted 2h30m of 4 GPUs from 1 run like it; nothing queued over 41d16h after it goes before it",
         ),
     ]
     desk.cycle()

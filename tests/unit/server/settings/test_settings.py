@@ -10,7 +10,7 @@ import pytest
 
 from corral.core.model import JobKind
 from corral.core.people.quota import Quota
-from corral.core.snapshot.installation import BackfillRules, PreemptionRules
+from corral.core.snapshot.installation import DEFAULT_BACKFILL, DEFAULT_PREEMPTION, BackfillRules, PreemptionRules
 from corral.core.storage.volumes import VolumeType
 from corral.server.settings.config_file import ConfigError
 from corral.server.settings.gpu_manager_import import import_config
@@ -347,9 +347,10 @@ def test_when_jobs_are_preempted_and_starts_protected(tmp_path: Path) -> None:
         policies = load_settings(environ={"CORRAL_HOME": str(tmp_path)}).control_policies
         return policies.preemption, policies.backfill
 
-    assert rules("{}") == (PreemptionRules(enabled=True, min_run_seconds=600.0), BackfillRules(protected=4))
+    assert rules("{}") == (DEFAULT_PREEMPTION, DEFAULT_BACKFILL)
     changed = (
-        "policies: {enable_preemption: false, preemption_min_run_minutes: 0.5}\nscheduling: {protected_starts: 9}\n"
+        "policies: {enable_preemption: false, preemption_min_run_minutes: 0.5, gang_patience_hours: null}\n"
+        "scheduling: {protected_starts: 9, hold_after_hours: 0}\n"
     )
     assert rules(changed) == (PreemptionRules(enabled=False, min_run_seconds=30.0), BackfillRules(protected=9))
 

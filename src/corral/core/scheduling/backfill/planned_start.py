@@ -49,6 +49,9 @@ class PlannedAllocation:
     held: Allocation
     #: whether the start follows from time limits alone, without any prediction
     is_firm: bool = True
+    #: what the start costs others: idle GPU-seconds of resources that are free now and needed then, whether they are
+    #: held or not
+    idle_gpu_seconds: float = 0.0
 
     @property
     def ends_at(self) -> float:
@@ -365,6 +368,13 @@ class _DomainSearch:
             cpu_milli=_short(request.cpu_milli, node.cpu_milli, slot.free_cpu_milli),
             memory_bytes=_short(request.memory_bytes, node.memory_bytes, slot.free_memory_bytes),
         )
+
+
+def idle_gpu_seconds(planned: PlannedAllocation, now: float, unknown_seconds: float) -> float:
+    """The GPU time for which the held GPUs are idle until the planned start. A start that is not known is assumed to be
+    `unknown_seconds` away."""
+    seconds = planned.at - now if math.isfinite(planned.at) else unknown_seconds
+    return max(0.0, seconds) * planned.held.total_gpu_milli / WHOLE
 
 
 def free_part(fleet: Fleet, allocation: Allocation) -> Allocation:

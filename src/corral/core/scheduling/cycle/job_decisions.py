@@ -19,6 +19,7 @@ from corral.core.scheduling.backfill.planned_start import (
     PlannedStartSearch,
     end_if_started,
     free_part,
+    idle_gpu_seconds,
     is_limited,
     likely_end_if_started,
     still_held,
@@ -26,6 +27,7 @@ from corral.core.scheduling.backfill.planned_start import (
 from corral.core.scheduling.elastic.resize import scalable_jobs
 from corral.core.scheduling.limits.hold_rules import owed
 from corral.core.scheduling.ordering import POLICIES
+from corral.core.scheduling.ordering.cost import aged_from
 from corral.core.scheduling.placement.search import could_ever_fit
 from corral.core.scheduling.plan.plan import Preemption, Start
 from corral.core.scheduling.preemption.moves import Move, MoveSearch
@@ -102,8 +104,20 @@ class JobDecisions:
             sooner=self.preempting.sooner(job) if self.preempting.is_possible else {},
         ).find(job, queue.pool)
         if planned is not None:
+            planned = self._with_its_cost(planned)
             self.trial.hold(job.id, planned.held)
             self.planned.append((line, planned))
+
+    def _with_its_cost(self, planned: PlannedAllocation) -> PlannedAllocation:
+        """The planned start with its cost; without held resources if it rests on predictions and its job has not waited
+        for long."""
+        snapshot, job = self.snapshot, planned.job
+        cost = idle_gpu_seconds(planned, self.now, snapshot.ordering.unknown_seconds)
+        planned = replace(planned, idle_gpu_seconds=cost)
+        is_firm = math.isfinite(planned.at) and planned.is_firm
+        if is_firm or self.now - aged_from(job) >= snapshot.backfill.hold_after_seconds:
+            return planned
+        return replace(planned, held=Allocation(grants=(), model=planned.held.model))
 
     def _find_place(self, queue: Queue, job: Job) -> Allocation | None:
         return find_open_place(self.reserved, self._fleet, job, queue, end_if_started(job, self.now))

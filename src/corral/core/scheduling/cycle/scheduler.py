@@ -197,6 +197,7 @@ class Cycle:
                     nodes=tuple(grant.node for grant in planned.allocation.grants),
                     held=planned.held,
                     is_firm=planned.is_firm,
+                    idle_gpu_seconds=planned.idle_gpu_seconds,
                 )
                 for line, planned in decisions.planned
             ),

@@ -125,7 +125,8 @@ def _resource_reasons(
             return [closed]
         beside = [closed] if closed is not None else []
         room = _no_room(snapshot, queue, job)
-        room = replace(room, detail=room.detail + _planned_text(snapshot, plan.planned_start(job.id), now))
+        planned = plan.planned_start(job.id)
+        room = replace(room, detail=room.detail + _planned_text(snapshot, planned, now) + _cost_text(planned))
         return [*_victims_stopping(snapshot, plan, job), room, *beside, *_coming_back(snapshot, queue, job)]
     others = [planned for planned in plan.planned if planned.job_id != job.id]
     for planned in others:
@@ -330,6 +331,17 @@ def _planned_text(snapshot: ClusterSnapshot, planned: PlannedStart | None, now: 
         f"; it will run on {', '.join(planned.nodes[:MOST_NAMED])} when {', '.join(ending[:MOST_NAMED])}{more} "
         f"{'has' if len(ending) == 1 else 'have'} ended, in {format_duration(max(1.0, planned.at - now))} {when}"
     )
+
+
+def _cost_text(planned: PlannedStart | None) -> str:
+    """What the planned start costs other jobs, as text."""
+    if planned is None or not planned.idle_gpu_seconds:
+        return ""
+    hours = f"{planned.idle_gpu_seconds / 3600:.3g} GPU-hours"
+    if planned.held.gpus:
+        gpus = gpus_text(planned.held.total_gpu_milli)
+        return f"; {gpus} free {'GPU is' if gpus == '1' else 'GPUs are'} held for it, which costs {hours} of idle GPUs"
+    return f"; nothing is held for it yet: that would cost {hours} of idle GPUs"
 
 
 def _kept_for_others(others: list[PlannedStart], job: Job) -> Reason:

@@ -73,17 +73,26 @@ class Spread:
     def __init__(self) -> None:
         self._counts: dict[int, float] = {}
         self._total = 0.0
+        #: a cache: by seconds, what `beyond` returns until a run is added
+        self._beyond: dict[float, list[float]] = {}
 
     def add(self, seconds: float) -> None:
         bucket = math.ceil(math.log(max(seconds, _LEAST_SECONDS) / _LEAST_SECONDS) / math.log(_BUCKET_GROWTH))
         self._counts[bucket] = self._counts.get(bucket, 0.0) + 1.0
         self._total += 1.0
+        self._beyond.clear()
         if self._total >= _MOST_COUNTED:
             self._counts = {name: count / 2 for name, count in self._counts.items() if count > _LEAST_COUNTED}
             self._total = math.fsum(self._counts.values())
 
     def beyond(self, seconds: float) -> list[float]:
         """Quantiles of the runs that took longer; empty if there are too few."""
+        known = self._beyond.get(seconds)
+        if known is None:
+            known = self._beyond[seconds] = self._quantiles_beyond(seconds)
+        return known
+
+    def _quantiles_beyond(self, seconds: float) -> list[float]:
         weighed = self._weighed_beyond(seconds)
         if math.fsum(count for _, count in weighed) < ENOUGH:
             return []

@@ -38,12 +38,15 @@ class OrderingRules:
 
     weights: Weights = field(default_factory=Weights)
     #: under `shortest`: GPU-hours of cost that an hour of waiting outweighs
-    ageing: float = 4.0
+    ageing: float = 0.01
     #: under `shortest` a job costs its run time × GPUs to this power: 1 is GPU-time, 0 run time alone. Below 1 large
     #: jobs wait less, above 1 small ones.
     size_power: float = 1.0
     #: the assumed run time of a job without a prediction and without a time limit
-    unknown_seconds: float = 86_400.0
+    unknown_seconds: float = 3600.0
+    #: under `shortest`: the least lead over a running job without a time limit, as a part of its cost. What such a job
+    #: has left is uncertain, so that a small lead is not worth a restart.
+    unknown_margin: float = 0.8
 
 
 class Rank(NamedTuple):
@@ -52,6 +55,8 @@ class Rank(NamedTuple):
     place: float
     #: the remaining cost, in the unit of `place`: the preemption margin is a part of this
     cost: float = 0.0
+    #: the lead that a job needs to preempt this one, whatever the margin
+    least_lead: float = 0.0
 
 
 def expected_seconds(job: Job, rules: OrderingRules, ran_seconds: float = 0.0) -> float:

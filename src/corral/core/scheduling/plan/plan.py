@@ -34,6 +34,8 @@ class PlannedStart:
     held: Allocation
     #: whether it follows from time limits alone; else also from predictions, or from jobs that will be preempted
     is_firm: bool = True
+    #: GPU time for which free GPUs that the job needs are idle until then; if it is too much, they are not held
+    idle_gpu_seconds: float = 0.0
 
     @property
     def is_known(self) -> bool:

@@ -19,7 +19,7 @@ from corral.core.model import WHOLE, Allocation, Job, JobState, Queue
 from corral.core.scheduling.backfill.planned_start import end_if_started
 from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.placement.search import domains_for
-from corral.core.scheduling.preemption.preemption import PreemptionView, lost_gpu_seconds
+from corral.core.scheduling.preemption.preemption import PreemptionView, lost_gpu_seconds, writes_checkpoints
 from corral.core.scheduling.preemption.victims import Candidate, Loss, Room, choose_victims, loss_of
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place
 from corral.core.snapshot.node_index import DomainIndex, Fleet, places
@@ -224,9 +224,8 @@ class _Changes:
 
 def is_movable(job: Job) -> bool:
     """Whether the job can continue on another node and loses only the restart: it is known to write checkpoints."""
-    saves = job.checkpointed_at is not None or job.saved_seconds > 0
     is_simple = job.request.nodes == 1 and job.request.gpus > 0 and job.elastic is None and job.pinned_at is None
-    return job.state is JobState.RUNNING and job.preemptible and saves and is_simple
+    return job.state is JobState.RUNNING and job.preemptible and writes_checkpoints(job) and is_simple
 
 
 def _fewest_gpus(movers: Sequence[Job], missing: int) -> list[Job] | None:

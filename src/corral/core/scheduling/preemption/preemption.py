@@ -270,6 +270,11 @@ def lost_gpu_seconds(job: Job, now: float) -> float:
     return max(0.0, now - since) * job.allocation.total_gpu_milli / WHOLE
 
 
+def writes_checkpoints(job: Job) -> bool:
+    """Whether the job is known to write checkpoints: a preemption costs it little."""
+    return job.checkpointed_at is not None or job.saved_seconds > 0
+
+
 def _request_text(job: Job) -> str:
     request = job.request
     each = f"{request.gpus} {'GPU' if request.gpus == 1 else 'GPUs'}"
@@ -367,7 +372,8 @@ class ByOrder:
 
 
 class ByOverrun:
-    """A job that was backfilled before a waiting job because of a prediction, and runs longer, is preempted for it.
+    """A job that was backfilled before a waiting job because of a prediction, and runs longer, is preempted for it; and
+    for a gang that has waited for long, a job that passed it.
 
     Only the younger of two jobs is backfilled so, never the older one. Where another rule could reverse the two, in a
     queue whose order preempts or within a guarantee, no job is backfilled by its prediction.
@@ -388,10 +394,30 @@ class ByOverrun:
         if next_end is not None:
             view.wake(next_end)
         for one in snapshot.overrunning(view.now):
-            queue = snapshot.queues.get(one.queue)
-            passed = (one.allocated_at or 0.0) > since and self._is_behind(view, one, job)
-            if passed and queue is not None and queue.pool == pool and self._has_borrowed(view, queue, one):
+            if (one.allocated_at or 0.0) > since and self._may_take_back(view, pool, one, job):
                 yield one, self._detail(view, job, one)
+        yield from self._passed_gang(view, pool, job)
+
+    def _passed_gang(self, view: PreemptionView, pool: str, job: Job) -> Iterator[After]:
+        """A gang needs whole nodes at one moment, which a stream of small jobs never leaves free. After a while it
+        takes them from jobs that passed it and lose little: those that write checkpoints."""
+        snapshot, patience = view.snapshot, view.snapshot.preemption.gang_patience_seconds
+        if not job.request.is_gang or patience is None:
+            return
+        is_due_at = aged_from(job) + patience
+        if is_due_at > view.now:
+            view.wake(is_due_at)
+            return
+        for name in sorted(snapshot.holding):
+            for job_id in sorted(snapshot.holding[name]):
+                one = snapshot.jobs[job_id]
+                if writes_checkpoints(one) and self._may_take_back(view, pool, one, job):
+                    yield one, self._gang_detail(view, job, one)
+
+    def _may_take_back(self, view: PreemptionView, pool: str, one: Job, job: Job) -> bool:
+        queue = view.snapshot.queues.get(one.queue)
+        is_here = queue is not None and queue.pool == pool and self._is_behind(view, one, job)
+        return is_here and queue is not None and self._has_borrowed(view, queue, one)
 
     def can_reclaim(self, view: PreemptionView, job: Job, planned: PlannedAllocation) -> bool:
         if is_limited(job) or not math.isfinite(planned.at) or not self._is_behind(view, job, planned.job):
@@ -409,6 +435,14 @@ class ByOverrun:
         if not queue.guaranteed_gpus:
             return True
         return any(other.id == one.id for other in guarantees.borrowers(view.snapshot, queue, view.leaving))
+
+    def _gang_detail(self, view: PreemptionView, job: Job, victim: Job) -> Callable[[], str]:
+        waited = format_duration(max(1.0, view.now - aged_from(job)))
+        later = format_duration(max(1.0, aged_from(victim) - aged_from(job)))
+        return lambda: (
+            f"{victim.id} was queued {later} after {job.id} and passed it; {job.id} has waited for {waited} for "
+            f"{_request_text(job)}, and {victim.id} writes checkpoints"
+        )
 
     def _detail(self, view: PreemptionView, job: Job, victim: Job) -> Callable[[], str]:
         assert victim.predicted is not None

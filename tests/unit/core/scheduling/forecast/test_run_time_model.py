@@ -310,7 +310,7 @@ def test_a_job_falls_behind_as_it_proves_to_be_one_of_the_long() -> None:
     """Half of its like end at once, half take hours."""
     known = Prediction(p50_seconds=10.0, p90_seconds=7_200.0, samples=8, spread=(10.0,) * 8 + (7_200.0,) * 8)
     job = Job(id="j-1", name="job-1", user="ann", predicted=known)
-    rules = OrderingRules()
+    rules = OrderingRules(unknown_seconds=86_400.0)
     assert expected_seconds(job, rules) == 20.0, "ten seconds of two jobs for each that ends"
     assert expected_seconds(job, rules, 9.0) == 2.0
     assert expected_seconds(job, rules, 11.0) == 7_189.0

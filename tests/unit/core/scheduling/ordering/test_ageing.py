@@ -18,7 +18,8 @@ from tests.unit.core.builders import node, running, snapshot_of, waiting
 from tests.unit.searching import between, every
 
 HOUR = 3600.0
-RULES = OrderingRules()
+#: fast ageing, so that its numbers are small
+RULES = OrderingRules(ageing=4.0, unknown_seconds=24 * HOUR)
 POLICIES = {"shortest": shortest, "weighted": weighted}
 
 
@@ -141,7 +142,7 @@ def test_a_line_is_ordered_anew_when_its_policy_or_the_rules_change() -> None:
 )
 def test_why_says_what_a_place_comes_from(policy: str, job: Job, words: str) -> None:
     snapshot = snapshot_of(
-        Queue(name="default", policy=policy), node("n1", gpus=4), running(1, {"n1": (0, 1, 2, 3)}), job
+        Queue(name="default", policy=policy), ruled(RULES), node("n1", gpus=4), running(1, {"n1": (0, 1, 2, 3)}), job
     )
     assert explain(snapshot, schedule(snapshot, 10.0), job, 10.0).place == words
 

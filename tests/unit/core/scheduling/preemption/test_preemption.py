@@ -17,6 +17,7 @@ from corral.core.model import (
     Queue,
 )
 from corral.core.scheduling.cycle.scheduler import schedule
+from corral.core.scheduling.ordering.cost import OrderingRules
 from corral.core.scheduling.plan.plan import Plan, PreemptionRule
 from corral.core.snapshot.changes import PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
@@ -133,16 +134,65 @@ def test_among_equals_no_job_is_preempted() -> None:
 @pytest.mark.parametrize(("margin", "expected"), [(0.0, True), (0.4, True), (0.6, False)])
 def test_under_shortest_what_is_left_counts_and_a_margin_of_it(margin: float, expected: bool) -> None:
     """The one that runs has 20,000 of 30,000 s left, the one that waits takes 10,000: half of it is between them."""
+    put = replace(rules(margin=margin), ordering=OrderingRules(unknown_margin=0.0))
     snapshot = snapshot_of(
-        rules(margin=margin), SHORT, node("n1", 1),
+        put, SHORT, node("n1", 1),
         running(1, {"n1": (0,)}, queue="short", predicted=runs_for(30_000.0), aged_from=0.0),
         waiting(2, queue="short", gpus=1, predicted=runs_for(10_000.0), aged_from=0.0, at=5_000.0),
     )  # fmt: skip
     assert bool(schedule(snapshot, NOW).preemptions) is expected
 
 
+@pytest.mark.parametrize(("limit", "expected"), [(None, False), (30_000.0, True)])
+def test_a_job_without_a_time_limit_is_preempted_for_a_large_lead_only(limit: float | None, expected: bool) -> None:
+    """Half of what is left lies between the two, and what is left of a job without a limit is uncertain."""
+    snapshot = snapshot_of(
+        rules(), SHORT, node("n1", 1),
+        running(1, {"n1": (0,)}, queue="short", predicted=runs_for(30_000.0), aged_from=0.0, time_limit_seconds=limit),
+        waiting(2, queue="short", gpus=1, predicted=runs_for(10_000.0), aged_from=0.0, at=5_000.0),
+    )  # fmt: skip
+    assert bool(schedule(snapshot, NOW).preemptions) is expected
+
+
+def gang_and_small(**small: Any) -> list[Any]:
+    """A gang of two nodes that was passed by a small job, which runs since 5,000."""
+    saving = {"aged_from": 5_000.0, "checkpointed_at": 9_000.0}
+    return [
+        Queue(name="default"), node("n1", 2), node("n2", 2),
+        waiting(1, nodes=2, gpus=2, at=1_000.0, aged_from=1_000.0),
+        running(2, {"n1": (0,)}, allocated_at=5_000.0, started_at=5_000.0, **{**saving, **small}),
+    ]  # fmt: skip
+
+
+def test_a_gang_that_has_waited_long_takes_back_nodes_from_jobs_that_passed_it() -> None:
+    snapshot = snapshot_of(rules(gang_patience_seconds=8_000.0), *gang_and_small())
+    plan = schedule(snapshot, NOW)
+    assert preempted_for(plan) == {"j-2": "j-1"}
+    assert plan.preemptions[0].rule is PreemptionRule.OVERRUN
+    assert "j-2 was queued 1h6m40s after j-1 and passed it" in plan.preemptions[0].detail
+
+
+@pytest.mark.parametrize(
+    ("patience", "small"),
+    [
+        (9_500.0, {}),
+        (None, {}),
+        (8_000.0, {"checkpointed_at": None}),
+        (8_000.0, {"aged_from": 500.0}),
+        (8_000.0, {"preemptible": False}),
+    ],
+)
+def test_a_gang_leaves_others_alone(patience: float | None, small: dict[str, Any]) -> None:
+    """Its patience is not over, or the other one writes no checkpoints, is older, or must not be preempted."""
+    snapshot = snapshot_of(rules(gang_patience_seconds=patience), *gang_and_small(**small))
+    plan = schedule(snapshot, NOW)
+    assert not plan.preemptions
+    if patience == 9_500.0:
+        assert plan.wake_at == 10_500.0
+
+
 def test_a_job_of_which_nothing_is_known_falls_behind_fresh_ones_when_it_outlives_what_was_supposed() -> None:
-    ordering = replace(ClusterSnapshot().ordering, unknown_seconds=8_000.0, ageing=0.001)
+    ordering = replace(ClusterSnapshot().ordering, unknown_seconds=8_000.0, ageing=0.001, unknown_margin=0.0)
     put = replace(rules(), ordering=ordering)
     before, after = 15_900.0, 16_100.0
     snapshot = snapshot_of(
