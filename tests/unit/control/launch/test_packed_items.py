@@ -56,7 +56,8 @@ def test_items_run_in_order_and_a_failure_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_stop_interrupts_the_item_and_runs_no_other(tmp_path: Path) -> None:
-    program = 'trap "exit 0" TERM; touch "$1/up"; sleep 60 & wait'
+    # A process that is left behind would hold the output open.
+    program = """trap 'kill $!; exit 0' TERM; sleep 60 & touch "$1/up"; wait"""
     job = run(tmp_path, (1, 2), program)
     deadline = time.monotonic() + 60
     while not (tmp_path / "up").exists() and time.monotonic() < deadline:
