@@ -183,8 +183,9 @@ def test_it_asks_for_its_least_again_when_it_must_wait(desk: Desk) -> None:
 
 
 def test_a_resize_by_hand(desk: Desk) -> None:
-    (busy,) = desk.started(draft("busy", gpus=3), caller=BOB)
-    (job,) = desk.started(stretchy(least=1))
+    # With time limits, GPUs are held for the planned start of a waiting job.
+    (busy,) = desk.started(draft("busy", gpus=3, time_limit_seconds=HOUR), caller=BOB)
+    (job,) = desk.started(stretchy(least=1, time_limit_seconds=HOUR))
     assert gpus(job) == [3, 4, 5, 6, 7]
     assert desk.do(elastic_jobs.resize, ANN, job.id, gpus=5) == desk.job(job.id), "it has that already"
     desk.do(elastic_jobs.resize, ROOT, job.id, gpus=2)
