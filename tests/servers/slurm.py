@@ -135,9 +135,13 @@ class SlurmCluster:
             self._end("slurmctld", signal.SIGTERM)
             self.start_controller()
             self._wait(lambda: not self._holds_gpus(), "the GPUs that no job has")
-        if left := self._withheld():
-            self.run("scontrol", "update", f"NodeName={','.join(left)}", "State=RESUME")
-            self._wait(lambda: not self._withheld(), "the drained nodes")
+        self._wait(self._are_resumed, "the drained nodes")
+
+    def _are_resumed(self) -> bool:
+        """Slurm refuses to resume a node whose state is changing: asked until no node is withheld."""
+        for node in self._withheld():
+            self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+        return not self._withheld()
 
     def kill_controller(self) -> None:
         self._end("slurmctld", signal.SIGKILL)

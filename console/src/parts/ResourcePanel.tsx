@@ -86,7 +86,7 @@ function Rows({ rows, head }: { rows: readonly Row[]; head: string }) {
   const t = useTexts(texts);
   const format = useFormat();
   return (
-    <Table.ScrollContainer minWidth={360} type="native">
+    <Table.ScrollContainer minWidth={360} type="native" tabIndex={0} aria-label={t("title")} role="group">
       <Table fz="xs" horizontalSpacing={6} verticalSpacing={5} aria-label={t("title")}>
         <Table.Thead>
           <Table.Tr c="dimmed">

@@ -80,7 +80,7 @@ def test_the_figures_are_those_of_the_server(visit: Visit, server: CorralServer,
     expect(queue).to_contain_text(reason)
     expect(queue.get_by_role("link", name="moe-waits")).to_have_attribute("href", f"/jobs/{work.waiting}")
     expect(region(page, "GPUs by user")).to_contain_text("ann2")
-    kinds = page.get_by_role("table", name="Resources by kind of job")
+    kinds = page.get_by_role("table", name="Resources")
     expect(kinds.get_by_role("row", name=re.compile("^training"))).to_contain_text("training102")
 
 

@@ -95,7 +95,7 @@ def test_a_role_change_is_confirmed_and_several_users_are_deleted(visit: Visit, 
     expect(question).to_contain_text("Operators see and manage everything")
     assert root.get("/users/eve").json()["role"] == "scientist"
     question.get_by_role("button", name="Change the role").click()
-    expect(page.get_by_text("eve is saved")).to_be_visible()
+    expect(page.get_by_text("eve saved")).to_be_visible()
     assert root.get("/users/eve").json()["role"] == "operator"
 
     page.get_by_role("checkbox", name="Select ben").check()

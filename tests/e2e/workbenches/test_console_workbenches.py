@@ -123,7 +123,7 @@ def test_storage_is_chosen_in_the_form(visit: Visit, server: CorralServer, ssh_p
     drawer.get_by_label("Path in the job").fill("/scratch")
     drawer.get_by_label("Only create it; I start it later").check()
     drawer.get_by_role("button", name="Create and start").click()
-    expect(page.get_by_text("Workbench with-storage is created")).to_be_visible()
+    expect(page.get_by_text("Workbench with-storage created")).to_be_visible()
     found = look(server, "carl", "with-storage")
     assert [(one["kind"], one["path"]) for one in found["job"]["mounts"]] == [("local", "/scratch")]
     assert found["ssh"] is not None

@@ -267,6 +267,7 @@ def test_a_word_that_slurm_never_heard_reaches_it_after_a_crash(
 
 
 def test_what_others_hold_is_shown_and_not_free(http: httpx.Client, slurm_cluster: SlurmCluster) -> None:
+    wait_until(lambda: http.get("/overview").json()["gpus_allocated"] == 0, "earlier jobs have ended", seconds=60)
     before = http.get("/overview").json()["gpus_free"]
     foreign = slurm_cluster.run(
         "sbatch", "--parsable", "-w", "node4", "--gres=gpu:3", "--cpus-per-task=2", "--mem=1G", "--wrap", "sleep 300"

@@ -39,6 +39,7 @@ SHAPES: tuple[dict[str, Any], ...] = (
 
 @pytest.fixture
 def server(slurm_cluster: SlurmCluster, tmp_path: Path) -> Iterator[CorralServer]:
+    slurm_cluster.make_whole()
     started = server_on(slurm_cluster, tmp_path / "home", pending_seconds="3")
     started.start()
     yield started
@@ -48,10 +49,16 @@ def server(slurm_cluster: SlurmCluster, tmp_path: Path) -> Iterator[CorralServer
 
 
 def wait_for_ends(http: httpx.Client, seconds: float = 240.0) -> dict[str, dict[str, Any]]:
-    def everything_ended() -> bool:
-        return all(job["state"] in ("completed", "failed", "stopped") for job in all_jobs(http))
+    def unfinished() -> list[dict[str, Any]]:
+        return [job for job in all_jobs(http) if job["state"] not in ("completed", "failed", "stopped")]
 
-    wait_until(everything_ended, "every job ends", seconds=seconds)
+    try:
+        wait_until(lambda: not unfinished(), "every job ends", seconds=seconds)
+    except AssertionError as late:
+        left = unfinished()
+        why = http.get(f"/jobs/{left[0]['id']}/why").text if left else ""
+        nodes = [(node["id"], node["state"], node["gpus_free"]) for node in http.get("/nodes").json()["items"]]
+        raise AssertionError(f"{late}: {[(job['name'], job['state']) for job in left]}, {nodes}, {why}") from late
     return {job["name"]: job for job in all_jobs(http)}
 
 
