@@ -96,6 +96,8 @@ class NodeState(StrEnum):
     READY = "ready"
     CORDONED = "cordoned"
     DRAINING = "draining"
+    #: shown for a draining node without jobs; never stored
+    DRAINED = "drained"
     DOWN = "down"
 
 

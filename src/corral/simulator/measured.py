@@ -1,4 +1,4 @@
-"""The outcome of a what-if run within a window, with shares of groups, users and queues.
+"""The outcome of a what-if run within a window, with shares of groups, users, queues and sizes of jobs.
 
 Jobs from before the window run too and fill the cluster, but are not measured. GPU time counts within the window only,
 so that two runs of the same jobs can differ in it.
@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from corral.core.model import WHOLE, Allocation, Job
+from corral.core.model import WHOLE, Allocation, Job, Request
 from corral.core.whatif.past_jobs import PastJob
 from corral.simulator.outcome import HOUR, SLOWDOWN_SECONDS, Distribution, TimeSeries, jain_index
 from corral.simulator.simulation import Arrival
@@ -18,7 +18,7 @@ from corral.simulator.simulation import Arrival
 
 @dataclass(slots=True)
 class Share:
-    """The part of one group, user or queue."""
+    """The part of one group, user, queue or size."""
 
     waits: Distribution = field(default_factory=Distribution)
     completions: Distribution = field(default_factory=Distribution)
@@ -30,6 +30,15 @@ class Share:
     @property
     def gpu_hours(self) -> float:
         return self.gpu_seconds / HOUR
+
+
+def size_of(request: Request) -> str:
+    """The kind of place that a job needs: the larger, the harder to find between running jobs."""
+    if not request.wants_gpu:
+        return "no GPU"
+    if request.is_gang:
+        return "several nodes"
+    return "1 GPU" if request.total_gpu_milli <= WHOLE else "one node"
 
 
 class WindowOutcome:
@@ -44,6 +53,8 @@ class WindowOutcome:
         self.groups: dict[str, Share] = defaultdict(Share)
         self.users: dict[str, Share] = defaultdict(Share)
         self.queues: dict[str, Share] = defaultdict(Share)
+        #: by the kind of place that jobs need: see `size_of`
+        self.sizes: dict[str, Share] = defaultdict(Share)
         self.ended_jobs = 0
         self.measured_jobs = 0
         self.cut_jobs = 0
@@ -109,7 +120,8 @@ class WindowOutcome:
 
     def _shares(self, job: Job) -> tuple[Share, ...]:
         group = self._jobs[job.id].group
-        return (self.total, self.groups[group], self.users[job.user], self.queues[job.queue])
+        shares = (self.groups[group], self.users[job.user], self.queues[job.queue], self.sizes[size_of(job.request)])
+        return (self.total, *shares)
 
     # ---------------------------------------------------------------- when it is over
 

@@ -19,9 +19,10 @@ from corral.core.snapshot.changes import Change
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.storage.volumes import VolumeMount
 from corral.core.whatif.past_jobs import PastJob
-from corral.core.whatif.scenario import Scenario, cluster_of
+from corral.core.whatif.scenario import Scenario, cluster_of, policies_of
 from corral.simulator.measured import Share, WindowOutcome
 from corral.simulator.outcome import HOUR, Distribution
+from corral.simulator.policy_choice import Tried, choose, policy_rows
 from corral.simulator.simulation import Arrival, Simulation
 from corral.simulator.summary import Spread, spread
 
@@ -32,6 +33,8 @@ CDF_POINTS = 200
 LISTED_USERS = 200
 #: Steps between two reports of the progress.
 STEPS = 50
+#: How long a preempted job holds its next GPUs before its work continues.
+RESTART_SECONDS = 60.0
 #: Figures with a smaller relative difference count as equal.
 SAME = 0.002
 
@@ -54,12 +57,15 @@ class Progress:
     phase: str
     ended_jobs: int
     jobs: int
+    #: the runs that are complete, and all runs
+    complete: int = 0
+    runs: int = 2
 
     @property
     def fraction(self) -> float:
-        """The progress of both runs together."""
+        """The progress of all runs together."""
         done = self.ended_jobs / self.jobs if self.jobs else 1.0
-        return min(1.0, 0.5 * done + (0.5 if self.phase == "candidate" else 0.0))
+        return min(1.0, (self.complete + done) / self.runs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,9 +82,43 @@ class _Run:
 
 
 def compare(order: Order, on_progress: Callable[[Progress], None] = lambda progress: None) -> dict[str, Any]:
-    """Both runs and their differences. Raises BadScenario."""
-    base = _run(order, order.base, "base", on_progress)
-    candidate = _run(order, order.candidate, "candidate", on_progress)
+    """Both runs and their differences. If the candidate is each policy in turn, the candidate of the result is the
+    policy that `policy_choice` chooses, and the result has a list of all policies. Raises BadScenario."""
+    if order.candidate.all_policies:
+        return _compare_policies(order, on_progress)
+    base = _run(order, order.base, Progress(phase="base", ended_jobs=0, jobs=0), on_progress)
+    progress = Progress(phase="candidate", ended_jobs=0, jobs=0, complete=1)
+    return _compared(order, base, _run(order, order.candidate, progress, on_progress))
+
+
+def _compare_policies(order: Order, on_progress: Callable[[Progress], None]) -> dict[str, Any]:
+    variants = policies_of(order.candidate)
+    runs = len(variants) + 1
+    base = _run(order, order.base, Progress(phase="base", ended_jobs=0, jobs=0, runs=runs), on_progress)
+    present = cluster_of(order.base, order.cluster)
+    replays, tried = [], []
+    for number, variant in enumerate(variants, start=1):
+        is_present = cluster_of(variant.scenario, order.cluster) == present
+        progress = Progress(phase="candidate", ended_jobs=0, jobs=0, complete=number, runs=runs)
+        run = base if is_present else _run(order, variant.scenario, progress, on_progress)
+        replays.append(run)
+        tried.append(
+            Tried(policy=variant.policy, preempts=variant.preempts, is_present=is_present, outcome=run.outcome)
+        )
+    choice = choose(base.outcome, tried)
+    return {
+        **_compared(order, base, replays[choice.shown]),
+        "policies": policy_rows(base.outcome, tried),
+        "recommendation": {
+            "recommended": choice.recommended,
+            "fastest": choice.fastest,
+            "shown": choice.shown,
+            "text": choice.text,
+        },
+    }
+
+
+def _compared(order: Order, base: _Run, candidate: _Run) -> dict[str, Any]:
     figures = {"base": _figures(base), "candidate": _figures(candidate)}
     step = max(run.outcome.makespan_seconds for run in (base, candidate)) / SERIES_POINTS
     for name, run in (("base", base), ("candidate", candidate)):
@@ -94,10 +134,11 @@ def compare(order: Order, on_progress: Callable[[Progress], None] = lambda progr
         "groups": _shares(base.outcome.groups, candidate.outcome.groups),
         "users": _shares(base.outcome.users, candidate.outcome.users)[:LISTED_USERS],
         "queues": _shares(base.outcome.queues, candidate.outcome.queues),
+        "sizes": _shares(base.outcome.sizes, candidate.outcome.sizes),
     }
 
 
-def _run(order: Order, scenario: Scenario, phase: str, on_progress: Callable[[Progress], None]) -> _Run:
+def _run(order: Order, scenario: Scenario, progress: Progress, on_progress: Callable[[Progress], None]) -> _Run:
     snapshot = ClusterSnapshot(cluster_of(scenario, order.cluster))
     jobs = {past.job.id: past for past in order.jobs}
     outcome = WindowOutcome(jobs, order.since, order.until)
@@ -107,12 +148,20 @@ def _run(order: Order, scenario: Scenario, phase: str, on_progress: Callable[[Pr
     run_times = RunTimes()
     for features, seconds in order.learned:
         run_times.observe(features, seconds)
-    simulation = Simulation(snapshot=snapshot, arrivals=chosen, in_order=True, watcher=watcher, run_times=run_times)
-    on_progress(Progress(phase=phase, ended_jobs=0, jobs=len(chosen)))
+    simulation = Simulation(
+        snapshot=snapshot,
+        arrivals=chosen,
+        in_order=True,
+        watcher=watcher,
+        run_times=run_times,
+        preemption_cost=RESTART_SECONDS,
+    )
+    progress = replace(progress, jobs=len(chosen))
+    on_progress(progress)
     for number, _ in enumerate(simulation):
         if number % STEPS == 0:
-            on_progress(Progress(phase=phase, ended_jobs=outcome.ended_jobs, jobs=len(chosen)))
-    on_progress(Progress(phase=phase, ended_jobs=len(chosen), jobs=len(chosen)))
+            on_progress(replace(progress, ended_jobs=outcome.ended_jobs))
+    on_progress(replace(progress, ended_jobs=len(chosen)))
     nodes = list(snapshot.nodes.values())
     return _Run(
         outcome=outcome,

@@ -199,9 +199,7 @@ def test_the_journal_replays(history: History) -> None:
     state.apply([*history.cluster, PutLastNode(id="")])
 
     def observe(changes: list[Change]) -> None:
-        state.digest.add(changes)
-        if state.unjournaled is not None:
-            state.unjournaled.extend(changes)
+        state.note(changes)
 
     simulation = replace(simulate(history), snapshot=state.snapshot, observer=observe)
     cycles = [writer.entry(state, step.plan) for step in simulation if step.plan.starts or step.plan.resizes]

@@ -218,6 +218,14 @@ def _rules_of_storage() -> tuple[AlertRule, ...]:
             description="A row of the store is damaged and left out: restore it from a backup, or delete it.",
         ),
         AlertRule(
+            name="no-standby",
+            signal="no-standby",
+            comparison=Comparison.AT_LEAST,
+            threshold=1,
+            for_seconds=30,
+            description="Several servers share the store, but only the leader is alive: start another one.",
+        ),
+        AlertRule(
             name="volume-nearly-full",
             signal="volume-full",
             comparison=Comparison.AT_LEAST,

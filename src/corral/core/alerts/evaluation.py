@@ -21,6 +21,9 @@ from corral.core.alerts.signals import SIGNALS
 Key = tuple[str, str]
 #: The signal whose alerts explain those of the GPUs of the same node.
 NODE_LOST = "node-lost"
+#: One overheating is one matter: a firing alert on the first signal explains those on the others for the same GPU.
+OVERHEATING = "gpu-temperature"
+FOLLOWS_OVERHEATING = frozenset({"gpu-health", "gpu-errors", "gpu-power"})
 MAX_TEXT = 500
 _CROSSES = {
     Comparison.ABOVE: operator.gt,
@@ -237,7 +240,8 @@ def _marked(
 
 
 def _causes(present: Sequence[Alert], rules: Mapping[str, AlertRule], facts: Facts) -> dict[Key, str]:
-    """Alerts that another one explains: those of GPUs of a lost node, and the milder one of two on the same signal."""
+    """Alerts that another one explains: those of GPUs of a lost node, those that an overheating
+    causes, and the milder one of two on the same signal."""
     if len(present) < 2:
         return {}
     node_of = {gpu.id: gpu.node for gpu in facts.gpus}
@@ -253,9 +257,12 @@ def _causes(present: Sequence[Alert], rules: Mapping[str, AlertRule], facts: Fac
         if alert.state is AlertState.FIRING:
             by_matter.setdefault((rule.signal, alert.subject), []).append(alert)
     causes = {}
+    hot = {subject: alerts[0] for (signal, subject), alerts in by_matter.items() if signal == OVERHEATING}
     for alert in present:
         cause = lost.get(node_of.get(alert.subject, "")) if alert.scope == Scope.GPU else None
         rule = rules.get(alert.rule)
+        if cause is None and rule is not None and rule.signal in FOLLOWS_OVERHEATING:
+            cause = hot.get(alert.subject)
         if cause is None and rule is not None:
             others = by_matter.get((rule.signal, alert.subject), [])
             cause = next((other for other in others if not is_at_least(alert.severity, other.severity)), None)

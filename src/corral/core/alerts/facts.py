@@ -23,6 +23,7 @@ class Scope(StrEnum):
     POOL = "pool"
     VOLUME = "volume"
     STORE = "store"
+    SERVER = "server"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +111,16 @@ class RowFact:
     error: str = ""
 
 
-Fact = GpuFact | NodeFact | QueueFact | FailureFact | PoolFact | VolumeFact | RowFact
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerFact:
+    """The leader of several servers."""
+
+    id: str
+    #: other servers that are alive and could lead
+    standbys: int = 0
+
+
+Fact = GpuFact | NodeFact | QueueFact | FailureFact | PoolFact | VolumeFact | RowFact | ServerFact
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,6 +133,7 @@ class Facts:
     failures: Sequence[FailureFact] = ()
     volumes: Sequence[VolumeFact] = ()
     rows: Sequence[RowFact] = ()
+    servers: Sequence[ServerFact] = ()
 
     def of(self, scope: Scope) -> Sequence[Fact]:
         """All facts of that kind, whether they have a value at this moment or not."""
@@ -139,5 +150,7 @@ class Facts:
                 return self.failures
             case Scope.VOLUME:
                 return self.volumes
+            case Scope.SERVER:
+                return self.servers
             case Scope.STORE:
                 return self.rows

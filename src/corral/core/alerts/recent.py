@@ -6,6 +6,7 @@ only after the GPU was watched for that long.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 #: How long an error counts as recent.
@@ -54,9 +55,13 @@ class Recent:
         """Restore from before a restart that the GPU is idle since then. A later use or another holder ends that."""
         self._watched[gpu_id] = _Watched(unused_since=unused_since)
 
-    def retain(self, gpu_ids: set[str]) -> None:
-        for gone in self._watched.keys() - gpu_ids:
+    def retain(self, gpu_ids: Container[str]) -> None:
+        for gone in [gpu_id for gpu_id in self._watched if gpu_id not in gpu_ids]:
             del self._watched[gone]
+
+    def watches(self, gpu_id: str) -> bool:
+        """Whether anything was seen of the GPU."""
+        return gpu_id in self._watched
 
     def idle_seconds(self, gpu_id: str) -> float | None:
         """How long the GPU has been idle under its present job, as of its last reading; 0 without a job, None if that

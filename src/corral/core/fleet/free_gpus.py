@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
-from corral.core.model import WHOLE
 from corral.core.scheduling.reservations.windows import in_force, is_active, owns
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Strategy
-from corral.core.snapshot.node_index import EVERYWHERE
+from corral.core.snapshot.node_index import EVERYWHERE, Slot
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,14 +27,14 @@ class FreeGpus:
 
 def free_gpus(snapshot: ClusterSnapshot, now: float, user: str | None = None) -> FreeGpus:
     """For one user, whose own reserved GPUs are free; or for a user without reservations."""
-    idle = {
-        gpu
-        for slot in snapshot.fleet.slots
-        for gpu in slot.domains.get(EVERYWHERE, ())
-        if slot.free_milli[gpu] == WHOLE
-    }
+    idle = {gpu for slot in snapshot.fleet.slots for gpu in idle_gpus(slot)}
     reserved = idle & closed_gpus(snapshot, now, user)
     return FreeGpus(free=idle - reserved, reserved=reserved)
+
+
+def idle_gpus(slot: Slot) -> list[str]:
+    """The usable GPUs of a node that no job holds any part of. Those of them that are not closed are free."""
+    return slot.whole_gpus(EVERYWHERE)
 
 
 def closed_gpus(snapshot: ClusterSnapshot, now: float, user: str | None = None) -> Set[str]:

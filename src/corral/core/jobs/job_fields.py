@@ -512,6 +512,20 @@ _ROWS = (
         ),
     ),
     JobField(
+        name="commit_outputs",
+        kept=Kept.SPEC,
+        title="Commits to",
+        option=Option(
+            flag="commit",
+            metavar="DATASET[=PATH]",
+            help={
+                SUBMIT: "When it completes, commit its outputs, or a part, as a version of this dataset.",
+                CLONE: "When it completes, commit its outputs, or a part, as a version of this dataset.",
+                PRESET_RUN: "When it completes, commit its outputs, or a part such as best, to this dataset.",
+            },
+        ),
+    ),
+    JobField(
         name="hold",
         option=Option(
             type=bool,

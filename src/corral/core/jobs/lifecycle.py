@@ -14,8 +14,9 @@ state raises `InvalidTransition`: the caller has an outdated job or a bug, and b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from corral.core.copies import replace
 from corral.core.jobs.allocation_change import asking_for, asking_least, together
 from corral.core.jobs.avoidance import avoiding_failed, avoiding_named, avoiding_place
 from corral.core.jobs.backoff import MOST_FAULTS, backoff_seconds, given_back_seconds
@@ -30,12 +31,17 @@ RETRIED = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED, EndReason.LOST})
 #: Interruptions for other jobs, by corral or by the underlying cluster: the job goes back to the queue and spends no
 #: retry.
 REQUEUED = frozenset({EndReason.PREEMPTED})
+#: The same for ends that corral has not caused: the underlying cluster evicted the job from its node.
+REQUEUED_BY_CLUSTER = REQUEUED | {EndReason.EVICTED}
 #: A node or a GPU under the job has failed, and the next attempt avoids it.
 BY_FAULTS = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED})
 #: The job exceeded a limit: the next attempt would exceed it too.
 OVER_LIMITS = frozenset({EndReason.TIMED_OUT, EndReason.DISK_QUOTA})
 #: A user or an operator stopped the job: it is not started again by itself.
 BY_PERSONS = frozenset({EndReason.STOPPED_BY_USER, EndReason.STOPPED_BY_OPERATOR})
+
+#: A job that was stopped while it waited, and is started again within this time, keeps its place.
+UNDO_SECONDS = 60.0
 
 #: Prefix of the message of a job that has its allocation, but whose engine cannot launch it yet.
 NOT_TAKEN = "its cluster does not take it yet"
@@ -219,11 +225,12 @@ def message_when_taken(job: Job) -> str:
 
 
 def _queued_afresh(job: Job, at: float) -> Job:
+    since = _waited_since(job, at)
     return replace(
         job,
         state=JobState.QUEUED,
-        queued_at=at,
-        aged_from=at,
+        queued_at=at if since is None else job.queued_at,
+        aged_from=at if since is None else job.aged_from,
         attained_seconds=0.0,
         reached_seconds=0.0,
         preempted_for=None,
@@ -242,6 +249,13 @@ def _queued_afresh(job: Job, at: float) -> Job:
         exit_code=None,
         message="",
     )
+
+
+def _waited_since(job: Job, at: float) -> float | None:
+    """When the wait began of a job that was stopped a moment ago while it waited: then the start undoes the stop."""
+    if job.ended_at is None or job.started_at is not None or job.end_reason not in BY_PERSONS:
+        return None
+    return job.queued_at if at - job.ended_at <= UNDO_SECONDS else None
 
 
 def _planned(job: Job, event: Planned) -> Transition:
@@ -332,7 +346,7 @@ def _moved_run(job: Job, at: float) -> Job:
 def _ended_by_itself(job: Job, event: Ended) -> Job:
     if event.reason in RETRIED:
         return _after_fault(avoiding_named(job, event.reason, event.failed), event, event.reason)
-    if event.reason in REQUEUED:
+    if event.reason in REQUEUED_BY_CLUSTER:
         given_back = job.given_back + 1 if job.started_at is None else 0
         return _requeued(job, event, given_back=given_back)
     succeeded = event.reason is EndReason.EXIT_CODE and event.exit_code == 0

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from corral.core.model import WHOLE
 
-#: Utilization below this counts as idle.
+#: Utilization below this counts as idle, unless the settings name another one.
 IDLE_UTILIZATION = 0.02
 
 
@@ -77,7 +77,14 @@ def countable_seconds(before: Sample | None, sample: Sample, longest_gap: float,
     return max(0.0, sample.at - max(before.at, held_since))
 
 
-def add(measured: Measured, sample: Sample, before: Sample, share: Share, seconds: float) -> Measured:
+def add(
+    measured: Measured,
+    sample: Sample,
+    before: Sample,
+    share: Share,
+    seconds: float,
+    idle_below: float = IDLE_UTILIZATION,
+) -> Measured:
     """The usage of an attempt after the sample, if it held the GPU in the last `seconds` before it."""
     if seconds <= 0:
         return measured
@@ -91,7 +98,7 @@ def add(measured: Measured, sample: Sample, before: Sample, share: Share, second
     gpu_seconds = share.of_gpu * seconds
     # The only holder of a quarter of a GPU may use all of it; that counts as the whole quarter, not more.
     busy = min(gpu_seconds, sample.utilization * share.of_held * seconds)
-    idle = sample.utilization < IDLE_UTILIZATION
+    idle = sample.utilization < idle_below
     return replace(
         measured,
         gpu_seconds=measured.gpu_seconds + gpu_seconds,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corral.core.model import JobKind
+from corral.core.monitoring.attempt_usage import IDLE_UTILIZATION
 
 #: The most parts that a window is divided into.
 MAX_BUCKETS = 20
@@ -37,7 +38,7 @@ class IdleRules:
     enabled: bool = False
     window_seconds: float = 1800.0
     #: mean utilization of its GPUs below which a job is idle
-    utilization: float = 0.02
+    utilization: float = IDLE_UTILIZATION
     #: from the warning to the stop
     warning_seconds: float = 600.0
     #: the extension that the owner may ask for, once per warning

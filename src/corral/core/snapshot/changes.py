@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from corral.core.model import Allocation, Job, JobKind, Node, Queue
+from corral.core.people.budgets import Account, Budget, Unit
 from corral.core.people.membership import Membership
 from corral.core.people.quota import Quota
 from corral.core.people.scores import Score
@@ -57,6 +58,17 @@ class PutQuota:
     user: str
     kind: JobKind
     quota: Quota
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PutBudget:
+    budget: Budget
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DropBudget:
+    account: Account
+    unit: Unit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,6 +154,8 @@ Change = (
     | PutQueue
     | DropQueue
     | PutQuota
+    | PutBudget
+    | DropBudget
     | PutMembership
     | DropMembership
     | PutScore

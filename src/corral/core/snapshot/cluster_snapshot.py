@@ -15,13 +15,14 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 
 from corral.core.fleet.resources import at_least
 from corral.core.model import Job, JobKind, JobState, Node, Queue
+from corral.core.people.budgets import Account, Budget, Unit
 from corral.core.people.membership import Membership
 from corral.core.people.quota import Quota
 from corral.core.people.scores import Score, score_at
@@ -29,12 +30,14 @@ from corral.core.scheduling.ordering.cost import OrderingRules
 from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.snapshot.changes import (
     Change,
+    DropBudget,
     DropJob,
     DropMembership,
     DropNode,
     DropQueue,
     DropReservation,
     DropVolume,
+    PutBudget,
     PutJob,
     PutLastNode,
     PutMembership,
@@ -72,6 +75,7 @@ class ClusterSnapshot:
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {}
         self.quotas: dict[tuple[str, JobKind], Quota] = {}
+        self.budgets: dict[tuple[Account, Unit], Budget] = {}
         #: by user; a simulation may have none, and then all queues are open to all users
         self.memberships: dict[str, Membership] = {}
         self.scores: dict[tuple[str, str], Score] = {}
@@ -110,6 +114,8 @@ class ClusterSnapshot:
         self.releases: list[Release] = []
         #: grows with every applied change
         self.revision = 0
+        #: the latest changes, for a reader that keeps sums of its own; None without such a reader
+        self.unread: deque[Change] | None = None
         #: grows with every change that decides which users may start on which GPUs: reservations, groups, rules, GPUs
         self.reserving_revision = 0
         #: a cache of `windows` between cycles
@@ -209,6 +215,8 @@ class ClusterSnapshot:
     def apply(self, changes: Iterable[Change]) -> None:
         for change in changes:
             self.revision += 1
+            if self.unread is not None:
+                self.unread.append(change)
             match change:
                 case PutJob(job=job):
                     self._put_job(job)
@@ -235,6 +243,10 @@ class ClusterSnapshot:
                         self.quotas.pop((user, kind), None)
                     else:
                         self.quotas[user, kind] = quota
+                case PutBudget(budget=budget):
+                    self.budgets[budget.account, budget.unit] = budget
+                case DropBudget(account=account, unit=unit):
+                    self.budgets.pop((account, unit), None)
                 case PutMembership(user=user, membership=membership):
                     self.memberships[user] = membership
                     self.reserving_revision += 1
@@ -283,6 +295,7 @@ class ClusterSnapshot:
         yield from (PutQueue(queue=queue) for queue in self.queues.values())
         yield from (PutReservation(reservation=reservation) for reservation in self.reservations.values())
         yield from (PutQuota(user=user, kind=kind, quota=quota) for (user, kind), quota in self.quotas.items())
+        yield from (PutBudget(budget=budget) for budget in self.budgets.values())
         yield from (PutMembership(user=user, membership=member) for user, member in self.memberships.items())
         yield from (PutVolume(volume=volume) for volume in self.volumes.values())
 

@@ -7,11 +7,14 @@ is added.
 from __future__ import annotations
 
 import json
+import math
 import types
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import cache
+from json.encoder import encode_basestring
+from operator import attrgetter
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Value = TypeVar("Value")
@@ -31,8 +34,85 @@ def from_plain(kind: type[Value], plain: Any) -> Value:
 
 
 def dumps(value: Any) -> str:
-    """Compact JSON with sorted keys: equal values give equal text."""
-    return json.dumps(to_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """Compact JSON with sorted keys: equal values give equal text. The text is that of `to_plain`, made without it: the
+    digest and the journal need the text of every change of a job."""
+    return _texter(value.__class__)(value)
+
+
+_SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+
+#: Texts of values inside other values, by identity, with the value itself, so that the identity stays its own. Request,
+#: prediction and allocation of a job are the same objects in most of its changes.
+_KNOWN_TEXTS: dict[int, tuple[Any, str]] = {}
+_MOST_KNOWN_TEXTS = 4096
+
+
+@cache
+def _texter(kind: type) -> Callable[[Any], str]:
+    """The function that writes a value of this type as text."""
+    if is_dataclass(kind):
+        return _text_of_fields
+    if kind is str:
+        return encode_basestring
+    if kind is float:
+        return _text_of_float
+    if kind is int:
+        return int.__repr__
+    if issubclass(kind, tuple | list | frozenset):
+        return lambda value: f"[{','.join([_texter(item.__class__)(item) for item in value])}]"
+    if issubclass(kind, Enum):
+        return lambda value: _texter(value.value.__class__)(value.value)
+    return lambda value: _SORTED(to_plain(value))
+
+
+@cache
+def _inner_texter(kind: type) -> Callable[[Any], str]:
+    """The same for a field of another value."""
+    return _known_text if is_dataclass(kind) and kind.__dataclass_params__.frozen else _texter(kind)  # type: ignore[attr-defined]
+
+
+def _text_of_float(value: float) -> str:
+    if not math.isfinite(value):
+        return _SORTED(value)
+    return repr(_plain_float(value))
+
+
+def _text_of_fields(value: Any) -> str:
+    prefixes, defaults, read = _text_layout(value.__class__)
+    parts = [
+        prefix + _inner_texter(item.__class__)(item)
+        for prefix, default, item in zip(prefixes, defaults, read(value), strict=True)
+        if item is not default and item != default
+    ]
+    return f"{{{','.join(parts)}}}"
+
+
+def _known_text(value: Any) -> str:
+    known = _KNOWN_TEXTS.get(id(value))
+    if known is not None and known[0] is value:
+        return known[1]
+    if len(_KNOWN_TEXTS) >= _MOST_KNOWN_TEXTS:
+        _KNOWN_TEXTS.clear()
+    text = _text_of_fields(value)
+    _KNOWN_TEXTS[id(value)] = (value, text)
+    return text
+
+
+@cache
+def _text_layout(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]]]:
+    """As `_layout`, by name, with the beginning of each field's text."""
+    names, defaults, _ = _layout(kind)
+    ordered = sorted(zip(names, defaults, strict=True), key=lambda pair: pair[0])
+    return (
+        tuple(f'"{name}":' for name, _ in ordered),
+        tuple(default for _, default in ordered),
+        _reader(tuple(name for name, _ in ordered)),
+    )
+
+
+def _reader(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    read: Any = attrgetter(*names)  # which answers with a bare value for a single name
+    return read if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
 
 
 @cache
@@ -55,16 +135,20 @@ def _plain_float(value: float) -> float:
 
 
 def _plain_fields(value: Any) -> dict[str, Any]:
+    names, defaults, read = _layout(value.__class__)
+    # Most fields are their default itself, and need no comparison.
     return {
         name: to_plain(item)
-        for name, default in _defaults(value.__class__)
-        if (item := getattr(value, name)) != default
+        for name, default, item in zip(names, defaults, read(value), strict=True)
+        if item is not default and item != default
     }
 
 
 @cache
-def _defaults(kind: type) -> tuple[tuple[str, Any], ...]:
-    return tuple((field.name, _default(field)) for field in fields(kind))
+def _layout(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]]]:
+    """Names and defaults of the fields, and a function that reads all of them."""
+    names = tuple(field.name for field in fields(kind))
+    return names, tuple(_default(field) for field in fields(kind)), _reader(names)
 
 
 def _default(field: Field[Any]) -> Any:

@@ -20,12 +20,14 @@ from corral.core.scheduling.limits.claims import Claim
 from corral.core.scheduling.plan.plan import Plan, PlannedStart, Preemption, Resize, Start
 from corral.core.snapshot.changes import (
     Change,
+    DropBudget,
     DropJob,
     DropMembership,
     DropNode,
     DropQueue,
     DropReservation,
     DropVolume,
+    PutBudget,
     PutJob,
     PutLastNode,
     PutMembership,
@@ -46,6 +48,7 @@ _KINDS: dict[str, type[Change]] = {
     for kind in (
         PutNode, DropNode, PutJob, DropJob, PutQueue, DropQueue, PutQuota, PutMembership, DropMembership, PutScore,
         PutRules, PutLastNode, PutMix, PutReservation, DropReservation, PutVolume, DropVolume,
+        PutBudget, DropBudget,
     )
 }  # fmt: skip
 
@@ -57,14 +60,18 @@ class Digest:
         self._parts: dict[tuple[str, ...], int] = {}
         self._sum = 0
 
-    def add(self, changes: Iterable[Change]) -> None:
+    def add(self, changes: Iterable[Change]) -> list[str | None]:
+        """Returns the content of each change as text, for `encode_changes`; None for a thing that was dropped."""
+        texts = []
         for change in changes:
             key, text = _identity(change)
+            texts.append(text)
             self._sum ^= self._parts.pop(key, 0)
             if text is not None:
                 part = int.from_bytes(hashlib.blake2b("\0".join((*key, text)).encode(), digest_size=16).digest(), "big")
                 self._parts[key] = part
                 self._sum ^= part
+        return texts
 
     def hex(self) -> str:
         return f"{self._sum:032x}"
@@ -79,9 +86,15 @@ def changes_of_plain(plain: Iterable[Any]) -> list[Change]:
     return [from_plain(_KINDS[name], fields) for name, fields in plain]
 
 
-def encode_changes(changes: Iterable[Change]) -> bytes:
-    plain = plain_changes(changes)
-    return zlib.compress(json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode(), 1)
+def encode_changes(changes: Iterable[Change], texts: Iterable[str | None] | None = None) -> bytes:
+    """`texts` are what a digest returned for these changes; with them no job is encoded a second time."""
+    pairs = ((change, None) for change in changes) if texts is None else zip(changes, texts, strict=True)
+    return zlib.compress(f"[{','.join([_entry_text(change, text) for change, text in pairs])}]".encode(), 1)
+
+
+def _entry_text(change: Change, text: str | None) -> str:
+    fields = dumps(change) if text is None or not isinstance(change, PutJob) else f'{{"job":{text}}}'
+    return f'["{type(change).__name__}",{fields}]'
 
 
 def decode_changes(data: bytes) -> list[Change]:
@@ -116,6 +129,8 @@ _PLAIN_KEYS: dict[str, tuple[str, Callable[[Any], tuple[str, ...]]]] = {
     "PutQueue": ("queue", lambda plain: (plain["queue"]["name"],)),
     "DropQueue": ("queue", lambda plain: (plain["name"],)),
     "PutQuota": ("quota", lambda plain: (plain["user"], plain["kind"])),
+    "PutBudget": ("budget", lambda plain: _budget_key(plain["budget"])),
+    "DropBudget": ("budget", lambda plain: _budget_key(plain)),
     "PutMembership": ("membership", lambda plain: (plain["user"],)),
     "DropMembership": ("membership", lambda plain: (plain["user"],)),
     "PutScore": ("score", lambda plain: (plain["user"], plain["model"])),
@@ -127,6 +142,10 @@ _PLAIN_KEYS: dict[str, tuple[str, Callable[[Any], tuple[str, ...]]]] = {
     "PutVolume": ("volume", lambda plain: (plain["volume"]["id"],)),
     "DropVolume": ("volume", lambda plain: (plain["id"],)),
 }
+
+
+def _budget_key(plain: Any) -> tuple[str, ...]:
+    return (plain["account"]["kind"], plain["account"]["name"], plain["unit"])
 
 
 def times_of(job: Job) -> tuple[float | None, ...]:
@@ -239,6 +258,10 @@ def _identity(change: Change) -> tuple[tuple[str, ...], str | None]:
             return ("queue", name), None
         case PutQuota(user=user, kind=kind, quota=quota):
             return ("quota", user, kind), None if quota == Quota() else dumps(quota)
+        case PutBudget(budget=budget):
+            return ("budget", budget.account.kind, budget.account.name, budget.unit), dumps(budget)
+        case DropBudget(account=account, unit=unit):
+            return ("budget", account.kind, account.name, unit), None
         case PutMembership(user=user, membership=membership):
             return ("membership", user), dumps(membership)
         case DropMembership(user=user):

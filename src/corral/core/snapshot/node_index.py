@@ -169,7 +169,7 @@ class Fleet:
     """All nodes. `take` and `give_back` are exact opposites."""
 
     def __init__(self, nodes: Iterable[Node] = ()) -> None:
-        ordered = sorted(nodes, key=lambda node: (natural_key(node.id), node.id))
+        ordered = sorted(nodes, key=lambda node: node_order(node.id))
         self.slots = [Slot(node, 1 << place) for place, node in enumerate(ordered)]
         self.place_of = {slot.node.id: place for place, slot in enumerate(self.slots)}
         self.domains: dict[Domain, DomainIndex] = {EVERYWHERE: DomainIndex(EVERYWHERE)}
@@ -345,6 +345,11 @@ def union(sets: Iterable[int]) -> int:
     for bits in sets:
         found |= bits
     return found
+
+
+def node_order(node_id: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
+    """Nodes are in this order everywhere."""
+    return natural_key(node_id), node_id
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:

@@ -8,16 +8,20 @@ time.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from corral.core.model import Job, JobState
 from corral.core.scheduling.ordering import POLICIES
-from corral.core.scheduling.ordering.cost import OrderingRules, Rank, falls_behind_at
+from corral.core.scheduling.ordering.cost import OrderingRules, Rank, falls_behind_at, falls_of
 
 #: Before all jobs that are not pinned.
 PINNED = Rank(-math.inf)
+#: How many falls of one attempt are looked through for one that matters; the last of them counts in any case.
+_MOST_FALLS = 8
+#: A fall counts from so much later: then it is over, whatever the rounding.
+_ROUNDING_SECONDS = 1e-3
 
 
 def rank_in(policy: str, job: Job, rules: OrderingRules, now: float) -> Rank | None:
@@ -40,6 +44,9 @@ class Ranking:
         self._unsteady: dict[str, int] = {}
         #: a cache: by unsteady job
         self._stretches: dict[str, Stretch] = {}
+        self._falls: dict[str, Falls] = {}
+        #: a cache: what `unsteady` returns until a job enters or leaves
+        self._unsteady_jobs: list[Job] | None = None
         for job in jobs:
             self.add(job)
 
@@ -49,6 +56,7 @@ class Ranking:
         self._jobs[job.id] = job
         if self._falls_behind_at(job, 0.0) is not None:
             self._unsteady[job.id] = job.serial
+            self._unsteady_jobs = None
         else:
             insort(self._bounds, self._entry(job))
 
@@ -57,15 +65,21 @@ class Ranking:
         if job is None:
             return
         self._stretches.pop(job_id, None)
+        self._falls.pop(job_id, None)
         if self._unsteady.pop(job_id, None) is None:
             del self._bounds[bisect_left(self._bounds, self._entry(job))]
+        else:
+            self._unsteady_jobs = None
 
     def at(self, now: float, margin: float) -> RankingAt:
         return RankingAt(self, now, margin)
 
     def unsteady(self) -> list[Job]:
         """Jobs whose rank may move back, in the order of their ids."""
-        return [self._jobs[job_id] for job_id in sorted(self._unsteady, key=self._unsteady.__getitem__)]
+        if self._unsteady_jobs is None:
+            ids = sorted(self._unsteady, key=self._unsteady.__getitem__)
+            self._unsteady_jobs = [self._jobs[job_id] for job_id in ids]
+        return self._unsteady_jobs
 
     def steady(self) -> Iterator[tuple[float, Job]]:
         """Jobs whose rank never moves behind the returned place; the last place first."""
@@ -90,11 +104,61 @@ class Ranking:
             self._stretches[job.id] = known
         return known
 
+    def next_fall_behind(self, job: Job, now: float, margin: float, place: float) -> float | None:
+        """When an unsteady job moves back so far that a job at this place may preempt it; None if it never does."""
+        known = self._falls.get(job.id)
+        if known is None or known.margin != margin:
+            known = self._falls[job.id] = Falls(self, job, margin)
+        return known.next_behind(place, now)
+
+    def falls_of(self, job: Job) -> Iterator[float]:
+        return falls_of(job, self._rules) if POLICIES[self._policy].looks_at_run_times else iter(())
+
     def _falls_behind_at(self, job: Job, now: float) -> float | None:
         return falls_behind_at(job, self._rules, now) if POLICIES[self._policy].looks_at_run_times else None
 
     def _entry(self, job: Job) -> tuple[float, int, str]:
         return (-self.rank(job, job.started_at or 0.0).place, job.serial, job.id)
+
+
+class Falls:
+    """The moments at which an attempt moves back, and its point after each of them. They depend on the job alone, not
+    on the time at which they are asked for, so that equal snapshots give equal plans."""
+
+    __slots__ = ("_coming", "_job", "_points", "_ranking", "_times", "margin")
+
+    def __init__(self, ranking: Ranking, job: Job, margin: float) -> None:
+        self.margin = margin
+        self._ranking = ranking
+        self._job = job
+        self._coming = ranking.falls_of(job)
+        #: as far as was asked for
+        self._times: list[float] = []
+        self._points: list[float] = []
+
+    def next_behind(self, place: float, now: float) -> float | None:
+        """The first fall from now on after which the point is behind this place, or the last of the next few."""
+        number, seen = bisect_right(self._times, now), 0
+        while number < len(self._times) or self._read():
+            at = self._times[number]
+            if at > now:
+                seen += 1
+                if self._points[number] > place or seen == _MOST_FALLS:
+                    return at
+            number += 1
+        return None
+
+    def _read(self) -> bool:
+        """Read one more fall; False if there is none."""
+        reached = self._times[-1] if self._times else -math.inf
+        for fall in self._coming:
+            at = fall + _ROUNDING_SECONDS
+            # Falls at one moment are one fall.
+            if fall > reached and at > fall:
+                self._times.append(at)
+                self._points.append(self._ranking.point(self._job, at, self.margin))
+                return True
+        return False
 
 
 class Stretch(NamedTuple):
@@ -117,9 +181,12 @@ class RankingAt:
         self._points: dict[str, float] = {}
         #: no job is behind this place, as far as is known
         self._none_behind = math.inf
+        #: the first place that was asked for
+        self._first_place = math.inf
 
     def behind(self, place: float) -> Iterator[Job]:
         """Jobs that a job at this place may preempt: it is ahead of them by the margin."""
+        self._first_place = min(self._first_place, place)
         if place >= self._none_behind:
             return
         found = False
@@ -136,9 +203,14 @@ class RankingAt:
             self._none_behind = place
 
     def next_fall(self) -> float | None:
-        """When the next job runs longer than assumed and moves back."""
-        stretches = (self._ranking.stretch(job, self._now, self._margin) for job in self._ranking.unsteady())
-        return min((one.falls_at for one in stretches if one.falls_at is not None), default=None)
+        """When the next job runs longer than assumed and moves behind a place that was asked for."""
+        place = self._first_place
+        if place == math.inf:
+            return None
+        falls = (
+            self._ranking.next_fall_behind(job, self._now, self._margin, place) for job in self._ranking.unsteady()
+        )
+        return min((at for at in falls if at is not None), default=None)
 
     def _unsteady_behind(self, place: float) -> list[Job]:
         """The last place first."""

@@ -147,18 +147,24 @@ class Line:
         """
         return LineCursor(self, self._pinned, self._users, score_of, kind_of)
 
-    def in_order(self, score_of: Callable[[str], float]) -> Iterator[Job]:
-        """The jobs in the order of a cursor. Nothing can be skipped, and so a step costs a fraction of a cursor's."""
+    def in_order(self, score_of: Callable[[str], float], *, few: bool = False) -> Iterator[Job]:
+        """The jobs in the order of a cursor. Nothing can be skipped, and so a step costs a fraction of a cursor's.
+        With `few` only the jobs that are read are put in order; a walk through the whole line then takes longer."""
         jobs = self.jobs
         yield from (jobs[entry[1]] for entry in self._pinned)
 
         def keyed(user: str) -> Iterator[tuple[tuple[SortKey, str], Job]]:
             score = score_of(user) if self.policy.uses_score else 0.0
-            for entry in self._own_entries(user):
+            groups = [group.entries for group in self._users[user].values()]
+            for entry in heapq.merge(*groups) if few else self._own_entries(user):
                 yield (self.merge_key(entry, score), user), jobs[entry[1]]
 
         for _, job in heapq.merge(*(keyed(user) for user in self._users), key=itemgetter(0)):
             yield job
+
+    def has_jobs_of(self, user: str) -> bool:
+        """Pinned jobs are few, and looked at one by one."""
+        return user in self._users or any(self.jobs[entry[1]].user == user for entry in self._pinned)
 
     def own_sequence(self, user: str) -> list[Job]:
         """One user's jobs in the user's own order."""

@@ -75,6 +75,8 @@ class Scenario:
     quotas: Mapping[str, int] = field(default_factory=dict)
     fleet: FleetChange = field(default_factory=FleetChange)
     any_model: bool = False
+    #: a question about each ordering policy in turn; `policies_of` has the scenario of each
+    all_policies: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -98,6 +100,7 @@ def scenario_of(plain: Mapping[str, Any]) -> Scenario:
             pools=dict(fleet.get("pools") or {}),
         ),
         any_model=bool(plain.get("any_model")),
+        all_policies=bool(plain.get("all_policies")),
     )
 
 
@@ -115,6 +118,31 @@ def _added(plain: Mapping[str, Any]) -> AddedNodes:
         memory_bytes=plain.get("memory_bytes"),
         pool=plain.get("pool") or DEFAULT_POOL,
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicyScenario:
+    """A scenario in which all queues have one ordering policy."""
+
+    policy: str
+    preempts: bool
+    scenario: Scenario
+
+
+def policies_of(scenario: Scenario) -> list[PolicyScenario]:
+    """The scenario with each ordering policy in turn; with preemption too, if the order of the policy can preempt."""
+    return [
+        PolicyScenario(policy=name, preempts=preempts, scenario=_with_policy(scenario, name, preempts=preempts))
+        for name, ordering in ORDERINGS.items()
+        for preempts in ((False, True) if ordering.rank is not None else (False,))
+    ]
+
+
+def _with_policy(scenario: Scenario, policy: str, *, preempts: bool) -> Scenario:
+    every = {**scenario.queues.get(EVERY_QUEUE, {}), "policy": policy, "preempts": preempts}
+    preemption = {**scenario.preemption, "enabled": True} if preempts else scenario.preemption
+    queues = {**scenario.queues, EVERY_QUEUE: every}
+    return replace(scenario, queues=queues, preemption=preemption, all_policies=False)
 
 
 # ------------------------------------------------------------------------------------------------ applying
@@ -263,6 +291,9 @@ def check(scenario: Scenario, cluster: Iterable[Change]) -> None:
 def _check_queues(scenario: Scenario, queues: Mapping[str, Queue]) -> None:
     for name, fields in scenario.queues.items():
         place = f"queues.{name}"
+        for what in ("policy", "preempts"):
+            if scenario.all_policies and what in fields:
+                raise BadScenario(f"{place}.{what}", f"all policies are compared: leave out {what}")
         if name != EVERY_QUEUE:
             _check_known(place, "queue", name, queues)
         for what, known in (("policy", ORDERINGS), ("placement", PLACEMENTS), ("blocking", tuple(Blocking))):
@@ -289,7 +320,8 @@ def _check_known(place: str, what: str, name: str, known: Iterable[str]) -> None
 
 def describe(scenario: Scenario) -> str:
     """The differences in one line."""
-    parts = [
+    parts = ["each policy in turn"] if scenario.all_policies else []
+    parts += [
         f"{'every queue' if name == EVERY_QUEUE else f'queue {name}'}: {_fields(fields)}"
         for name, fields in scenario.queues.items()
         if fields

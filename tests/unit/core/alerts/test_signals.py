@@ -14,6 +14,7 @@ from corral.core.alerts.facts import (
     QueueFact,
     RowFact,
     Scope,
+    ServerFact,
     VolumeFact,
 )
 from corral.core.alerts.model import Alert, AlertState, Severity
@@ -53,6 +54,7 @@ FACTS = Facts(
     pools=[PoolFact(id="default", gpus=2, free=1), PoolFact(id="empty")],
     failures=[FailureFact(id="j-3", at=0, user="bob", reason="oom_killed")],
     rows=[RowFact(id="jobs 7", error="KeyError: 'request'")],
+    servers=[ServerFact(id="one", standbys=1), ServerFact(id="two")],
     volumes=[
         VolumeFact(id="v-1", name="data", owner="eve", size_bytes=1 << 30, used_bytes=979 << 20),
         VolumeFact(id="v-2", name="new", owner="eve", size_bytes=1 << 30),
@@ -79,6 +81,10 @@ MEASURED: dict[str, dict[str, tuple[float, str]]] = {
     "job-failed": {"j-3": (1, "job j-3 of bob failed: oom killed")},
     "gpus-free": {"default": (1, "1 of 2 GPUs of pool default is free")},
     "row-unreadable": {"jobs 7": (1, "the row jobs 7 cannot be read and is left out: KeyError: 'request'")},
+    "no-standby": {
+        "one": (0, "another server could lead beside one"),
+        "two": (1, "server two leads, and no other server could take over"),
+    },
     "volume-full": {"v-1": (100 * 979 / 1024, "volume data (v-1) of eve is 96 % full: 979MiB of 1GiB")},
 }
 

@@ -121,7 +121,8 @@ class Life:
         assert job.attempt == before.attempt + isinstance(event, Planned)
         assert 0 <= job.retries <= job.max_retries
         if job.state is S.QUEUED:
-            assert job.queued_at == event.at
+            is_undone = isinstance(event, StartRequested) and job.queued_at == before.queued_at
+            assert job.queued_at == event.at or is_undone
             assert job.started_at is None
             if job.faults > before.faults:
                 assert job.not_before == event.at + backoff_seconds(job.faults)
@@ -303,3 +304,15 @@ def test_what_its_cluster_says_before_it_takes_it_is_over_when_it_runs() -> None
     waiting = replace(starting, message=f"{NOT_TAKEN}: no answer")
     assert advance(waiting, Up(at=5.0)).job.message == ""
     assert advance(replace(starting, message="node n1 is down"), Up(at=5.0)).job.message == "node n1 is down"
+
+
+def test_a_stop_of_a_waiting_job_can_be_undone_for_a_minute() -> None:
+    waiting = replace(Job(id="j-1", name="name", user="ann"), state=S.QUEUED, queued_at=100.0, aged_from=90.0)
+    stopped = advance(waiting, StopRequested(at=500.0, reason=EndReason.STOPPED_BY_USER)).job
+    again = advance(stopped, StartRequested(at=560.0)).job
+    assert (again.state, again.queued_at, again.aged_from) == (S.QUEUED, 100.0, 90.0)
+    late = advance(stopped, StartRequested(at=561.0)).job
+    assert (late.queued_at, late.aged_from) == (561.0, 561.0)
+    # A job that ran begins its wait anew.
+    ran = advance(replace(stopped, started_at=200.0), StartRequested(at=501.0)).job
+    assert ran.queued_at == 501.0

@@ -22,6 +22,7 @@ BY_ITSELF = [
     (EndReason.DISK_QUOTA, JobState.FAILED, 0, ()),
     (EndReason.LAUNCH_ERROR, JobState.FAILED, 0, ()),
     (EndReason.IMAGE_PULL_ERROR, JobState.FAILED, 0, ()),
+    (EndReason.EVICTED, JobState.QUEUED, 0, ()),
     (EndReason.LOST, JobState.QUEUED, 1, ()),
     (EndReason.NODE_LOST, JobState.QUEUED, 1, ("n1", "n2")),
     (EndReason.GPU_FAILED, JobState.QUEUED, 1, ("g1", "g2", "g5", "g6")),

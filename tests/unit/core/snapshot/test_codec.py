@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -127,6 +128,26 @@ def test_every_value_comes_back_equal(value: Any) -> None:
     back = from_plain(type(value), json.loads(text))
     assert back == value
     assert dumps(back) == dumps(value)
+
+
+@given(st.one_of(nodes, jobs, queues, quotas, scores, allocations, requests, changes))
+def test_the_text_is_that_of_the_plain_data(value: Any) -> None:
+    """Digests in stored journals were made from this text."""
+    text = json.dumps(to_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert [dumps(value), dumps(value)] == [text, text]
+
+
+@pytest.mark.parametrize(
+    "value", [60.0, -0.0, 0.1, 1e300, math.inf, -math.inf, True, None, "ü\n", {"b": 1, "a": (2.0,)}]
+)
+def test_the_text_of_a_single_value_is_that_of_the_plain_data(value: Any) -> None:
+    plain = [to_plain(value)]
+    assert dumps([value]) == json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+@given(st.lists(changes, max_size=5))
+def test_texts_of_the_digest_are_the_entry_of_the_journal(history: list[Change]) -> None:
+    assert decode_changes(encode_changes(history, Digest().add(history))) == history
 
 
 @given(st.lists(changes, max_size=5))

@@ -66,6 +66,7 @@ def line_with(policy: str, jobs: list[Job]) -> Line:
 def order_of(line: Line, score: dict[str, float]) -> list[Job]:
     walked = list(line.cursor(score.__getitem__))
     assert list(line.in_order(score.__getitem__)) == walked, "seen as it is walked"
+    assert list(line.in_order(score.__getitem__, few=True)) == walked, "the same, put in order as it is read"
     assert [line.count_before(job, score.__getitem__) for job in walked] == [*range(len(walked))], "counted as walked"
     for job, following in pairwise(walked):
         assert line.goes_before(job, following, score.__getitem__)

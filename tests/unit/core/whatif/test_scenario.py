@@ -14,7 +14,7 @@ from corral.core.people.quota import Quota
 from corral.core.snapshot.changes import Change, PutNode, PutQueue, PutQuota, PutRules
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules
-from corral.core.whatif.scenario import BadScenario, check, cluster_of, describe, ruled, scenario_of
+from corral.core.whatif.scenario import BadScenario, check, cluster_of, describe, policies_of, ruled, scenario_of
 from tests.unit.core.builders import node
 
 CLUSTER: list[Change] = [
@@ -135,3 +135,26 @@ def test_nodes_stay_as_they_are_under_changed_rules() -> None:
     assert ruled(scenario, PutNode(node=Node(id="n1"))) == PutNode(node=Node(id="n1"))
     queue = Queue(name="default")
     assert ruled(scenario, PutQueue(queue=queue)) == PutQueue(queue=replace(queue, policy="fcfs"))
+
+
+def test_all_policies_are_scenarios_of_their_own_with_the_other_changes() -> None:
+    plain = {"all_policies": True, "queues": {"*": {"blocking": "strict"}}, "fleet": {"scale": 2}}
+    found = policies_of(scenario_of(plain))
+    assert [(one.policy, one.preempts) for one in found if one.policy in ("fcfs", "shortest")] == [
+        ("fcfs", False), ("shortest", False), ("shortest", True),
+    ]  # fmt: skip
+    last = next(one.scenario for one in found if one.policy == "shortest" and one.preempts)
+    assert last == scenario_of(
+        {
+            "queues": {"*": {"blocking": "strict", "policy": "shortest", "preempts": True}},
+            "preemption": {"enabled": True},
+            "fleet": {"scale": 2},
+        }
+    )
+    assert describe(scenario_of({"all_policies": True})) == "each policy in turn"
+
+
+def test_one_policy_beside_all_policies_is_refused() -> None:
+    with pytest.raises(BadScenario, match="all policies are compared: leave out policy") as refused:
+        check(scenario_of({"all_policies": True, "queues": {"*": {"policy": "fcfs"}}}), CLUSTER)
+    assert refused.value.field == "queues.*.policy"

@@ -16,9 +16,9 @@ from corral.core.alerts.signals import (
     job_failed,
     node_lost,
     plan_failed,
+    platform,
     queue_length,
     queue_wait,
-    row_unreadable,
     volume_full,
 )
 
@@ -136,9 +136,17 @@ SIGNALS: dict[str, Signal] = {
         scope=Scope.STORE,
         description="1 for a row of the store that is damaged",
         unit="",
-        read=row_unreadable.read,
-        describe=row_unreadable.describe,
+        read=platform.read_row,
+        describe=platform.describe_row,
         gone="the row can be read, or is gone",
+    ),
+    "no-standby": Signal(
+        scope=Scope.SERVER,
+        description="1 while no other server could lead, if several share the store",
+        unit="",
+        read=platform.read_standby,
+        describe=platform.describe_standby,
+        gone="the server stands alone, or another one leads",
     ),
     "volume-full": Signal(
         scope=Scope.VOLUME,

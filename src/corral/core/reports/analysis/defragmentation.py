@@ -7,12 +7,12 @@ after the other and each finds its place free.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from corral.core.fleet.resources import grant_on
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState
 from corral.core.reports.analysis.model import HOUR, AnalysisInput, DefragmentationPlan, FreedNode, Move
-from corral.core.reports.analysis.present_fleet import fleet_now, gpu_domains, waiting_jobs
+from corral.core.reports.analysis.present_fleet import fleet_now, free_on, gpu_domains, unreserved, waiting_jobs
 from corral.core.scheduling.placement.search import choose_gpus, find_place, has_cpu_and_memory
 from corral.core.snapshot.node_index import Domain, DomainIndex, Fleet, Slot, places
 
@@ -41,11 +41,13 @@ def plan_moves(seen: AnalysisInput, domain: Domain, most_moves: int | None = Non
     most_moves = seen.rules.most_moves if most_moves is None else most_moves
     fleet = fleet_now(seen)
     index = fleet.domains[domain]
-    stuck = [job for job in waiting_jobs(seen, domain) if find_place(fleet, job, domain[0], "pack") is None]
+    stuck = [
+        job for job in waiting_jobs(seen, domain) if find_place(fleet, unreserved(seen, job), domain[0], "pack") is None
+    ]
     planner = _Planner(seen, fleet, index)
     for node_id in planner.worth_emptying():
         planner.try_to_empty(node_id, most_moves)
-    helps = tuple(job.id for job in stuck if find_place(fleet, job, domain[0], "pack") is not None)
+    helps = tuple(job.id for job in stuck if find_place(fleet, unreserved(seen, job), domain[0], "pack") is not None)
     return DefragmentationPlan(moves=tuple(planner.moves), frees=tuple(planner.frees), helps=helps)
 
 
@@ -91,7 +93,7 @@ class _Planner:
         tenancy = self._tenancies[node_id]
         if node_id in self._receiving or len(self.moves) + len(tenancy.jobs) > most_moves:
             return
-        free_before = len(slot.whole_gpus(self._index.domain))
+        free_before = len(free_on(self._seen, slot, self._index.domain))
         made: list[tuple[Move, Slot]] = []
         # The largest job first: it has the fewest places.
         for job in sorted(tenancy.jobs, key=lambda job: (-job.request.total_gpu_milli, job.serial)):
@@ -118,7 +120,7 @@ class _Planner:
 
     def _place_elsewhere(self, job: Job, away_from: str) -> tuple[Move, Slot] | None:
         assert job.allocation is not None
-        avoiding = replace(job, avoid_gpus=(*job.avoid_gpus, *self._seen.reserved))
+        avoiding = unreserved(self._seen, job)
         best: tuple[int, int, Slot, tuple[str, ...]] | None = None
         for place in places(self._index.members & self._fleet.eligible(job.request.labels, job.avoid_nodes)):
             slot = self._fleet.slots[place]

@@ -7,7 +7,14 @@ from corral.core.counts import counted
 from corral.core.model import Job
 from corral.core.reports.analysis.defragmentation import plan_moves
 from corral.core.reports.analysis.model import AnalysisInput, DefragmentationPlan, Finding, FindingKind
-from corral.core.reports.analysis.present_fleet import fleet_now, gpu_domains, typical_sizes, waiting_jobs
+from corral.core.reports.analysis.present_fleet import (
+    fleet_now,
+    free_on,
+    gpu_domains,
+    typical_sizes,
+    unreserved,
+    waiting_jobs,
+)
 from corral.core.scheduling.placement.search import could_ever_fit, find_place
 from corral.core.snapshot.node_index import Domain, DomainIndex, Fleet, places
 
@@ -17,8 +24,8 @@ def find(seen: AnalysisInput) -> list[Finding]:
     found = []
     for domain in gpu_domains(fleet):
         index = fleet.domains[domain]
-        free = _free_by_node(fleet, index)
-        blocked = _blocked(seen, fleet, domain)
+        free = _free_by_node(seen, fleet, index)
+        blocked = _blocked(seen, fleet, domain, sum(free.values()))
         sizes = typical_sizes(seen, domain)
         waiting = {job.request.gpus for job in waiting_jobs(seen, domain) if job.request.gpus}
         wanted = blocked.request.gpus if blocked is not None else max(sizes, default=0)
@@ -33,24 +40,25 @@ def find(seen: AnalysisInput) -> list[Finding]:
     return found
 
 
-def _free_by_node(fleet: Fleet, index: DomainIndex) -> dict[str, int]:
+def _free_by_node(seen: AnalysisInput, fleet: Fleet, index: DomainIndex) -> dict[str, int]:
     found = {}
     for place in places(index.members):
         slot = fleet.slots[place]
-        count = len(slot.whole_gpus(index.domain))
+        count = len(free_on(seen, slot, index.domain))
         if count:
             found[slot.node.id] = count
     return found
 
 
-def _blocked(seen: AnalysisInput, fleet: Fleet, domain: Domain) -> Job | None:
+def _blocked(seen: AnalysisInput, fleet: Fleet, domain: Domain, free: int) -> Job | None:
     """The oldest waiting job for which enough GPUs are free in total, but not on one node."""
-    free = fleet.domains[domain].free_gpus
     for job in waiting_jobs(seen, domain):
         request = job.request
         if not request.gpus or request.is_gang or request.gpus > free:
             continue
-        if find_place(fleet, job, domain[0], "pack") is None and could_ever_fit(fleet, job, domain[0]):
+        if find_place(fleet, unreserved(seen, job), domain[0], "pack") is None and could_ever_fit(
+            fleet, job, domain[0]
+        ):
             return job
     return None
 

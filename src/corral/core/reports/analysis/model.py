@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from corral.core.alerts.model import Severity
 from corral.core.model import WHOLE, Allocation, Gpu, Job, JobKind, Node, Queue
-from corral.core.monitoring.attempt_usage import NOTHING_MEASURED, Measured
+from corral.core.monitoring.attempt_usage import IDLE_UTILIZATION, NOTHING_MEASURED, Measured
 
 HOUR = 3600.0
 
@@ -87,7 +87,7 @@ class AnalysisRules:
     """Thresholds of the findings."""
 
     #: mean utilization below which a GPU is idle, and below which it is poorly used
-    idle_utilization: float = 0.02
+    idle_utilization: float = IDLE_UTILIZATION
     low_utilization: float = 0.3
     #: jobs that have held less than this are not considered
     least_gpu_hours: float = 1.0

@@ -13,7 +13,7 @@ from corral.core.alerts.model import Severity
 from corral.core.model import WHOLE
 from corral.core.quantities import format_duration
 from corral.core.reports.analysis.model import AnalysisInput, Finding, FindingKind
-from corral.core.reports.analysis.present_fleet import fleet_now, gpu_domains, waiting_jobs
+from corral.core.reports.analysis.present_fleet import fleet_now, free_on, gpu_domains, waiting_jobs
 from corral.core.snapshot.node_index import Domain, Fleet, places
 
 
@@ -76,7 +76,7 @@ def _side(seen: AnalysisInput, fleet: Fleet, domain: Domain) -> _Side:
     return _Side(
         domain=domain,
         gpus=sum(len(slot.domains[domain]) for slot in slots),
-        free_by_node={slot.node.id: free for slot in slots if (free := slot.whole_gpus(domain))},
+        free_by_node={slot.node.id: free for slot in slots if (free := free_on(seen, slot, domain))},
         waiting_gpus=math.ceil(sum(job.request.total_gpu_milli for job in waiting) / WHOLE),
         oldest_wait_seconds=max((seen.until - (job.queued_at or job.created_at) for job in waiting), default=0.0),
         mean_held_gpus=held / span,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from corral.core.model import WHOLE, Job, JobState
 from corral.core.reports.analysis.model import AnalysisInput
-from corral.core.snapshot.node_index import Domain, Fleet
+from corral.core.snapshot.node_index import Domain, Fleet, Slot
 
 
 def fleet_now(seen: AnalysisInput) -> Fleet:
@@ -16,6 +17,16 @@ def fleet_now(seen: AnalysisInput) -> Fleet:
         if job.allocation is not None:
             fleet.take(job.allocation)
     return fleet
+
+
+def free_on(seen: AnalysisInput, slot: Slot, domain: Domain) -> list[str]:
+    """Whole GPUs of a node that a job could get: neither held nor reserved."""
+    return [gpu for gpu in slot.whole_gpus(domain) if gpu not in seen.reserved]
+
+
+def unreserved(seen: AnalysisInput, job: Job) -> Job:
+    """The job for a search that leaves reserved GPUs out."""
+    return replace(job, avoid_gpus=(*job.avoid_gpus, *seen.reserved)) if seen.reserved else job
 
 
 def gpu_domains(fleet: Fleet) -> list[Domain]:

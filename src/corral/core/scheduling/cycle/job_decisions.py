@@ -26,12 +26,11 @@ from corral.core.scheduling.backfill.planned_start import (
 )
 from corral.core.scheduling.elastic.resize import scalable_jobs
 from corral.core.scheduling.limits.hold_rules import owed
-from corral.core.scheduling.ordering import POLICIES
 from corral.core.scheduling.ordering.cost import aged_from
 from corral.core.scheduling.placement.search import could_ever_fit
 from corral.core.scheduling.plan.plan import Preemption, Start
 from corral.core.scheduling.preemption.moves import Move, MoveSearch
-from corral.core.scheduling.preemption.preemption import PreemptionView, rank_of
+from corral.core.scheduling.preemption.preemption import PreemptionView, is_ranked, rank_of
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.expected_releases import ExpectedReleases
@@ -75,7 +74,7 @@ class JobDecisions:
 
     def is_ranked(self, queue: Queue) -> bool:
         """Whether the order of the queue preempts: then all its lines share one order."""
-        return self.snapshot.preemption.enabled and queue.preempts and POLICIES[queue.policy].rank is not None
+        return self.snapshot.preemption.enabled and is_ranked(queue)
 
     # ---------------------------------------------------------------- starts
 

@@ -107,6 +107,8 @@ class Cycle:
         self._wake_at: float | None = self._reserved.next_edge
         #: by queue whose order preempts: when its first line had its turn
         self._turns: dict[str, float] = {}
+        #: a cache of `_place`, by waiting job: it does not change within a cycle
+        self._places: dict[str, float] = {}
 
     def keep_promises(self) -> None:
         """Start the jobs that others were preempted for, or hold the freed resources until the last victim is gone."""
@@ -301,8 +303,13 @@ class Cycle:
     def _place(self, walk: Walk) -> float:
         """The place of the line's next job in the order of its queue, if that order preempts; infinite otherwise."""
         head = walk.cursor.peek()
-        rank = None if head is None else rank_of(self._snapshot, walk.queue, head, self._now)
-        return math.inf if rank is None else rank.place
+        if head is None:
+            return math.inf
+        place = self._places.get(head.id)
+        if place is None:
+            rank = rank_of(self._snapshot, walk.queue, head, self._now)
+            place = self._places[head.id] = math.inf if rank is None else rank.place
+        return place
 
     def _ordered_together(self, walks: Sequence[Walk]) -> list[list[Walk]]:
         """Lines of one queue whose order preempts are walked as one line, all others one after the other."""

@@ -5,11 +5,12 @@ The explanation is made from the same snapshot, rules and plan as the decision, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from corral.core.counts import counted
+from corral.core.fleet.free_gpus import closed_gpus
 from corral.core.fleet.resources import NOTHING, gpus_text, held_by
 from corral.core.jobs.lifecycle import NOT_TAKEN
 from corral.core.model import WHOLE, Blocking, GpuHealth, Job, JobState, NodeState, Queue, Request
@@ -22,6 +23,7 @@ from corral.core.scheduling.placement.search import could_ever_fit, domains_for,
 from corral.core.scheduling.plan.plan import Plan, PlannedStart
 from corral.core.scheduling.reservations.reservations import Reserved, find_open_place, reserved_reason
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.node_index import DomainIndex, places
 from corral.core.snapshot.trial import Trial
 from corral.core.snapshot.waiting_lines import LineKey, line_of
 
@@ -86,7 +88,7 @@ def _comes_later(snapshot: ClusterSnapshot, job: Job, now: float) -> Explanation
 
 def line_order(snapshot: ClusterSnapshot, key: LineKey, now: float) -> Iterator[Job]:
     """The jobs of a line in order. The snapshot must not change meanwhile."""
-    return snapshot.lines[key].in_order(lambda user: snapshot.score(user, key.model, now))
+    return snapshot.lines[key].in_order(lambda user: snapshot.score(user, key.model, now), few=True)
 
 
 def place_text(snapshot: ClusterSnapshot, job: Job, score: float) -> str:
@@ -124,7 +126,7 @@ def _resource_reasons(
         if closed is not None and find_place(fleet, job, queue.pool, queue.placement) is not None:
             return [closed]
         beside = [closed] if closed is not None else []
-        room = _no_room(snapshot, queue, job)
+        room = _no_room(snapshot, queue, job, now)
         planned = plan.planned_start(job.id)
         room = replace(room, detail=room.detail + _planned_text(snapshot, planned, now) + _cost_text(planned))
         return [*_victims_stopping(snapshot, plan, job), room, *beside, *_coming_back(snapshot, queue, job)]
@@ -226,11 +228,25 @@ def _out_of_use(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> str:
     return f"; {', '.join(parts)}" if parts else ""
 
 
-def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
+def _open_gpus(snapshot: ClusterSnapshot, indexes: Sequence[DomainIndex], job: Job, now: float) -> tuple[int, int]:
+    """Free GPUs that are not reserved for other users: in total, and the most on one node."""
+    closed = closed_gpus(snapshot, now, job.user)
+    if not closed or not job.request.wants_gpu:
+        # The index has the numbers: no node is looked at.
+        fullest = max((count for index in indexes for count, bits in enumerate(index.whole) if bits), default=0)
+        return sum(index.free_gpus for index in indexes), fullest
+    by_node = [
+        sum(gpu not in closed for gpu in snapshot.fleet.slots[place].whole_gpus(index.domain))
+        for index in indexes
+        for place in places(index.members)
+    ]
+    return sum(by_node), max(by_node, default=0)
+
+
+def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job, now: float) -> Reason:
     fleet, request = snapshot.fleet, job.request
     indexes = domains_for(fleet, request, queue.pool)
-    free = sum(index.free_gpus for index in indexes)
-    fullest = max((count for index in indexes for count, bits in enumerate(index.whole) if bits), default=0)
+    free, fullest = _open_gpus(snapshot, indexes, job, now)
     # CPUs and memory can be held by jobs on any GPU model and by jobs without GPUs.
     models = {index.domain[1] for index in indexes} if request.wants_gpu else {*snapshot.holders}
     holding = (job_id for _, _, job_id in snapshot.releases if _model_of(snapshot.jobs[job_id]) in models)

@@ -32,6 +32,9 @@ ENOUGH = 10
 #: Estimates are not exact to the second: the ratio of two tiny waits means nothing.
 GRAIN_SECONDS = 60.0
 LEAST_FACTOR, MOST_FACTOR = 0.25, 30.0
+#: With so many outcomes the factor of a p50 counts half (as a logarithm). Outcomes that come together are wrong
+#: together, so that a few of them say little about the middle.
+HALF_TRUSTED = 50
 #: A p90 that was right too often is not made tighter: outcomes arrive late, and those of long waits last.
 LEAST_P90_FACTOR = 1.0
 
@@ -121,8 +124,9 @@ def _ratio(waited: float, estimated: float) -> float:
 
 
 def _stretch(ratios: Sequence[tuple[float, float]]) -> Stretch:
+    trust = len(ratios) / (len(ratios) + HALF_TRUSTED)
     return Stretch(
-        p50=_bounded(_quantile([half for half, _ in ratios], 0.5)),
+        p50=_bounded(_quantile([half for half, _ in ratios], 0.5)) ** trust,
         p90=max(LEAST_P90_FACTOR, _bounded(_quantile([most for _, most in ratios], 0.9))),
         outcomes=len(ratios),
     )

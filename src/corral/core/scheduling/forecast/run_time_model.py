@@ -15,11 +15,15 @@ from __future__ import annotations
 import math
 import re
 from array import array
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
+from corral.core.copies import replace
 from corral.core.fleet.resources import gpus_text
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState, Prediction
 
@@ -30,6 +34,8 @@ HALF_LIFE = 8
 MOST_KEYS = 20_000
 #: How many runs a key needs before it is preferred to a more general one.
 ENOUGH = 3
+#: How many runs the spread of a user's jobs of one size needs. With fewer the runs of all jobs say more.
+ENOUGH_FOR_SPREAD = 16
 #: The number of quantiles of a spread, and the width of the buckets behind it. When `_MOST_COUNTED` runs are counted,
 #: all counts are halved.
 STEPS = 16
@@ -63,18 +69,25 @@ class _Level(NamedTuple):
     key: Callable[[Features], tuple[object, ...] | None]
     text: Callable[[Features], str]
     enough: int
-    #: whether the key contains a name; without it the spread of all runs is used
+    #: whether the key contains a name: then the kept runs of the key are the spread
     is_named: bool = False
+    #: whether all runs of the key are counted: they are the spread as soon as they are `ENOUGH_FOR_SPREAD`. Else, and
+    #: before, the spread is that of all jobs.
+    is_counted: bool = False
 
 
 class Spread:
-    """The run times of all jobs, counted in narrow buckets. Older runs count less as newer ones are added."""
+    """The run times of many jobs, counted in narrow buckets. Older runs count less as newer ones are added."""
 
     def __init__(self) -> None:
         self._counts: dict[int, float] = {}
         self._total = 0.0
         #: a cache: by seconds, what `beyond` returns until a run is added
         self._beyond: dict[float, list[float]] = {}
+
+    @property
+    def is_enough(self) -> bool:
+        return self._total >= ENOUGH_FOR_SPREAD
 
     def add(self, seconds: float) -> None:
         bucket = math.ceil(math.log(max(seconds, _LEAST_SECONDS) / _LEAST_SECONDS) / math.log(_BUCKET_GROWTH))
@@ -113,6 +126,8 @@ class RunTimes:
         #: by key: its run times, oldest first; the key that was updated last is the last one
         self._runs: OrderedDict[tuple[object, ...], array[float]] = OrderedDict()
         self._all = Spread()
+        #: by key of the levels that are counted
+        self._spreads: dict[tuple[object, ...], Spread] = {}
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -131,8 +146,11 @@ class RunTimes:
             if len(runs) > KEPT_RUNS:
                 del runs[0]
             self._runs.move_to_end((number, *key))
+            if level.is_counted:
+                self._spreads.setdefault((number, *key), Spread()).add(seconds)
         while len(self._runs) > MOST_KEYS:
-            self._runs.popitem(last=False)
+            dropped, _ = self._runs.popitem(last=False)
+            self._spreads.pop(dropped, None)
 
     def predict(self, features: Features, done_seconds: float = 0.0) -> Prediction | None:
         """The remaining run time of a job with `done_seconds` of saved work; None without similar runs."""
@@ -144,15 +162,22 @@ class RunTimes:
             if len(weighed) >= level.enough:
                 weighed.sort()
                 done = max(0.0, done_seconds)
-                own = _quantiles(weighed, _PARTS) if level.is_named else []
+                p50, p90, *own = _quantiles(weighed, (0.5, 0.9, *(_PARTS if level.is_named else ())))
+                if not level.is_named:
+                    own = self._counted_beyond((number, *(key or ())), done)
                 return Prediction(
-                    p50_seconds=_quantile(weighed, 0.5) - done,
-                    p90_seconds=_quantile(weighed, 0.9) - done,
+                    p50_seconds=p50 - done,
+                    p90_seconds=p90 - done,
                     samples=len(weighed),
                     like=level.text(features),
                     spread=tuple(seconds - done for seconds in own or self._all.beyond(done)),
                 )
         return self._beyond(done_seconds) if done_seconds > 0 else None
+
+    def _counted_beyond(self, key: tuple[object, ...], seconds: float) -> list[float]:
+        """Quantiles of the counted runs of a key that took longer; empty if there are too few."""
+        spread = self._spreads.get(key)
+        return [] if spread is None or not spread.is_enough else spread.beyond(seconds)
 
     def _beyond(self, done_seconds: float) -> Prediction | None:
         """The prediction for a job that ran longer than similar runs: from all runs that took as long."""
@@ -192,6 +217,7 @@ def features_of_run(job: Job, allocation: Allocation) -> Features:
     )
 
 
+@lru_cache(maxsize=4096)
 def name_pattern(name: str) -> str:
     """The common pattern of the names in a series: numbers, and parts that look like a hash, become `#`."""
     parts = _SEPARATOR.split(name)
@@ -217,21 +243,12 @@ def _weighed(runs: Sequence[float]) -> list[tuple[float, float]]:
     return list(zip(runs, _WEIGHTS[KEPT_RUNS - len(runs) :], strict=True))
 
 
-def _quantile(weighed: Sequence[tuple[float, float]], part: float) -> float:
-    """The weighted quantile of the run times."""
-    return _quantiles(weighed, (part,))[0]
-
-
 def _quantiles(weighed: Sequence[tuple[float, float]], parts: Sequence[float]) -> list[float]:
-    """The weighted quantiles for ascending parts."""
-    total = math.fsum(weight for _, weight in weighed)
-    found = list[float]()
-    reached = 0.0
-    for seconds, weight in weighed:
-        reached += weight
-        while len(found) < len(parts) and reached >= parts[len(found)] * total:
-            found.append(seconds)
-    return [*found, *(weighed[-1][0] for _ in parts[len(found) :])]
+    """The weighted quantiles of the run times, which ascend."""
+    total = math.fsum([weight for _, weight in weighed])
+    reached = list(accumulate([weight for _, weight in weighed]))
+    last = len(weighed) - 1
+    return [weighed[min(bisect_left(reached, part * total), last)][0] for part in parts]
 
 
 def _size_text(features: Features, model: str = "") -> str:
@@ -283,6 +300,7 @@ _LEVELS = (
         key=lambda one: None if one.gpu_milli is None else (one.user, one.kind, one.nodes, one.gpu_milli),
         text=lambda one: f"{one.user}'s {one.kind} jobs on {_size_text(one)}",
         enough=ENOUGH,
+        is_counted=True,
     ),
     _Level(
         key=lambda one: (one.user, one.kind),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from corral.core.fleet.resources import asked_by, gpus_text
 from corral.core.model import WHOLE, Job, JobKind, JobState
+from corral.core.people.budgets import Budget, Unit, accounts_of, amount_text, with_unit
 from corral.core.people.quota import Quota, quota_kinds
 from corral.core.quantities import format_duration
 from corral.core.scheduling.limits.guarantees import is_entitled, owed_to_others_milli
@@ -141,6 +142,42 @@ def _over_quota(snapshot: ClusterSnapshot, job: Job, kind: JobKind, limit: Quota
     return None
 
 
+def over_budget(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """The user, or the user's group, has spent what its hard limit allows in this period. Running jobs go on."""
+    if not snapshot.budgets or not job.request.total_gpu_milli:
+        return None
+    member = snapshot.memberships.get(job.user)
+    for account in accounts_of(job.user, member.group if member else None):
+        for unit in Unit:
+            budget = snapshot.budgets.get((account, unit))
+            if budget is not None and budget.holds_at(now):
+                return _over_budget(budget, now)
+    return None
+
+
+def _over_budget(budget: Budget, now: float) -> Reason:
+    spent, limit = budget.spent_at(now), budget.hard_micro or 0
+    numbers: dict[str, float | int | str] = {
+        "account": str(budget.account),
+        "unit": budget.unit,
+        "spent_micro": spent,
+        "limit_micro": limit,
+        "over_micro": spent - limit,
+    }
+    until = ""
+    if budget.end is not None:
+        numbers["seconds_left"] = budget.end - now
+        until = f"; the next {budget.period} begins in {format_duration(max(1.0, budget.end - now))}"
+    return Reason(
+        rule="over-budget",
+        detail=(
+            f"{budget.account} is over budget by {with_unit(spent - limit, budget.unit)}: "
+            f"spent {amount_text(spent)} of {amount_text(limit)}{until}"
+        ),
+        numbers=numbers,
+    )
+
+
 def owed(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
     """GPUs that other queues are owed cannot be reclaimed from a job that is not preemptible: it may not use them."""
     queue, asked = snapshot.queues.get(job.queue), job.request.total_gpu_milli
@@ -224,6 +261,7 @@ RULES: tuple[Rule, ...] = (
     total_limit,
     queue_limit,
     quota,
+    over_budget,
     owed,
 )
 

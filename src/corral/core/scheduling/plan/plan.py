@@ -77,6 +77,10 @@ class PreemptionRule(StrEnum):
     MOVE = "move"
     #: the job is moved to another node, so that whole nodes are free; an operator has approved it
     DEFRAGMENTATION = "defragmentation"
+    #: the job is moved to another node because its owner or an operator asked for it
+    MIGRATION = "migration"
+    #: the job leaves a node that an operator drains, and that must be empty by now
+    DRAIN = "drain"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

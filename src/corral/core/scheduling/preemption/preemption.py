@@ -73,7 +73,7 @@ class PreemptionView:
         #: jobs that will be moved as soon as other jobs have left their new places: what they hold is promised
         self.moving_later: set[str] = set()
         #: when the next job that may not be preempted yet may be
-        self.wake_at: float | None = None
+        self._wake_at: float | None = None
         self.reserved = Reserved(snapshot, now)
         #: only the rules that can apply here
         self._sources = [one for one in SOURCES if one.counts(snapshot)] if snapshot.preemption.enabled else []
@@ -174,15 +174,18 @@ class PreemptionView:
         if found is None:
             ranking = self.snapshot.ranking(queue)
             found = self._rankings[queue.name] = ranking.at(self.now, self.snapshot.preemption.margin)
-            falls_at = found.next_fall()
-            if falls_at is not None:
-                self.wake(falls_at)
         return found
+
+    @property
+    def wake_at(self) -> float | None:
+        """When another cycle is due: the answer changes then without any event."""
+        falls = [at for ranking in self._rankings.values() if (at := ranking.next_fall()) is not None and at > self.now]
+        return min((at for at in (self._wake_at, *falls) if at is not None), default=None)
 
     def wake(self, at: float) -> None:
         """Ask for another cycle at that time: the answer changes then without any event."""
         if at > self.now:
-            self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
+            self._wake_at = at if self._wake_at is None else min(self._wake_at, at)
 
     def _candidates(self, job: Job) -> Iterator[Candidate]:
         for one, rule, detail in self._after(job):
@@ -279,6 +282,11 @@ def _request_text(job: Job) -> str:
     request = job.request
     each = f"{request.gpus} {'GPU' if request.gpus == 1 else 'GPUs'}"
     return f"{each} of one node" if request.nodes == 1 else f"{each} of each of {request.nodes} nodes"
+
+
+def is_ranked(queue: Queue) -> bool:
+    """Whether the order of the queue preempts, so that its jobs have ranks."""
+    return queue.preempts and POLICIES[queue.policy].rank is not None
 
 
 def rank_of(snapshot: ClusterSnapshot, queue: Queue, job: Job, now: float) -> Rank | None:
@@ -426,8 +434,7 @@ class ByOverrun:
         return is_in_time and not guarantees.is_entitled(view.snapshot, job)
 
     def _is_behind(self, view: PreemptionView, one: Job, job: Job) -> bool:
-        queue = view.snapshot.queues[job.queue]
-        if one.queue == job.queue and rank_of(view.snapshot, queue, job, view.now) is not None:
+        if one.queue == job.queue and is_ranked(view.snapshot.queues[job.queue]):
             return False
         return (aged_from(job), job.serial) < (aged_from(one), one.serial)
 

@@ -205,6 +205,18 @@ STORIES = [
         | {"moves": 0, "freed_nodes": 0, "unusable_gpus": 4},
     ),
     Story(
+        what="two of six free GPUs are reserved, and count neither as free nor as a way out",
+        seen=seen(
+            *(node(f"n{place}", gpus=4) for place in range(1, 4)),
+            *(running(place, {f"n{place}": (0, 1)}) for place in range(1, 4)),
+            waiting(9, gpus=4, at=NOW - 60),
+            reserved=frozenset({"n3/2", "n3/3"}),
+        ),
+        kind=FindingKind.FRAGMENTATION,
+        subject="default/A10",
+        evidence={"free_gpus": 4, "nodes_with_free_gpus": 2, "most_free_on_one_node": 2, "wanted_gpus": 4},
+    ),
+    Story(
         what="one move would make room",
         seen=seen(
             N1,

@@ -14,7 +14,17 @@ from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import NAMED, Explanation, explain, line_order
 from corral.core.scheduling.limits.hold_rules import Reason
 from corral.core.scheduling.plan.plan import Plan
-from corral.core.snapshot.changes import Change, DropJob, PutJob, PutNode, PutQueue, PutQuota, PutRules
+from corral.core.scheduling.reservations.reservation import Reservation
+from corral.core.snapshot.changes import (
+    Change,
+    DropJob,
+    PutJob,
+    PutNode,
+    PutQueue,
+    PutQuota,
+    PutReservation,
+    PutRules,
+)
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.snapshot.installation import Limits, PreemptionRules
 from corral.core.snapshot.waiting_lines import line_of
@@ -285,3 +295,20 @@ def test_a_planned_start_names_the_jobs_that_it_waits_for() -> None:
     snapshot = snapshot_of(node("n1", 2), ends, later, waiting(3, gpus=1))
     explained = explain(snapshot, schedule(snapshot, 0.0), snapshot.jobs["j-3"], 0.0)
     assert "it will run on n1 when j-1 has ended, in 10m at the latest" in explained.summary
+
+
+def test_gpus_that_are_reserved_for_others_are_not_free_for_the_job() -> None:
+    gpus = tuple(f"n1/{place}" for place in (2, 3))
+    reservation = Reservation(name="for-bob", pool="default", gpus=gpus, users=("bob",), lends=False)
+    snapshot = snapshot_of(
+        node("n1", gpus=4), running(1, {"n1": (0,)}), waiting(2, gpus=4), PutReservation(reservation=reservation)
+    )
+    plan = schedule(snapshot, 0.0)
+    reasons = {reason.rule: reason for reason in explain(snapshot, plan, snapshot.jobs["j-2"], 0.0).reasons}
+    assert reasons["resources"].numbers["free_gpus"] == 1
+    assert reasons["resources"].numbers["most_free_on_a_node"] == 1
+    assert "1 GPU is free in pool default, at most 1 on one node" in reasons["resources"].detail
+    owner = replace(snapshot.jobs["j-2"], user="bob")
+    snapshot.apply([PutJob(job=owner)])
+    (reason,) = [each for each in explain(snapshot, plan, owner, 0.0).reasons if each.rule == "resources"]
+    assert reason.numbers["free_gpus"] == 3, "the owner of the reservation may use them"

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from corral.core.scheduling.forecast.accuracy import (
     ENOUGH,
+    GRAIN_SECONDS,
+    HALF_TRUSTED,
     HORIZONS,
     KEPT,
     NOTHING_KNOWN,
@@ -42,7 +44,20 @@ def test_estimates_that_came_too_early_make_the_next_ones_later() -> None:
     stretch = calibrate(late, now=100 * HOUR).stretch("default", HOUR / 2)
     assert stretch.outcomes == 50
     assert abs(stretched(2 * HOUR, stretch.p90) - 4 * HOUR) < 1.0
-    assert abs(stretched(HOUR / 2, stretch.p50) - 4 * HOUR) < 1.0
+    # With 50 outcomes the factor of the p50 counts half: a few outcomes say little about the middle.
+    right = (4 * HOUR + GRAIN_SECONDS) / (HOUR / 2 + GRAIN_SECONDS)
+    assert abs(stretch.p50 - right**0.5) < 0.001
+
+
+def test_the_more_outcomes_the_more_the_middle_follows_them() -> None:
+    factors = [
+        calibrate([past(number, wait=HOUR) for number in range(count)], now=100 * HOUR).stretch("default", HOUR / 2).p50
+        for count in (ENOUGH, HALF_TRUSTED, KEPT)
+    ]
+    assert 1.0 < factors[0] < factors[1] < factors[2] < 2.0
+    # A middle that was right stays as it is.
+    right = calibrate([past(number, wait=HOUR / 2) for number in range(KEPT)], now=100 * HOUR)
+    assert right.stretch("default", HOUR / 2).p50 == 1.0
 
 
 def test_each_horizon_is_judged_by_itself_and_a_queue_without_outcomes_by_all() -> None:

@@ -269,6 +269,38 @@ def test_a_number_is_no_name_and_such_jobs_are_as_different_as_all() -> None:
     assert {*named.spread} == {10.0, 20.0, 30.0, 40.0}, "what is called alike is alike"
 
 
+def test_a_user_with_enough_runs_of_a_size_has_a_spread_of_these_alone() -> None:
+    """Names that are mere numbers say nothing; a user's habits do."""
+
+    def unnamed(user: str, count: int, seconds: float) -> list[tuple[Features, float]]:
+        return [(replace(ANNS, user=user, name=f"{number}"), seconds) for number in range(count)]
+
+    few = run_time_model.ENOUGH_FOR_SPREAD - 1
+    run_times = taught(*unnamed("bob", 100, 9_000.0), *unnamed("ann", few, 10.0))
+    asked = replace(ANNS, name="99")
+    mixed = run_times.predict(asked)
+    assert mixed is not None
+    assert mixed.spread[-1] == pytest.approx(9_000.0, rel=0.03), "with few runs, those of all jobs count"
+    run_times.observe(asked, 10.0)
+    own = run_times.predict(asked)
+    assert own is not None
+    assert all(seconds == pytest.approx(10.0, rel=0.03) for seconds in own.spread)
+    beyond = run_times.predict(asked, 20.0)
+    assert beyond is not None
+    assert beyond.spread[0] == pytest.approx(8_980.0, rel=0.03), "longer than all own runs: as those of others"
+    other_size = run_times.predict(replace(asked, gpu_milli=8000))
+    assert other_size is not None
+    assert other_size.spread[-1] == pytest.approx(9_000.0, rel=0.03)
+
+
+def test_spreads_of_forgotten_keys_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_time_model, "MOST_KEYS", 12)
+    run_times = RunTimes()
+    for number in range(50):
+        run_times.observe(replace(ANNS, user=f"user-{number}", name="7"), 10.0)
+    assert len(run_times._spreads) <= 12
+
+
 def test_one_that_outlives_its_like_is_as_those_who_ran_as_long() -> None:
     others = [replace(ANNS, user=f"user-{number}", name="other", gpu_milli=8000) for number in range(8)]
     run_times = taught((ANNS, 60.0), *((what, 3_600.0) for what in others))

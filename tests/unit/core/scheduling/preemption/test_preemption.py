@@ -200,7 +200,7 @@ def test_a_job_of_which_nothing_is_known_falls_behind_fresh_ones_when_it_outlive
     )
     plan = schedule(snapshot, before)
     assert not plan.preemptions, "it is nearly done, as far as one can tell"
-    assert plan.wake_at == 16_000.0
+    assert plan.wake_at == pytest.approx(16_000.0, abs=0.01)
     assert preempted_for(schedule(snapshot, after)) == {"j-1": "j-2"}
 
 
