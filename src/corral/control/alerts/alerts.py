@@ -16,6 +16,7 @@ from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.core.alerts.defaults import builtin_rules
 from corral.core.alerts.evaluation import Evaluation
+from corral.core.alerts.facts import Scope
 from corral.core.alerts.model import Alert, AlertRule, AlertState, Silence
 from corral.core.alerts.signals import SIGNALS
 from corral.core.names import RULE_NAME
@@ -49,6 +50,8 @@ def apply(work: Work, evaluation: Evaluation) -> None:
         if found is None or (alert.id in stored and stored[alert.id].fired_at is not None):
             continue
         work.record(SYSTEM, "alert.fired", str(alert.id), owner=alert.owner, detail=_detail(alert))
+        if alert.scope == Scope.VOLUME and alert.owner:
+            work.record(SYSTEM, "volume.nearly-full", alert.subject, owner=alert.owner, detail={"message": alert.text})
         rule = rules.get(alert.rule)
         # What another alert explains needs no remedy of its own.
         for action in rule.actions if rule is not None and not alert.folded_into else ():

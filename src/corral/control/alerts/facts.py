@@ -6,18 +6,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from corral.control.fleet.gpu_holders import holders
+from corral.control.fleet.node_views import GpuView, NodeView
 from corral.control.live.state import State
-from corral.control.ports import GpuReading, Holder, Transaction
+from corral.control.ports import GpuReading, Transaction
 from corral.control.records import EventFilter, VolumeState
 from corral.core.alerts.facts import Facts, FailureFact, GpuFact, NodeFact, PoolFact, QueueFact, RowFact, VolumeFact
 from corral.core.alerts.recent import Recent
-from corral.core.fleet.free_gpus import free_gpus
-from corral.core.model import Gpu, GpuHealth, Node
+from corral.core.model import GpuHealth
+from corral.core.monitoring.health.model import Condition
 
 #: For how long a failed job counts.
 FAILURE_SECONDS = 600.0
@@ -29,28 +28,35 @@ MAX_FAILURES = 200
 class Look:
     """What the controller knows at one moment."""
 
-    nodes: Sequence[Node]
-    holders: Mapping[str, Sequence[Holder]]
+    nodes: Sequence[NodeView]
+    pools: Sequence[PoolFact]
     queues: Sequence[QueueFact]
-    #: GPUs that a job could start on
-    free: Set[str] = frozenset()
+    #: has every GPU
+    places: Mapping[str, int]
     rows: Sequence[RowFact] = ()
-    #: what speaks against each GPU that is not healthy: the newest of it
-    evidence: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeFacts:
+    """The facts of one node, as long as its view is the same and its GPUs have no readings."""
+
+    view: NodeView
+    node: NodeFact
+    gpus: Sequence[GpuFact]
 
 
 def look(state: State, now: float) -> Look:
+    fleet = state.fleet(now)
+    pools: dict[str, PoolFact] = {}
+    for (pool, _), counts in fleet.by_pool().items():
+        before = pools.get(pool) or PoolFact(id=pool, gpus=0, free=0)
+        pools[pool] = PoolFact(id=pool, gpus=before.gpus + counts.gpus, free=before.free + counts.free)
     return Look(
-        nodes=tuple(state.snapshot.nodes.values()),
-        holders=holders(state),
+        nodes=fleet.views(),
+        pools=list(pools.values()),
         queues=_queues(state, now),
-        free=free_gpus(state.snapshot, now).free,
+        places=fleet.held_gpus().places,
         rows=[RowFact(id=f"{row.table} {row.key}", error=row.error) for row in state.unreadable],
-        evidence={
-            gpu_id: condition.evidence[-1].text
-            for gpu_id, condition in state.conditions.items()
-            if condition.evidence and condition.health is not GpuHealth.HEALTHY
-        },
     )
 
 
@@ -61,29 +67,40 @@ def facts_of(
     failures: Sequence[FailureFact],
     volumes: Sequence[VolumeFact],
     now: float,
+    kept: dict[str, NodeFacts] | None = None,
 ) -> Facts:
-    """`readings` are those that can be believed."""
-    jobs_on: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    gpus, pools = [], defaultdict[str, list[bool]](list)
-    for node in seen.nodes:
-        for gpu in node.gpus:
-            held_by = seen.holders.get(gpu.id, ())
-            jobs_on[node.id].update(dict.fromkeys(holder.job_id for holder in held_by))
-            gpus.append(_gpu(gpu, node, held_by, readings.get(gpu.id), recent, seen.evidence.get(gpu.id, ""), now))
-            pools[gpu.pool].append(gpu.id in seen.free)
+    """`readings` are those that can be believed. `kept` has the facts of the last time, and gets those of this time:
+    a node is described again only if it has changed or is measured."""
+    before = {} if kept is None else dict(kept)
+    if kept is not None:
+        kept.clear()
+    nodes: list[NodeFact] = []
+    gpus: list[GpuFact] = []
+    for view in seen.nodes:
+        known = before.get(view.node.id)
+        is_measured = any(gpu.gpu.id in readings or recent.watches(gpu.gpu.id) for gpu in view.gpus)
+        if known is None or known.view is not view or is_measured:
+            own = [_gpu(gpu, readings.get(gpu.gpu.id), recent, now) for gpu in view.gpus]
+            known = NodeFacts(view=view, node=_node(view, own), gpus=own)
+        if kept is not None and not is_measured:
+            kept[view.node.id] = known
+        nodes.append(known.node)
+        gpus += known.gpus
     return Facts(
         now=now,
         gpus=gpus,
-        nodes=[
-            NodeFact(id=node.id, state=node.state, gpus=len(node.gpus), jobs=tuple(jobs_on[node.id]))
-            for node in seen.nodes
-        ],
+        nodes=nodes,
         queues=seen.queues,
-        pools=[PoolFact(id=name, gpus=len(free), free=sum(free)) for name, free in pools.items()],
+        pools=seen.pools,
         failures=failures,
         volumes=volumes,
         rows=seen.rows,
     )
+
+
+def _node(view: NodeView, gpus: Sequence[GpuFact]) -> NodeFact:
+    jobs = dict.fromkeys(job for gpu in gpus for job in gpu.jobs)
+    return NodeFact(id=view.node.id, state=view.node.state, gpus=len(gpus), jobs=tuple(jobs))
 
 
 def failures(tx: Transaction, now: float) -> list[FailureFact]:
@@ -124,24 +141,17 @@ def volumes(tx: Transaction) -> list[VolumeFact]:
     ]
 
 
-def _gpu(
-    gpu: Gpu,
-    node: Node,
-    held_by: Sequence[Holder],
-    reading: GpuReading | None,
-    recent: Recent,
-    evidence_text: str,
-    now: float,
-) -> GpuFact:
+def _gpu(view: GpuView, reading: GpuReading | None, recent: Recent, now: float) -> GpuFact:
+    gpu = view.gpu
     # The last reading of a lost GPU is outdated.
     valid = reading if reading is not None and not reading.lost else GpuReading(gpu_id=gpu.id, at=now)
     return GpuFact(
         id=gpu.id,
-        node=node.id,
+        node=view.node,
         model=gpu.model,
         pool=gpu.pool,
         health=gpu.health,
-        evidence=evidence_text,
+        evidence=_evidence(view.condition),
         temperature_celsius=valid.temperature_celsius,
         power_watts=valid.power_watts,
         power_part=_part(valid.power_watts, valid.power_limit_watts),
@@ -149,9 +159,16 @@ def _gpu(
         memory_part=_part(valid.memory_used_bytes, valid.memory_total_bytes),
         errors=recent.errors(gpu.id, now),
         idle_seconds=recent.idle_seconds(gpu.id) if valid is reading else None,
-        jobs=tuple(dict.fromkeys(holder.job_id for holder in held_by)),
-        users=tuple(dict.fromkeys(holder.user for holder in held_by)),
+        jobs=tuple(dict.fromkeys(job.id for job in view.jobs)),
+        users=tuple(dict.fromkeys(job.user for job in view.jobs)),
     )
+
+
+def _evidence(condition: Condition | None) -> str:
+    """What speaks against a GPU that is not healthy: the newest of it."""
+    if condition is None or condition.health is GpuHealth.HEALTHY or not condition.evidence:
+        return ""
+    return condition.evidence[-1].text
 
 
 def _part(used: float | None, total: float | None) -> float | None:

@@ -15,6 +15,8 @@ from corral.control.records import ChannelRecord, DeliveryRecord, DeliveryState
 from corral.core.alerts.model import Alert, AlertRule, AlertState, is_at_least
 from corral.core.alerts.notices import QUIET_SECONDS, compose, may_go_at
 
+#: Alerts on this signal are sent only to channels that their rule names.
+OWNERS_SIGNAL = "job-failed"
 #: How far back the deliveries of a channel are read; the quiet time is a minute.
 RECENT = 50
 #: The most alerts in one notice; the list of alerts shows all.
@@ -38,7 +40,10 @@ def _wants(channel: ChannelRecord, alert: Alert, rule: AlertRule | None) -> bool
         return True  # the rule was deleted; channels that got the beginning get the end, too
     if alert.state is AlertState.RESOLVED and not rule.notify_resolved:
         return False
-    return not rule.channels or channel.name in rule.channels
+    if not rule.channels:
+        # A failed job is the matter of its owner, who finds it in the inbox: operators get it if the rule says so.
+        return rule.signal != OWNERS_SIGNAL
+    return channel.name in rule.channels
 
 
 def _tell(work: Work, channel: ChannelRecord, alerts: Sequence[Alert]) -> None:

@@ -14,6 +14,7 @@ from corral.control.datasets import targets
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, OverLimit, Taken, WrongState
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people import permissions
+from corral.control.people.user_inbox import note_shares
 from corral.control.ports import Transaction
 from corral.control.records import (
     LATEST,
@@ -170,6 +171,7 @@ def share(work: Work, caller: Caller, ref: str, shares: Sequence[Share]) -> Data
         work.record(
             caller, "dataset.shared", after.id, owner=after.owner, detail={"name": after.name, "shares": shares_text}
         )
+        note_shares(work, caller, "dataset", after.id, after.name, before.shares, after.shares)
     return after
 
 

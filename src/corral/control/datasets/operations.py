@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from corral.control.datasets import datasets, targets
-from corral.control.errors import NotFound, OverLimit, WrongState
+from corral.control.datasets.output_commits import parse_commit
+from corral.control.errors import NotFound, OverLimit, Refusal, WrongState
 from corral.control.jobs.jobs import own_job
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
 from corral.control.people.operators import require_operator
@@ -27,6 +28,7 @@ from corral.control.records import (
     TagRecord,
     VersionRecord,
 )
+from corral.core.model import Job
 
 #: Operations that may wait at a time, and how many that are over are kept.
 MOST_WAITING = 100
@@ -62,6 +64,19 @@ def request_commit(
         parent = before.id
     order = {"source": dict(source), "message": message, "author": caller.name, "job": maker, "parent": parent}
     return _request(work, caller, OperationKind.COMMIT, dataset.target, dataset, order)
+
+
+def commit_outputs(work: Work, job: Job, text: str) -> None:
+    """A completed job commits its outputs, in the name of its owner. What is refused now was allowed at submission: the
+    refusal is recorded, and the outputs can be committed by hand."""
+    meant, owner = parse_commit(text), Caller(name=job.user)
+    source = {"kind": "job", "job": job.id, "path": meant.path}
+    message = f"{meant.path or 'outputs'} of {job.name} ({job.id})"
+    try:
+        request_commit(work, owner, meant.dataset, source=source, message=message, parent=None, produced_by=job.id)
+    except Refusal as refusal:
+        detail = {"dataset": meant.dataset, "message": refusal.detail}
+        work.record(SYSTEM, "job.outputs-not-committed", job.id, owner=job.user, detail=detail)
 
 
 def request_verify(work: Work, caller: Caller, ref: str, version: str) -> OperationRecord:

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from corral.control.errors import InUse, Invalid, NotFound, Taken
+from corral.control.fleet.live_fleet import Labels
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import FlavorRecord, PackageRecord
-from corral.core.model import WHOLE, JobKind, Node, Request
+from corral.core.model import WHOLE, JobKind, Request
 from corral.core.names import SETTING_NAME
 
 #: What a node with a network for direct memory access is labelled with.
@@ -87,13 +88,13 @@ def existing_flavor(catalog: Catalog, name: str) -> FlavorRecord:
     return flavor
 
 
-def matching_gpus(flavor: FlavorRecord, nodes: Iterable[Node]) -> int:
-    """GPUs of this kind in the whole installation, in use or not."""
+def matching_gpus(flavor: FlavorRecord, kinds: Mapping[tuple[Labels, str], int]) -> int:
+    """GPUs of this kind in the whole installation, in use or not. `kinds` counts all GPUs by the labels of their nodes
+    and their model."""
     return sum(
-        not flavor.models or gpu.model in flavor.models
-        for node in nodes
-        if set(flavor.labels) <= set(node.all_labels)
-        for gpu in node.gpus
+        count
+        for (labels, model), count in kinds.items()
+        if (not flavor.models or model in flavor.models) and set(flavor.labels) <= set(labels)
     )
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from corral.control.live.state import State
 from corral.control.ports import Holder
 
 
-def holders(state: State) -> dict[str, list[Holder]]:
-    """By GPU; free GPUs are absent."""
+def holders(state: State) -> Mapping[str, Sequence[Holder]]:
+    """By GPU; free GPUs are absent. The same mapping as long as nothing changes."""
+    if state.held_by[0] != state.changes:
+        state.held_by = (state.changes, _found(state))
+    return state.held_by[1]
+
+
+def _found(state: State) -> dict[str, list[Holder]]:
     found: defaultdict[str, list[Holder]] = defaultdict(list)
     for attempt in state.attempts.values():
         job = state.snapshot.jobs[attempt.job_id]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from corral.control.errors import InUse, NotFound, WrongState
+from corral.control.fleet.drain_records import store_drains
 from corral.control.fleet.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.monitoring.gpu_health import forget
@@ -24,7 +25,7 @@ def cordon(work: Work, caller: Caller, node_id: str) -> Node:
 
 
 def drain(work: Work, caller: Caller, node_id: str) -> Node:
-    """Take nothing new and empty: what runs may end by itself."""
+    """Take nothing new and empty. `drains.drain` adds the time by which the node must be empty."""
     return _withhold(work, caller, node_id, NodeState.DRAINING, "node.draining")
 
 
@@ -36,7 +37,7 @@ def remove(work: Work, caller: Caller, node_id: str) -> Node:
     """Forget a node that is gone for good, with what was decided about its GPUs."""
     require_operator(caller, "manage nodes and GPUs")
     node = _node(work, node_id)
-    jobs = [job for job in work.state.snapshot.jobs.values() if _is_on(job, node_id)]
+    jobs = [job for job in work.state.snapshot.jobs.values() if is_on(job, node_id)]
     if jobs:
         first = min(jobs, key=lambda job: job.serial)
         raise InUse(
@@ -90,6 +91,9 @@ def _withhold(work: Work, caller: Caller, node_id: str, wanted: NodeState, actio
     observed = NodeState.DOWN if node.state is NodeState.DOWN else NodeState.READY
     changed = replace(node, withheld=wanted, state=effective_state(observed, wanted), reason="")
     work.tx.fleet.save_nodes([changed])
+    if node_id in work.state.drains:
+        del work.state.drains[node_id]
+        store_drains(work.tx, work.state.drains)
     work.change(PutNode(node=changed))
     work.record(caller, action, node_id)
     work.state.spoken_at[node_id] = work.now
@@ -113,5 +117,5 @@ def _node(work: Work, node_id: str) -> Node:
     return node
 
 
-def _is_on(job: Job, node_id: str) -> bool:
+def is_on(job: Job, node_id: str) -> bool:
     return job.allocation is not None and any(grant.node == node_id for grant in job.allocation.grants)

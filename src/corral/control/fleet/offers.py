@@ -24,7 +24,7 @@ from corral.core.scheduling.forecast.run_time_model import predicted
 from corral.core.scheduling.placement.search import could_ever_fit, domains_for
 from corral.core.scheduling.reservations.reservations import Reserved
 from corral.core.snapshot.changes import DropJob, PutJob
-from corral.core.snapshot.node_index import EVERYWHERE, Slot, places
+from corral.core.snapshot.node_index import EVERYWHERE, Slot, places, union
 
 #: Copies that are planned to see how many start. Where more than that do, what is free is divided instead.
 MAX_TRIED = 100
@@ -155,8 +155,11 @@ def _room(state: State, job: Job, pool: str, closed: Set[str]) -> int:
     """Jobs that what is free would hold; for gangs no fewer than could be placed."""
     fleet, request = state.snapshot.fleet, job.request
     domains = [index.domain for index in domains_for(fleet, request, pool)]
-    everywhere = fleet.domains[EVERYWHERE].members & fleet.eligible(request.labels, ())
-    per_node = [_instances(fleet.slots[place], job, domains, closed) for place in places(everywhere)]
+    usable = fleet.domains[EVERYWHERE].members & fleet.eligible(request.labels, ())
+    if request.wants_gpu:
+        # Most nodes of a full fleet have no room: they are not looked at one by one.
+        usable &= union(fleet.domains[domain].with_room(request) for domain in domains)
+    per_node = [_instances(fleet.slots[place], job, domains, closed) for place in places(usable)]
     if not request.is_gang:
         return sum(per_node)
     count = 0

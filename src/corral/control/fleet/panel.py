@@ -7,14 +7,14 @@ are the pools in the user's reach.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from corral.control.fleet.live_jobs import Sums
 from corral.control.live.state import State
 from corral.control.records import ScorePoint
 from corral.control.scheduling import queue_choice
-from corral.core.fleet.free_gpus import free_gpus
-from corral.core.model import WHOLE, Job, JobKind, JobState
+from corral.core.model import WHOLE, JobKind
 from corral.core.people.scores import Score, score_at
 
 #: A pool and a GPU model.
@@ -63,14 +63,6 @@ class Panel:
 
 
 @dataclass(slots=True)
-class _Counts:
-    running: int = 0
-    queued: int = 0
-    occupied_milli: int = 0
-    gap_milli: int = 0
-
-
-@dataclass(slots=True)
 class _Supply:
     """GPUs by pool and model."""
 
@@ -89,12 +81,9 @@ def panel(
 ) -> Panel:
     """For one user, one group, or all users; of one kind or model, or of all."""
     users = _users(state, user, group)
-    supply = _supply(state, free_gpus(state.snapshot, now, user).free)
+    supply = _supply(state, now, user)
     models = sorted({place[1] for place in supply.total})
-    counts: dict[tuple[JobKind, str], _Counts] = defaultdict(_Counts)
-    for job in state.snapshot.jobs.values():
-        if users is None or job.user in users:
-            _count(counts[job.kind, _model_of(job, models)], job)
+    counts = defaultdict(Sums, state.job_sums().sums(users, models))
     kinds = [kind] if kind is not None else list(JobKind)
     rows = []
     in_reach: set[str] = set()
@@ -107,7 +96,7 @@ def panel(
     rows = [row for row in rows if model is None or row.model == model]
     sums = []
     for one in kinds:
-        without_gpus = counts[one, ""] if model is None else _Counts()
+        without_gpus = counts[one, ""] if model is None else Sums()
         mine = [row for row in rows if row.kind is one]
         sums.append(
             PanelRow(
@@ -154,16 +143,16 @@ def score_history(
     return history
 
 
-def _row(kind: JobKind, model: str, counts: _Counts, supply: _Supply, pools: Iterable[str]) -> PanelRow:
+def _row(kind: JobKind, model: str, counts: Sums, supply: _Supply, pools: Iterable[str]) -> PanelRow:
     return PanelRow(
         kind=kind,
         model=model,
         running=counts.running,
         queued=counts.queued,
-        occupied=counts.occupied_milli / WHOLE,
+        occupied=counts.running_milli / WHOLE,
         total=sum(supply.total.get((pool, model), 0) for pool in pools),
         free=sum(supply.free.get((pool, model), 0) for pool in pools),
-        gap=counts.gap_milli / WHOLE,
+        gap=counts.queued_milli / WHOLE,
     )
 
 
@@ -187,22 +176,14 @@ def _users(state: State, user: str | None, group: str | None) -> set[str] | None
     return None if user is None else {user}
 
 
-def _count(counts: _Counts, job: Job) -> None:
-    if job.state is JobState.QUEUED:
-        counts.queued += 1
-        counts.gap_milli += job.request.total_gpu_milli
-    else:
-        counts.running += 1
-        counts.occupied_milli += job.request.total_gpu_milli
-
-
-def _supply(state: State, free: Set[str]) -> _Supply:
-    supply = _Supply()
-    for slot in state.snapshot.fleet.slots:
-        for gpu in slot.node.gpus:
-            place = (gpu.pool, gpu.model)
-            supply.total[place] += 1
-            supply.free[place] += gpu.id in free
+def _supply(state: State, now: float, user: str | None) -> _Supply:
+    """With a user, GPUs that are reserved for the user count as free."""
+    supply, fleet = _Supply(), state.fleet(now)
+    for place, counts in fleet.by_pool().items():
+        supply.total[place] = counts.gpus
+        supply.free[place] = counts.free
+    for _, pool, model in fleet.freed_for(user, now) if user is not None else ():
+        supply.free[pool, model] += 1
     return supply
 
 
@@ -214,12 +195,3 @@ def _pools(state: State, kind: JobKind, users: set[str] | None) -> set[str]:
         else [queue for user in users for queue in queue_choice.reach(state.snapshot, user)]
     )
     return {queue.pool for queue in queues if not queue.kinds or kind in queue.kinds}
-
-
-def _model_of(job: Job, known: Sequence[str]) -> str:
-    """The model that a job counts for: what it holds, or the first that it asks for; "" without GPUs."""
-    if job.allocation is not None:
-        return job.allocation.model
-    if not job.request.wants_gpu:
-        return ""
-    return next(iter(job.request.models), None) or next(iter(known), "")

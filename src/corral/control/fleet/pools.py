@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from corral.control.errors import InUse, Invalid, NotFound, Taken
+from corral.control.fleet.live_fleet import GpuCounts
+from corral.control.fleet.node_views import GpuView
 from corral.control.jobs.admission import check_queue_name
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
@@ -21,8 +23,7 @@ from corral.control.scheduling.guarantees import check_leaving
 from corral.control.scheduling.hybrid_share import keep_shares
 from corral.control.scheduling.reservations import check_gpus_free, check_pool_free
 from corral.core.counts import counted
-from corral.core.fleet.free_gpus import free_gpus
-from corral.core.model import DEFAULT_POOL, Blocking, Gpu, Job, JobState, Queue
+from corral.core.model import DEFAULT_POOL, Blocking, Gpu, Job, Queue
 from corral.core.snapshot.changes import DropQueue, PutNode, PutQueue
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 
@@ -36,8 +37,10 @@ class PoolView:
 
     record: PoolRecord
     group: str | None
-    gpus: tuple[Gpu, ...]
+    #: of its GPUs
+    models: tuple[str, ...]
     queues: tuple[str, ...]
+    gpus: int
     free_gpus: int
     held_milli: int
     running: int
@@ -46,8 +49,7 @@ class PoolView:
     @property
     def model(self) -> str | None:
         """None while it is empty, or where models are mixed."""
-        models = {gpu.model for gpu in self.gpus}
-        return models.pop() if len(models) == 1 else None
+        return self.models[0] if len(self.models) == 1 else None
 
 
 def create(work: Work, caller: Caller, name: str, *, description: str = "", gpus: Sequence[str] = ()) -> PoolRecord:
@@ -184,35 +186,33 @@ def pool_owners(tx: Transaction) -> list[tuple[PoolRecord, str | None]]:
 
 def pool_views(state: State, owned: Iterable[tuple[PoolRecord, str | None]], now: float) -> list[PoolView]:
     """These pools with what is in them now."""
-    gpus: dict[str, list[Gpu]] = defaultdict(list)
-    for _, node in sorted(state.snapshot.nodes.items()):
-        for gpu in node.gpus:
-            gpus[gpu.pool].append(gpu)
-    idle = free_gpus(state.snapshot, now)
-    held: dict[str, int] = defaultdict(int)
-    running: dict[str, int] = defaultdict(int)
-    queued: dict[str, int] = defaultdict(int)
-    for job in state.snapshot.jobs.values():
-        (queued if job.state is JobState.QUEUED else running)[job.queue] += 1
-        for grant in job.allocation.grants if job.allocation else ():
-            for gpu_id in grant.gpus:
-                held[gpu_id] += grant.gpu_milli
+    counts: dict[str, dict[str, GpuCounts]] = defaultdict(dict)
+    for (pool, model), found in state.fleet(now).by_pool().items():
+        counts[pool][model] = found
+    jobs = state.job_sums()
     views = []
     for record, group in owned:
         queues = pool_queues(state.snapshot, record.name)
+        mine = counts[record.name]
         views.append(
             PoolView(
                 record=record,
                 group=group,
-                gpus=tuple(gpus[record.name]),
+                models=tuple(mine),
                 queues=tuple(queues),
-                free_gpus=sum(gpu.id in idle.free for gpu in gpus[record.name]),
-                held_milli=sum(held[gpu.id] for gpu in gpus[record.name]),
-                running=sum(running[queue] for queue in queues),
-                queued=sum(queued[queue] for queue in queues),
+                gpus=sum(each.gpus for each in mine.values()),
+                free_gpus=sum(each.free for each in mine.values()),
+                held_milli=sum(each.held_milli for each in mine.values()),
+                running=sum(jobs.queue(queue).running for queue in queues),
+                queued=sum(jobs.queue(queue).length for queue in queues),
             )
         )
     return views
+
+
+def gpus_in(state: State, pool: str, now: float) -> list[GpuView]:
+    """The GPUs of a pool with what is on them, by node and place."""
+    return [view for node in state.fleet(now).after(None) for view in node.gpus if view.gpu.pool == pool]
 
 
 # ------------------------------------------------------------------------------------------------ inside

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 
 from corral.control.errors import InsufficientQuota, Invalid, OverLimit, Refusal, WrongState, about_item
 from corral.control.live.state import State
 from corral.control.scheduling import queue_choice
 from corral.control.system.policies import ScalingPolicy
+from corral.core.copies import replace
 from corral.core.counts import counted
 from corral.core.fleet.resources import NOTHING, Amount, asked_by, gpus_text
 from corral.core.model import WHOLE, Elastic, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue, Request, Taken

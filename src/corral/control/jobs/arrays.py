@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from corral.control.errors import Invalid, NotFound, Taken, WrongState
 from corral.control.jobs import jobs
 from corral.control.jobs.job_references import array_jobs, job_behind
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.records import JobRecord
+from corral.core.copies import replace
 from corral.core.jobs.arrays import array_job_name
 
 

@@ -6,8 +6,9 @@ from dataclasses import fields, replace
 
 from corral.control.errors import Forbidden, Invalid
 from corral.control.fleet.catalog import FLAVOR_LABEL, PACKAGE_LABEL
-from corral.control.jobs.admission import GIVEN_NAME, queue_refusal
+from corral.control.jobs.admission import queue_refusal
 from corral.control.jobs.job_kinds import check_declared
+from corral.control.jobs.job_references import free_name
 from corral.control.jobs.jobs import JobChange, JobDraft, make_job, own_job, submit
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.records import KEPT_LABEL, JobRecord, JobSpec
@@ -16,7 +17,6 @@ from corral.control.storage.mount_text import requested_again
 from corral.control.storage.mounts import in_cluster
 from corral.core.jobs.job_fields import KEPT_BY_JOB, KEPT_BY_SPEC
 from corral.core.model import CLUSTER_LABEL, Job, Request
-from corral.core.names import JOB_NAME
 
 #: Fields of the API that are replaced in the spec as a whole, with the names of the spec's fields.
 SPEC_FIELDS = {
@@ -26,8 +26,6 @@ SPEC_FIELDS = {
 }
 #: Words that say how large the job is: beside one of them a package's name would be wrong.
 SIZE_FIELDS = frozenset({"gpus", "cpus", "memory"})
-#: How many names are tried for a clone.
-_TRIED_NAMES = 1000
 
 
 def clone(work: Work, caller: Caller, ref: str, change: JobChange) -> JobRecord:
@@ -43,7 +41,7 @@ def clone(work: Work, caller: Caller, ref: str, change: JobChange) -> JobRecord:
         # Looked up anew: it may not be shared any more, and another cluster may be asked for.
         draft = replace(draft, mounts=requested_again(spec.mounts), spec=replace(draft.spec, mounts=()))
     if draft.name is None:
-        draft = replace(draft, name=_free_name(work, job))
+        draft = replace(draft, name=free_name(work, job.user, job.name))
     if draft.queue is None and "queue" not in change.given:
         draft = replace(draft, queue=_same_queue(work, caller, job, draft))
     (record,) = submit(work, caller, [draft])
@@ -126,12 +124,3 @@ def _same_queue(work: Work, caller: Caller, job: Job, draft: JobDraft) -> str | 
     if queue is None or not is_within_reach(work.state.snapshot, caller.name, queue):
         return None
     return queue.name if queue_refusal(work.state, queue, make_job(work, caller, draft)) is None else None
-
-
-def _free_name(work: Work, job: Job) -> str | None:
-    """NAME-2, NAME-3 and so on; None means one that is given."""
-    if GIVEN_NAME.fullmatch(job.name):
-        return None
-    names = [name for number in range(2, _TRIED_NAMES) if JOB_NAME.fullmatch(name := f"{job.name}-{number}")]
-    taken = work.tx.jobs.names_taken(job.user, names)
-    return next((name for name in names if name not in taken and not work.jobs.is_new_name(job.user, name)), None)

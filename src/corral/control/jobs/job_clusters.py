@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -29,9 +28,10 @@ class Homes:
 
 
 def homes_of(state: State) -> Homes:
-    models: dict[str, set[str]] = defaultdict(set)
-    for node in state.snapshot.nodes.values():
-        models[node.cluster].update(gpu.model for gpu in node.gpus)
+    fleet = state.fleet()
+    models: dict[str, set[str]] = {cluster: set() for (cluster, _), count in fleet.nodes.items() if count}
+    for cluster, _, model in fleet.groups:
+        models[cluster].add(model)
     return Homes(models={cluster: frozenset(found) for cluster, found in models.items()})
 
 

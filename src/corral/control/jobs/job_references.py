@@ -1,14 +1,56 @@
-"""References to jobs in requests: an id, or the name of a job, a task or an array of the caller."""
+"""References to jobs in requests: an id, or the name of a job, a task or an array of the caller; and the names of new
+jobs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from corral.control.errors import Taken, about_item
+from corral.control.jobs.admission import GIVEN_NAME
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.ports import Transaction
 from corral.control.records import JobFilter, JobRecord, JobSpec
 from corral.core.jobs.arrays import array_job_name
-from corral.core.model import Job
+from corral.core.model import Job, JobKind
+from corral.core.names import JOB_NAME
 
 _PAGE = 500
+_TRIED_NAMES = 1000
+
+
+def named_jobs(work: Work, user: str, jobs: Sequence[Job], specs: Sequence[JobSpec]) -> list[Job]:
+    """The new jobs with names that no other job of the user has. A name that belongs to an ended job gets a number;
+    a name that belongs to a live job is refused, as are names of arrays and workbenches, which refer to their files."""
+    taken = work.tx.jobs.names_taken(user, [job.name for job in jobs if job.name])
+    named: list[Job] = []
+    seen: set[str] = set()
+    for number, (job, spec) in enumerate(zip(jobs, specs, strict=True)):
+        name = job.name
+        may_change = job.kind is not JobKind.WORKBENCH and spec.array_index is None
+        if name in taken and may_change and _is_over(work, user, name):
+            name = free_name(work, user, name, beside=seen) or name
+        if name and (name in seen or (name in taken and name == job.name) or work.jobs.is_new_name(user, name)):
+            with about_item(number):
+                raise Taken(
+                    f"you have a job named {name!r} already: choose another name or remove it", field="name", name=name
+                )
+        seen.add(name)
+        named.append(job if name == job.name else replace(job, name=name))
+    return named
+
+
+def free_name(work: Work, user: str, name: str, *, beside: set[str] | frozenset[str] = frozenset()) -> str | None:
+    """NAME-2, NAME-3 and so on; None for a name that the server gave, and if no number is free."""
+    if GIVEN_NAME.fullmatch(name):
+        return None
+    names = [found for number in range(2, _TRIED_NAMES) if JOB_NAME.fullmatch(found := f"{name}-{number}")]
+    taken = work.tx.jobs.names_taken(user, names) | beside
+    return next((found for found in names if found not in taken and not work.jobs.is_new_name(user, found)), None)
+
+
+def _is_over(work: Work, user: str, name: str) -> bool:
+    return all((work.jobs.get(found.job.id) or found.job).state.is_ended for found in work.tx.jobs.find(user, name))
 
 
 def job_behind(work: Work, caller: Caller, ref: str) -> Job | None:

@@ -6,16 +6,17 @@ Each use case checks everything before it changes anything, so that a refusal le
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from corral.control.errors import Invalid, NotFound, Refusal, Taken, WrongState, about_item, in_list
+from corral.control.datasets.output_commits import check_commit
+from corral.control.errors import Invalid, NotFound, Refusal, WrongState, about_item, in_list
 from corral.control.fleet.catalog import FLAVOR_LABEL, PACKAGE_LABEL, Catalog, load_catalog, picked
 from corral.control.jobs import images
 from corral.control.jobs.admission import admit, check_name, elastic_size, given_name, settled
 from corral.control.jobs.dependencies import resolved, still_open
 from corral.control.jobs.job_kinds import derived_kind
-from corral.control.jobs.job_references import job_behind
+from corral.control.jobs.job_references import job_behind, named_jobs
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.operators import require_operator
@@ -25,6 +26,7 @@ from corral.control.scheduling.queue_choice import is_within_reach
 from corral.control.storage import mounts
 from corral.control.storage.mount_text import MountRequest
 from corral.control.system.policies import Policies
+from corral.core.copies import replace
 from corral.core.jobs.job_fields import KEPT_BY_JOB
 from corral.core.jobs.lifecycle import BY_PERSONS, StartRequested, StopRequested
 from corral.core.model import Elastic, EndReason, Job, JobKind, JobState, Request
@@ -86,7 +88,7 @@ def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRe
     if len(drafts) > MAX_BATCH:
         raise Invalid(f"at most {MAX_BATCH} jobs in one request", field="jobs", asked=len(drafts), limit=MAX_BATCH)
     jobs = _made(work, caller, drafts := _looked_up(work, caller, drafts))
-    _check_names(work, caller, [job.name for job in jobs])
+    jobs = named_jobs(work, caller.name, jobs, [draft.spec for draft in drafts])
     _admit_starting(work, jobs, drafts)
     records = []
     for job_id, job, draft in zip(work.tx.jobs.next_ids(len(jobs)), jobs, drafts, strict=True):
@@ -273,8 +275,8 @@ def _made(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[Job]:
         with about_item(number):
             if draft.after not in known:
                 known[draft.after] = resolved(work, caller, draft.after)
-            job = make_job(work, caller, replace(draft, after=()))
-            jobs.append(settled(work.state, replace(job, after=known[draft.after])))
+            job = make_job(work, caller, replace(draft, after=()) if draft.after else draft)
+            jobs.append(settled(work.state, replace(job, after=known[draft.after]) if draft.after else job))
     return jobs
 
 
@@ -334,6 +336,9 @@ def _looked_up(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[J
                 specs = known[draft.mounts]
                 request = mounts.placed(work.tx, draft.request, specs)
             draft = replace(draft, request=request, spec=replace(draft.spec, mounts=specs), mounts=())
+        if draft.spec.commit_outputs:
+            with about_item(number):
+                check_commit(work.tx, caller, draft.spec.commit_outputs)
         found.append(draft)
     return found
 
@@ -365,15 +370,3 @@ def _set_pin(work: Work, caller: Caller, ref: str, *, pinned_at: float | None, a
     pinned = work.jobs.edit(job, replace(job, pinned_at=pinned_at))
     work.record(caller, action, job.id, owner=job.user)
     return pinned
-
-
-def _check_names(work: Work, caller: Caller, names: Sequence[str]) -> None:
-    taken = work.tx.jobs.names_taken(caller.name, [name for name in names if name])
-    seen: set[str] = set()
-    for number, name in enumerate(names):
-        if name and (name in taken or name in seen or work.jobs.is_new_name(caller.name, name)):
-            with about_item(number):
-                raise Taken(
-                    f"you have a job named {name!r} already: choose another name or remove it", field="name", name=name
-                )
-        seen.add(name)

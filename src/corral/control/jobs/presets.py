@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from corral.control.errors import Invalid, NotFound, Taken
+from corral.control.jobs.preset_assets import PLACES, PickedAsset, pick
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.operators import require_operator
-from corral.control.records import PresetRecord
+from corral.control.records import AssetKind, PresetAssetRecord, PresetRecord
 from corral.core.names import SETTING_NAME
 
 PARAMETER_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -38,7 +39,13 @@ class ParameterType(StrEnum):
     TEXT = "text"
     #: of a file or directory on the nodes
     PATH = "path"
+    #: registered by operators; a model can also be dataset:NAME@VERSION
+    MODEL = "model"
+    DATASET = "dataset"
 
+
+#: The types whose values are assets.
+ASSETS = {ParameterType.MODEL: AssetKind.MODEL, ParameterType.DATASET: AssetKind.DATASET}
 
 #: As a person, a file or a request gives it.
 Given = str | int | float | bool
@@ -82,6 +89,8 @@ class Rendered:
     env: Mapping[str, str]
     #: every parameter, with the value that it had
     parameters: Mapping[str, str]
+    #: by parameter
+    assets: Mapping[str, PickedAsset] = field(default_factory=dict)
 
 
 # ------------------------------------------------------------------------------------------------ templates
@@ -100,6 +109,8 @@ def problems_of(preset: Preset) -> Iterator[tuple[Place, str]]:
         if parameter.name in names:
             yield ("parameters", number, "name"), f"there are two parameters named {parameter.name!r}"
         names.add(parameter.name)
+        if parameter.type in ASSETS:
+            names |= {f"{parameter.name}.{place}" for place in PLACES}
     if not preset.command or not preset.command[0]:
         yield ("command",), "a program is needed"
     for number, text in enumerate(preset.command):
@@ -176,7 +187,7 @@ def value_of(parameter: Parameter, given: Given) -> str:
             if not path.startswith("/") and not (path == "" and parameter.default == ""):
                 raise ValueError(f"must be an absolute path, got {path!r}")
             return path
-        case ParameterType.TEXT:
+        case ParameterType.TEXT | ParameterType.MODEL | ParameterType.DATASET:
             return _text(given)
 
 
@@ -226,8 +237,9 @@ def _text(given: Given) -> str:
 # ------------------------------------------------------------------------------------------------ rendering
 
 
-def render(preset: Preset, given: Mapping[str, Given]) -> Rendered:
-    """The template filled. Refused with the name of the parameter that is wrong."""
+def render(preset: Preset, given: Mapping[str, Given], assets: Sequence[PresetAssetRecord] = ()) -> Rendered:
+    """The template filled; `assets` are the registered models and data sets. Refused with the name of the wrong
+    parameter."""
     known = {parameter.name: parameter for parameter in preset.parameters}
     for name in given:
         if name not in known:
@@ -236,19 +248,32 @@ def render(preset: Preset, given: Mapping[str, Given]) -> Rendered:
                 f"preset {preset.name} has no parameter {name!r}; it has: {there}", field=f"parameters.{name}"
             )
     values: dict[str, str] = {}
+    picked: dict[str, PickedAsset] = {}
     for name, parameter in known.items():
         value = given.get(name, parameter.default)
         if value is None:
             raise Invalid(f"preset {preset.name} needs the parameter {name!r}", field=f"parameters.{name}")
         try:
             values[name] = value_of(parameter, value)
+            if parameter.type in ASSETS:
+                picked[name] = _picked(parameter, values[name], assets)
         except ValueError as error:
             raise Invalid(f"{name} {error}", field=f"parameters.{name}") from None
+    filling = dict(values)
+    for name, asset in picked.items():
+        filling |= asset.places(name)
     return Rendered(
-        command=tuple(_filled(text, values) for text in preset.command),
-        env={variable: _filled(text, values) for variable, text in preset.env.items()},
+        command=tuple(_filled(text, filling) for text in preset.command),
+        env={variable: _filled(text, filling) for variable, text in preset.env.items()},
         parameters=values,
+        assets=picked,
     )
+
+
+def _picked(parameter: Parameter, value: str, assets: Sequence[PresetAssetRecord]) -> PickedAsset:
+    if not value and parameter.default != "":
+        raise ValueError(f"must be a registered {parameter.type}")
+    return pick(assets, ASSETS[parameter.type], value)
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

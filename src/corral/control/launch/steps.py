@@ -35,6 +35,8 @@ class LaunchStage(Enum):
     DATASETS = auto()
     #: note which volumes the job can write, so that their sizes are measured soon
     VOLUME_USE = auto()
+    #: check that this server still leads, if it is one of several
+    LEASE = auto()
 
 
 class LaunchStep(Protocol):

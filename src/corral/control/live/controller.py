@@ -47,6 +47,7 @@ from corral.control.ports import (
     Engine,
     EngineUnavailable,
     Fenced,
+    FollowsNodes,
     LaunchOrder,
     Store,
     StoreSuperseded,
@@ -110,7 +111,7 @@ class Controller:
         self._term = 0
         #: set while the store is away
         self._outage: Outage | None = None
-        self._inbox = Inbox()
+        self._inbox = Inbox(clock)
         self._tidied_at = clock.monotonic() - EVERY_SECONDS
         self._outboxes = {
             name: lanes_of(
@@ -126,7 +127,9 @@ class Controller:
             for name, engine in self.engines.items()
         }
         self._dispatch = Dispatch(store, policies, workspace, self._outboxes)
-        self._watches = [Watch(name, partial(self._observe, name), observe_seconds, clock) for name in self.engines]
+        self._watches = {
+            name: Watch(name, partial(self._observe, name), observe_seconds, clock) for name in self.engines
+        }
         self._worker = Worker("controller", self._beat, every_seconds=0.0, interrupt=self._refuse_for_good)
 
     # ---------------------------------------------------------------- outside
@@ -145,12 +148,14 @@ class Controller:
         self.execute(follow_settings).add_done_callback(_log_failure)
         for name, engine in self.engines.items():
             engine.subscribe(self._heard)
+            if isinstance(engine, FollowsNodes):
+                engine.follow_nodes(self._watches[name].look_soon)
             self._observe(name)
         self._turn(self._inbox.take_all())
         for outbox in self._outboxes.values():
             outbox.start()
         self._worker.start()
-        for watch in self._watches:
+        for watch in self._watches.values():
             watch.start()
 
     def execute(
@@ -172,7 +177,7 @@ class Controller:
 
     def observe_soon(self) -> None:
         """Observe the engines now, before the next regular time."""
-        for watch in self._watches:
+        for watch in self._watches.values():
             watch.look_soon()
 
     @property
@@ -196,10 +201,10 @@ class Controller:
 
     def stop(self) -> None:
         """End all threads. Attempts keep running; missing effects are found again at the next start."""
-        for watch in self._watches:
+        for watch in self._watches.values():
             watch.ask_to_stop()
         self._worker.stop()
-        for watch in self._watches:
+        for watch in self._watches.values():
             watch.stop()
         for outbox in self._outboxes.values():
             outbox.close()

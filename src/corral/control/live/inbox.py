@@ -12,12 +12,15 @@ from typing import Any
 
 from corral.control.live.state import State
 from corral.control.live.turn import Request
+from corral.control.ports import Clock
 
 #: Requests that share one transaction at most; more would make the first ones wait.
 TURN_SIZE = 500
 #: How long reports of engines wait for other requests to share a commit with. No caller waits for their answer, and
 #: each durable commit waits for the disk.
 GATHER_SECONDS = 0.004
+#: Only reports that follow on others so soon wait; a single report is processed at once.
+FLURRY_SECONDS = 0.008
 
 Why = Callable[[], Exception]
 
@@ -42,7 +45,8 @@ class Read:
 
 
 class Inbox:
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._arrived = threading.Condition()
         self._requests: deque[Request] = deque()
         self._reads: deque[Read] = deque()
@@ -50,6 +54,8 @@ class Inbox:
         self._refusal: Why | None = None
         self._refuses_reads = False
         self._is_closed = False
+        #: when reports alone were taken last
+        self._reported_at = float("-inf")
 
     # ---------------------------------------------------------------- those who ask
 
@@ -107,7 +113,9 @@ class Inbox:
             if not (self._requests or self._reads or self._is_closed) and (rest := rest_seconds()) > 0:
                 self._arrived.wait(timeout=rest)
             if self._requests and all(request.is_patient for request in self._requests):
-                self._arrived.wait_for(self._caller_waits, timeout=GATHER_SECONDS)
+                if self._clock.monotonic() - self._reported_at < FLURRY_SECONDS:
+                    self._arrived.wait_for(self._caller_waits, timeout=GATHER_SECONDS)
+                self._reported_at = self._clock.monotonic()
             requests = [self._requests.popleft() for _ in range(min(TURN_SIZE, len(self._requests)))]
             return requests, self._take_reads()
 

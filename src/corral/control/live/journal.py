@@ -37,13 +37,14 @@ class JournalWriter:
     def entry(self, state: State, plan: Plan) -> CycleRecord:
         is_base = state.unjournaled is None or self._since_base > CHANGES_PER_BASE
         changes = list(state.snapshot.contents()) if is_base else state.unjournaled or []
+        texts = None if is_base else state.unjournaled_texts
         self._since_base = 0 if is_base else self._since_base + len(changes)
-        state.unjournaled = []
+        state.unjournaled, state.unjournaled_texts = [], []
         return CycleRecord(
             at=plan.at,
             is_base=is_base,
             digest=state.digest.hex(),
-            changes=encode_changes(changes),
+            changes=encode_changes(changes, texts),
             plan=encode_plan(plan),
         )
 
@@ -51,7 +52,7 @@ class JournalWriter:
         """A plan that was made from another snapshot than the state's: the entry is complete, and so is the next."""
         contents, digest = list(snapshot.contents()), Digest()
         digest.add(contents)
-        state.unjournaled = None
+        state.unjournaled, state.unjournaled_texts = None, []
         return CycleRecord(
             at=plan.at, is_base=True, digest=digest.hex(), changes=encode_changes(contents), plan=encode_plan(plan)
         )

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from corral.control.datasets.operations import commit_outputs
 from corral.control.fleet.node_actions import effective_state, instruct_engine
 from corral.control.live import restored_store
 from corral.control.live.state import without_held
@@ -114,11 +115,7 @@ def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
     gone = [
         replace(node, state=NodeState.DOWN) for node in known.values() if node.id not in work.state.observed[cluster]
     ]
-    merged = [
-        without_held(_merged(known.get(node.id), replace(node, cluster=cluster)), work.state.unreadable_held)
-        for node in nodes
-    ]
-    changed = [node for node in (*merged, *gone) if node != known.get(node.id)]
+    changed = [*_changed(work, cluster, nodes, known), *(node for node in gone if node != known.get(node.id))]
     for node in changed:
         work.change(PutNode(node=node))
         _record_node(work, known.get(node.id), node)
@@ -126,6 +123,23 @@ def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
     if changed:
         work.tx.fleet.save_nodes(changed)
         keep_shares(work)
+
+
+def _changed(work: Work, cluster: str, nodes: tuple[Node, ...], known: Mapping[str, Node]) -> list[Node]:
+    """The observed nodes that differ from the stored ones. A node that is observed as before, and was not changed
+    since, is not compared again: most nodes of a large fleet are."""
+    state, changed = work.state, []
+    for node in nodes:
+        before = known.get(node.id)
+        seen = state.compared.get(node.id)
+        if seen is not None and seen[1] is before and (seen[0] is node or seen[0] == node):
+            continue
+        after = without_held(_merged(before, replace(node, cluster=cluster)), state.unreadable_held)
+        if after != before:
+            changed.append(after)
+        if not state.unreadable_held:
+            state.compared[node.id] = (node, after if before is None or after != before else before)
+    return changed
 
 
 def _without_namesakes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -257,6 +271,8 @@ def _end(work: Work, job: Job, status: AttemptStatus) -> None:
         action = "job.went-on" if job.is_moving else "job.resized"
         detail |= {"next_attempt": ended.attempt, "gpus": ended.request.gpus, "nodes": list(_nodes_of(ended))}
     work.record(SYSTEM, action, job.id, owner=job.user, detail=detail)
+    if ended.state is JobState.COMPLETED and (outputs := work.jobs.spec(job.id).commit_outputs):
+        commit_outputs(work, ended, outputs)
 
 
 def _with_a_place(work: Work, job: Job) -> Job:
@@ -268,9 +284,11 @@ def _with_a_place(work: Work, job: Job) -> Job:
 
 
 def _missing(work: Work, job: Job, observed_at: float, *, is_older: bool = False) -> None:
-    """The engine does not know an attempt that the store has; `is_older` if it runs a later attempt of the job."""
+    """The engine does not know an attempt that the store has; `is_older` if it runs a later attempt of the job. An
+    attempt of a restored backup may have run elsewhere, and is not launched."""
     if (job.started_at or job.allocated_at or 0.0) >= observed_at:
         return
+    is_older = is_older or restored_store.is_from_backup(work, job)
     if job.state is JobState.STARTING and not is_older and not _down_nodes_of(work, job):
         # The server died between the plan and the launch, or the launch is under way. Launching is idempotent.
         work.effects.instructions.append(Launch(attempt_id=job.attempt_id))

@@ -11,12 +11,14 @@ from dataclasses import replace
 
 from corral.control.live.unit_of_work import SYSTEM, Work
 from corral.core.jobs.lifecycle import Stop
-from corral.core.model import JobState, job_of_attempt
+from corral.core.model import Job, JobState, job_of_attempt
 
 log = logging.getLogger("corral.control")
 
 #: How long a job waits at least for the end of an attempt that it does not hold; longer than it takes to look again.
 HOLD_SECONDS = 20.0
+#: In `meta`: when the store was restored from a backup, in seconds since 1970.
+RESTORED_AT = "restored.at"
 
 
 def skip_used_ids(work: Work, highest_job: int) -> None:
@@ -25,6 +27,13 @@ def skip_used_ids(work: Work, highest_job: int) -> None:
     if skipped:
         log.warning("%d ids of jobs are skipped: the store is older than the directories beside it", skipped)
         work.record(SYSTEM, "store.older", f"j-{highest_job}", detail={"skipped_jobs": skipped})
+
+
+def is_from_backup(work: Work, job: Job) -> bool:
+    """Whether the present attempt was planned before the store was restored from a backup: it may have been launched
+    after that backup, by the server of that time."""
+    restored_at = work.tx.meta.get(RESTORED_AT)
+    return restored_at is not None and (job.allocated_at or 0.0) <= float(restored_at)
 
 
 def jobs_with_later_attempts(work: Work, unheld: Iterable[str]) -> set[str]:

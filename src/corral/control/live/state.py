@@ -7,26 +7,40 @@ a unit of work that failed it is loaded again.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from corral.control.fleet.drain_records import Drain, stored_drains
+from corral.control.fleet.live_fleet import LiveFleet
+from corral.control.fleet.live_jobs import LiveJobs
+from corral.control.fleet.live_views import LiveViews
 from corral.control.live.changes.counted import Counted
-from corral.control.ports import Transaction
-from corral.control.records import AttemptRecord, IdleWarning, JobRecord, JobSpec, ReceiptRecord, UnreadableRow
+from corral.control.ports import Holder, Transaction
+from corral.control.records import (
+    AttemptRecord,
+    BudgetRecord,
+    IdleWarning,
+    JobRecord,
+    JobSpec,
+    ReceiptRecord,
+    UnreadableRow,
+)
 from corral.control.scheduling.request_mixes import mixes_kept
 from corral.control.scheduling.run_times import run_times_known
 from corral.control.system.policies import Policies
 from corral.core.jobs.dependencies import Dependents
 from corral.core.model import WHOLE, Allocation, GpuHealth, Job, JobState, Node, Taken
 from corral.core.monitoring.health.model import Condition
+from corral.core.people.budgets import Budget, Price, period_at
 from corral.core.people.membership import Membership
 from corral.core.people.scores import Score, with_unrecorded
 from corral.core.scheduling.forecast.run_time_model import RunTimes
 from corral.core.scheduling.plan.plan import Plan
 from corral.core.snapshot.changes import (
     Change,
+    PutBudget,
     PutJob,
     PutLastNode,
     PutMembership,
@@ -45,6 +59,10 @@ from corral.core.snapshot.request_mix import MixCounter
 
 #: Specs of recent jobs that are kept at hand, so that a start needs no read.
 KEPT_SPECS = 5000
+#: The named value of the store that says since when attempts are charged.
+ACCOUNTING_SINCE = "accounting-since"
+#: Later than every time.
+FOREVER = 1e18
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +104,8 @@ class State:
         self.digest = Digest()
         #: changes that no journal entry has yet; None until a base is written
         self.unjournaled: list[Change] | None = None
+        #: what the digest returned for each of them
+        self.unjournaled_texts: list[str | None] = []
         #: submissions to each pool, counted since the last mix
         self.mixes: dict[str, MixCounter] = {}
         #: run times of past jobs, for predictions
@@ -93,6 +113,12 @@ class State:
         self.specs: OrderedDict[str, JobSpec] = OrderedDict()
         #: of every job that holds resources, its present attempt
         self.attempts: Counted[str, AttemptRecord] = Counted()
+        #: since when attempts are charged; None while there are neither prices nor budgets
+        self.accounting_since: float | None = None
+        #: of one hour of a GPU, by model
+        self.prices: Counted[str, Price] = Counted()
+        #: of running attempts that were charged: until when
+        self.charged_until: Counted[str, float] = Counted()
         #: which jobs wait for which; also jobs that are not started yet
         self.dependents = Dependents()
         #: of every GPU that is not healthy or was suspected lately
@@ -101,6 +127,8 @@ class State:
         self.testing: Counted[str, Condition | None] = Counted()
         #: warnings to owners of jobs that leave their GPUs idle, by job
         self.idle_warnings: Counted[str, IdleWarning] = Counted()
+        #: drains under way, by node
+        self.drains: Counted[str, Drain] = Counted()
         #: open receipts of preempted jobs, by job
         self.receipts: Counted[str, ReceiptRecord] = Counted()
         #: attempts that this server has sent a stop for since it was started
@@ -111,6 +139,29 @@ class State:
         self.observed: Counted[str, frozenset[str]] = Counted()
         #: nodes that are left out, because another cluster has one of that name; by cluster
         self.left_out: Counted[str, frozenset[str]] = Counted()
+        #: by node: what its engine reported last, and the node of the snapshot that agrees with it
+        self.compared: dict[str, tuple[Node, Node]] = {}
+        #: a cache of `gpu_holders`, as of a number of changes
+        self.held_by: tuple[int, Mapping[str, Sequence[Holder]]] = (-1, {})
+        #: how many jobs the store has in each state; None if that is not known here
+        self.job_counts: Counter[JobState] | None = None
+        self._views = LiveViews()
+
+    def fleet(self, now: float | None = None) -> LiveFleet:
+        """Nodes and GPUs with what is on them. Without a time, reservations are those of the last read."""
+        return self._views.fleet(self.snapshot, self.conditions, self.conditions.changes, now)
+
+    def job_sums(self) -> LiveJobs:
+        """Sums over the live jobs."""
+        return self._views.jobs(self.snapshot)
+
+    def count_job(self, before: Job | None, after: Job | None) -> None:
+        """A job was added, changed or deleted."""
+        if self.job_counts is not None:
+            if before is not None:
+                self.job_counts[before.state] -= 1
+            if after is not None:
+                self.job_counts[after.state] += 1
 
     @property
     def changes(self) -> int:
@@ -122,10 +173,13 @@ class State:
             self.conditions,
             self.testing,
             self.idle_warnings,
+            self.drains,
             self.spoken_at,
             self.observed,
             self.left_out,
             self.unreadable_held,
+            self.prices,
+            self.charged_until,
         )
         return self.snapshot.revision + sum(table.changes for table in tables)
 
@@ -136,9 +190,14 @@ class State:
     def apply(self, changes: Iterable[Change]) -> None:
         changes = list(changes)
         self.snapshot.apply(changes)
-        self.digest.add(changes)
+        self.note(changes)
+
+    def note(self, changes: Sequence[Change]) -> None:
+        """Add changes that were made to the snapshot to its digest and to the next entry of the journal."""
+        texts = self.digest.add(changes)
         if self.unjournaled is not None:
             self.unjournaled.extend(changes)
+            self.unjournaled_texts.extend(texts)
 
     def unstored(self) -> Unstored:
         return Unstored(
@@ -189,6 +248,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         *(PutQueue(queue=queue) for queue in tx.fleet.queues()),
         *(PutReservation(reservation=record.reservation) for record in tx.reservations.all() if not record.is_over),
         *(PutQuota(user=record.user, kind=record.kind, quota=record.quota) for record in tx.people.quotas()),
+        *(PutBudget(budget=budget_now(tx, record)) for record in tx.budgets.all()),
         *(PutVolume(volume=record.snapshot_volume) for record in tx.volumes.all()),
         *(PutMembership(user=user, membership=member) for user, member in memberships(tx).items()),
         *(PutScore(user=user, model=model, score=score) for (user, model), score in scores.items()),
@@ -197,12 +257,40 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         *mixes_kept(tx),
     ]
     state.apply(changes)
+    _load_accounting(tx, state)
     state.run_times = run_times_known(tx)
     state.conditions = Counted(_conditions(tx, state))
     state.idle_warnings = Counted(tx.health.idle_warnings())
+    state.drains = Counted(stored_drains(tx))
     state.receipts = Counted({receipt.job_id: receipt for receipt in tx.receipts.open()})
     state.unreadable = tuple(tx.unreadable)
+    stored = tx.jobs.counts()
+    state.job_counts = Counter({known: stored.get(known.value, 0) for known in JobState})
     return state
+
+
+def _load_accounting(tx: Transaction, state: State) -> None:
+    since = tx.meta.get(ACCOUNTING_SINCE)
+    if since:
+        state.accounting_since = float(since)
+        state.prices = Counted(tx.budgets.prices())
+        state.charged_until = Counted(tx.budgets.charged_until(state.attempts))
+
+
+def budget_now(tx: Transaction, record: BudgetRecord) -> Budget:
+    """The budget with what is spent in its period so far."""
+    begin, end = period_at(record.period, record.begin)
+    sums = tx.budgets.sums(record.account, record.unit, begin, FOREVER if end is None else end)
+    return Budget(
+        account=record.account,
+        unit=record.unit,
+        period=record.period,
+        soft_micro=record.soft_micro,
+        hard_micro=record.hard_micro,
+        spent_micro=-sum(sums.values()),
+        begin=begin,
+        end=end,
+    )
 
 
 def _held_by_unreadable(tx: Transaction) -> dict[str, Allocation]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from corral.control.live.changes.attempt_changes import AttemptChanges
 from corral.control.live.changes.audit_events import AuditEvents
+from corral.control.live.changes.budget_changes import BudgetChanges
 from corral.control.live.changes.callers import PLATFORM, SYSTEM, Caller
 from corral.control.live.changes.job_changes import JobChanges
 from corral.control.live.changes.pending_effects import PendingEffects
@@ -41,7 +42,8 @@ class Work:
         self._scores = ScoreChanges(tx, state, now)
         self.mixes = RequestMixChanges(tx, state)
         self.receipts = ReceiptChanges(tx, state, self._audit)
-        self.attempts = AttemptChanges(tx, state, self.effects, self._scores)
+        self.budgets = BudgetChanges(tx, state, now, self._audit)
+        self.attempts = AttemptChanges(tx, state, self.effects, self._scores, self.budgets)
         self.jobs = JobChanges(
             tx,
             state,
@@ -50,6 +52,7 @@ class Work:
             effects=self.effects,
             attempts=self.attempts,
             scores=self._scores,
+            budgets=self.budgets,
             receipts=self.receipts,
             mixes=self.mixes,
         )
@@ -68,7 +71,8 @@ class Work:
     def changes(self) -> int:
         """How many changes were made so far to the transaction, the state, and the collected rows and effects."""
         parts = (self.effects, self._audit, self._scores, self.mixes, self.receipts, self.attempts, self.jobs)
-        return self.tx.changes + self.state.changes + sum(part.changes for part in parts)
+        counted = sum(part.changes for part in parts) + self.budgets.changes
+        return self.tx.changes + self.state.changes + counted
 
     def flush(self) -> list[EventRecord]:
         """Write everything to the transaction. Returns the events with their ids."""
@@ -76,5 +80,6 @@ class Work:
         self.attempts.flush()
         self.receipts.flush()
         self._scores.flush()
+        self.budgets.flush()
         self.mixes.flush()
         return self._audit.flush()

@@ -17,10 +17,12 @@ from corral.control.ports import Transaction
 from corral.control.records import QuotaRecord, VolumeQuotaRecord
 from corral.control.storage.mounts import local_held
 from corral.control.storage.volumes import held_of
-from corral.core.fleet.resources import Amount
+from corral.core.fleet.resources import Amount, at_least
 from corral.core.model import JobKind
 from corral.core.people.quota import Quota
 from corral.core.snapshot.changes import PutQuota
+from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
+from corral.core.snapshot.held_resources import Usage
 from corral.core.storage.volumes import VolumeType
 
 #: The fields of a quota that an edit changes; one that is left out stays as it is.
@@ -37,10 +39,20 @@ class QuotaEdit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KindUsage:
-    """What a user may hold with jobs of one kind, and what unfinished jobs of that kind hold or ask for."""
+    """What a user may hold with jobs of one kind. Held and asked resources count against the quota together."""
 
     quota: Quota
+    #: by jobs that have an allocation
     held: Amount
+    #: by waiting jobs
+    asked: Amount
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuUse:
+    held_milli: int
+    #: requested by waiting jobs
+    asked_milli: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,12 +120,15 @@ def usage_of(
 ) -> list[QuotaUsage]:
     """Every kind and type of these users, also those without a limit."""
     snapshot = state.snapshot
+    least = least_held(snapshot)
     return [
         QuotaUsage(
             user=user,
             kinds={
                 kind: KindUsage(
-                    quota=snapshot.quotas.get((user, kind), Quota()), held=snapshot.active.of_kind(user, kind)
+                    quota=snapshot.quotas.get((user, kind), Quota()),
+                    held=snapshot.held.of_kind(user, kind),
+                    asked=snapshot.active.of_kind(user, kind) - least.of_kind(user, kind),
                 )
                 for kind in JobKind
             },
@@ -121,6 +136,27 @@ def usage_of(
         )
         for user in users
     ]
+
+
+def gpus_of_each(state: State, groups: Sequence[Sequence[str]]) -> list[GpuUse]:
+    """GPUs of each list of users. A job that several quotas count is counted once."""
+    held, active, least = state.snapshot.held.by_user, state.snapshot.active.by_user, least_held(state.snapshot).by_user
+    return [
+        GpuUse(
+            held_milli=sum(held.get(user, 0) for user in users),
+            asked_milli=sum(active.get(user, 0) - least.get(user, 0) for user in users),
+        )
+        for users in groups
+    ]
+
+
+def least_held(snapshot: ClusterSnapshot) -> Usage:
+    """What jobs with resources hold, elastic jobs at their minimum. Waiting jobs request the rest of `active`."""
+    least = snapshot.held.copy()
+    for job in (snapshot.jobs[job_id] for job_id in snapshot.elastic):
+        least.remove(job)
+        least.add(at_least(job))
+    return least
 
 
 def _volume_usage(

@@ -11,7 +11,7 @@ from corral.control.datasets import datasets
 from corral.control.errors import InUse, Invalid, NotFound, Taken, WrongState
 from corral.control.jobs import images
 from corral.control.live.unit_of_work import PLATFORM, Caller, Work
-from corral.control.people import permissions, quotas
+from corral.control.people import budgets, permissions, quotas
 from corral.control.people.operators import reachable_operators, require_operator
 from corral.control.ports import Transaction
 from corral.control.records import (
@@ -30,6 +30,7 @@ from corral.control.scheduling import reservations
 from corral.control.storage import volumes
 from corral.core.counts import counted
 from corral.core.names import USER_NAME
+from corral.core.people.budgets import Account, AccountKind
 from corral.core.people.membership import Membership
 from corral.core.people.quota import Quota
 from corral.core.snapshot.changes import DropMembership, PutMembership, PutQuota
@@ -150,6 +151,7 @@ def delete_user(work: Work, caller: Caller, name: str) -> None:
     for _, kind in [key for key in work.state.snapshot.quotas if key[0] == name]:
         work.change(PutQuota(user=name, kind=kind, quota=Quota()))
     work.change(DropMembership(user=name))
+    budgets.forget(work, Account(kind=AccountKind.USER, name=name))
     images.forget_user(work, name)
     volumes.forget(work, ShareKind.USER, name)
     datasets.forget(work, ShareKind.USER, name)

@@ -181,6 +181,13 @@ class LogSource(Protocol):
         """See `Engine`."""
 
 
+class AttemptLogs(LogSource, Protocol):
+    """The output of one cluster's attempts."""
+
+    def has(self, attempt_id: str) -> bool:
+        """See `Engine`."""
+
+
 @runtime_checkable
 class Fenced(Protocol):
     """An engine that several servers might reach, one after the other: it obeys only the one with the latest term."""
@@ -247,10 +254,38 @@ class EnginePart:
     detail: str = ""
     #: when it was started; None if the engine cannot find out
     started_at: float | None = None
-    #: how often it was started again, as far as the engine has seen
-    restarts: int = 0
+    #: how often it was started again, as far as the engine has seen; None if the engine does not count it
+    restarts: int | None = None
     #: why it ended the last time
     last_error: str = ""
+
+
+@runtime_checkable
+class FollowsNodes(Protocol):
+    """An engine that knows at once when a node changes: it need not be observed more often for that."""
+
+    def follow_nodes(self, changed: Callable[[], None]) -> None:
+        """Call `changed`, from any thread, when what `observe` reports about nodes has changed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeExporter:
+    """A program on a node that serves readings of its GPUs."""
+
+    node: str
+    #: host and port
+    address: str
+
+
+@runtime_checkable
+class HasExporters(Protocol):
+    """An engine that finds the exporters of its nodes by itself, and whose nodes choose the devices of jobs."""
+
+    def exporters(self) -> Sequence[NodeExporter]:
+        """Those that run now."""
+
+    def held_devices(self) -> Mapping[str, str]:
+        """The device of each GPU that an attempt holds; "" if it is unknown."""
 
 
 @runtime_checkable

@@ -13,11 +13,14 @@ from corral.control.records.alerts import (
     ReportSchedule,
     ReportState,
 )
+from corral.control.records.budgets import BudgetRecord, EntryKind, LedgerEntry
 from corral.control.records.catalog import (
+    AssetKind,
     FlavorRecord,
     ImageRecord,
     PackageRecord,
     PoolRecord,
+    PresetAssetRecord,
     PresetRecord,
     RegistryCredentialRecord,
     Visibility,
@@ -81,6 +84,7 @@ from corral.control.records.people import (
     VolumeQuotaRecord,
 )
 from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
+from corral.control.records.requests import RequestKeyRecord
 from corral.control.records.scheduling import ReservationRecord
 from corral.control.records.sharing import Share, ShareKind, ShareMode
 from corral.control.records.volumes import (
@@ -110,7 +114,9 @@ __all__ = [
     "TASK_MODE_LABEL",
     "USUAL_FUNCTIONS",
     "AlertFilter",
+    "AssetKind",
     "AttemptRecord",
+    "BudgetRecord",
     "ByteStorage",
     "ChannelRecord",
     "CredentialKind",
@@ -122,6 +128,7 @@ __all__ = [
     "DeliveryRecord",
     "DeliveryState",
     "DifferenceRecord",
+    "EntryKind",
     "EventFilter",
     "EventRecord",
     "FlavorRecord",
@@ -133,6 +140,7 @@ __all__ = [
     "JobFilter",
     "JobRecord",
     "JobSpec",
+    "LedgerEntry",
     "MetadataKind",
     "MountKind",
     "MountSpec",
@@ -145,6 +153,7 @@ __all__ = [
     "Page",
     "PermissionGroupRecord",
     "PoolRecord",
+    "PresetAssetRecord",
     "PresetRecord",
     "ProviderKind",
     "ProviderRecord",
@@ -156,6 +165,7 @@ __all__ = [
     "ReportRecord",
     "ReportSchedule",
     "ReportState",
+    "RequestKeyRecord",
     "ReservationRecord",
     "Role",
     "Scope",

@@ -88,6 +88,32 @@ class RegistryCredentialRecord:
     created_at: float = 0.0
 
 
+class AssetKind(StrEnum):
+    """What operators register for the trainings of presets."""
+
+    MODEL = "model"
+    DATASET = "dataset"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PresetAssetRecord:
+    """A pretrained model or a data set that every user can pick for a preset."""
+
+    kind: AssetKind
+    name: str
+    #: of a data set one of `corral.presets.formats.FORMATS`; of a model its architecture, "" if that is beside it
+    format: str
+    #: where it is: a directory on the nodes (a mirror), or the source of a mount: a volume, a bucket or a dataset
+    source: str
+    #: within the source
+    path: str = ""
+    #: of a data set; of a model those that it was trained for
+    classes: tuple[str, ...] = ()
+    description: str = ""
+    created_at: float = 0.0
+    created_by: str = ""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PresetRecord:
     """A template that an operator has added; those that come with corral are files."""

@@ -56,6 +56,12 @@ class CycleRecord:
 class EventFilter:
     actor: str | None = None
     action: str | None = None
+    #: any of these; empty: all
+    actions: tuple[str, ...] = ()
+    #: not by this actor
+    not_by: str | None = None
+    #: with larger ids only
+    after_id: int = 0
     subject: str | None = None
     owner: str | None = None
     since: float | None = None

@@ -14,6 +14,8 @@ from corral.core.alerts.model import Alert
 _PAGE = 500
 #: An alert fires long after it was pending only if its rule wants to see something for days.
 _PENDING_SECONDS = 7 * DAY
+#: Steps in which the first reading is looked for.
+_FIRST_STEP_SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,13 +42,20 @@ def read_stored(tx: Transaction, span: Span) -> Stored:
 
 
 def gpu_counts(history: History, span: Span) -> list[Point]:
-    """How many GPUs there were, from the span before on; nothing when the history cannot be asked."""
+    """How many GPUs there were, from the span before on; nothing when the history cannot be asked.
+
+    The first point is at the first reading, not at the beginning of its step: a server that is ten minutes old had no
+    capacity in the fifty minutes before."""
     step = 60.0 if span.seconds <= 3 * DAY else HOUR
     try:
-        found = history.series(Metric.CLUSTER_GPUS, [CLUSTER], span.before().since, span.until, step)
+        found = history.series(Metric.CLUSTER_GPUS, [CLUSTER], span.before().since, span.until, step).get(CLUSTER, [])
+        if not found:
+            return []
+        begin = found[0].at
+        first = history.series(Metric.CLUSTER_GPUS, [CLUSTER], begin, begin + step, _FIRST_STEP_SECONDS)
     except HistoryUnavailable:
         return []
-    return found.get(CLUSTER, [])
+    return [*first.get(CLUSTER, found[:1]), *found[1:]]
 
 
 def _submitted(tx: Transaction, span: Span) -> int:

@@ -12,8 +12,9 @@ from corral.control.errors import Invalid, OverLimit, WrongState
 from corral.control.jobs.jobs import own_job
 from corral.control.live.unit_of_work import Caller, Work
 from corral.core.counts import counted
+from corral.core.jobs.allocation_change import asking_for
 from corral.core.jobs.lifecycle import ResizeRequested
-from corral.core.model import WHOLE, Job, JobState, job_of_attempt
+from corral.core.model import WHOLE, Allocation, Job, JobState, job_of_attempt
 from corral.core.scheduling.elastic.resize import Scalable, idle_beside, scalable_jobs
 from corral.core.scheduling.limits.hold_rules import spare_gpus
 from corral.core.scheduling.reservations.reservations import Reserved
@@ -25,6 +26,29 @@ USE_STEP = 0.05
 
 def resize(work: Work, caller: Caller, ref: str, gpus: int) -> Job:
     """Let a running elastic job go on with so many GPUs of each of its nodes, through a checkpoint."""
+    job, allocation = _resizable(work, caller, ref, gpus)
+    if gpus == job.request.gpus:
+        return job
+    resized = work.jobs.advance(job, ResizeRequested(at=work.now, allocation=allocation))
+    detail = {
+        "attempt": job.attempt,
+        "cause": "asked",
+        "from_gpus": job.request.total_gpu_milli // WHOLE,
+        "to_gpus": len(allocation.gpus),
+        "node": allocation.grants[0].node,
+    }
+    work.record(caller, "job.resizing", job.id, owner=job.user, detail=detail)
+    return resized
+
+
+def resized(work: Work, caller: Caller, ref: str, gpus: int) -> Job:
+    """The job as it would run after the resize; nothing is changed."""
+    job, allocation = _resizable(work, caller, ref, gpus)
+    return asking_for(replace(job, allocation=allocation), allocation)
+
+
+def _resizable(work: Work, caller: Caller, ref: str, gpus: int) -> tuple[Job, Allocation]:
+    """The job with its new allocation; refused if it cannot be resized to it."""
     job = own_job(work, caller, ref)
     elastic = job.elastic
     if elastic is None:
@@ -38,25 +62,15 @@ def resize(work: Work, caller: Caller, ref: str, gpus: int) -> Job:
         )
     if not work.state.policies.scaling.rules.enabled:
         raise WrongState("elastic jobs are not resized here: scaling.enabled is false")
-    if job.state is not JobState.RUNNING:
+    if job.state is not JobState.RUNNING or job.allocation is None:
         raise WrongState(f"job {job.id} is {job.state}: only a running one can be resized", state=job.state)
     item = next((item for item in scalable_jobs(work.state.snapshot) if item.job.id == job.id), None)
     if item is None:
         raise WrongState(f"a node of job {job.id} takes nothing new: it stays as it is", state=job.state)
     if gpus == job.request.gpus:
-        return job
+        return job, job.allocation
     more = _idle_gpus(work, item, gpus - item.size) if gpus > job.request.gpus else ()
-    allocation = item.at(item.size if more else gpus, more)
-    resized = work.jobs.advance(job, ResizeRequested(at=work.now, allocation=allocation))
-    detail = {
-        "attempt": job.attempt,
-        "cause": "asked",
-        "from_gpus": job.request.total_gpu_milli // WHOLE,
-        "to_gpus": len(allocation.gpus),
-        "node": allocation.grants[0].node,
-    }
-    work.record(caller, "job.resizing", job.id, owner=job.user, detail=detail)
-    return resized
+    return job, item.at(item.size if more else gpus, more)
 
 
 def note_use(work: Work, used: Mapping[str, float]) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from corral.control.errors import Refusal
 from corral.control.jobs.admission import admit, settled
 from corral.control.live.state import State
-from corral.core.fleet.free_gpus import free_gpus
 from corral.core.jobs.lifecycle import StartRequested, advance
-from corral.core.model import Gpu, Job, JobState, Node, Queue
-from corral.core.monitoring.health.model import Condition
+from corral.core.model import Job, Queue
 from corral.core.people.scores import score_at
 from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.explain.reasons import Explanation, explain, line_order, place_text
@@ -49,37 +46,6 @@ class LineView:
     places: tuple[LinePlace, ...]
     #: how many jobs stand in it, shown or not
     length: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GpuView:
-    gpu: Gpu
-    node: str
-    cluster: str
-    held_milli: int
-    jobs: tuple[Job, ...]
-    #: others hold it who are not corral's
-    is_taken: bool = False
-    is_free: bool = False
-    #: idle and usable, but reserved for some users
-    is_reserved: bool = False
-    #: None while nothing was ever held against it
-    condition: Condition | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NodeView:
-    node: Node
-    gpus: tuple[GpuView, ...]
-    jobs: tuple[Job, ...]
-
-    @property
-    def free_gpus(self) -> int:
-        return sum(view.is_free for view in self.gpus)
-
-    @property
-    def reserved_gpus(self) -> int:
-        return sum(view.is_reserved for view in self.gpus)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,16 +104,12 @@ def try_out(state: State, now: float, job: Job) -> TrialRun:
 
 
 def queue_views(state: State) -> list[QueueView]:
-    running: dict[str, int] = defaultdict(int)
-    queued: dict[str, int] = defaultdict(int)
-    for job in state.snapshot.jobs.values():
-        counts = queued if job.state is JobState.QUEUED else running
-        counts[job.queue] += 1
+    jobs = state.job_sums()
     return [
         QueueView(
             queue=queue,
-            running=running[name],
-            queued=queued[name],
+            running=jobs.queue(name).running,
+            queued=jobs.queue(name).length,
             standing=standing(state.snapshot, queue),
         )
         for name, queue in sorted(state.snapshot.queues.items())
@@ -181,7 +143,7 @@ def queue_order(state: State, now: float, name: str, limit: int = 500, whose: st
 
 def _shown_jobs(line: Line, order: Iterable[Job], limit: int, whose: str) -> Iterator[tuple[int, Job]]:
     """Ends when no more jobs are to be shown: long lines are read often."""
-    left = sum(job.user == whose for job in line.jobs.values())
+    left = sum(job.user == whose for job in line.jobs.values()) if line.has_jobs_of(whose) else 0
     shown = 0
     for position, job in enumerate(order, start=1):
         left -= job.user == whose
@@ -196,38 +158,6 @@ def waiting_for_others(state: State, name: str) -> int:
     """Jobs of a queue that come after others, and so stand in no line."""
     in_line = sum(len(line.jobs) for key, line in state.snapshot.lines.items() if key.queue == name)
     return state.snapshot.queued_in(name) - in_line
-
-
-def node_views(state: State, now: float) -> list[NodeView]:
-    idle = free_gpus(state.snapshot, now)
-    jobs_on: dict[str, list[Job]] = defaultdict(list)
-    held: dict[str, list[tuple[Job, int]]] = defaultdict(list)
-    for job in state.snapshot.jobs.values():
-        for grant in job.allocation.grants if job.allocation else ():
-            jobs_on[grant.node].append(job)
-            for gpu in grant.gpus:
-                held[gpu].append((job, grant.gpu_milli))
-    return [
-        NodeView(
-            node=slot.node,
-            jobs=tuple(jobs_on[slot.node.id]),
-            gpus=tuple(
-                GpuView(
-                    gpu=gpu,
-                    node=slot.node.id,
-                    cluster=slot.node.cluster,
-                    held_milli=sum(milli for _, milli in held[gpu.id]),
-                    jobs=tuple(job for job, _ in held[gpu.id]),
-                    is_taken=gpu.id in slot.node.taken.gpus,
-                    is_free=gpu.id in idle.free,
-                    is_reserved=gpu.id in idle.reserved,
-                    condition=state.conditions.get(gpu.id),
-                )
-                for gpu in slot.node.gpus
-            ),
-        )
-        for slot in state.snapshot.fleet.slots
-    ]
 
 
 def left_out(state: State) -> dict[str, frozenset[str]]:

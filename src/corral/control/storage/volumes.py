@@ -14,6 +14,7 @@ from corral.control.errors import Forbidden, InsufficientQuota, InUse, Invalid, 
 from corral.control.live.state import State
 from corral.control.live.unit_of_work import SYSTEM, Caller, Work
 from corral.control.people.permissions import require
+from corral.control.people.user_inbox import note_shares
 from corral.control.ports import Transaction, VolumeUse
 from corral.control.records import Function, Share, ShareKind, ShareMode, VolumeRecord, VolumeState
 from corral.control.storage import object_stores
@@ -188,6 +189,7 @@ def share(work: Work, caller: Caller, ref: str, shares: Sequence[Share]) -> Volu
         keep(work, shared)
         detail = {"shares": [f"{one.kind.value}:{one.name}:{one.mode.value}" for one in shared.shared]}
         work.record(caller, "volume.shared", volume.id, owner=volume.owner, detail=detail)
+        note_shares(work, caller, "volume", volume.id, volume.name, volume.shared, shared.shared)
     return shared
 
 

@@ -17,7 +17,7 @@ from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
 from corral.control.records import SimulationRecord, SimulationSource, SimulationState
 from corral.control.reports.report_data import DAY, Span
-from corral.core.snapshot.changes import Change, PutJob, PutLastNode, PutScore
+from corral.core.snapshot.changes import Change, PutBudget, PutJob, PutLastNode, PutScore
 from corral.core.snapshot.cluster_snapshot import ClusterSnapshot
 from corral.core.whatif.scenario import BadScenario, check, describe, scenario_of
 
@@ -56,7 +56,8 @@ def _standing(snapshot: ClusterSnapshot) -> Iterator[Change]:
         if isinstance(change, PutJob):
             # They come last, and may be very many.
             return
-        if not isinstance(change, PutLastNode | PutScore):
+        # Simulated time is not charged: a budget that is spent now would hold its jobs for the whole simulation.
+        if not isinstance(change, PutLastNode | PutScore | PutBudget):
             yield change
 
 
@@ -97,6 +98,8 @@ def request(
 
 def _check(work: Work, field: str, plain: Mapping[str, Any], cluster: list[Change]) -> None:
     scenario = scenario_of(plain)
+    if scenario.all_policies and field == "base":
+        raise Invalid("all policies are compared with one base: leave it out there", field="base.all_policies")
     try:
         check(scenario, cluster)
     except BadScenario as error:

@@ -69,8 +69,8 @@ def test_flavors_and_packages_are_kept_and_their_changes_recorded(desk: Desk) ->
 
 
 def test_a_flavor_counts_the_gpus_that_are_of_its_kind(desk: Desk) -> None:
-    nodes = list(desk.state.snapshot.nodes.values())
-    count = {name: catalog.matching_gpus(flavor, nodes) for name, flavor in stored(desk).flavors.items()}
+    kinds = desk.state.fleet().kinds
+    count = {name: catalog.matching_gpus(flavor, kinds) for name, flavor in stored(desk).flavors.items()}
     assert count == {"a100": 4, "fast": 4, "anywhere": 0}
 
 

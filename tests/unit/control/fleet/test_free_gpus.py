@@ -15,7 +15,7 @@ from corral.control.live.state import State
 from corral.control.people.user_accounts import create_user
 from corral.control.ports import Store
 from corral.control.records import PackageRecord, PoolRecord
-from corral.control.scheduling import reservations, views
+from corral.control.scheduling import reservations
 from corral.control.scheduling.reserved_gpus import ReservationDraft
 from corral.control.system.policies import Policies
 from corral.core.alerts.recent import Recent
@@ -26,9 +26,10 @@ from corral.core.scheduling.cycle.scheduler import schedule
 from corral.core.scheduling.reservations.reservation import Reservation
 from corral.core.snapshot.changes import Change, PutJob, PutLastNode, PutReservation, PutRules
 from corral.core.snapshot.installation import AllocationRules, Strategy
-from corral.server.fleet.gpu_map import fleet_now
-from corral.server.fleet.summary import Counts, Sight, overview_of
+from corral.server.fleet.gpu_map import map_page
+from corral.server.fleet.summary import installation_now, overview_of
 from corral.server.monitoring.fleet_metrics import Seen, families_of, read_fleet
+from corral.telemetry.reading_sums import GpuSums, HostSums
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import clusters
@@ -98,12 +99,12 @@ def test_every_count_is_the_same(state: State) -> None:
     else:
         assert idle.free == expected - reserved
 
-    shown = views.node_views(state, NOW)
+    shown = state.fleet(NOW).views()
     assert {gpu.gpu.id for one in shown for gpu in one.gpus if gpu.is_free} == idle.free
     assert sum(one.free_gpus for one in shown) == len(idle.free)
-    assert fleet_now(state, NOW).free == idle.free
-    sight = Sight(gpus={}, hosts={}, idle_below=0.05)
-    overview = overview_of(state, NOW, Counts(jobs={}, alerts=()), sight)
+    mapped = map_page(state, NOW).nodes
+    assert {gpu.gpu.id for one in mapped for gpu in one.gpus if gpu.is_free} == idle.free
+    overview = overview_of(installation_now(state, NOW), {}, (), GpuSums(), HostSums())
     assert (overview.gpus_free, overview.gpus_reserved) == (len(idle.free), len(idle.reserved))
 
     pool_of = {gpu.id: gpu.pool for one in state.snapshot.nodes.values() for gpu in one.gpus}
@@ -117,7 +118,7 @@ def test_every_count_is_the_same(state: State) -> None:
     in_reach = {queue.pool for queue in state.snapshot.queues.values()}
     rows = panel.panel(state, NOW, kind=JobKind.TRAINING).kinds
     assert rows[0].free == sum(count for pool, count in per_pool.items() if pool in in_reach)
-    seen = Seen(now=NOW, fleet=read_fleet(state, NOW), job_counts={}, measured={}, hosts={}, alerts=())
+    seen = Seen(now=NOW, fleet=read_fleet(state, NOW), job_counts={}, measured={}, hosts={}, read=GpuSums(), alerts=())
     family = next(family for family in families_of(seen) if family.name == "corral_gpus_free")
     assert sum(value for _, value in family.rows) == len(idle.free)
 

@@ -108,7 +108,7 @@ def test_a_pool_shows_what_is_in_it(desk: Desk) -> None:
         shown = pools.pool_views(desk.state, pools.pool_owners(tx), desk.now)
     view = next(item for item in shown if item.record.name == "big")
     assert (view.model, view.group, view.queues) == ("A100", None, ("big", "big-short"))
-    assert (len(view.gpus), view.free_gpus, view.held_milli) == (8, 3, 4500)
+    assert (view.gpus, view.free_gpus, view.held_milli) == (8, 3, 4500)
     assert (view.running, view.queued) == (2, 1)
 
 

@@ -79,14 +79,31 @@ def test_a_batch_is_all_or_nothing(desk: Desk, bad: jobs.JobDraft) -> None:
     assert desk.submit(draft("same-name"))[0].state is JobState.QUEUED
 
 
-def test_a_name_is_unique_per_user_also_after_the_end(desk: Desk) -> None:
+def test_a_name_is_unique_per_user_and_ended_jobs_leave_it_to_a_number(desk: Desk) -> None:
     (job,) = desk.submit(draft("training-1"))
     desk.submit(draft("training-1"), caller=BOB)
+    with pytest.raises(Taken, match="training-1"):
+        desk.submit(draft("training-1"))
     desk.do(jobs.stop, ANN, job.id)
     with pytest.raises(Taken, match="training-1"):
         desk.submit(draft("training-1", kind=JobKind.WORKBENCH))
+    again, other = desk.submit(draft("training-1"), draft("training-2"))
+    assert (again.name, other.name) == ("training-1-2", "training-2")
+    desk.do(jobs.stop, ANN, again.id)
+    assert [found.name for found in desk.submit(draft("training-1"))] == ["training-1-3"]
     desk.do(jobs.delete, ANN, job.id)
-    assert desk.submit(draft("training-1"))
+    assert [found.name for found in desk.submit(draft("training-1"))] == ["training-1"]
+
+
+def test_two_jobs_of_one_request_do_not_get_the_same_number(desk: Desk) -> None:
+    (job,) = desk.submit(draft("training-1"))
+    desk.do(jobs.stop, ANN, job.id)
+    with pytest.raises(Taken, match="training-1-2"):
+        desk.submit(draft("training-1"), draft("training-1-2"))
+    assert [found.name for found in desk.submit(draft("training-1-2"), draft("training-1"))] == [
+        "training-1-2",
+        "training-1-3",
+    ]
 
 
 def test_over_quota_the_refusal_has_the_numbers_and_nothing_changes(desk: Desk) -> None:

@@ -33,9 +33,7 @@ def recorded(history: History, *, every_step: bool = False) -> list[CycleRecord]
     state.apply([*history.cluster, PutLastNode(id="")])
 
     def observe(changes: list[Change]) -> None:
-        state.digest.add(changes)
-        if state.unjournaled is not None:
-            state.unjournaled.extend(changes)
+        state.note(changes)
 
     simulation = Simulation(snapshot=state.snapshot, arrivals=history.arrivals, observer=observe)
     entries = [writer.entry(state, step.plan) for step in simulation if _decides(step.plan) or every_step]

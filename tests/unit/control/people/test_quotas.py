@@ -55,12 +55,13 @@ def test_a_quota_is_per_kind_and_per_type_of_volume(staffed: Desk) -> None:
     assert staffed.actions("ann") == ["user.created", "user.quota-set", "user.quota-set"]
 
 
-def test_held_is_what_a_submission_is_measured_against(staffed: Desk) -> None:
+def test_held_and_asked_is_what_a_submission_is_measured_against(staffed: Desk) -> None:
     staffed.do(set_quota, ROOT, "ann", {TRAINING: Quota(gpu_milli=4000)})
     staffed.started(draft("runs", request=Request(gpus=2, cpu_milli=500)))
     staffed.submit(draft("waits", gpus=1), draft("bench", gpus=4, kind=WORKBENCH))
-    held = usage(staffed, "ann").kinds[TRAINING].held
-    assert (held.gpu_milli, held.cpu_milli) == (3000, 500)
+    training = usage(staffed, "ann").kinds[TRAINING]
+    assert (training.held.gpu_milli, training.held.cpu_milli) == (2000, 500)
+    assert (training.asked.gpu_milli, training.asked.cpu_milli) == (1000, 0)
     with pytest.raises(InsufficientQuota) as refusal:
         staffed.submit(draft("too-much", gpus=2))
     numbers = refusal.value.numbers

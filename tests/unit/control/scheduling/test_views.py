@@ -16,7 +16,7 @@ def test_nodes_tell_who_holds_which_gpu(desk: Desk) -> None:
     desk.submit(draft("shared-1", request=Request(gpu_milli=250)), caller=ANN)
     desk.submit(draft("shared-2", request=Request(gpu_milli=500)), caller=BOB)
     desk.cycle()
-    nodes = {view.node.id: view for view in views.node_views(desk.state, desk.now)}
+    nodes = {view.node.id: view for view in desk.state.fleet(desk.now).views()}
     held = [(gpu.held_milli, sorted(job.user for job in gpu.jobs)) for gpu in nodes["n1"].gpus]
     assert held[0] == (750, ["ann", "bob"])
     assert nodes["n1"].free_gpus == 3

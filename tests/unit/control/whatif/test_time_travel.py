@@ -45,9 +45,7 @@ class Recorded:
         self.seen: list[tuple[float, dict[str, Job]]] = []
 
         def observe(changes: list[Change]) -> None:
-            state.digest.add(changes)
-            if state.unjournaled is not None:
-                state.unjournaled.extend(changes)
+            state.note(changes)
 
         for step in Simulation(snapshot=state.snapshot, arrivals=history.arrivals, observer=observe):
             self.seen.append((step.at, dict(state.snapshot.jobs)))
@@ -214,9 +212,7 @@ def test_it_agrees_with_what_was_explained_then() -> None:
     answers: list[tuple[float, str, str]] = []
 
     def observe(changes: list[Change]) -> None:
-        state.digest.add(changes)
-        if state.unjournaled is not None:
-            state.unjournaled.extend(changes)
+        state.note(changes)
 
     simulation = Simulation(snapshot=state.snapshot, arrivals=arrivals, observer=observe)
     for step in simulation:

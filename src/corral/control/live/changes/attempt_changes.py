@@ -5,25 +5,29 @@ Usage rows are kept apart from attempts: the usage of a deleted job still counts
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from corral.control.live.changes.budget_changes import BudgetChanges
 from corral.control.live.changes.counted import Counted
 from corral.control.live.changes.pending_effects import PendingEffects
 from corral.control.live.changes.score_changes import ScoreChanges
 from corral.control.live.state import State
 from corral.control.ports import Transaction
 from corral.control.records import AttemptRecord, DatasetUse, JobSpec, UsageRecord, UsageUpdate
+from corral.core.copies import replace
 from corral.core.jobs.lifecycle import Ended, Event, Planned, Up
 from corral.core.model import DEFAULT_POOL, Job, JobState
 
 
 class AttemptChanges:
-    def __init__(self, tx: Transaction, state: State, effects: PendingEffects, scores: ScoreChanges) -> None:
+    def __init__(
+        self, tx: Transaction, state: State, effects: PendingEffects, scores: ScoreChanges, budgets: BudgetChanges
+    ) -> None:
         self._tx = tx
         self._state = state
         self._effects = effects
         self._scores = scores
+        self._budgets = budgets
         self._new: Counted[str, AttemptRecord] = Counted()
         self._changed: Counted[str, AttemptRecord] = Counted()
         self._new_usage: Counted[str, UsageRecord] = Counted()
@@ -78,6 +82,7 @@ class AttemptChanges:
         )
         if record.gpu_milli:
             self._scores.charge_afterwards(record.user, record.model, record.gpu_milli, seconds)
+            self._budgets.charge_overrun(record, until)
 
     def drop_job(self, job_id: str) -> None:
         """Write no attempt of a job that is deleted."""

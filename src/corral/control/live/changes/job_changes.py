@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 
 from corral.control.live.changes.attempt_changes import AttemptChanges
 from corral.control.live.changes.audit_events import AuditEvents
+from corral.control.live.changes.budget_changes import BudgetChanges
 from corral.control.live.changes.callers import SYSTEM
 from corral.control.live.changes.counted import Counted
 from corral.control.live.changes.pending_effects import PendingEffects
@@ -16,6 +16,7 @@ from corral.control.live.changes.score_changes import ScoreChanges
 from corral.control.live.state import State
 from corral.control.ports import Transaction
 from corral.control.records import JobRecord, JobSpec
+from corral.core.copies import replace
 from corral.core.jobs.dependencies import broken_text, met
 from corral.core.jobs.lifecycle import Event, Stop, StopRequested, Up, advance
 from corral.core.model import EndReason, Job, JobState
@@ -34,6 +35,7 @@ class JobChanges:
         effects: PendingEffects,
         attempts: AttemptChanges,
         scores: ScoreChanges,
+        budgets: BudgetChanges,
         receipts: ReceiptChanges,
         mixes: RequestMixChanges,
     ) -> None:
@@ -44,6 +46,7 @@ class JobChanges:
         self._effects = effects
         self._attempts = attempts
         self._scores = scores
+        self._budgets = budgets
         self._receipts = receipts
         self._mixes = mixes
         self._new: Counted[str, JobRecord] = Counted()
@@ -91,6 +94,7 @@ class JobChanges:
         self._new_names.add((record.job.user, record.job.name))
         self._state.keep_spec(record.job.id, record.spec)
         self._state.dependents.follow(None, record.job)
+        self._state.count_job(None, record.job)
         self._put_into_snapshot(None, record.job)
 
     def advance(self, job: Job, event: Event) -> Job:
@@ -102,6 +106,7 @@ class JobChanges:
             if isinstance(item, Stop):
                 self._state.stops_sent[item.attempt_id] = None
         self._scores.follow_job(job, after, event)
+        self._budgets.follow_job(job, event)
         self._attempts.follow_job(job, after, event)
         if isinstance(event, Up):
             self._attempts.record_datasets(after, self.spec(after.id), event.at)
@@ -120,6 +125,7 @@ class JobChanges:
                 after = replace(after, version=before.version + 1)
             self._changed[before.id] = after
         self._state.dependents.follow(before, after)
+        self._state.count_job(before, after)
         self._put_into_snapshot(before, after)
         return after
 
@@ -145,6 +151,7 @@ class JobChanges:
         self._receipts.abandon(job.id)
         self._state.specs.pop(job.id, None)
         self._state.dependents.follow(job, None)
+        self._state.count_job(job, None)
         self._update_dependents(job)
 
     def flush(self) -> None:

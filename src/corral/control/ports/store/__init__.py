@@ -5,6 +5,7 @@ from corral.control.ports.store.alerts import (
     ChannelTable,
     ReportTable,
 )
+from corral.control.ports.store.budgets import BudgetTable
 from corral.control.ports.store.datasets import DatasetTable
 from corral.control.ports.store.errors import (
     NameTaken,
@@ -36,8 +37,10 @@ from corral.control.ports.store.people import (
     SshKeyTable,
 )
 from corral.control.ports.store.scheduling import EstimateTable, ReservationTable
+from corral.control.ports.store.servers import LeaseRecord, ServerRecord, ServerRegistry
 from corral.control.ports.store.transaction import (
     MetaTable,
+    RequestKeyTable,
     Store,
     Transaction,
 )
@@ -51,6 +54,7 @@ __all__ = [
     "NO_LEADERSHIP",
     "AlertTable",
     "AttemptTable",
+    "BudgetTable",
     "CatalogTable",
     "ChannelTable",
     "CredentialTable",
@@ -63,6 +67,7 @@ __all__ = [
     "ImageTable",
     "JobTable",
     "Leadership",
+    "LeaseRecord",
     "MetaTable",
     "NameTaken",
     "OutcomeUnknown",
@@ -71,8 +76,11 @@ __all__ = [
     "ProviderTable",
     "ReceiptTable",
     "ReportTable",
+    "RequestKeyTable",
     "ReservationTable",
     "ScoreTable",
+    "ServerRecord",
+    "ServerRegistry",
     "ShadowTable",
     "SimulationTable",
     "SshKeyTable",

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from corral.control.records import (
+    AssetKind,
     FlavorRecord,
     IdleWarning,
     ImageRecord,
     PackageRecord,
     PoolRecord,
+    PresetAssetRecord,
     PresetRecord,
     RegistryCredentialRecord,
 )
@@ -109,3 +111,13 @@ class ImageTable(Protocol):
         """Insert or replace by name."""
 
     def delete_preset(self, name: str) -> None: ...
+
+    def preset_assets(self) -> list[PresetAssetRecord]:
+        """Models and data sets for presets, sorted by kind and name."""
+        ...
+
+    def save_preset_asset(self, asset: PresetAssetRecord) -> None:
+        """Add or replace by kind and name."""
+        ...
+
+    def delete_preset_asset(self, kind: AssetKind, name: str) -> None: ...

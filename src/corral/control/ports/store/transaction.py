@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from corral.control.ports.store.alerts import AlertTable, ChannelTable, ReportTable
+from corral.control.ports.store.budgets import BudgetTable
 from corral.control.ports.store.datasets import DatasetTable
 from corral.control.ports.store.fleet import CatalogTable, FleetTable, HealthTable, ImageTable
 from corral.control.ports.store.holder import Leadership
@@ -23,7 +24,7 @@ from corral.control.ports.store.people import CredentialTable, PeopleTable, Prov
 from corral.control.ports.store.scheduling import EstimateTable, ReservationTable
 from corral.control.ports.store.volumes import VolumeTable
 from corral.control.ports.store.whatif import ShadowTable, SimulationTable
-from corral.control.records import UnreadableRow
+from corral.control.records import RequestKeyRecord, UnreadableRow
 
 
 class MetaTable(Protocol):
@@ -34,6 +35,22 @@ class MetaTable(Protocol):
     def put(self, key: str, value: str) -> None: ...
 
 
+class RequestKeyTable(Protocol):
+    """Requests under keys that their users chose."""
+
+    def get(self, user: str, key: str) -> RequestKeyRecord | None: ...
+
+    def add(self, record: RequestKeyRecord) -> None: ...
+
+    def keep_answer(self, user: str, key: str, status: int, answer: bytes) -> None:
+        """Store the answer of a request; without effect if its key is forgotten already."""
+
+    def remove(self, user: str, key: str) -> None: ...
+
+    def prune(self, before: float) -> int:
+        """Remove keys from before that time; how many."""
+
+
 class Transaction(Protocol):
     """All tables in one transaction; everything is written together or not at all."""
 
@@ -42,6 +59,7 @@ class Transaction(Protocol):
     fleet: FleetTable
     scores: ScoreTable
     people: PeopleTable
+    budgets: BudgetTable
     credentials: CredentialTable
     catalog: CatalogTable
     ssh_keys: SshKeyTable
@@ -62,6 +80,7 @@ class Transaction(Protocol):
     estimates: EstimateTable
     volumes: VolumeTable
     meta: MetaTable
+    request_keys: RequestKeyTable
 
     @property
     def changes(self) -> int:

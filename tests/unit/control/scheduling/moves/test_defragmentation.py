@@ -12,8 +12,8 @@ from corral.control.live.unit_of_work import Work
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import ReceiptFilter
 from corral.control.reports.analysis import preview_defragmentation, snapshot_of
-from corral.control.scheduling import defragmentation
-from corral.control.scheduling.defragmentation import AT_ONCE, DefragmentationRun, MoveState
+from corral.control.scheduling.moves import defragmentation
+from corral.control.scheduling.moves.defragmentation import AT_ONCE, DefragmentationRun, MoveState
 from corral.core.model import Allocation, EndReason, Grant, JobState, Queue
 from corral.core.reports.analysis.model import AnalysisRules, DefragmentationPlan
 from corral.core.scheduling.plan.plan import PreemptionRule

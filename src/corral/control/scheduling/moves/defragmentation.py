@@ -11,16 +11,14 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 from corral.control.errors import Invalid, NotFound, WrongState
 from corral.control.live.unit_of_work import Caller, Work
 from corral.control.people.operators import require_operator
 from corral.control.ports import Transaction
-from corral.control.records import ReceiptRecord
+from corral.control.scheduling.moves.job_move import begin_move
 from corral.core.fleet.free_gpus import closed_gpus
-from corral.core.jobs.lifecycle import MoveRequested
-from corral.core.model import WHOLE, Allocation, Job, JobState
+from corral.core.model import Allocation, Job, JobState
 from corral.core.reports.analysis.model import DefragmentationPlan, Move
 from corral.core.scheduling.plan.plan import PreemptionRule
 from corral.core.snapshot.codec import from_plain, to_plain
@@ -159,29 +157,9 @@ def _begun(work: Work, move: RunMove, by: str) -> RunMove:
     problem = _obstacle(work, job, move)
     if job is None or problem:
         return replace(move, state=MoveState.LEFT_OUT, detail=problem)
-    since = max(job.started_at or work.now, job.checkpointed_at or 0.0)
-    gpus = move.before.total_gpu_milli
     detail = f"defragmentation by {by}: from {move.from_node} to {move.to_node}, so that whole nodes are free"
-    receipt = work.receipts.add(
-        ReceiptRecord(
-            at=work.now,
-            rule=PreemptionRule.DEFRAGMENTATION,
-            detail=detail,
-            job_id=job.id,
-            job_name=job.name,
-            user=job.user,
-            attempt=job.attempt,
-            for_job=job.id,
-            for_job_name=job.name,
-            for_user=job.user,
-            gpu_milli=gpus,
-            work_since=since,
-            lost_gpu_seconds=max(0.0, work.now - since) * gpus / WHOLE,
-        )
-    )
-    work.jobs.advance(job, MoveRequested(at=work.now, allocation=move.after, message=detail))
-    event: dict[str, Any] = {"attempt": job.attempt, "receipt": receipt.id, "message": detail}
-    work.record(Caller(name=by), "job.moving", job.id, owner=job.user, detail=event)
+    rule = PreemptionRule.DEFRAGMENTATION
+    receipt = begin_move(work, Caller(name=by), job, move.after, rule=rule, detail=detail)
     return replace(move, state=MoveState.MOVING, attempt=job.attempt, receipt=receipt.id)
 
 

@@ -1,0 +1,32 @@
+"""What is kept of the drains under way: one value in the store, so that a restarted server goes on with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from corral.control.ports import Transaction
+from corral.core.snapshot.codec import from_plain, to_plain
+
+KEY = "drains"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Drain:
+    node: str
+    started_at: float
+    started_by: str
+    #: jobs that are left at this time are asked to save and continue elsewhere; None: jobs run to their end
+    empty_by: float | None = None
+    #: when the last job had left the node
+    drained_at: float | None = None
+
+
+def stored_drains(tx: Transaction) -> dict[str, Drain]:
+    text = tx.meta.get(KEY)
+    return {} if text is None else {one["node"]: from_plain(Drain, one) for one in json.loads(text)}
+
+
+def store_drains(tx: Transaction, drains: Mapping[str, Drain]) -> None:
+    tx.meta.put(KEY, json.dumps([to_plain(drains[node]) for node in sorted(drains)]))

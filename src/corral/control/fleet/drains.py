@@ -1,0 +1,95 @@
+"""Drains: a node gets no new jobs, and becomes empty as its jobs end or, from a given time on, as they are displaced.
+
+A displaced job is asked to save. It continues on another node that has room for it now, which is held for it; otherwise
+it is queued again. Each displaced job gets a receipt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from corral.control.fleet import node_actions
+from corral.control.fleet.drain_records import Drain, store_drains
+from corral.control.live.state import State
+from corral.control.live.unit_of_work import SYSTEM, Caller, Work
+from corral.control.scheduling.moves.job_move import begin_move, begin_requeue
+from corral.control.scheduling.moves.migration import place_elsewhere
+from corral.core.model import Job, JobKind, JobState, Node, NodeState
+from corral.core.scheduling.plan.plan import PreemptionRule
+
+
+def drain(work: Work, caller: Caller, node_id: str, empty_by: float | None = None) -> Node:
+    """Drain a node. Repeated with another time, the new time counts; a time in the past means now."""
+    node = node_actions.drain(work, caller, node_id)
+    known = work.state.drains.get(node_id)
+    begun = known or Drain(node=node_id, started_at=work.now, started_by=caller.name)
+    wanted = replace(begun, started_by=caller.name, empty_by=None if empty_by is None else max(empty_by, work.now))
+    if known is None or known.empty_by != empty_by:
+        _keep(work, wanted)
+        if empty_by is not None:
+            work.record(caller, "node.drain-planned", node_id, detail={"empty_by": wanted.empty_by})
+    go_on(work)
+    return work.state.snapshot.nodes.get(node_id, node)
+
+
+def is_due(state: State, now: float) -> bool:
+    """Whether `go_on` would change anything."""
+    return any(_has_ended(state, one) or _is_empty_now(state, one) or _left(state, one, now) for one in _all(state))
+
+
+def go_on(work: Work) -> None:
+    """Displace the jobs of nodes that must be empty by now, and record the nodes that have become empty."""
+    for one in _all(work.state):
+        if _has_ended(work.state, one):
+            del work.state.drains[one.node]
+            store_drains(work.tx, work.state.drains)
+            continue
+        for job in _left(work.state, one, work.now):
+            _displace(work, one, job)
+        if _is_empty_now(work.state, one):
+            _keep(work, replace(one, drained_at=work.now))
+            detail = {"by": one.started_by, "seconds": round(work.now - one.started_at)}
+            work.record(SYSTEM, "node.drained", one.node, owner=one.started_by, detail=detail)
+
+
+def jobs_on(state: State, node_id: str) -> list[Job]:
+    return [job for job in state.snapshot.jobs.values() if node_actions.is_on(job, node_id)]
+
+
+def _all(state: State) -> list[Drain]:
+    return list(state.drains.values())
+
+
+def _has_ended(state: State, one: Drain) -> bool:
+    """The node was removed, or is withheld in another way or not at all by now."""
+    node = state.snapshot.nodes.get(one.node)
+    return node is None or node.withheld is not NodeState.DRAINING
+
+
+def _is_empty_now(state: State, one: Drain) -> bool:
+    return one.drained_at is None and not jobs_on(state, one.node)
+
+
+def _left(state: State, one: Drain, now: float) -> list[Job]:
+    """Jobs that must leave the node, and were not asked to yet."""
+    if one.empty_by is None or now < one.empty_by or one.drained_at is not None:
+        return []
+    return [job for job in jobs_on(state, one.node) if job.state in (JobState.STARTING, JobState.RUNNING)]
+
+
+def _displace(work: Work, one: Drain, job: Job) -> None:
+    caller, rule = Caller(name=one.started_by), PreemptionRule.DRAIN
+    assert job.allocation is not None
+    can_move = job.state is JobState.RUNNING and job.kind is not JobKind.WORKBENCH and len(job.allocation.grants) == 1
+    place = place_elsewhere(work, job, {one.node}) if can_move else None
+    if place is None:
+        detail = f"node {one.node} is drained by {one.started_by}: the job is queued again"
+        begin_requeue(work, caller, job, rule=rule, detail=detail)
+        return
+    detail = f"node {one.node} is drained by {one.started_by}: the job continues on {place.grants[0].node}"
+    begin_move(work, caller, job, place, rule=rule, detail=detail)
+
+
+def _keep(work: Work, one: Drain) -> None:
+    work.state.drains[one.node] = one
+    store_drains(work.tx, work.state.drains)

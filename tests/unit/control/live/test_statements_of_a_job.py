@@ -1,0 +1,113 @@
+"""What the life of a job costs the database, counted: statements of each of its transactions.
+
+Times depend on the machine; these numbers do not. Jobs that share a transaction share its statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from corral.control.jobs import jobs
+from corral.control.live.cycle import run_cycle
+from corral.control.live.reconcile import report
+from corral.control.live.unit_of_work import SYSTEM, Work
+from corral.control.people import budgets
+from corral.control.ports import AttemptPhase, AttemptStatus
+from corral.core.model import EndReason, Job
+from corral.core.people.budgets import Price
+from tests.unit.control.world import ANN, Desk, draft
+
+#: With BEGIN and the check of the term; the counters of ids, and one statement per kind of row.
+SUBMIT_AND_PLAN = 13
+UP = 7
+END = 9
+
+
+@contextmanager
+def counted(desk: Desk) -> Iterator[list[str]]:
+    """The statements that the store's writer executes within the block."""
+    writer: Any = desk.store._database.writer  # type: ignore[attr-defined]
+    statements: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        statements.append(statement)
+
+    event.listen(writer, "before_cursor_execute", note)
+    try:
+        yield statements
+    finally:
+        event.remove(writer, "before_cursor_execute", note)
+
+
+def submit_and_plan(desk: Desk, count: int) -> list[Job]:
+    """As one turn of the controller: requests, then a cycle."""
+
+    def turn(work: Work) -> list[str]:
+        records = jobs.submit(work, ANN, [draft() for _ in range(count)])
+        run_cycle(work, desk.journal)
+        return [record.job.id for record in records]
+
+    return [desk.job(job_id) for job_id in desk.do(turn)]
+
+
+def reported(desk: Desk, started: list[Job], phase: AttemptPhase, reason: EndReason | None = None) -> None:
+    """As one turn: an engine's reports about all these jobs."""
+
+    def turn(work: Work) -> None:
+        for job in started:
+            exit_code = 0 if phase is AttemptPhase.ENDED else None
+            status = AttemptStatus(
+                attempt_id=job.attempt_id, phase=phase, at=desk.now, reason=reason, exit_code=exit_code
+            )
+            report(work, status)
+
+    desk.do(turn)
+
+
+@pytest.mark.parametrize("count", [1, 7])
+def test_each_transaction_of_a_job_takes_few_statements_however_many_jobs_share_it(desk: Desk, count: int) -> None:
+    submit_and_plan(desk, 1)  # the first entry of the journal is a whole snapshot
+    desk.now += 1.0
+    with counted(desk) as planned:
+        started = submit_and_plan(desk, count)
+    desk.now += 1.0
+    with counted(desk) as up:
+        reported(desk, started, AttemptPhase.RUNNING)
+    desk.now += 1.0
+    with counted(desk) as ended:
+        reported(desk, started, AttemptPhase.ENDED, EndReason.EXIT_CODE)
+    assert {desk.job(job.id).state.value for job in started} == {"completed"}
+    for limit, statements in ((SUBMIT_AND_PLAN, planned), (UP, up), (END, ended)):
+        assert len(statements) <= limit, "\n".join(statements)
+
+
+def test_without_prices_and_budgets_accounting_costs_no_statement(desk: Desk) -> None:
+    (job,) = submit_and_plan(desk, 1)
+    with counted(desk) as statements:
+        reported(desk, [job], AttemptPhase.RUNNING)
+        reported(desk, [job], AttemptPhase.ENDED, EndReason.EXIT_CODE)
+        desk.do(budgets.settle)
+    assert [text for text in statements if "ledger" in text or "budgets" in text or "gpu_prices" in text] == []
+    desk.do(budgets.set_price, SYSTEM, "A10", Price())
+    (job,) = submit_and_plan(desk, 1)
+    desk.now += 1.0
+    reported(desk, [job], AttemptPhase.RUNNING)
+    desk.now += 1.0
+    with counted(desk) as statements:
+        reported(desk, [job], AttemptPhase.ENDED, EndReason.EXIT_CODE)
+    assert len([text for text in statements if "ledger" in text]) == 1, "all entries of a turn in one statement"
+    assert len(statements) <= END + 1
+
+
+@pytest.mark.parametrize("read", [lambda desk: desk.state, lambda desk: desk.job("j-1")])
+def test_a_turn_without_changes_writes_nothing(desk: Desk, read: Callable[[Desk], object]) -> None:
+    submit_and_plan(desk, 1)
+    read(desk)
+    with counted(desk) as statements:
+        desk.do(lambda work: None)
+    assert [text for text in statements if not text.startswith(("BEGIN", "SELECT"))] == []
